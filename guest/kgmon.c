@@ -6,7 +6,7 @@
  *
  * Its arguments are steps, separated by "," as a word of its own:
  *
- *	load FILE [WORD...]  loads a module with parameters; kgmon itself is told where the kernel's code is
+ *	load FILE [WORD...]  loads a module with parameters; kgmon itself gets the addresses of the kernel's code
  *	unload NAME          unloads one
  *	start [WORD...]      | stop | reset: commands for the module
  *	dump NAME            the module's dump goes to KT_OUT/NAME

@@ -4,7 +4,7 @@
  *
  * KT_COUNTERS in the environment names them by commas (kt_counters below); without it nothing is opened. They count all
  * that runs on the CPUs that the program may use, so that a peer, a softirq and a kernel thread are in it, as they are in
- * the time. What cannot be counted is no error: a CPU, and a virtual one above all, has what it has. It is said why.
+ * the time. What cannot be counted is no error: a CPU, and a virtual one above all, has what it has. The reason is printed.
  *
  * Talks to: kt_suite.h, which prints them; crates/tune/src/bench/lines.rs, which reads that.
  */

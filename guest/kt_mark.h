@@ -5,7 +5,7 @@
  * A mark is one long NOP, `nopl imm32(%rax)`: the bytes 0f 1f 80 and four bytes of displacement,
  * little endian, 0x4b540000 ("KT") | kind. The CPU ignores it (the address is never accessed, rax
  * may hold anything), so a marked program runs unchanged where nobody listens. The recorder
- * recognises it when the code is translated and reads the registers and the name when it executes:
+ * recognizes it when the code is translated and reads the registers and the name when it executes:
  *
  *   kind  meaning              rdi                            rsi
  *   1     region begins        NUL-terminated name            -

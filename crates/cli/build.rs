@@ -1,4 +1,4 @@
-//! Finds the formats and the reports.
+//! Generates the lists of export formats, import formats and reports from their folders.
 
 fn main() {
     for folder in ["export", "import", "report"] {

@@ -1,4 +1,4 @@
-//! Finds the metrics.
+//! Registers the metrics: one file of `src/metric` each.
 
 fn main() {
     kerntune_code::registry("metric");

@@ -1,4 +1,4 @@
-//! Names the code of this crate and of those below it: part of the keys of results.
+//! Hashes the code of this crate and of the crates below it, as part of the keys of results.
 
 fn main() {
     kerntune_code::emit();

@@ -1,4 +1,4 @@
-//! Finds the front-end models and their parts.
+//! Embeds the front-end models and their parts.
 
 fn main() {
     kerntune_code::texts("machines");

@@ -1,4 +1,4 @@
-//! Names the code of this crate and of those below it: part of the keys of results.
+//! Emits the hash of the code of this crate and of those below it.
 
 fn main() {
     kerntune_code::emit();

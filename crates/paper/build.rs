@@ -1,4 +1,4 @@
-//! Finds the papers.
+//! Generates the table of built-in papers from `papers/`.
 
 fn main() {
     kerntune_code::texts("papers");

@@ -1,4 +1,5 @@
-//! Names the code of this crate and of those below it: part of the keys of results.
+//! Sets `KERNTUNE_CODE`, the hash of this crate's code and of the crates below it, for keys of
+//! results.
 
 fn main() {
     kerntune_code::emit();

@@ -1,4 +1,4 @@
-//! Finds the reports, the rules of advice, and the reference workloads.
+//! Registers the reports, the rules of advice, and the reference workloads.
 
 fn main() {
     kerntune_code::registry("reports");

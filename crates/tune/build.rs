@@ -1,4 +1,4 @@
-//! Names the code of this crate and of those below it, part of the keys of results; finds the recipes.
+//! Computes the code hash for keys of results, and lists the recipes.
 
 fn main() {
     kerntune_code::emit();

@@ -1,15 +1,17 @@
-//! libFuzzer around one target of `kerntune_attack`: the one that `KERNTUNE_ATTACK_TARGET` names. Without it, the names.
+//! libFuzzer entry for the target of `kerntune_attack` that `KERNTUNE_ATTACK_TARGET` names; without
+//! the variable, prints the names.
 //!
-//! One program for all targets: programs of their own would differ in a string, and each would be linked.
+//! One program serves all targets, so that only one is linked.
 #![no_main]
 
-use kerntune_attack::{target, targets, Target};
+use kerntune_attack::{target, targets, AttackTarget};
 use std::path::Path;
 use std::sync::OnceLock;
 
-static TARGET: OnceLock<Target> = OnceLock::new();
+static TARGET: OnceLock<AttackTarget> = OnceLock::new();
 
-/// Chooses the target, and puts its seeds into the corpus: the first argument that is a directory.
+/// Chooses the target, and writes its seeds into the corpus: the first argument that is a
+/// directory.
 fn prepare() {
     let Ok(name) = std::env::var("KERNTUNE_ATTACK_TARGET") else {
         targets().iter().for_each(|target| println!("{}", target.name));

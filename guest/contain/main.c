@@ -4,10 +4,10 @@
  *
  * USERS is `range:UID`, `subids:UID:GID` or `one` (enum users). Runs /init of the image as process 1 of namespaces of its own:
  * users, processes, mounts, network, IPC, host name, cgroups. Lines go out on descriptor 1, results on 0, a socket whose
- * other end is kerntune's. `probe` does all of it but running something.
+ * other end is kerntune's. `probe` stops before it runs anything.
  *
  * Two processes: the watcher, which stays outside, and the one that becomes init. All that runs inside ends with init, since
- * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, when it is told to
+ * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, on a signal
  * (SIGTERM, which kerntune's death sends, too), and when kerntune's end of the socket is gone.
  *
  * Talks to: crates/machine/src/host.rs, which starts it; guest/init, which it becomes.

@@ -42,7 +42,7 @@ struct options {
 };
 
 /* Options are on the kernel's command line. Where the kernel was there before us (machine `host`) we are process 1 of
- * namespaces that guest/contain made and brought up, and are told so: `/init contained OPTION...`, with lines out on
+ * namespaces that guest/contain made and brought up, and `/init contained OPTION...` is our command line, with lines out on
  * descriptor 1 and results on 0. */
 bool system_start(struct options *options, int argc, char **argv);
 bool is_contained(void);
@@ -52,7 +52,7 @@ _Noreturn void power_off(void);
 bool write_text(const char *path, const char *text);
 ssize_t read_text(const char *path, char *text, size_t size);
 
-/* ---- main.c: the first failure is the one that is told ---- */
+/* ---- main.c: only the first failure is reported ---- */
 
 /* Keeps the reason if it is the first; returns false so that callers can return it. */
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

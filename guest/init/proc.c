@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What the kernel counts of itself, read right before and after each step (kt.proc=1), so that a recording can be held against it.
+ * What the kernel counts of itself, read right before and after each step (kt.proc=1), so that a recording can be compared with it.
  *
  * Around a step and its readings is a region of its own, and around each reading another one: whatever happens from one reading
  * to the other is then in a recording, within the step's own regions or beside them. Readings go to memory that a child does not
  * share; files are written when the step is over.
- * Talks to: the recorder by marks; crates/report (characterise/proc.rs) by these regions and the files in OUT_DIR/proc.
+ * Talks to: the recorder by marks; crates/report (characterize/proc.rs) by these regions and the files in OUT_DIR/proc.
  */
 #include "init.h"
 

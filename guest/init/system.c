@@ -26,7 +26,7 @@
 
 static int console = -1;
 static bool contained;
-/* A machine without ACPI does not switch itself off: QEMU is told to end at a restart, and User-Mode Linux is not. */
+/* A machine without ACPI does not switch itself off: QEMU ends at a restart (-no-reboot), and User-Mode Linux is not. */
 static bool ends_by_power_off;
 
 bool is_contained(void)
@@ -245,7 +245,7 @@ static bool open_console(void)
 	return true;
 }
 
-/* What is said goes to where descriptor 1 does, and results to where 0 does; programs get neither. */
+/* Messages go to descriptor 1, and results to where 0 does; programs get neither. */
 static bool take_descriptors(void)
 {
 	int results = fcntl(0, F_DUPFD_CLOEXEC, 3), nothing;

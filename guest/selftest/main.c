@@ -13,7 +13,7 @@
  *
  *   selftest [--list] [--report] [NAME…]
  *
- * Talks to: nobody; crates/tune/src/selftest.rs runs it on the base and on the tuned kernel.
+ * Talks to: nobody; crates/tune/src/runs/selftest.rs runs it on the base and on the tuned kernel.
  */
 #include "selftest.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The way in: what a counted function calls at its first instruction, in place of a NOP.
+ * The entry: counted functions call it at their first instruction, instead of a NOP.
  *
- * On the stack are the address after that call (the function), and above it the function's own return address (the
- * caller). All registers but flags must be as they were. The path of a known arc touches two that it saves, calls
+ * The stack has the address after that call (the function), and above it the function's own return address (the
+ * caller). All registers except flags must be preserved. The path of a known arc saves and uses two registers, calls
  * nothing, disables nothing, and takes no lock:
  *
  *  - the table's slots are written once, by kg_insert(), and never again while anybody counts;
- *  - the counter is this CPU's, and one instruction adds to it. Neither an interrupt nor an NMI nor a move to another
- *    CPU can come in between, so that no count is lost and nothing has to be guarded against recursion.
+ *  - the counter is this CPU's, and one instruction increments it. No interrupt, NMI or migration to another CPU can
+ *    come in between, so no count is lost, and no guard against recursion is needed.
  */
 #include "kgmon.h"
 
@@ -53,7 +53,7 @@ SYM_START(kg_entry, SYM_L_GLOBAL, SYM_A_ALIGN)
 	andl	$KG_INDEX, %ecx
 	jmp	.Lprobe
 
-	/* Once for each arc, and while it is being made; for each call where the table is full. */
+	/* Once for each arc, and while it is being inserted; for each call if the table is full. */
 .Lnew:
 	pushq	%rdx
 	pushq	%rsi

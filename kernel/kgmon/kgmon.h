@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * kgmon: what its files share. See docs/kgmon.md for the design.
+ * kgmon: declarations shared by its files. docs/kgmon.md has the design.
  */
 #ifndef KGMON_H
 #define KGMON_H
 
-/* Slots of the table of arcs, 16 bytes each. At most half of them are ever used. */
+/* Slots of the arc table, 16 bytes each. At most half of them are used. */
 #define KG_SLOT_BITS 17
 /*
  * The key of an arc is caller + callee * KG_MUL. Kernel code lies in the top 2 GiB of the address space, 16 MiB of which
  * at the very top are never code (arch/x86/include/asm/pgtable_64_types.h: MODULES_END), so that two callers are
- * less than KG_MUL apart and the key says both. Its low bits are mixed well enough to be the hash.
+ * less than KG_MUL apart and the key determines both. Its low bits are mixed well enough to serve as the hash.
  */
 #define KG_MUL 0x7f9e3779
-/* The low bits of a key that give its slot, in units of 8 bytes. */
+/* Mask of the key's bits that select its slot, in units of 8 bytes. */
 #define KG_INDEX ((2 << KG_SLOT_BITS) - 2)
 
 #ifndef __ASSEMBLY__
@@ -42,9 +42,9 @@
 enum kg_timer { KG_TIMER_OFF, KG_TIMER_RANDOM, KG_TIMER_TICK };
 enum kg_entry_mode { KG_ENTRY_AUTO, KG_ENTRY_DIRECT, KG_ENTRY_GENERIC, KG_ENTRY_OFF };
 
-/* What `start` was told. */
+/* Options of the command `start`. */
 struct kg_options {
-	char **filter; /* globs of functions to count; none: all */
+	char **filter; /* globs of functions to count; empty: all */
 	unsigned int filters;
 	char **except; /* globs of functions not to count */
 	unsigned int exceptions;
@@ -57,17 +57,17 @@ struct kg_options {
 	bool hold; /* stop when the file is closed */
 };
 
-/* What a command has to say to who gave it. */
+/* Error message of a command. */
 struct kg_said {
 	char text[KG_MESSAGE];
 };
 
-/* Keeps the reason; returns `error`. */
+/* Sets the error message, unless there is one; returns `error`. */
 int __printf(3, 4) kg_fail(struct kg_said *said, int error, const char *format, ...);
 
 /* ---- entry.S ---- */
 
-/* What functions of the kernel call at their beginning. */
+/* Called by functions of the kernel at their beginning. */
 void kg_entry(void);
 
 /* ---- table.c: arcs ---- */
@@ -79,18 +79,18 @@ struct kg_slot {
 
 extern struct kg_slot kg_slots[KG_SLOTS];
 
-/* The counter of a new arc, or that of lost calls. From any context. */
+/* Returns the counter of a new arc, or the counter of lost calls. Callable from any context. */
 unsigned long kg_insert(u64 key);
-/* Counts a call. From any context. */
+/* Counts a call. Callable from any context. */
 void kg_count(unsigned long caller, unsigned long callee);
 
-/* Room for so many arcs. What was counted stays, unless there was other room. */
+/* Makes room for so many arcs. Counts stay if the room was the same before. */
 int kg_table_make(unsigned int arcs, struct kg_said *said);
 void kg_table_free(void);
-/* Makes the counters, and gives them back and keeps what they counted. Nobody may be counting. */
+/* Allocate the counters; free them and keep their counts. Nobody may be counting. */
 int kg_table_wake(struct kg_said *said);
 void kg_table_rest(void);
-/* Adds what was counted before the counters were last given back. */
+/* Adds the counts that were kept when the counters were last freed. */
 void kg_table_kept(u64 *counts, unsigned int arcs);
 /* Forgets all arcs. Nobody may be counting. */
 void kg_table_clear(void);
@@ -100,38 +100,38 @@ size_t kg_table_bytes(void);
 unsigned int kg_table_used(void);
 /* Adds this CPU's counts of the first `arcs` arcs, and of lost calls, to `counts` and `*lost`. */
 void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost);
-/* The arc of a number; false if it is only just being made. */
+/* Returns the arc of a number; false if it is still being inserted. */
 bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee);
-/* Calls of the sentinels, so far. They are no arcs of the table, and need none of its room. */
+/* Calls of the sentinels so far. The sentinels are no arcs of the table, and take none of its room. */
 void kg_table_sentinels(u64 *direct, u64 *generic);
 
-/* ---- sites.c: which functions call us ---- */
+/* ---- sites.c: the functions that call us ---- */
 
 int kg_sites_start(const struct kg_options *options, struct kg_said *said);
 void kg_sites_stop(void);
 bool kg_sites_running(void);
 bool kg_sites_direct(void);
-/* Counts the functions of a module from now on, if they are wanted. */
+/* Starts to count these functions of a module. */
 int kg_sites_add(const unsigned long *sites, unsigned int count);
-/* Whether a function of this name is wanted. */
+/* Checks whether a function of this name is to be counted. */
 bool kg_sites_wanted(const char *name);
-/* Functions of modules that are counted, and that so many of them have gone. */
+/* Number of counted functions in modules; subtracts so many that were unloaded. */
 unsigned int kg_sites_in_modules(void);
 void kg_sites_gone(unsigned int count);
 
-/* ---- sentinel.c: functions that are counted, and known to have been called ---- */
+/* ---- sentinel.c: counted functions whose calls we know, to check that counting works ---- */
 
 void kg_sentinel_direct(void);
 void kg_sentinel_generic(void);
-/* Whether a call is counted right now. */
+/* Checks whether calls are being counted right now. */
 bool kg_sentinels_counted(void);
-/* Whether this address, where a function calls us, is at the beginning of that function. */
+/* Checks whether this address, where a function calls us, is at the beginning of `function`. */
 static inline bool kg_begins(u64 callee, void (*function)(void))
 {
-	return callee - (unsigned long)function < 8; /* behind an ENDBR at most */
+	return callee - (unsigned long)function < 8; /* after an ENDBR at most */
 }
 
-/* ---- modules.c: where modules are, and their functions ---- */
+/* ---- modules.c: modules, their addresses and their functions ---- */
 
 int kg_modules_start(struct ftrace_ops *core, struct kg_said *said);
 void kg_modules_stop(void);
@@ -144,7 +144,7 @@ unsigned int kg_modules_list(struct kg_dump_module *list, unsigned int room);
 /* ---- sample.c: the timer ---- */
 
 struct kg_sample_counts {
-	u64 user, idle, lost, late; /* the others are in their slots */
+	u64 user, idle, lost, late; /* kernel samples are in the slots */
 };
 
 int kg_sample_make(unsigned int samples, struct kg_said *said);
@@ -156,10 +156,10 @@ bool kg_sample_running(void);
 unsigned int kg_sample_capacity(void);
 size_t kg_sample_bytes(void);
 void kg_sample_read(struct kg_sample_counts *counts);
-/* The address and count in a slot; false if there is none. */
+/* Returns the address and count in a slot; false if it is empty. */
 bool kg_sample_slot(unsigned int slot, u64 *ip, u64 *count);
 
-/* ---- main.c: state, under kg_lock ---- */
+/* ---- main.c: state, protected by kg_lock ---- */
 
 extern struct mutex kg_lock;
 
@@ -186,10 +186,10 @@ int kg_reset(struct kg_said *said);
 int kg_snapshot_make(unsigned int arcs, unsigned int samples, struct kg_said *said);
 void kg_snapshot_free(void);
 size_t kg_snapshot_bytes(void);
-/* Forgets what was counted so far, without touching a counter. */
+/* Forget earlier counts without writing a counter. */
 void kg_snapshot_clear(void);
 int kg_snapshot_rebase(struct kg_said *said);
-/* A whole dump in memory of vmalloc. With `take` what is in it is in no later one. */
+/* Makes a dump in vmalloc memory. With `take`, no later dump has its counts. */
 int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said);
 
 /* ---- session.c: /dev/kgmon ---- */

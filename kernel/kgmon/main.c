@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kgmon: exact counts of calls for each caller and function of the running kernel, and a timer's samples.
+ * kgmon: exact call counts of the running kernel for each caller and function, and timer samples.
  *
- * Named after kgmon(8) of 4.2BSD, whose kernel could be profiled while it served. This one is an unmodified kernel:
- * calls are counted where ftrace lets us in, and while nothing is counted the functions have their NOPs.
+ * Named after kgmon(8) of 4.2BSD, which profiled a kernel in operation. Here the kernel is unmodified: calls are
+ * counted through ftrace, and while nothing is counted the functions have their NOPs.
  *
- * Commands and results go through /dev/kgmon (session.c). docs/kgmon.md has the commands and says what a count means.
+ * Commands and results go through /dev/kgmon (session.c). docs/kgmon.md describes the commands and the meaning of a count.
  */
 #include "kgmon.h"
 
@@ -29,7 +29,7 @@ int kg_fail(struct kg_said *said, int error, const char *format, ...)
 {
 	va_list list;
 
-	/* The first reason is the one that counts. */
+	/* The first reason is the cause of the others. */
 	if (said->text[0] == '\0') {
 		va_start(list, format);
 		vsnprintf(said->text, sizeof(said->text), format, list);
@@ -68,7 +68,7 @@ int kg_start(const struct kg_options *options, struct kg_said *said)
 		}
 		return error;
 	}
-	/* Otherwise counts go on where they were: kgmon -b. */
+	/* Otherwise counts continue, as after kgmon -b. */
 	if (fresh)
 		clear();
 	if (options->entry != KG_ENTRY_OFF)
@@ -112,7 +112,7 @@ int kg_reset(struct kg_said *said)
 {
 	if (kg_sites_running() || kg_sample_running())
 		return kg_snapshot_rebase(said);
-	/* Nobody counts: arcs that are not there any more need no room either. */
+	/* Nobody counts, so old arcs can be dropped. */
 	clear();
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Modules: their functions, which are counted as they come, and where their code was, so that addresses can be named
- * after they went.
+ * Modules: their functions, which are counted from the time a module is loaded, and their addresses, which name code
+ * even after a module was unloaded.
  */
 #include "kgmon.h"
 
@@ -17,7 +17,7 @@
 
 #define GONE_MAX 256
 
-/* Those that were unloaded since the last reset; a ring. */
+/* Modules unloaded since the last reset; a ring. */
 static struct kg_dump_module *gone;
 static unsigned int gone_count;
 static bool missed;
@@ -44,7 +44,7 @@ static unsigned long text_end(const struct module *module)
 }
 #endif
 
-/* Functions of a module that stay after its initialisation, and are wanted unless `all`. */
+/* Lists functions of a module that stay after its initialization: `all`, or those to be counted. */
 static unsigned int sites_of(const struct module *module, bool all, unsigned long *sites)
 {
 	unsigned int i, count = 0;
@@ -71,7 +71,7 @@ static unsigned int sites_of(const struct module *module, bool all, unsigned lon
 	return count;
 }
 
-/* Takes addresses out of a filter, of which it may not have all. */
+/* Removes addresses from a filter, which may lack some of them. */
 static int drop(struct ftrace_ops *ops, unsigned long *sites, unsigned int count)
 {
 	int error = count ? ftrace_set_filter_ips(ops, sites, count, 1, 0) : 0;
@@ -84,7 +84,7 @@ static int drop(struct ftrace_ops *ops, unsigned long *sites, unsigned int count
 	return error ?: drop(ops, sites + count / 2, count - count / 2);
 }
 
-/* How many functions of a module are counted. */
+/* A module with counted functions. */
 struct counted {
 	struct list_head list;
 	const struct module *module;
@@ -110,7 +110,7 @@ static int add(struct module *module, struct ftrace_ops *core)
 	unsigned int count;
 	int error = 0;
 
-	/* A module that was coming at the start is in the list already when its notification gets the lock. */
+	/* A module that was loading at the start is in the list before its notification gets the lock. */
 	if (module == THIS_MODULE || !module->num_ftrace_callsites || knows(module))
 		return 0;
 	one = kmalloc(sizeof(*one), GFP_KERNEL);
@@ -133,7 +133,7 @@ static int add(struct module *module, struct ftrace_ops *core)
 	return error;
 }
 
-/* Forgets a module that goes; all for NULL. */
+/* Forgets a module that is unloaded; NULL: all. */
 static void forget(const struct module *module)
 {
 	struct counted *one, *next;
@@ -147,7 +147,7 @@ static void forget(const struct module *module)
 	}
 }
 
-/* The modules that are there, each held. The list's head is not exported: it is what lies in no module. */
+/* Returns the loaded modules with references. The list's head, which is not exported, is the entry outside module memory. */
 static struct module **held(unsigned int *count)
 {
 	unsigned int room = 1024, n = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The timer: where each CPU is, now and then.
+ * The timer: samples of each CPU's instruction pointer.
  *
- * Each CPU has a timer of its own. Its period is random, between half of the mean and one and a half: a period in step
- * with the tick never sees what the tick sets going. That one can be had too, to see what it does not see.
+ * Each CPU has a timer of its own. Its period is random, between half and one and a half of the mean: a period in step
+ * with the tick never sees what the tick starts. That period is an option, to show what it misses.
  *
- * An interrupt finds code that may be interrupted. What runs with interrupts off is charged to the instruction at which
- * they come on again; the figures of a timer's profile say so.
+ * An interrupt sees only code with interrupts on. Code with interrupts off is charged to the instruction that switches
+ * them on again; timer profiles say so.
  */
 #include "kgmon.h"
 
@@ -21,7 +21,7 @@
 #include <linux/vmalloc.h>
 #include <asm/irq_regs.h>
 
-/* Slots that are looked at for one address. */
+/* Largest number of slots to probe for an address. */
 #define PROBES 64
 
 struct slot {
@@ -113,7 +113,7 @@ static int cpu_starts(unsigned int number)
 	hrtimer_setup(&cpu->timer, expired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 #endif
 	if (how == KG_TIMER_TICK) {
-		/* The kernel's tick expires at multiples of its length, too. */
+		/* The kernel's tick also expires at multiples of its length. */
 		u64 ticks = div64_u64(ktime_get_ns(), TICK_NSEC) + 2;
 
 		hrtimer_start(&cpu->timer, ns_to_ktime(ticks * TICK_NSEC), HRTIMER_MODE_ABS_PINNED_HARD);
@@ -138,7 +138,7 @@ int kg_sample_start(const struct kg_options *options, struct kg_said *said)
 	if (how == KG_TIMER_OFF)
 		return 0;
 	for_each_possible_cpu(cpu)
-		/* Any number but 0, another for each CPU. */
+		/* Nonzero, and different for each CPU. */
 		per_cpu(timers, cpu).random = (options->seed + cpu + 1) * 0x9e3779b97f4a7c15ULL | 1;
 	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "kgmon:online", cpu_starts, cpu_stops);
 	if (state < 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two functions that do nothing but be counted: one on each way in. If a call of them is not counted, nothing is, for
- * example because somebody wrote 0 to kernel.ftrace_enabled. They are no part of a dump.
+ * Two functions that exist to be counted, one through each entry. If calls of them are not counted, nothing is, for
+ * example because somebody wrote 0 to kernel.ftrace_enabled. Dumps do not contain them.
  *
- * The one file of the module that ftrace can see.
+ * The only file of the module that is compiled for ftrace.
  */
 #include "kgmon.h"
 

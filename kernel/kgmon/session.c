@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/kgmon: one command a write, its answer by reads of the same open file. For root.
+ * /dev/kgmon: a write is a command, reads of the same open file return its answer. For root only.
  *
- *	start [WORD...]  counts; goes on with what was counted before
- *	stop             the kernel runs its NOPs again; what was counted stays
- *	reset            forgets what was counted
+ *	start [WORD...]  starts to count; earlier counts continue
+ *	stop             stops counting and restores the NOPs; the counts stay
+ *	reset            forgets the counts
  *	dump             the answer is a dump (format.h)
  *	take             dump and reset in one
- *	status           the answer is text, one `name value` a line
+ *	status           the answer is text, one `name value` per line
  *
- * A command that fails gives its errno, and the reason in words is the answer.
+ * If a command fails, the write returns its errno, and the answer is the reason as text.
  */
 #include "kgmon.h"
 
@@ -30,16 +30,16 @@
 
 struct session {
 	/*
-	 * Held while its answer is made or read, around kg_lock: whoever loads a module takes kg_lock, and to copy to a program's
-	 * memory may take for ever.
+	 * Held while the answer is made or read. Taken before kg_lock, which is not held while copying to user memory: that may
+	 * take forever, and loading a module needs kg_lock.
 	 */
 	struct mutex lock;
-	void *answer; /* of kvmalloc or vmalloc */
+	void *answer; /* from kvmalloc or vmalloc */
 	size_t size;
-	loff_t at; /* what was read of it; the file's position stays where it was if a command fails */
+	loff_t at; /* read position; the file's own position does not move if a command fails */
 };
 
-/* What started it and said `hold`: closing it stops it. */
+/* The session that started counting with `hold`: closing it stops counting. */
 static struct session *holder;
 
 static void answer(struct session *session, void *text, size_t size)
@@ -72,7 +72,7 @@ static int status(struct session *session)
 	return 0;
 }
 
-/* One word of `start`; those of lists are appended. */
+/* Parses one word of `start`; list words are appended. */
 static int option(struct kg_options *options, char *word, struct kg_said *said)
 {
 	char *value = strchr(word, '=');
@@ -119,7 +119,7 @@ static int start(struct session *session, char *words, struct kg_said *said)
 		.samples = KG_SAMPLES_DEFAULT,
 		.seed = ktime_get_real_ns(),
 	};
-	size_t most = strlen(words) / 2 + 1; /* of words */
+	size_t most = strlen(words) / 2 + 1; /* upper bound of words */
 	char *word;
 	int error = 0;
 
@@ -221,7 +221,7 @@ static int kg_open(struct inode *inode, struct file *file)
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	/* A dump says where the kernel's code is. */
+	/* A dump reveals where the kernel's code is. */
 	error = security_locked_down(LOCKDOWN_TRACEFS);
 	if (error)
 		return error;

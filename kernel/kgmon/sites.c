@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which functions call us, and how.
+ * Chooses the functions that call us, and how they do.
  *
- * Functions of the kernel itself call kg_entry directly (register_ftrace_direct): nothing of ftrace is on the path.
- * Functions of modules come through the trampoline that ftrace makes for our generic ops, since only ftrace_ops that
- * are not direct may name functions of modules that come and go. If a BPF program already sits directly on one of the
- * functions, ftrace refuses the direct way for all of them, and all come the generic way.
+ * Functions of the kernel itself call kg_entry directly (register_ftrace_direct), without any code of ftrace. Functions
+ * of modules call through the trampoline that ftrace makes for our generic ops, since direct ftrace_ops cannot name
+ * functions of modules that may be unloaded. If a BPF program is already attached directly to one of the functions,
+ * ftrace refuses direct calls for all of them, and all use the generic entry.
  */
 #include "kgmon.h"
 
@@ -29,7 +29,7 @@ static struct ftrace_ops *core;	   /* functions of the kernel */
 static struct ftrace_ops *generic; /* functions of modules */
 static bool core_on, generic_on, core_direct;
 static unsigned int in_modules;
-static char **wanted, **unwanted; /* globs, as long as we count; each list ends in NULL, an empty one is NULL */
+static char **wanted, **unwanted; /* globs while we count; each list ends in NULL, an empty one is NULL */
 
 static void through_ftrace(unsigned long ip, unsigned long parent, struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -37,18 +37,18 @@ static void through_ftrace(unsigned long ip, unsigned long parent, struct ftrace
 }
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
-/* A test defines this as an error, and so makes a registration fail in its last step. */
+/* A test defines this as an error, to make a registration fail in its last step. */
 #ifndef KG_SHARED
 #define KG_SHARED 0
 #endif
 
-/* A function that is live-patched, too: our trampoline returns to wherever it was called from, so that both work. */
+/* Allows live-patched functions: our trampoline returns to wherever it was called from, so both work. */
 static __maybe_unused int share(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
 {
 	return KG_SHARED;
 }
 
-/* The same since ftrace tells the function's address, too. */
+/* The same for kernels whose ftrace passes the function's address. */
 static __maybe_unused int share_at(struct ftrace_ops *ops, unsigned long ip, enum ftrace_ops_cmd command)
 {
 	return KG_SHARED;
@@ -66,9 +66,9 @@ static int core_register(void)
 	core->ops_func = SHARE;
 	error = direct_on(core);
 	if (error) {
-		/* It may have been in ftrace's list for a moment: whoever goes through that has preemption off. */
+		/* It may have been in ftrace's list for a moment, which is traversed with preemption off. */
 		synchronize_rcu();
-		/* Whatever ftrace has set on its way to the error: with it the other way in would be taken for this one. */
+		/* Reset what ftrace set before the error; otherwise the generic entry would be mistaken for this one. */
 		core->flags = flags;
 		core->func = NULL;
 		core->ops_func = NULL;
@@ -169,20 +169,20 @@ int kg_sites_add(const unsigned long *sites, unsigned int count)
 		in_modules += count;
 		return 0;
 	}
-	/* One address that ftrace does not know spoils all of them: find those that it does. */
+	/* One unknown address makes ftrace reject all of them: bisect to find the known ones. */
 	if (error != -EINVAL || count == 1)
 		return error == -EINVAL ? 0 : error;
 	error = kg_sites_add(sites, count / 2);
 	return error ?: kg_sites_add(sites + count / 2, count - count / 2);
 }
 
-/* 1 if there are functions of such a name, 0 if there are none. */
+/* Applies a glob to a filter. Returns 1 if it matches functions, 0 if it matches none. */
 static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struct kg_said *said)
 {
 	char text[KSYM_NAME_LEN + 2];
 	int error, length = snprintf(text, sizeof(text), "%s%s", remove ? "!" : "", glob);
 
-	/* What ftrace would take for something else than a glob: a number of a function, or a negation. */
+	/* ftrace would take a digit for a function's number, and ! for a negation. */
 	if (length >= (int)sizeof(text) || isdigit(glob[0]) || glob[0] == '!')
 		return kg_fail(said, -EINVAL, "%.64s is not a glob of functions", glob);
 	error = ftrace_set_filter(ops, (unsigned char *)text, length, 0);
@@ -192,8 +192,8 @@ static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struc
 }
 
 /*
- * Before 6.8 ftrace copied the list of all direct functions whenever it was full, and forgot the copy before: a gigabyte
- * for all functions of Debian's 6.1. So many come the other way there, unless the direct one is demanded.
+ * Before 6.8 ftrace copied the list of all direct functions whenever it was full, and leaked the previous copy: a gigabyte
+ * for all functions of Debian's 6.1. There, so many functions use the generic entry unless the direct one is demanded.
  */
 static bool direct_leaks(void)
 {
@@ -225,7 +225,7 @@ static int choose(struct kg_said *said)
 		return result;
 	if (!found)
 		return kg_fail(said, -EINVAL, "no function that can be counted has such a name");
-	/* In each filter the one and not the other. */
+	/* Each filter has one sentinel and not the other. */
 	error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_direct, 0, 0);
 	if (!error)
 		error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_generic, 0, 0);
@@ -262,7 +262,7 @@ int kg_sites_start(const struct kg_options *options, struct kg_said *said)
 		release();
 		return kg_fail(said, -ENOMEM, "no memory");
 	}
-	/* Nobody may switch ftrace off while we count. */
+	/* Prevents switching ftrace off while we count. */
 	generic->flags = FTRACE_OPS_FL_PERMANENT;
 	generic->func = through_ftrace;
 	error = choose(said);
@@ -310,7 +310,7 @@ fail:
 	return error;
 }
 
-/* When this is done, nobody is on the way in any more: ftrace waits for that (FTRACE_OPS_FL_DYNAMIC). */
+/* On return nobody is inside an entry any more: ftrace waits for that (FTRACE_OPS_FL_DYNAMIC). */
 void kg_sites_stop(void)
 {
 	kg_modules_stop();

@@ -2,15 +2,16 @@
 /*
  * Snapshots, resets and dumps.
  *
- * Counters are never written by anyone but who counts: a reset remembers what they were, and a dump says by how much
- * they have grown since. So neither can lose a call or count one twice, however much is going on; with `take`, dump and
- * reset are one reading, and every call is in exactly one dump.
+ * Only counting writes counters: a reset remembers their values, and a dump has their growth since. So neither can lose
+ * a call or count one twice, whatever the load. With `take`, dump and reset are one reading, and every call is in
+ * exactly one dump.
  *
- * Each counter is read once for a dump, and a total is the sum of what was read. So is kernel_samples: a count of its own would be
- * of another moment than the slots. With `take` the value that was read is also the base of what comes next.
+ * Each counter is read once for a dump, and totals are sums of the values read. That includes kernel_samples, because
+ * a separate counter would be read at another instant than the slots. With `take`, the values read are also the base
+ * of the next dump.
  *
- * What a dump says of a call: of the CPU that reads, all counts are of one moment (interrupts are off, and nothing that
- * is counted is called), the moment of mono_ns. Counts of other CPUs are read right after that, each whole.
+ * All counts of the CPU that reads are of one instant, that of mono_ns: interrupts are off, and no counted function is
+ * called. Counts of other CPUs are read right after that, each atomically.
  */
 #include "kgmon.h"
 
@@ -75,7 +76,7 @@ void kg_snapshot_clear(void)
 	memset(&ticks_base, 0, sizeof(ticks_base));
 }
 
-/* Reads all counters. Returns the number of arcs, and the moment. */
+/* Reads all counters. Returns the number of arcs, and the time of the reading. */
 static unsigned int read_counters(u64 *mono_ns)
 {
 	unsigned long flags;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of arcs: one for all CPUs, with a counter for each CPU in each slot.
+ * The arc table, shared by all CPUs. Each slot has a counter for each CPU.
  *
- * Slots are only ever filled. Who fills one claims it by its counter and then writes the key; until the key is there
- * the slot is passed over, so that an arc whose making was interrupted by the same call may end up in two slots. The
- * reader adds up what has the same key.
+ * Slots are filled and never emptied. To fill a slot, a CPU claims it by setting the counter and then writes the key.
+ * Until the key is there, others skip the slot, so an arc whose insertion was interrupted by the same call may end up
+ * in two slots. The reader sums entries with the same key.
  *
- * Counters are there only while somebody counts: so much per-CPU memory that nobody else gets makes the kernel search
- * longer for its own, in each fork. What they had counted is kept by the arc's number.
+ * Counters are allocated only while counting: so much used per-CPU memory makes the kernel's own allocations slower, in
+ * each fork. Their counts are kept by the arc's number.
  */
 #include "kgmon.h"
 
@@ -30,7 +30,7 @@ static u64 *kept;	      /* by the arc's number: calls before the last stop */
 static unsigned int capacity; /* in arcs */
 static atomic_t used = ATOMIC_INIT(0);
 static DEFINE_PER_CPU(u64, lost);
-/* Calls of the two sentinels, which need room also where no other arc finds any. */
+/* Calls of the two sentinels, which are counted even if the table is full. */
 static DEFINE_PER_CPU(u64, sentinel_direct);
 static DEFINE_PER_CPU(u64, sentinel_generic);
 
@@ -39,17 +39,17 @@ static u64 __percpu *counter_of(unsigned int number)
 	return chunks[number >> CHUNK_BITS] + (number & (CHUNK - 1));
 }
 
-/* The other way of KG_MUL. */
+/* Inverse of the key's computation with KG_MUL. */
 static void arc_of(u64 key, u64 *caller, u64 *callee)
 {
-	const u64 base = 0xffffffff80000000ULL; /* of all code */
+	const u64 base = 0xffffffff80000000ULL; /* of all kernel code */
 	u64 sum = key - base - base * KG_MUL;
 
 	*callee = base + div64_u64(sum, KG_MUL);
 	*caller = key - *callee * KG_MUL;
 }
 
-/* The counter of an arc that has none yet; 0 if there is no room. */
+/* Returns a counter for a new arc; 0 if there is no room. */
 static unsigned long new_counter(u64 key)
 {
 	u64 caller, callee;
@@ -78,7 +78,7 @@ unsigned long kg_insert(u64 key)
 		u64 there = smp_load_acquire(&slot->key);
 
 		if (there == key) {
-			/* A counter that we took in vain keeps its key and stays at 0. */
+			/* A counter that we took in vain keeps its key and stays 0. */
 			return slot->counter;
 		}
 		if (there || READ_ONCE(slot->counter))
@@ -95,7 +95,7 @@ unsigned long kg_insert(u64 key)
 	return (unsigned long)&lost;
 }
 
-/* The same as kg_entry, for those who come through ftrace's own trampoline. */
+/* The same as kg_entry, for calls through ftrace's own trampoline. */
 void kg_count(unsigned long caller, unsigned long callee)
 {
 	u64 key = caller + callee * KG_MUL;
@@ -163,7 +163,7 @@ static void free_counters(void)
 
 void kg_table_rest(void)
 {
-	u64 lost_calls = 0; /* stay where they are */
+	u64 lost_calls = 0; /* ignored: lost calls stay in their own counters */
 	int cpu;
 
 	for_each_possible_cpu(cpu)

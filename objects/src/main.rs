@@ -1,11 +1,12 @@
-//! Reaches an object store for kerntune: requests on standard input, answers on standard output
-//! (`crates/matrix/src/store/wire.rs` has the words). It ends when its input does.
+//! Reaches an object store for kerntune: reads requests from standard input, writes replies to
+//! standard output (protocol: `crates/matrix/src/store/wire.rs`). It ends when its input does.
 //!
 //!     kerntune-objects s3://bucket/prefix
 //!     kerntune-objects file:///directory
 //!
-//! Options of S3 are in the environment, as the AWS tools read them: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
-//! `AWS_ENDPOINT` for a server that is not Amazon's, `AWS_ALLOW_HTTP=true` for one without TLS.
+//! Options of S3 are in the environment, as the AWS tools read them: `AWS_ACCESS_KEY_ID`,
+//! `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT` for a server that is not Amazon's,
+//! `AWS_ALLOW_HTTP=true` for one without TLS.
 
 use futures::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
@@ -16,13 +17,13 @@ use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use url::Url;
 
-/// More than any object of ours.
-const MOST: u64 = 1 << 32;
+/// Largest object; kerntune's are much smaller.
+const MAX_BYTES: u64 = 1 << 32;
 
-type Failed = Box<dyn std::error::Error>;
+type BoxedError = Box<dyn std::error::Error>;
 
-/// What a request comes to.
-enum Answer {
+/// Result of a request; see the protocol.
+enum StoreReply {
     Ok(Vec<u8>),
     None,
     Taken,
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     match serve(&url) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Who started us hears it as an answer, too.
+            // kerntune reads the error as a reply.
             println!("error\t{}", one_line(&error.to_string()));
             eprintln!("kerntune-objects: {url}: {error}");
             ExitCode::from(2)
@@ -45,11 +46,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(url: &str) -> Result<(), Failed> {
+fn serve(url: &str) -> Result<(), BoxedError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (store, prefix) = open(url)?;
-    let store = Objects { store, prefix };
-    // Whether it answers is asked once, so that a wrong address is told at once.
+    let store = PrefixedStore { store, prefix };
+    // Fails at once if the address is wrong.
     runtime.block_on(store.list("plans/"))?;
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     writeln!(output, "ok\t0")?;
@@ -74,21 +75,22 @@ fn serve(url: &str) -> Result<(), Failed> {
             _ => return Err(format!("it was asked {:?}", line.trim_end()).into()),
         };
         match answer {
-            Ok(Answer::Ok(bytes)) => {
+            Ok(StoreReply::Ok(bytes)) => {
                 writeln!(output, "ok\t{}", bytes.len())?;
                 output.write_all(&bytes)?;
             }
-            Ok(Answer::None) => writeln!(output, "none")?,
-            Ok(Answer::Taken) => writeln!(output, "taken")?,
+            Ok(StoreReply::None) => writeln!(output, "none")?,
+            Ok(StoreReply::Taken) => writeln!(output, "taken")?,
             Err(error) => writeln!(output, "error\t{}", one_line(&error.to_string()))?,
         }
         output.flush()?;
     }
 }
 
-/// The bytes of a request.
-fn read(from: &mut impl Read, length: &str) -> Result<Vec<u8>, Failed> {
-    let length: u64 = length.parse().ok().filter(|length| *length <= MOST).ok_or("a length that is none")?;
+/// Reads the bytes of a request.
+fn read(from: &mut impl Read, length: &str) -> Result<Vec<u8>, BoxedError> {
+    let length: u64 =
+        length.parse().ok().filter(|length| *length <= MAX_BYTES).ok_or("a length that is none")?;
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;
     match bytes.len() as u64 == length {
@@ -101,8 +103,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The store at a URL, and where in it.
-fn open(url: &str) -> Result<(Box<dyn ObjectStore>, Path), Failed> {
+/// Opens the store at a URL; returns it with the prefix of its objects.
+fn open(url: &str) -> Result<(Box<dyn ObjectStore>, Path), BoxedError> {
     let parsed = Url::parse(url)?;
     match parsed.scheme() {
         "s3" => {
@@ -119,36 +121,37 @@ fn open(url: &str) -> Result<(Box<dyn ObjectStore>, Path), Failed> {
     }
 }
 
-struct Objects {
+struct PrefixedStore {
     store: Box<dyn ObjectStore>,
     prefix: Path,
 }
 
-impl Objects {
+impl PrefixedStore {
     fn path(&self, name: &str) -> Result<Path, Error> {
         let whole = format!("{}/{name}", self.prefix);
         Ok(Path::parse(whole.trim_matches('/'))?)
     }
 
-    async fn get(&self, name: &str) -> Result<Answer, Error> {
+    async fn get(&self, name: &str) -> Result<StoreReply, Error> {
         match self.store.get(&self.path(name)?).await {
-            Ok(found) => Ok(Answer::Ok(found.bytes().await?.to_vec())),
-            Err(Error::NotFound { .. }) => Ok(Answer::None),
+            Ok(found) => Ok(StoreReply::Ok(found.bytes().await?.to_vec())),
+            Err(Error::NotFound { .. }) => Ok(StoreReply::None),
             Err(error) => Err(error),
         }
     }
 
-    async fn put(&self, name: &str, bytes: Vec<u8>, mode: PutMode) -> Result<Answer, Error> {
+    async fn put(&self, name: &str, bytes: Vec<u8>, mode: PutMode) -> Result<StoreReply, Error> {
         let options = PutOptions { mode, ..PutOptions::default() };
         match self.store.put_opts(&self.path(name)?, PutPayload::from(bytes), options).await {
-            Ok(_) => Ok(Answer::Ok(Vec::new())),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Answer::Taken),
+            Ok(_) => Ok(StoreReply::Ok(Vec::new())),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(StoreReply::Taken),
             Err(error) => Err(error),
         }
     }
 
-    /// Names that begin with `start`, a line each. The store lists by whole parts of a path: the rest is looked at here.
-    async fn list(&self, start: &str) -> Result<Answer, Error> {
+    /// Returns the names that begin with `start`, a line each. The object store lists whole path
+    /// components only, so the rest is filtered here.
+    async fn list(&self, start: &str) -> Result<StoreReply, Error> {
         let above = self.path(start.rsplit_once('/').map_or("", |(above, _)| above))?;
         let all: Vec<_> = self.store.list(Some(&above)).try_collect().await?;
         let within = |path: &str| {
@@ -156,12 +159,12 @@ impl Objects {
             name.starts_with(start).then_some(name)
         };
         let names: Vec<String> = all.iter().filter_map(|object| within(object.location.as_ref())).collect();
-        Ok(Answer::Ok(names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes()))
+        Ok(StoreReply::Ok(names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes()))
     }
 
-    async fn delete(&self, name: &str) -> Result<Answer, Error> {
+    async fn delete(&self, name: &str) -> Result<StoreReply, Error> {
         match self.store.delete(&self.path(name)?).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(Answer::Ok(Vec::new())),
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(StoreReply::Ok(Vec::new())),
             Err(error) => Err(error),
         }
     }

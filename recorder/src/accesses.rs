@@ -1,23 +1,24 @@
-//! Each access to data: through the caches, and where it is missed to whom it is counted.
+//! Data accesses: passes each one through the caches and attributes its misses.
 
-use crate::data::{moved, Access, Core, Data, NONE, NOWHERE, PAGE_SHIFT};
+use crate::data::{moved, CoreState, DataAccess, DataTracker, NO_ACCESS, NO_NUMBER, PAGE_SHIFT};
 use crate::recorder::Recorder;
 use crate::Failure;
-use kerntune_isa::{Cpu, Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::DataCounts;
 use kerntune_trace::data::{SharedPiece, PIECE_BYTES};
 
 impl Recorder {
-    /// An instruction has read or written memory; `physical` says where that is, if it is memory.
+    /// Handles a read or write of memory by an instruction. `physical` returns the physical
+    /// address, or `None` for a device.
     ///
     /// # Errors
-    /// None yet; callbacks have one form.
+    /// None at present; all callbacks have the same signature.
     #[inline]
     pub fn on_data(
         &mut self,
-        access: Access,
+        access: DataAccess,
         physical: impl FnOnce() -> Option<u64>,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         let Some(data) = &mut self.data else { return Ok(()) };
         let at = self.cpus.current();
@@ -37,39 +38,41 @@ impl Recorder {
         if self.recording && last << shift >> PAGE_SHIFT != access.address >> PAGE_SHIFT {
             self.reach(last << shift, cpu);
         }
-        // The rest of an access across the end of a line. Where the next page is in memory is not known.
+        // The rest of an access across the end of a line. In the next page its physical address is
+        // unknown.
         if last != first && last << shift >> PAGE_SHIFT == access.address >> PAGE_SHIFT {
             let address = last << shift;
             let bytes = access.bytes - (address - access.address);
             let physical = physical + (address - access.address);
-            self.touch(Access { address, bytes, ..access }, last, physical, cpu);
+            self.touch(DataAccess { address, bytes, ..access }, last, physical, cpu);
         }
         Ok(())
     }
 
-    /// Notes the page after that of an access across its end.
+    /// Marks the second page of an access that crosses a page boundary as touched.
     #[cold]
-    fn reach(&mut self, address: u64, cpu: &mut dyn Cpu) {
+    fn reach(&mut self, address: u64, cpu: &mut dyn StoppedCpu) {
         let Some(data) = &mut self.data else { return };
         let process = u64::from(self.threads.running().thread.tgid);
         let (number, _) = data.page(self.cpus.current(), address, process, cpu);
         data.footprint.touch(number, address);
     }
 
-    /// Other regions are open from here on.
+    /// Handles a change of the open regions.
     pub(crate) fn regions_change(&mut self) {
         let Some(data) = &mut self.data else { return };
         let regions = self.regions.open().filter_map(|region| self.regions.list.get(region as usize));
         let names: Vec<&str> = regions.map(|region| region.name.as_str()).collect();
         data.footprint.opens(self.regions.open().last(), &names);
-        // What was touched last is touched anew. For caches and TLBs it is what they have used last.
+        // Forget the last accesses, so that the next ones touch the footprint of the new regions.
+        // Caches and TLBs do not change, since these accesses were their most recent ones.
         for core in &mut data.cores {
-            *core = Core { table: core.table, ..NOWHERE };
+            *core = CoreState { table: core.table, ..NO_ACCESS };
         }
     }
 
-    /// Accesses part of one line.
-    fn touch(&mut self, access: Access, virtual_line: u64, physical: u64, cpu: &mut dyn Cpu) {
+    /// Accesses a part of one line.
+    fn touch(&mut self, access: DataAccess, virtual_line: u64, physical: u64, cpu: &mut dyn StoppedCpu) {
         let Some(data) = &mut self.data else { return };
         let at = self.cpus.current();
         let line = physical >> data.caches.line_shift();
@@ -99,18 +102,24 @@ impl Recorder {
     }
 
     #[inline]
-    fn count_access(&mut self, access: &Access, counts: DataCounts) {
+    fn count_access(&mut self, access: &DataAccess, counts: DataCounts) {
         let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
         if data.counted.0 != region {
-            data.put_away(region);
+            data.flush_counts(region);
         }
         data.footprint.count(data.cores[self.cpus.current()].touched.1, access.store);
-        let sum = &mut data.counted.1[usize::from(!Guest::is_kernel(access.code))];
+        let sum = &mut data.counted.1[usize::from(!GuestIsa::is_kernel(access.code))];
         *sum += DataCounts { loads: u64::from(!access.store), stores: u64::from(access.store), ..counts };
     }
 
-    /// Notes who missed what where.
-    fn attribute(&mut self, access: &Access, physical: u64, counts: &DataCounts, cpu: &mut dyn Cpu) {
+    /// Counts a miss by path and location, and an access to a shared line by piece.
+    fn attribute(
+        &mut self,
+        access: &DataAccess,
+        physical: u64,
+        counts: &DataCounts,
+        cpu: &mut dyn StoppedCpu,
+    ) {
         let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
         let at = self.cpus.current() as u32;
         let line = physical >> data.caches.line_shift();
@@ -119,7 +128,7 @@ impl Recorder {
         let pieces =
             (from..(physical % bytes + access.bytes.max(1)).min(bytes)).step_by(PIECE_BYTES as usize);
         if !counts.is_miss() {
-            // It is told once what a piece is, and then only counted.
+            // A piece is described once; later accesses are only counted.
             let Some(shared) = data.shared.get_mut(&line) else { return };
             let known = |piece: u64| shared.contains_key(&(region, piece as u32, at));
             if pieces.clone().all(known) {
@@ -136,13 +145,13 @@ impl Recorder {
         let place = data.place(access.address, stack.thread.task, &self.per_cpu.1, cpu);
         if counts.is_miss() {
             let functions = &self.planner.functions;
-            let function = Guest::is_kernel(access.code).then(|| functions.containing(access.code));
+            let function = GuestIsa::is_kernel(access.code).then(|| functions.containing(access.code));
             let path = data.path(stack.frames.iter().map(|(function, _)| *function));
             *data.by_path.entry((region, path)).or_default() += *counts;
             *data.by_place.entry((region, function, place)).or_default() += *counts;
         }
         if counts.transfers > 0 {
-            let (word, bit) = Data::filter_place(line);
+            let (word, bit) = DataTracker::filter_place(line);
             data.filter[word] |= bit;
             data.shared.entry(line).or_default();
             data.cores[at as usize].shared = Some(line);
@@ -164,14 +173,14 @@ impl Recorder {
         }
     }
 
-    /// The page table may be another one from here on.
-    pub(crate) fn look_at_page_table(&mut self, cpu: &mut dyn Cpu) {
+    /// Reads the page table register, which may have changed.
+    pub(crate) fn look_at_page_table(&mut self, cpu: &mut dyn StoppedCpu) {
         if let Some(data) = &mut self.data {
             let core = &mut data.cores[self.cpus.current()];
-            core.table = Guest::page_table(cpu);
-            core.page = NONE;
+            core.table = GuestIsa::page_table(cpu);
+            core.page = NO_NUMBER;
             if data.space.is_none() && core.table != 0 {
-                data.space = Some(Guest::address_space(cpu));
+                data.space = Some(GuestIsa::address_space(cpu));
             }
         }
     }

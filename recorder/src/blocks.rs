@@ -1,10 +1,10 @@
-//! What is known of each translated block.
+//! Table of translated blocks.
 
-use kerntune_isa::{Flow, Refusal};
-use kerntune_trace::counts::EdgeKind;
+use kerntune_isa::{BlockFlow, CountedFaults};
+use kerntune_trace::counts::BranchInsnKind;
 use std::collections::HashMap;
 
-/// One translated block.
+/// Translated block.
 #[derive(Debug, Clone)]
 pub struct BlockInfo {
     /// Address of the first instruction.
@@ -15,98 +15,102 @@ pub struct BlockInfo {
     pub end: u64,
     /// Offsets of the instructions from `start`.
     pub offsets: Box<[u16]>,
-    /// Where the jump that ends it leads, if the instruction says so; else 0.
+    /// Target of the final jump if the instruction contains it; otherwise 0.
     pub target: u64,
-    /// How it ends.
-    pub flow: Flow,
-    /// Which exceptions of its last instruction count it.
-    pub refusal: Refusal,
-    /// Whether it is user code.
+    /// Way in which the block ends.
+    pub flow: BlockFlow,
+    /// Exceptions of the last instruction for which the instruction counts as executed.
+    pub counted_faults: CountedFaults,
+    /// True for user code.
     pub user: bool,
-    /// Distinguishes user pages of one address and different content; 0 for the kernel.
+    /// Number that separates user pages with the same address and different contents; 0 for the
+    /// kernel.
     pub space: u64,
 }
 
 impl BlockInfo {
-    /// Number of instructions.
+    /// Returns the number of instructions.
     pub fn instructions(&self) -> u64 {
         self.offsets.len() as u64
     }
 
-    /// The address of the instruction that has `rest` instructions to the end, itself included.
+    /// Returns the address of the instruction that has `rest` instructions to the end, including
+    /// itself.
     #[inline]
     pub fn address_of(&self, rest: u64) -> Option<u64> {
         let index = self.instructions().checked_sub(rest)?;
         self.offsets.get(index as usize).map(|&offset| self.start + u64::from(offset))
     }
 
-    /// The number of instructions before the one at `address`, if there is one.
+    /// Returns the number of instructions before the one at `address`, or `None` if no instruction
+    /// begins there.
     pub fn position(&self, address: u64) -> Option<u64> {
         let offset = u16::try_from(address.checked_sub(self.start)?).ok()?;
         self.offsets.binary_search(&offset).ok().map(|index| index as u64)
     }
 }
 
-/// Bits of an address within its page.
-const IN_PAGE: u64 = 0xfff;
+/// Mask of the address bits within a page.
+const PAGE_OFFSET_MASK: u64 = 0xfff;
 
 impl BlockInfo {
-    /// The same where the block's page may be mapped at another address than that at which it was translated:
-    /// QEMU uses a block of user code for all processes that map its page.
+    /// Works like [`Self::position`] for a block whose page may be mapped at another address than
+    /// at its translation: QEMU shares a block of user code among all processes that map its page.
     pub fn position_in_page(&self, address: u64) -> Option<u64> {
-        self.position(self.start & !IN_PAGE | address & IN_PAGE)
+        self.position(self.start & !PAGE_OFFSET_MASK | address & PAGE_OFFSET_MASK)
     }
 }
 
-/// What is asked of a block each time that a branch leaves it, in a byte: what is known of all of them fits into no cache.
+/// Properties of a block that are needed for each branch out of it. One byte, since the full table
+/// exceeds the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WayOut(u8);
+pub struct BlockExit(u8);
 
-impl WayOut {
+impl BlockExit {
     const BRANCH: u8 = 1;
     const RETURN: u8 = 2;
     const USER: u8 = 4;
 
     fn of(block: &BlockInfo) -> Self {
         let way = match block.flow {
-            Flow::Branch(EdgeKind::Return) => Self::BRANCH | Self::RETURN,
-            Flow::Branch(_) => Self::BRANCH,
+            BlockFlow::Branch(BranchInsnKind::Return) => Self::BRANCH | Self::RETURN,
+            BlockFlow::Branch(_) => Self::BRANCH,
             _ => 0,
         };
         Self(way | if block.user { Self::USER } else { 0 })
     }
 
-    /// Whether it ends with a branch.
+    /// Returns true if the block ends with a branch.
     #[inline]
     pub fn is_branch(self) -> bool {
         self.0 & Self::BRANCH != 0
     }
 
-    /// Whether that is a return.
+    /// Returns true if the block ends with a return.
     #[inline]
     pub fn is_return(self) -> bool {
         self.0 & Self::RETURN != 0
     }
 
-    /// Whether it is user code.
+    /// Returns true for user code.
     #[inline]
     pub fn is_user(self) -> bool {
         self.0 & Self::USER != 0
     }
 }
 
-/// All blocks, by number. Number 0 is "none".
-pub struct Blocks {
+/// All blocks by number. Number 0 stands for no block.
+pub struct BlockTable {
     list: Vec<BlockInfo>,
-    /// Of each block.
-    ways_out: Vec<WayOut>,
+    /// Exit properties of each block.
+    exits: Vec<BlockExit>,
     by_key: HashMap<(u64, u16, u64), u32>,
-    /// The kernel block that was translated last among those that have an instruction at an address and
-    /// an end that is every block's.
+    /// For each instruction address, the most recently translated kernel block that contains it and
+    /// ends with an instruction that ends every block.
     ending: HashMap<u64, u32>,
 }
 
-impl Blocks {
+impl BlockTable {
     pub fn new() -> Self {
         let none = BlockInfo {
             start: 0,
@@ -114,47 +118,48 @@ impl Blocks {
             end: 0,
             target: 0,
             offsets: Box::new([]),
-            flow: Flow::Opaque,
-            refusal: Refusal::NONE,
+            flow: BlockFlow::Opaque,
+            counted_faults: CountedFaults::NONE,
             user: true,
             space: 0,
         };
         Self {
-            ways_out: vec![WayOut::of(&none)],
+            exits: vec![BlockExit::of(&none)],
             list: vec![none],
             by_key: HashMap::new(),
             ending: HashMap::new(),
         }
     }
 
-    /// The number of a block, new or known.
+    /// Returns the number of a block, which may be a new one.
     pub fn intern(&mut self, block: BlockInfo) -> u32 {
         let key = (block.start, block.offsets.len() as u16, block.space);
         let next = self.list.len() as u32;
         let id = *self.by_key.entry(key).or_insert(next);
-        if !block.user && block.flow != Flow::Straight {
+        if !block.user && block.flow != BlockFlow::Straight {
             let addresses = block.offsets.iter().map(|&offset| block.start + u64::from(offset));
             self.ending.extend(addresses.map(|address| (address, id)));
         }
-        let way_out = WayOut::of(&block);
-        match (self.list.get_mut(id as usize), self.ways_out.get_mut(id as usize)) {
-            // The kernel patches itself: same place, same length, other code.
-            (Some(known), Some(way)) => (*known, *way) = (block, way_out),
+        let exit = BlockExit::of(&block);
+        match (self.list.get_mut(id as usize), self.exits.get_mut(id as usize)) {
+            // The kernel patched itself: same place, same length, other code.
+            (Some(known), Some(way)) => (*known, *way) = (block, exit),
             _ => {
                 self.list.push(block);
-                self.ways_out.push(way_out);
+                self.exits.push(exit);
             }
         }
         id
     }
 
-    /// A kernel block that has an instruction at the address and ends with one that ends every block: the
-    /// one translated last, as the kernel patches itself. All that are valid end with the same instruction.
+    /// Returns the most recently translated kernel block that contains an instruction at the
+    /// address and ends with an instruction that ends every block. The most recent one is right, as
+    /// the kernel patches itself. All valid ones end with the same instruction.
     pub fn ending(&self, address: u64) -> Option<u32> {
         self.ending.get(&address).copied()
     }
 
-    /// The first `instructions` instructions of block `id`, as a block of its own.
+    /// Returns the first `instructions` instructions of block `id` as a block of its own.
     pub fn prefix(&mut self, id: u32, instructions: u64) -> Option<u32> {
         let whole = self.get(id)?;
         let offsets: Box<[u16]> = whole.offsets.get(..instructions as usize)?.into();
@@ -163,31 +168,31 @@ impl Blocks {
             last: whole.start + u64::from(last),
             end: whole.start + u64::from(*whole.offsets.get(instructions as usize)?),
             offsets,
-            flow: Flow::Straight,
-            refusal: Refusal::NONE,
+            flow: BlockFlow::Straight,
+            counted_faults: CountedFaults::NONE,
             ..whole.clone()
         };
         Some(self.intern(part))
     }
 
-    /// A block by number.
+    /// Returns a block by number.
     #[inline]
     pub fn get(&self, id: u32) -> Option<&BlockInfo> {
         self.list.get(id as usize)
     }
 
-    /// How a block is left, by number.
+    /// Returns the exit properties of a block by number.
     #[inline]
-    pub fn way_out(&self, id: u32) -> Option<WayOut> {
-        self.ways_out.get(id as usize).copied()
+    pub fn exit(&self, id: u32) -> Option<BlockExit> {
+        self.exits.get(id as usize).copied()
     }
 
-    /// All of them.
+    /// Returns all blocks.
     pub fn iter(&self) -> impl Iterator<Item = &BlockInfo> {
         self.list.iter()
     }
 
-    /// How many numbers are in use.
+    /// Returns the number of block numbers in use.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -199,15 +204,15 @@ mod tests {
 
     #[test]
     fn a_cut_block_is_its_prefix() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlockTable::new();
         let id = blocks.intern(BlockInfo {
             start: 100,
             last: 107,
             end: 110,
             target: 0,
             offsets: Box::new([0, 3, 7]),
-            flow: Flow::Straight,
-            refusal: Refusal::NONE,
+            flow: BlockFlow::Straight,
+            counted_faults: CountedFaults::NONE,
             user: false,
             space: 0,
         });

@@ -1,25 +1,25 @@
-//! Calls, returns and switches: the shadow stacks and their events.
+//! Calls, returns and context switches: updates the shadow stacks and emits their events.
 
-use crate::board::Board;
+use crate::inline_counters::InlineCounters;
 use crate::marks::text;
-use crate::plan::Landing;
+use crate::plan::JumpLanding;
 use crate::recorder::Recorder;
-use crate::threads::Return;
+use crate::threads::PoppedFrames;
 use crate::Failure;
-use kerntune_isa::{Cpu, Guest, Isa};
-use kerntune_trace::{Event, FunctionKind, How, Thread};
+use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
+use kerntune_trace::{EnterKind, Event, FunctionKind, RecordedThread};
 
 impl Recorder {
-    /// The first instruction of `function` runs, `rest` instructions before the end of its block.
+    /// Handles the first instruction of `function`, with `rest` instructions left in its block.
     #[inline]
-    pub fn on_entry(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<(), Failure> {
+    pub fn on_entry(&mut self, board: &mut InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
         if function > self.planner.functions.unknown() {
             return self.on_user_entry(board, function, rest);
         }
         if board.call != 0 && self.planner.functions.kind(function) == FunctionKind::Plain {
             board.call = 0;
-            self.threads.running().push(function, How::Call);
-            return self.emit(board, rest, Event::Enter { function, how: How::Call });
+            self.threads.running().push(function, EnterKind::Call);
+            return self.emit(board, rest, Event::Enter { function, how: EnterKind::Call });
         }
         match self.entered(board, function, rest)? {
             Some(how) => {
@@ -30,33 +30,39 @@ impl Recorder {
         }
     }
 
-    /// How a function of the kernel is entered, as the call flag says; `None` if that is no entry.
+    /// Returns the way in which a kernel function is entered, according to the call flag; `None` if
+    /// this is no entry.
     #[inline]
-    fn entered(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<Option<How>, Failure> {
+    fn entered(
+        &mut self,
+        board: &mut InlineCounters,
+        function: u32,
+        rest: u64,
+    ) -> Result<Option<EnterKind>, Failure> {
         let kind = self.planner.functions.kind(function);
         let stack = self.threads.running();
         if kind == FunctionKind::Label && board.call == 0 && (stack.in_user || !stack.kernel_is_empty()) {
-            // The way through assembly code, on behalf of what is below.
+            // Assembly code runs through the label on behalf of the function below.
             return Ok(None);
         }
         let call = std::mem::take(&mut board.call);
         Ok(Some(match kind {
-            FunctionKind::Label if call == 0 => How::Jump,
-            FunctionKind::Label => How::Call,
+            FunctionKind::Label if call == 0 => EnterKind::Jump,
+            FunctionKind::Label => EnterKind::Call,
             FunctionKind::Interrupt | FunctionKind::Exception => {
                 stack.in_user = false;
                 stack.interrupted_calls.push(call);
                 if kind == FunctionKind::Interrupt {
-                    How::Interrupt
+                    EnterKind::Interrupt
                 } else {
-                    How::Exception
+                    EnterKind::Exception
                 }
             }
             FunctionKind::Syscall => {
                 stack.in_user = false;
                 let frames = stack.clear() as u32;
                 self.unwound(board, rest, frames)?;
-                How::Syscall
+                EnterKind::Syscall
             }
             FunctionKind::Plain
             | FunctionKind::SwitchTo
@@ -65,18 +71,18 @@ impl Recorder {
             | FunctionKind::Exec
             | FunctionKind::Part(_) => {
                 if call != 0 {
-                    How::Call
+                    EnterKind::Call
                 } else if stack.frames.last().is_some_and(|&(top, _)| top == function) {
                     return Ok(None); // a loop back to the function's first instruction
                 } else {
-                    How::Jump
+                    EnterKind::Jump
                 }
             }
         }))
     }
 
-    /// Frames have ended without a return of their own.
-    fn unwound(&mut self, board: &Board, rest: u64, frames: u32) -> Result<(), Failure> {
+    /// Records frames that ended without a return of their own.
+    fn unwound(&mut self, board: &InlineCounters, rest: u64, frames: u32) -> Result<(), Failure> {
         if frames == 0 {
             return Ok(());
         }
@@ -86,19 +92,22 @@ impl Recorder {
         self.emit(board, rest, Event::Unwind { frames })
     }
 
-    /// The same where the stack pointer says whether `function` was called: retpolines enter functions by `ret`.
+    /// Works like [`Self::on_entry`], but the stack pointer decides whether `function` was called:
+    /// retpolines enter functions by `ret`.
     ///
-    /// Where a function begins, its return address is on top of the stack. If that is the place where the return address of
-    /// an open function is, that function jumped here, and what was called since has ended.
+    /// At a function's entry its return address is on top of the stack. If an open function has its
+    /// return address at the same place, that function jumped here, and the frames above it have
+    /// ended.
     pub fn on_entry_at(
         &mut self,
-        board: &mut Board,
+        board: &mut InlineCounters,
         function: u32,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         use FunctionKind::{Exception, Interrupt, Label, Syscall};
-        let (kind, mut place) = (self.planner.functions.kind(function), cpu.register(Guest::STACK_POINTER));
+        let (kind, mut place) =
+            (self.planner.functions.kind(function), cpu.register(GuestIsa::STACK_POINTER));
         let how = if matches!(kind, Label | Interrupt | Exception | Syscall) {
             if kind != Label {
                 place = 0;
@@ -116,33 +125,33 @@ impl Recorder {
                     if again {
                         return Ok(());
                     }
-                    How::Jump
+                    EnterKind::Jump
                 }
-                None => How::Call,
+                None => EnterKind::Call,
             }
         };
         self.threads.running().push_at(function, how, place);
         self.emit(board, rest, Event::Enter { function, how })
     }
 
-    fn on_user_entry(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<(), Failure> {
+    fn on_user_entry(&mut self, board: &mut InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
         let call = std::mem::take(&mut board.call);
         let stack = self.threads.running();
-        // If there are any: back in user code on a way that was not seen.
+        // Open kernel frames mean that the thread returned to user code in a way that was not seen.
         let frames = stack.clear() as u32;
         self.unwound(board, rest, frames)?;
         let stack = self.threads.running();
-        let how = if call != 0 { How::Call } else { How::Jump };
-        if how == How::Jump && stack.frames.last().is_some_and(|&(top, _)| top == function) {
+        let how = if call != 0 { EnterKind::Call } else { EnterKind::Jump };
+        if how == EnterKind::Jump && stack.frames.last().is_some_and(|&(top, _)| top == function) {
             return Ok(());
         }
         stack.push_user(function, how);
         self.emit(board, rest, Event::Enter { function, how })
     }
 
-    /// A `ret` inside `function` is about to run.
+    /// Handles a `ret` inside `function`.
     #[inline]
-    pub fn on_return(&mut self, board: &Board, function: u32, rest: u64) -> Result<(), Failure> {
+    pub fn on_return(&mut self, board: &InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
         let functions = &self.planner.functions;
         if !functions.is_selection() && self.threads.running().ret_called(function) {
             return self.emit(board, rest, Event::Exit);
@@ -152,24 +161,29 @@ impl Recorder {
         self.returned(board, rest, result, user)
     }
 
-    /// The same where the stack pointer says which function returns: retpolines jump by `ret`, and functions return by a jump
-    /// to a thunk.
+    /// Works like [`Self::on_return`], but the stack pointer decides which function returns:
+    /// retpolines jump by `ret`, and functions return by a jump to a thunk.
     ///
-    /// A return address that is not where it was when a function began is that of assembly code which moved it, or one of
-    /// the function's own, which calls a place in itself to train the CPU's return stack.
-    pub fn on_return_at(&mut self, board: &mut Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+    /// If no function has its return address at this place, assembly code moved it, or the function
+    /// called a place inside itself to train the CPU's return stack.
+    pub fn on_return_at(
+        &mut self,
+        board: &mut InlineCounters,
+        rest: u64,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Result<(), Failure> {
         let functions = &self.planner.functions;
-        let place = cpu.register(Guest::STACK_POINTER);
+        let place = cpu.register(GuestIsa::STACK_POINTER);
         let stack = self.threads.running();
         let above = stack.frames_above_place(place).or_else(|| {
             let &(top, how) = stack.frames.last()?;
             let mut word = [0; 8];
             let to = cpu.read(place, &mut word).then(|| u64::from_le_bytes(word));
             match functions.kind(top) {
-                // A retpoline's `ret` may be a jump to a thunk, too.
+                // A retpoline's `ret` may also jump to a thunk.
                 _ if to.is_some_and(|to| functions.starting(to).is_some()) => None,
                 _ if to.is_some_and(|to| functions.containing(to) == top) => None,
-                FunctionKind::Label if how == How::Call => Some(0),
+                FunctionKind::Label if how == EnterKind::Call => Some(0),
                 _ => {
                     self.health.unmatched_returns += u64::from(self.recording);
                     None
@@ -185,8 +199,14 @@ impl Recorder {
         }
     }
 
-    /// Says what a return has popped.
-    fn returned(&mut self, board: &Board, rest: u64, result: Return, user: bool) -> Result<(), Failure> {
+    /// Records the frames that a return popped.
+    fn returned(
+        &mut self,
+        board: &InlineCounters,
+        rest: u64,
+        result: PoppedFrames,
+        user: bool,
+    ) -> Result<(), Failure> {
         if self.recording {
             self.health.foreign_returns += u64::from(result.foreign);
             let unmatched = u64::from(!result.popped);
@@ -196,12 +216,12 @@ impl Recorder {
             }
             self.ended(board, rest, result)?;
         }
-        self.waited(board, rest)?;
+        self.emit_lock_waits(board, rest)?;
         self.keep_root(board, user, rest)
     }
 
-    /// Traced code of the kernel or of user code jumped to code that is not traced.
-    pub fn on_left(&mut self, board: &mut Board, user: bool, rest: u64) -> Result<(), Failure> {
+    /// Handles a jump of traced code, of the kernel or of user code, to untraced code.
+    pub fn on_left(&mut self, board: &mut InlineCounters, user: bool, rest: u64) -> Result<(), Failure> {
         board.call = 1;
         let result = self.threads.running().left(user);
         if self.recording {
@@ -210,19 +230,19 @@ impl Recorder {
         self.keep_root(board, user, rest)
     }
 
-    /// Traced code of the kernel is about to jump to an address in a register or in memory.
+    /// Handles a jump of traced kernel code to an address in a register or in memory.
     pub fn on_indirect(
         &mut self,
-        board: &mut Board,
+        board: &mut InlineCounters,
         jump: u32,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         let jump = self.planner.jumps.get(jump as usize);
-        match jump.and_then(|jump| Guest::jump_target(jump, cpu)).map(|to| self.planner.landing(to)) {
-            Some(Landing::Left) => return self.on_left(board, false, rest),
-            Some(Landing::Through) => board.call = 1,
-            Some(Landing::Traced) => board.call = 0,
+        match jump.and_then(|jump| GuestIsa::jump_target(jump, cpu)).map(|to| self.planner.landing(to)) {
+            Some(JumpLanding::Left) => return self.on_left(board, false, rest),
+            Some(JumpLanding::Through) => board.call = 1,
+            Some(JumpLanding::Traced) => board.call = 0,
             None => {
                 board.call = 0;
                 self.health.lost_jumps += u64::from(self.recording);
@@ -231,14 +251,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// The call flag when the machine starts.
+    /// Returns the call flag at power-on.
     pub fn first_call(&self) -> u64 {
         u64::from(self.planner.functions.is_selection())
     }
 
-    fn ended(&mut self, board: &Board, rest: u64, result: Return) -> Result<(), Failure> {
+    fn ended(&mut self, board: &InlineCounters, rest: u64, result: PoppedFrames) -> Result<(), Failure> {
         if result.unwound != 0 {
-            // The stack is already as it will be after the exit: no chunk may begin in between.
+            // The stack is already in its state after the exit, so no chunk may begin in between.
             self.health.unwound_frames += u64::from(result.unwound);
             self.settle_if_wide(board, rest);
             let (weights, at) = (self.weigh(), self.now(board, rest));
@@ -253,9 +273,9 @@ impl Recorder {
         }
     }
 
-    /// In a selection, a thread in the kernel without any open function has one that stands for all
-    /// that is not traced, so that its time is somebody's.
-    fn keep_root(&mut self, board: &Board, user: bool, rest: u64) -> Result<(), Failure> {
+    /// If functions are selected, gives a kernel thread without open functions a frame that stands
+    /// for all untraced code and receives its time.
+    fn keep_root(&mut self, board: &InlineCounters, user: bool, rest: u64) -> Result<(), Failure> {
         if user || !self.planner.functions.is_selection() {
             return Ok(());
         }
@@ -265,16 +285,16 @@ impl Recorder {
             return Ok(());
         }
         stack.push_root(function);
-        self.emit(board, rest, Event::Enter { function, how: How::Jump })
+        self.emit(board, rest, Event::Enter { function, how: EnterKind::Jump })
     }
 
-    /// `__switch_to_asm(prev, next)`, which is `function`, runs.
+    /// Handles `__switch_to_asm(prev, next)`, which is `function`.
     pub fn on_switch(
         &mut self,
-        board: &mut Board,
+        board: &mut InlineCounters,
         function: u32,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         match self.planner.stack_pointer {
             true => self.on_entry_at(board, function, rest, cpu)?,
@@ -282,15 +302,15 @@ impl Recorder {
         }
         self.booting = false;
         self.look_at_page_table(cpu);
-        let [prev, next] = Guest::ARGUMENTS.map(|register| cpu.register(register));
+        let [prev, next] = GuestIsa::ARGUMENTS.map(|register| cpu.register(register));
         if let Some(thread) = self.identify(prev, cpu) {
             self.threads.identify_running(thread);
         }
         let several = self.cpus.count() > 1;
         if several {
-            self.leaves(board, prev, rest, cpu);
+            self.thread_leaves_cpu(board, prev, rest, cpu);
         }
-        let next = self.identify(next, cpu).unwrap_or(Thread {
+        let next = self.identify(next, cpu).unwrap_or(RecordedThread {
             task: next,
             pid: u32::MAX,
             tgid: u32::MAX,
@@ -299,12 +319,12 @@ impl Recorder {
         let thread = self.threads.switch(next);
         self.emit(board, rest, Event::Switch { thread })?;
         if several {
-            self.arrives(board, rest)?;
+            self.thread_gets_cpu(board, rest)?;
         }
         Ok(())
     }
 
-    pub(crate) fn identify(&self, task: u64, cpu: &mut dyn Cpu) -> Option<Thread> {
+    pub(crate) fn identify(&self, task: u64, cpu: &mut dyn StoppedCpu) -> Option<RecordedThread> {
         let mut number = |offset: u32| {
             let mut word = [0; 4];
             cpu.read(task.wrapping_add(offset.into()), &mut word).then(|| u32::from_le_bytes(word))
@@ -312,25 +332,26 @@ impl Recorder {
         let (pid, tgid) = (number(self.task.pid)?, number(self.task.tgid)?);
         let mut comm = [0; 16];
         cpu.read(task.wrapping_add(self.task.comm.into()), &mut comm);
-        Some(Thread { task, pid, tgid, comm: text(&comm) })
+        Some(RecordedThread { task, pid, tgid, comm: text(&comm) })
     }
 
-    /// A system call's first instruction is about to run; user code goes on where a register says.
-    pub fn on_system(&mut self, board: &Board, cpu: &mut dyn Cpu) {
-        self.threads.running().leave_user(cpu.register(Guest::SYSTEM_CALL_RETURN), board.call);
+    /// Handles the first instruction of a system call. A register holds the user address that it
+    /// returns to.
+    pub fn on_system(&mut self, board: &InlineCounters, cpu: &mut dyn StoppedCpu) {
+        self.threads.running().leave_user(cpu.register(GuestIsa::SYSTEM_CALL_RETURN), board.call);
     }
 
-    /// The running thread's program is being replaced; there is no way back to the old one.
+    /// Notes that the running thread's program is being replaced and will not be returned to.
     pub fn on_exec(&mut self) {
         self.threads.running().exec = true;
     }
 
-    /// `iretq` in assembly code is about to run.
+    /// Handles an `iretq` in assembly code.
     pub fn on_interrupt_return(
         &mut self,
-        board: &mut Board,
+        board: &mut InlineCounters,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         self.look_at_page_table(cpu);
         match self.threads.running().resume() {
@@ -344,16 +365,22 @@ impl Recorder {
             }
             None => {
                 let traced = !self.planner.binaries.is_empty();
-                let address = if traced { Guest::interrupt_return(cpu) } else { 0 };
+                let address = if traced { GuestIsa::interrupt_return(cpu) } else { 0 };
                 self.back_to_user(board, address, rest)
             }
         }
     }
 
-    /// The kernel finishes a return that an interrupt came into, so that nobody can have a say in where it leads
-    /// (`handle_interrupted_saferet`): the return address just below the stack to come has been used.
-    fn on_finished_return(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
-        let Some(stack) = Guest::interrupt_return_stack(cpu) else { return Ok(()) };
+    /// Handles a return that an interrupt split and the kernel then finishes safely
+    /// (`handle_interrupted_saferet`). The return address just below the new stack pointer has been
+    /// used.
+    fn on_finished_return(
+        &mut self,
+        board: &InlineCounters,
+        rest: u64,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Result<(), Failure> {
+        let Some(stack) = GuestIsa::interrupt_return_stack(cpu) else { return Ok(()) };
         let running = self.threads.running();
         match running.frames_above_place(stack.wrapping_sub(8)) {
             Some(above) => {
@@ -364,21 +391,21 @@ impl Recorder {
         }
     }
 
-    /// `sysretq` is about to run.
+    /// Handles a `sysretq`.
     pub fn on_system_return(
         &mut self,
-        board: &mut Board,
+        board: &mut InlineCounters,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         self.look_at_page_table(cpu);
         let address =
-            if self.planner.binaries.is_empty() { 0 } else { cpu.register(Guest::SYSTEM_CALL_RETURN) };
+            if self.planner.binaries.is_empty() { 0 } else { cpu.register(GuestIsa::SYSTEM_CALL_RETURN) };
         self.back_to_user(board, address, rest)
     }
 
-    /// The thread goes back to user code, at `address` where user code is traced.
-    fn back_to_user(&mut self, board: &mut Board, address: u64, rest: u64) -> Result<(), Failure> {
+    /// Returns the thread to user code, at `address` if user code is traced.
+    fn back_to_user(&mut self, board: &mut InlineCounters, address: u64, rest: u64) -> Result<(), Failure> {
         let stack = self.threads.running();
         stack.clear();
         stack.in_user = true;

@@ -1,23 +1,25 @@
-//! How often blocks ran on one CPU.
+//! Execution counts of blocks on one CPU.
 
-/// Counters of one piece.
+/// Number of counters in one piece.
 pub const PIECE: usize = 1 << 14;
 
-/// Counters by the block's number, in pieces of [`PIECE`]: only what was translated needs room.
-pub trait Counters {
-    /// Those of `PIECE` blocks from number `piece * PIECE` on; none where nothing is counted.
+/// Counters by block number, allocated in pieces of [`PIECE`], so that only translated blocks need
+/// memory.
+pub trait BlockCounters {
+    /// Returns the counters of the `PIECE` blocks from number `piece * PIECE` on; `None` if nothing
+    /// is counted there.
     fn piece(&mut self, piece: usize) -> Option<&mut [u64]>;
 
-    /// Blocks that can be counted.
+    /// Returns the number of blocks that can be counted.
     fn room(&self) -> usize;
 
-    /// That of a block.
+    /// Returns the counter of a block.
     #[inline]
     fn of(&mut self, block: u32) -> Option<&mut u64> {
         self.piece(block as usize / PIECE)?.get_mut(block as usize % PIECE)
     }
 
-    /// Those of the first so many blocks begin anew.
+    /// Sets the counters of the first `blocks` blocks to 0.
     fn clear(&mut self, blocks: usize) {
         for piece in 0..blocks.div_ceil(PIECE) {
             if let Some(counters) = self.piece(piece) {
@@ -26,18 +28,18 @@ pub trait Counters {
         }
     }
 
-    /// Tells of each of the first so many blocks that ran how often it did.
-    fn each(&mut self, blocks: usize, told: &mut dyn FnMut(usize, u64)) {
+    /// Calls `visit` with number and count of each block that ran, among the first `blocks`.
+    fn each(&mut self, blocks: usize, visit: &mut dyn FnMut(usize, u64)) {
         for piece in 0..blocks.div_ceil(PIECE) {
             let counters = self.piece(piece).unwrap_or_default();
             for (at, &count) in counters.iter().enumerate().filter(|(_, &count)| count > 0) {
-                told(piece * PIECE + at, count);
+                visit(piece * PIECE + at, count);
             }
         }
     }
 }
 
-impl Counters for Vec<u64> {
+impl BlockCounters for Vec<u64> {
     fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
         self.chunks_mut(PIECE).nth(piece)
     }

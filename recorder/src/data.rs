@@ -1,92 +1,98 @@
-//! What accesses to data miss, and what they access (`record --data`).
+//! Data cache model and attribution of its misses (`record --data`).
 //!
-//! The caches go along from the first instruction on, so that they are as warm as they would be; what they miss is
-//! counted in regions. Only a miss asks who accesses what: it reads the kernel's own notes on the page. Accesses that the
-//! CPU makes by itself (page tables, what an interrupt pushes) are not seen.
+//! The caches are fed from the first instruction on, so that they are warm when a region begins.
+//! Misses are counted only in regions. Only a miss looks for the accessed object, which means
+//! reading the kernel's page descriptors. Accesses that the CPU makes by itself (page walks,
+//! interrupt frames) are not seen.
 
-use crate::footprint::{Footprint, Page, NOTHING};
-use kerntune_isa::{AddressSpace, Cpu, Guest, Isa};
+use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
+use kerntune_isa::{AddressSpace, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
 use kerntune_trace::data::{
-    Accesses, DataFile, DataSpec, Misses, PathMisses, Place, PlaceKind, PlaceMisses, RegionAccesses,
-    SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec,
+    AccessCounts, DataFile, DataLocation, DataLocationKind, DataSpec, LocationMisses, MissCounts, PathMisses,
+    RegionAccesses, SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec,
 };
 use kerntune_trace::VERSION;
 use std::collections::{BTreeMap, HashMap};
 
-/// No line and no page has this number.
-pub(crate) const NONE: u64 = u64::MAX;
+/// Number of no line and no page.
+pub(crate) const NO_NUMBER: u64 = u64::MAX;
 pub(crate) const PAGE_SHIFT: u32 = 12;
-/// The same of the smallest page.
+/// log2 of the smallest page, in the type of [`CoreState::touched`].
 const SMALL: u8 = PAGE_SHIFT as u8;
-/// Bytes of a thread's stack at most (`THREAD_SIZE`).
+/// Upper bound for the size of a thread's stack (`THREAD_SIZE`), in bytes.
 const STACK_BYTES: u64 = 16 << 10;
-/// Bits of the filter that says which lines may be shared.
+/// log2 of the number of bits in the filter of shared lines.
 const FILTER_BITS: u32 = 16;
 
-/// One access to memory.
+/// Memory access of an instruction.
 #[derive(Debug, Clone, Copy)]
-pub struct Access {
-    /// The instruction.
+pub struct DataAccess {
+    /// Address of the instruction.
     pub code: u64,
-    /// The virtual address.
+    /// Virtual address of the data.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Whether it writes.
+    /// True for a write.
     pub store: bool,
 }
 
-/// What belongs to one CPU.
+/// Last access of one CPU, which short-cuts repeated accesses.
 #[derive(Clone, Copy)]
-pub(crate) struct Core {
-    /// The line that was touched last, by its virtual number, and whether it may be written without further ado.
+pub(crate) struct CoreState {
+    /// Virtual number of the last line, and whether it can be written without a coherence action.
     pub(crate) line: (u64, bool),
-    /// Its number in physical memory, if it may be a shared one.
+    /// Physical number of the last line if it may be shared.
     pub(crate) shared: Option<u64>,
-    /// The page that was touched last, by its virtual number.
+    /// Virtual number of the last page.
     pub(crate) page: u64,
-    /// The number and the kind of that page among those that are touched.
+    /// Footprint number and kind of the last page.
     pub(crate) touched: (u32, u8),
     /// Physical address of the page table.
     pub(crate) table: u64,
 }
 
-pub(crate) const NOWHERE: Core =
-    Core { line: (NONE, false), shared: None, page: NONE, touched: (NOTHING, u8::MAX), table: 0 };
+pub(crate) const NO_ACCESS: CoreState = CoreState {
+    line: (NO_NUMBER, false),
+    shared: None,
+    page: NO_NUMBER,
+    touched: (NO_PAGE, u8::MAX),
+    table: 0,
+};
 
-/// Caches, and what was counted.
-pub struct Data {
+/// Data caches and their counts.
+pub struct DataTracker {
     pub(crate) caches: DataCaches,
     pub(crate) spec: DataSpec,
     pub(crate) space: Option<AddressSpace>,
-    pub(crate) cores: Vec<Core>,
-    /// log2 of the bytes of pages, by 2 MiB of addresses, as far as is known.
+    pub(crate) cores: Vec<CoreState>,
+    /// Known page sizes as log2 of bytes, by 2-MiB range of addresses.
     pub(crate) sizes: HashMap<u64, u8>,
-    pub(crate) footprint: Footprint,
+    pub(crate) footprint: FootprintTracker,
     pub(crate) slabs: HashMap<u64, u32>,
     pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
-    /// What was counted lately, in this region; not in `regions` yet.
+    /// Recent counts of this region, not yet added to `regions`.
     pub(crate) counted: (u32, [DataCounts; 2]),
     pub(crate) paths: Vec<Vec<u32>>,
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
-    pub(crate) by_place: HashMap<(u32, Option<u32>, Place), DataCounts>,
+    pub(crate) by_place: HashMap<(u32, Option<u32>, DataLocation), DataCounts>,
     pub(crate) filter: Vec<u64>,
     pub(crate) shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
     pub(crate) names: Vec<SlabCache>,
 }
 
-impl Data {
-    /// Caches of these sizes for so many CPUs.
+impl DataTracker {
+    /// Creates empty caches for this number of CPUs.
     pub fn new(config: &DataConfig, line_bytes: u64, spec: DataSpec, cpus: usize) -> Self {
         Self {
             caches: DataCaches::new(config, line_bytes, cpus),
             spec,
             space: None,
-            cores: vec![NOWHERE; cpus],
+            cores: vec![NO_ACCESS; cpus],
             sizes: HashMap::new(),
-            footprint: Footprint::new(line_bytes.trailing_zeros()),
+            footprint: FootprintTracker::new(line_bytes.trailing_zeros()),
             slabs: HashMap::new(),
             regions: BTreeMap::new(),
             counted: (0, [DataCounts::default(); 2]),
@@ -100,15 +106,16 @@ impl Data {
         }
     }
 
-    /// The L1I of a CPU misses a line.
+    /// Allocates a line of code that a CPU's L1I missed.
     pub fn code(&mut self, cpu: usize, line: u64, salt: u64) {
         self.caches.code(cpu, line, salt);
     }
 
-    /// Another CPU executes from here on: who knows what happened to its lines.
+    /// Handles a change of the executing CPU: other CPUs may have changed the state of its last
+    /// line.
     pub fn turn(&mut self, cpu: usize) {
-        let Core { line, shared, .. } = &mut self.cores[cpu];
-        (*line, *shared) = ((NONE, false), None);
+        let CoreState { line, shared, .. } = &mut self.cores[cpu];
+        (*line, *shared) = ((NO_NUMBER, false), None);
     }
 
     pub(crate) fn filter_place(line: u64) -> (usize, u64) {
@@ -128,97 +135,110 @@ impl Data {
         address: u64,
         process: u64,
         counts: &mut DataCounts,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) {
         let Some(space) = self.space else { return };
-        let is_kernel = Guest::is_kernel(address);
+        let is_kernel = GuestIsa::is_kernel(address);
         let salt = if is_kernel { 0 } else { process };
         let key = size_key(address, salt);
         let table = self.cores[core].table;
         let known = self.sizes.entry(key);
-        let known = *known.or_insert_with(|| Guest::page_shift(&space, table, address, cpu)) > SMALL;
+        let known = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu)) > SMALL;
         let before = *counts;
         self.caches.translate(core, address, salt, known, counts);
         if counts.dtlb_misses == before.dtlb_misses {
             return;
         }
-        let shift = Guest::page_shift(&space, table, address, cpu);
+        let shift = GuestIsa::page_shift(&space, table, address, cpu);
         let large = shift > SMALL;
         if large != known {
-            // It was, and is not any more, or the other way round.
+            // The page size has changed since the last lookup.
             self.sizes.insert(key, shift);
             *counts = before;
             self.caches.translate(core, address, salt, large, counts);
         }
     }
 
-    /// The number and the kind of the page that an address is in, among those that are touched.
-    pub(crate) fn page(&mut self, core: usize, address: u64, process: u64, cpu: &mut dyn Cpu) -> (u32, u8) {
-        let Some(space) = self.space else { return (NOTHING, u8::MAX) };
-        let process = if Guest::is_kernel(address) { 0 } else { process };
+    /// Returns footprint number and kind of the page that contains an address.
+    pub(crate) fn page(
+        &mut self,
+        core: usize,
+        address: u64,
+        process: u64,
+        cpu: &mut dyn StoppedCpu,
+    ) -> (u32, u8) {
+        let Some(space) = self.space else { return (NO_PAGE, u8::MAX) };
+        let process = if GuestIsa::is_kernel(address) { 0 } else { process };
         let (key, table) = (size_key(address, process), self.cores[core].table);
         let known = self.sizes.entry(key);
-        let shift = *known.or_insert_with(|| Guest::page_shift(&space, table, address, cpu));
-        let page = Page { number: address >> PAGE_SHIFT, process, shift };
+        let shift = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu));
+        let page = TouchedPage { number: address >> PAGE_SHIFT, process, shift };
         if let Some(number) = self.footprint.number(page) {
             return (number, page.kind());
         }
-        // It may have become a page of another size since somebody looked.
-        let shift = Guest::page_shift(&space, table, address, cpu);
+        // The page size may have changed since the last lookup.
+        let shift = GuestIsa::page_shift(&space, table, address, cpu);
         self.sizes.insert(key, shift);
-        let page = Page { shift, ..page };
+        let page = TouchedPage { shift, ..page };
         (self.footprint.add(page), page.kind())
     }
 
-    /// What lies at a kernel address.
-    pub(crate) fn place(&mut self, address: u64, task: u64, per_cpu: &[u64], cpu: &mut dyn Cpu) -> Place {
-        let other = |kind| Place { kind, object: 0, offset: 0 };
-        let Some(space) = self.space.filter(|_| Guest::is_kernel(address)) else {
-            return other(PlaceKind::User);
+    /// Returns the location of the data at a kernel address.
+    pub(crate) fn place(
+        &mut self,
+        address: u64,
+        task: u64,
+        per_cpu: &[u64],
+        cpu: &mut dyn StoppedCpu,
+    ) -> DataLocation {
+        let other = |kind| DataLocation { kind, object: 0, offset: 0 };
+        let Some(space) = self.space.filter(|_| GuestIsa::is_kernel(address)) else {
+            return other(DataLocationKind::User);
         };
         let within = |(from, to): (u64, u64)| (from..to).contains(&address);
         if within(space.image) {
-            return Place { object: address, ..other(PlaceKind::Image) };
+            return DataLocation { object: address, ..other(DataLocationKind::Image) };
         }
         let in_image = per_cpu.iter().map(|offset| address.wrapping_sub(*offset));
         let (start, end) = self.spec.per_cpu;
         if let Some(object) = in_image.into_iter().find(|at| (start..end).contains(at)) {
-            return Place { object, ..other(PlaceKind::PerCpu) };
+            return DataLocation { object, ..other(DataLocationKind::PerCpu) };
         }
         if let Some(slab) = self.spec.slab {
             let stack = read(cpu, task.wrapping_add(slab.stack.into()));
             if stack.is_some_and(|stack| address.wrapping_sub(stack) < STACK_BYTES) {
-                return other(PlaceKind::Stack);
+                return other(DataLocationKind::Stack);
             }
             if within(space.page_structs) {
                 let offset = (address - space.page_structs.0) % u64::from(slab.page_bytes.max(1));
-                return Place { offset: offset as u32, ..other(PlaceKind::Page) };
+                return DataLocation { offset: offset as u32, ..other(DataLocationKind::Page) };
             }
             if within(space.direct) {
                 let object = self.slab_object(&space, &slab, address, cpu);
-                return object.unwrap_or(other(PlaceKind::Memory));
+                return object.unwrap_or(other(DataLocationKind::Memory));
             }
         }
         match () {
-            () if within(space.page_structs) => other(PlaceKind::Page),
-            () if within(space.direct) => other(PlaceKind::Memory),
-            () if within(space.mapped) || within(space.modules) => other(PlaceKind::Mapped),
-            () => other(PlaceKind::Other),
+            () if within(space.page_structs) => other(DataLocationKind::Page),
+            () if within(space.direct) => other(DataLocationKind::Memory),
+            () if within(space.mapped) || within(space.modules) => other(DataLocationKind::Mapped),
+            () => other(DataLocationKind::Other),
         }
     }
 
-    /// The slab object at an address of the direct map, by what `struct page` and `struct slab` say of it.
+    /// Returns the slab object at an address of the direct map, according to `struct page` and
+    /// `struct slab`.
     fn slab_object(
         &mut self,
         space: &AddressSpace,
         slab: &SlabSpec,
         address: u64,
-        cpu: &mut dyn Cpu,
-    ) -> Option<Place> {
+        cpu: &mut dyn StoppedCpu,
+    ) -> Option<DataLocation> {
         let bytes = u64::from(slab.page_bytes);
         let mut number = (address - space.direct.0) >> PAGE_SHIFT;
         let page = |number: u64| space.page_structs.0 + number * bytes;
-        // A page that is not the first of several says which is (`compound_head`).
+        // A tail page points to its head page (`compound_head`).
         let head = read(cpu, page(number) + 8)?;
         if head & 1 == 1 {
             number = (head - 1).checked_sub(space.page_structs.0)? / bytes.max(1);
@@ -237,11 +257,11 @@ impl Data {
         let from = space.direct.0 + (number << PAGE_SHIFT);
         let object = u64::from(self.cache(cache, slab, cpu)?);
         let offset = address.checked_sub(from)?.checked_rem(size.into())? as u32;
-        Some(Place { kind: PlaceKind::Slab, object, offset })
+        Some(DataLocation { kind: DataLocationKind::Slab, object, offset })
     }
 
-    /// The number of a slab cache.
-    fn cache(&mut self, cache: u64, slab: &SlabSpec, cpu: &mut dyn Cpu) -> Option<u32> {
+    /// Returns the index of a slab cache, which may be a new one.
+    fn cache(&mut self, cache: u64, slab: &SlabSpec, cpu: &mut dyn StoppedCpu) -> Option<u32> {
         if let Some(number) = self.slabs.get(&cache) {
             return Some(*number);
         }
@@ -260,7 +280,7 @@ impl Data {
         Some(number)
     }
 
-    /// The number of the path that these functions are.
+    /// Returns the number of a call path, which may be a new one.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = u32> + Clone) -> u32 {
         let mut hash = functions.clone().fold(0xcbf2_9ce4_8422_2325, |hash: u64, function| {
             (hash ^ u64::from(function)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
@@ -281,9 +301,9 @@ impl Data {
         }
     }
 
-    /// Counts go to another region from here on.
+    /// Adds the recent counts to their region; the following ones belong to region `next`.
     #[cold]
-    pub(crate) fn put_away(&mut self, next: u32) {
+    pub(crate) fn flush_counts(&mut self, next: u32) {
         let (region, counts) = std::mem::replace(&mut self.counted, (next, Default::default()));
         if counts != [DataCounts::default(); 2] {
             let sums = self.regions.entry(region).or_default();
@@ -291,9 +311,9 @@ impl Data {
         }
     }
 
-    /// The file's contents.
+    /// Builds the contents of `data.json`.
     pub fn finish(&mut self) -> DataFile {
-        self.put_away(0);
+        self.flush_counts(0);
         let by_path: BTreeMap<_, _> = std::mem::take(&mut self.by_path).into_iter().collect();
         let by_place: BTreeMap<_, _> = std::mem::take(&mut self.by_place).into_iter().collect();
         let mut shared: BTreeMap<(u32, u64), Vec<SharedPiece>> = BTreeMap::new();
@@ -323,7 +343,7 @@ impl Data {
                 .collect(),
             by_place: by_place
                 .into_iter()
-                .map(|((region, function, place), counts)| PlaceMisses {
+                .map(|((region, function, place), counts)| LocationMisses {
                     region,
                     function,
                     place,
@@ -342,13 +362,14 @@ impl Data {
     }
 }
 
-/// What stands for 2 MiB of a process's addresses. Two that share one do not matter, as what is wrong is put right.
+/// Returns the key of a 2-MiB range in a process. A collision is harmless, because a wrong page
+/// size is detected.
 fn size_key(address: u64, process: u64) -> u64 {
     address >> 21 ^ process << 40
 }
 
-fn misses(counts: &DataCounts) -> Misses {
-    Misses {
+fn misses(counts: &DataCounts) -> MissCounts {
+    MissCounts {
         l1d: counts.l1d_misses,
         stores: counts.l1d_store_misses,
         l2: counts.l2_misses,
@@ -359,25 +380,25 @@ fn misses(counts: &DataCounts) -> Misses {
     }
 }
 
-fn accesses(counts: &DataCounts) -> Accesses {
-    Accesses { loads: counts.loads, stores: counts.stores, misses: misses(counts) }
+fn accesses(counts: &DataCounts) -> AccessCounts {
+    AccessCounts { loads: counts.loads, stores: counts.stores, misses: misses(counts) }
 }
 
-/// What lies so many bytes further.
-pub(crate) fn moved(place: Place, bytes: i64) -> Place {
+/// Returns the location `bytes` further on.
+pub(crate) fn moved(place: DataLocation, bytes: i64) -> DataLocation {
     match place.kind {
-        PlaceKind::Image | PlaceKind::PerCpu => {
-            Place { object: place.object.wrapping_add_signed(bytes), ..place }
+        DataLocationKind::Image | DataLocationKind::PerCpu => {
+            DataLocation { object: place.object.wrapping_add_signed(bytes), ..place }
         }
-        PlaceKind::Slab | PlaceKind::Page => {
-            Place { offset: place.offset.saturating_add_signed(bytes as i32), ..place }
+        DataLocationKind::Slab | DataLocationKind::Page => {
+            DataLocation { offset: place.offset.saturating_add_signed(bytes as i32), ..place }
         }
         _ => place,
     }
 }
 
-/// 8 bytes of the guest's memory.
-fn read(cpu: &mut dyn Cpu, address: u64) -> Option<u64> {
+/// Reads 8 bytes of guest memory.
+fn read(cpu: &mut dyn StoppedCpu, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     cpu.read(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }

@@ -1,64 +1,66 @@
-//! Runs hooks as QEMU does: for machines that are not QEMU, those of tests, and for QEMU with several CPUs, whose generated
-//! code cannot tell them apart.
+//! Execution of hooks in the way of QEMU. Used for machines other than QEMU, such as those of
+//! tests, and for QEMU with several CPUs, whose generated code cannot distinguish them.
 //!
-//! A machine hands over each block of instructions as it begins, and each instruction before it executes it; what QEMU
-//! would count, store and call back happens here.
+//! The machine passes each block of instructions as it begins, and each instruction before its
+//! execution. The counting, storing and calling back that QEMU's generated code would do happens
+//! here.
 
-use crate::board::Board;
-use crate::counters::Counters;
-use crate::plan::{Action, Callback, Hook};
+use crate::counters::BlockCounters;
+use crate::inline_counters::InlineCounters;
+use crate::plan::{Callback, Hook, HookAction};
 use crate::recorder::Recorder;
 use crate::Failure;
-use kerntune_isa::{Cpu, Insn};
+use kerntune_isa::{Insn, StoppedCpu};
 use kerntune_trace::mark::Mark;
 use kerntune_trace::RecorderSpec;
 use std::mem::offset_of;
 use std::ops::Range;
 
-/// Blocks that have a counter; there are no more in what tests run.
+/// Number of block counters, enough for tests.
 const BLOCKS: usize = 1 << 16;
 
-/// A recorder, and what translated code does to it.
-pub struct Driver {
+/// Recorder together with the state that translated code updates.
+pub struct HookRunner {
     pub(crate) recorder: Recorder,
-    /// That of the CPU that executes.
-    pub(crate) board: Board,
-    /// Those of all CPUs; its own is not up to date while a CPU executes.
-    boards: Vec<Board>,
+    /// Inline counters of the executing CPU.
+    pub(crate) board: InlineCounters,
+    /// Inline counters of all CPUs; those of the executing CPU are outdated.
+    boards: Vec<InlineCounters>,
     counts: Vec<Vec<u64>>,
     cpu: usize,
 }
 
-/// A block as it was translated once: its hooks in the order in which they happen.
+/// Translated block: its hooks in execution order.
 #[derive(Debug, Clone)]
-pub struct Block {
+pub struct HookedBlock {
     hooks: Vec<Hook>,
 }
 
-impl Driver {
-    /// Ready for a run.
+impl HookRunner {
+    /// Creates a runner for one CPU.
     ///
     /// # Errors
-    /// As [`Recorder::new`].
+    /// Those of [`Recorder::new`].
     pub fn new(spec: &RecorderSpec) -> Result<Self, Failure> {
         Self::with_cpus(spec, 1, BLOCKS)
     }
 
-    /// The same on so many CPUs, of which the first executes, with so many counters of blocks each.
+    /// Creates a runner for `cpus` CPUs, of which the first executes, with `blocks` block counters
+    /// each.
     ///
     /// # Errors
-    /// As [`Recorder::new`].
+    /// Those of [`Recorder::new`].
     pub fn with_cpus(spec: &RecorderSpec, cpus: usize, blocks: usize) -> Result<Self, Failure> {
         let recorder = Recorder::new(spec, cpus)?;
-        let board = Board { call: recorder.first_call(), ..Board::default() };
+        let board = InlineCounters { call: recorder.first_call(), ..InlineCounters::default() };
         let counts = (0..cpus).map(|_| vec![0; blocks]).collect();
         Ok(Self { recorder, board, boards: vec![board; cpus], counts, cpu: 0 })
     }
 
-    /// Another CPU executes from here on.
+    /// Switches to another CPU.
     ///
     /// # Errors
-    /// A trace that cannot be written.
+    /// The trace cannot be written.
     pub fn turn(&mut self, cpu: usize) -> Result<(), Failure> {
         if cpu == self.cpu {
             return Ok(());
@@ -69,72 +71,82 @@ impl Driver {
         self.recorder.on_cpu(cpu, &self.boards)
     }
 
-    /// Translates the instructions of a block, which is in this page of the machine's memory.
-    pub fn translate(&mut self, insns: &[Insn], page: u64, cpu: &mut dyn Cpu) -> Block {
+    /// Translates the instructions of a block in this page of the machine's memory.
+    pub fn translate(&mut self, insns: &[Insn], page: u64, cpu: &mut dyn StoppedCpu) -> HookedBlock {
         let mut hooks = Vec::new();
         self.recorder.translate(insns, page, cpu, &mut hooks);
         if self.recorder.awaits_programs() {
             self.recorder.programs_begin(&mut all(&mut self.counts));
         }
-        // Those of one place stay in their order.
+        // Stable: hooks at one place keep their order.
         hooks.sort_by_key(|hook| hook.at);
-        Block { hooks }
+        HookedBlock { hooks }
     }
 
-    /// A block begins.
+    /// Runs the hooks at the beginning of a block.
     ///
     /// # Errors
-    /// A trace that cannot be written.
-    pub fn begin(&mut self, block: &Block, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+    /// The trace cannot be written.
+    pub fn begin(&mut self, block: &HookedBlock, cpu: &mut dyn StoppedCpu) -> Result<(), Failure> {
         self.act(block, block.place(None), cpu)
     }
 
-    /// The instruction at `at` is about to run.
+    /// Runs the hooks before the instruction at index `at`.
     ///
     /// # Errors
-    /// A trace that cannot be written.
-    pub fn before(&mut self, block: &Block, at: usize, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+    /// The trace cannot be written.
+    pub fn before(
+        &mut self,
+        block: &HookedBlock,
+        at: usize,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Result<(), Failure> {
         self.act(block, block.place(Some(at)), cpu)
     }
 
-    /// An instruction in the middle of a block reached a device: the block ends with it. QEMU executes it as a block of
-    /// its own, of which it instruments only the memory access.
-    pub fn device(&mut self, insn: &Insn, cpu: &mut dyn Cpu) {
+    /// Handles a device access in the middle of a block, which ends the block. QEMU executes the
+    /// instruction as a block of its own, of which it instruments only the memory access.
+    pub fn device(&mut self, insn: &Insn, cpu: &mut dyn StoppedCpu) {
         let alone = self.translate(&[*insn], insn.address >> 12, cpu);
         alone.accesses().for_each(|(_, block)| self.access(block));
     }
 
-    /// The only instruction of a block reads or writes memory.
+    /// Handles a memory access of a block's only instruction.
     pub(crate) fn access(&mut self, block: u32) {
         self.recorder.on_access(&mut self.board, &mut self.counts[self.cpu], block);
     }
 
-    /// The run is over: writes everything.
+    /// Ends the run and writes all files.
     ///
     /// # Errors
-    /// Files that cannot be written.
+    /// A file cannot be written.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.recorder.finish(&mut all(&mut self.counts))
     }
 
-    fn act(&mut self, block: &Block, hooks: Range<usize>, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+    fn act(
+        &mut self,
+        block: &HookedBlock,
+        hooks: Range<usize>,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Result<(), Failure> {
         for hook in &block.hooks[hooks] {
             match hook.action {
-                Action::Call { callback, number, rest } => self.call_back(callback, number, rest, cpu)?,
-                Action::CallUnless { field, value, callback, number, rest } => {
+                HookAction::Call { callback, number, rest } => self.call_back(callback, number, rest, cpu)?,
+                HookAction::CallUnless { field, value, callback, number, rest } => {
                     if *self.field(field) != value {
                         self.call_back(callback, number, rest, cpu)?;
                     }
                 }
-                Action::Store { field, value } => *self.field(field) = value,
-                Action::Add { field, value } => *self.field(field) += value,
-                Action::Count { block } => {
+                HookAction::Store { field, value } => *self.field(field) = value,
+                HookAction::Add { field, value } => *self.field(field) += value,
+                HookAction::Count { block } => {
                     if let Some(count) = self.counts[self.cpu].of(block) {
                         *count += 1;
                     }
                 }
-                // QEMU says itself when that happens.
-                Action::Access { .. } | Action::Data { .. } | Action::Touch => {}
+                // QEMU itself reports these.
+                HookAction::Access { .. } | HookAction::Data { .. } | HookAction::Touch => {}
             }
         }
         Ok(())
@@ -143,10 +155,10 @@ impl Driver {
     fn field(&mut self, offset: usize) -> &mut u64 {
         let board = &mut self.board;
         match offset {
-            o if o == offset_of!(Board, kernel) => &mut board.kernel,
-            o if o == offset_of!(Board, user) => &mut board.user,
-            o if o == offset_of!(Board, block) => &mut board.block,
-            o if o == offset_of!(Board, next) => &mut board.next,
+            o if o == offset_of!(InlineCounters, kernel) => &mut board.kernel,
+            o if o == offset_of!(InlineCounters, user) => &mut board.user,
+            o if o == offset_of!(InlineCounters, block) => &mut board.block,
+            o if o == offset_of!(InlineCounters, next) => &mut board.next,
             _ => &mut board.call,
         }
     }
@@ -156,7 +168,7 @@ impl Driver {
         callback: Callback,
         number: u32,
         rest: usize,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         let rest = rest as u64;
         let Self { recorder, board, counts: all_counts, boards, cpu: number_of_cpu } = self;
@@ -195,16 +207,16 @@ impl Driver {
     }
 }
 
-/// The counters of all CPUs.
-fn all(counts: &mut [Vec<u64>]) -> Vec<&mut dyn Counters> {
-    counts.iter_mut().map(|counts| counts as &mut dyn Counters).collect()
+/// Returns the block counters of all CPUs.
+fn all(counts: &mut [Vec<u64>]) -> Vec<&mut dyn BlockCounters> {
+    counts.iter_mut().map(|counts| counts as &mut dyn BlockCounters).collect()
 }
 
-impl Block {
-    /// The instructions that have hooks.
+impl HookedBlock {
+    /// Returns the indices of the instructions that have hooks.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let is_done_here = |hook: &&Hook| {
-            !matches!(hook.action, Action::Access { .. } | Action::Data { .. } | Action::Touch)
+            !matches!(hook.action, HookAction::Access { .. } | HookAction::Data { .. } | HookAction::Touch)
         };
         let mut places: Vec<usize> =
             self.hooks.iter().filter(is_done_here).filter_map(|hook| hook.at).collect();
@@ -212,37 +224,40 @@ impl Block {
         places.into_iter()
     }
 
-    /// The instructions whose access to memory is watched, each with the block's number.
+    /// Returns the indices of the instructions whose memory accesses are watched, with the block's
+    /// number.
     pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.hooks.iter().filter_map(|hook| match hook.action {
-            Action::Access { block } => Some((hook.at.unwrap_or(0), block)),
+            HookAction::Access { block } => Some((hook.at.unwrap_or(0), block)),
             _ => None,
         })
     }
 
-    /// The instructions whose data is followed, each with its address.
+    /// Returns the indices of the instructions whose data is followed, with their addresses.
     pub(crate) fn data(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.hooks.iter().filter_map(|hook| match hook.action {
-            Action::Data { code } => Some((hook.at.unwrap_or(0), code)),
+            HookAction::Data { code } => Some((hook.at.unwrap_or(0), code)),
             _ => None,
         })
     }
 
-    /// Whether anything that happens at a place looks at registers or memory.
+    /// Returns true if a hook at this place reads registers or memory.
     pub(crate) fn reads_cpu(&self, at: Option<usize>) -> bool {
         self.hooks[self.place(at)].iter().any(|hook| match hook.action {
-            Action::Call { callback, .. } | Action::CallUnless { callback, .. } => callback.reads_cpu(),
+            HookAction::Call { callback, .. } | HookAction::CallUnless { callback, .. } => {
+                callback.reads_cpu()
+            }
             _ => false,
         })
     }
 
-    /// Whether the CPU halts at a place.
+    /// Returns true if the CPU halts at this place.
     pub(crate) fn halts(&self, at: usize) -> bool {
-        let is_halt = |hook: &Hook| matches!(hook.action, Action::Call { callback: Callback::Halt, .. });
+        let is_halt = |hook: &Hook| matches!(hook.action, HookAction::Call { callback: Callback::Halt, .. });
         self.hooks[self.place(Some(at))].iter().any(is_halt)
     }
 
-    /// The hooks of a place.
+    /// Returns the hooks at a place.
     fn place(&self, at: Option<usize>) -> Range<usize> {
         let from = self.hooks.partition_point(|hook| hook.at < at);
         let count = self.hooks[from..].iter().take_while(|hook| hook.at == at).count();

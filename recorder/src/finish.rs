@@ -1,19 +1,19 @@
-//! What is written when the run is over.
+//! Output at the end of the run.
 
 use crate::blocks::BlockInfo;
-use crate::counters::Counters;
+use crate::counters::BlockCounters;
 use crate::recorder::Recorder;
 use crate::Failure;
-use kerntune_isa::Flow;
-use kerntune_trace::counts::{Block, Counts, Edge};
+use kerntune_isa::BlockFlow;
+use kerntune_trace::counts::{BlockCount, EdgeCount, ExecutionCounts};
 use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;
 
 impl Recorder {
-    /// The run is over: writes everything. The counts are those of all CPUs.
-    pub fn finish(&mut self, counts: &mut [&mut dyn Counters]) -> Result<(), Failure> {
+    /// Ends the run and writes all files. `counts` are the block counters of all CPUs.
+    pub fn finish(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Result<(), Failure> {
         if self.recording {
-            // The guest ended inside a region; what there is is kept, the region stays open.
+            // The guest ended inside a region. The data is kept, and the region stays open.
             self.notes.push("the guest ended inside a region".into());
             self.stop(counts)?;
         }
@@ -27,7 +27,7 @@ impl Recorder {
         if let Some(stream) = self.planner.stream.take() {
             stream.finish()?;
         }
-        self.notes.extend(self.differences.note());
+        self.notes.extend(self.clock_errors.note());
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
         if self.planner.capture.edges {
@@ -59,7 +59,7 @@ impl Recorder {
         write(&self.output.join(files::RECORDING), &serde_json::to_vec_pretty(&recording)?)
     }
 
-    /// Kernel functions of which one of these blocks was translated.
+    /// Returns the kernel functions with code in the selected blocks.
     fn ran(&self, is_meant: impl Fn(usize) -> bool) -> Vec<u32> {
         let functions = &self.planner.functions;
         let mut ran = vec![false; functions.unknown() as usize];
@@ -74,27 +74,28 @@ impl Recorder {
         (0..).zip(ran).filter_map(|(function, ran)| ran.then_some(function)).collect()
     }
 
-    /// The same of blocks that ran since the first program began, as far as blocks are counted.
-    fn ran_since_boot(&mut self, counts: &mut [&mut dyn Counters]) -> Vec<u32> {
+    /// Returns the kernel functions that ran since the first program began; empty if blocks are not
+    /// counted.
+    fn ran_since_boot(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Vec<u32> {
         if !self.planner.capture.edges {
             return Vec::new();
         }
         self.note_used(counts);
         let counters = counts.first().map_or(0, |counts| counts.room());
         let used = self.used.as_deref().unwrap_or_default();
-        // One for which there was no counter may have run.
+        // A block without a counter may have run.
         self.ran(|id| id >= counters || used.get(id).copied().unwrap_or(false))
     }
 
-    /// Blocks and edges by address. The same code in blocks of different cut adds up.
-    fn counts(&self) -> Counts {
-        let mut blocks: BTreeMap<(u64, u64), Block> = BTreeMap::new();
+    /// Sums blocks and edges by address. Differently cut blocks of the same code add up.
+    fn counts(&self) -> ExecutionCounts {
+        let mut blocks: BTreeMap<(u64, u64), BlockCount> = BTreeMap::new();
         for (id, &count) in self.block_totals.iter().enumerate().filter(|(_, &count)| count != 0) {
             let Some(info) = self.blocks.get(id as u32).filter(|info| !info.user) else { continue };
             let BlockInfo { start, last, end, .. } = *info;
             blocks
                 .entry((start, end))
-                .or_insert(Block {
+                .or_insert(BlockCount {
                     start,
                     last,
                     count: 0,
@@ -103,16 +104,16 @@ impl Recorder {
                 })
                 .count += count;
         }
-        let mut edges: BTreeMap<(u64, u64), Edge> = BTreeMap::new();
+        let mut edges: BTreeMap<(u64, u64), EdgeCount> = BTreeMap::new();
         for (from, to, count) in self.edges.iter() {
             let (Some(from), Some(to)) = (self.blocks.get(from), self.blocks.get(to)) else { continue };
-            let Flow::Branch(kind) = from.flow else { continue };
+            let BlockFlow::Branch(kind) = from.flow else { continue };
             edges
                 .entry((from.last, to.start))
-                .or_insert(Edge { source: from.last, target: to.start, count: 0, kind })
+                .or_insert(EdgeCount { source: from.last, target: to.start, count: 0, kind })
                 .count += count;
         }
-        Counts { blocks: blocks.into_values().collect(), edges: edges.into_values().collect() }
+        ExecutionCounts { blocks: blocks.into_values().collect(), edges: edges.into_values().collect() }
     }
 }
 

@@ -1,80 +1,82 @@
-//! Following control from block to block: taken branches, the front-end model, blocks cut short.
+//! Control flow between blocks: taken branches, the front-end model, and blocks that are cut short.
 
-use crate::board::Board;
-use crate::counters::Counters;
-use crate::cpus::Own;
-use crate::data::Data;
+use crate::counters::BlockCounters;
+use crate::cpus::PerCpuState;
+use crate::data::DataTracker;
+use crate::inline_counters::InlineCounters;
 use crate::plan::not_taken;
 use crate::recorder::Recorder;
-use kerntune_isa::{Cpu, ExceptionFrame, Flow, Guest, Isa};
-use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
-use kerntune_trace::counts::EdgeKind;
+use kerntune_isa::{BlockFlow, ExceptionFrame, GuestIsa, Isa, StoppedCpu};
+use kerntune_layout::{BranchKind, CpuMode, FrontEnd, TakenBranch};
+use kerntune_trace::counts::BranchInsnKind;
 
-/// A block that was left before its end.
+/// Block that was left before its end.
 #[derive(Debug, Clone, Copy)]
-struct Interrupted {
-    /// Its number.
+struct InterruptedBlock {
+    /// Number of the block.
     block: u32,
-    /// How many of its instructions were executed.
+    /// Number of executed instructions.
     done: u64,
-    /// The address of the next, where the block was translated.
+    /// Address of the next instruction, as at the block's translation.
     address: u64,
 }
 
 impl Recorder {
-    /// Block `id` begins, whose end another block might run over.
+    /// Handles the beginning of block `id`, which may overlap the end of another block.
     #[inline]
-    pub fn on_announce(&mut self, board: &Board, id: u32) {
-        self.own.announced = Some((board.total(), id));
+    pub fn on_announce(&mut self, board: &InlineCounters, id: u32) {
+        self.cpu_state.announced = Some((board.total(), id));
     }
 
-    /// The block that was begun last, if it said so.
-    pub(crate) fn last(&self, board: &Board) -> Option<u32> {
+    /// Returns the most recently begun block, if it stored or announced its number.
+    pub(crate) fn last(&self, board: &InlineCounters) -> Option<u32> {
         if self.planner.follows_branches() {
             return Some(board.block as u32);
         }
-        // Each block counts at least one instruction: none was begun since.
-        self.own.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
+        // Each block counts at least one instruction, so no block has begun since the announcement.
+        self.cpu_state.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
     }
 
-    /// The block that was begun last and has an instruction at `address`, or one that has as many
-    /// instructions from there to its end.
+    /// Returns the most recently begun block that contains the instruction at `address`, or a block
+    /// with as many instructions from there to its end.
     ///
-    /// That every block says its number would be half of what a recording of functions costs, and is
-    /// needed only where one is left before its end. Branches, `rep movs` and their like end every block: all
-    /// that have an instruction at an address and end with one of them end with the same. Any other is announced.
-    pub(crate) fn running(&self, board: &Board, address: u64) -> Option<u32> {
-        self.last(board).or_else(|| match Guest::is_kernel(address) {
+    /// Storing every block's number would be half of the cost of recording functions, and the number
+    /// is needed only when a block is left early. Branches, `rep movs` and similar instructions end
+    /// every block, so all blocks that contain an address and end with one of them end with the same
+    /// one. All other blocks are announced.
+    pub(crate) fn running(&self, board: &InlineCounters, address: u64) -> Option<u32> {
+        self.last(board).or_else(|| match GuestIsa::is_kernel(address) {
             true => self.blocks.ending(address),
-            // Control comes here from user code: the last of its blocks is the one.
+            // Control comes from user code: this is its last block.
             false => Some(board.block as u32),
         })
     }
 
-    /// Control reaches block `id` from elsewhere than the block before it in memory, or by a conditional branch.
+    /// Handles the arrival at block `id` from elsewhere than the preceding block in memory, or by a
+    /// conditional branch.
     #[inline]
-    pub fn on_jump(&mut self, board: &Board, id: u32) {
+    pub fn on_jump(&mut self, board: &InlineCounters, id: u32) {
         let previous = board.block as u32;
-        let Some(way) = self.blocks.way_out(previous) else { return };
-        if self.own.model.is_some() && !self.fetches(board, previous, id) {
+        let Some(way) = self.blocks.exit(previous) else { return };
+        if self.cpu_state.model.is_some() && !self.fetches(board, previous, id) {
             return;
         }
         if board.next != 0 && way.is_branch() {
-            self.own.taken[usize::from(way.is_user())] += 1;
+            self.cpu_state.taken[usize::from(way.is_user())] += 1;
             if self.recording && self.planner.capture.edges && !way.is_user() {
                 self.edges.count(previous, id, way.is_return());
             }
         }
     }
 
-    /// Tells the model of code that ran straight on up to block `id`, which control reaches from `previous`, and of the branch
-    /// that led there. Whether there was more to it than a conditional branch that was not taken.
+    /// Passes to the model the straight run of code that ended with `previous` and the branch to
+    /// block `id`. Returns false if this was only a conditional branch that was not taken.
     #[inline(never)]
-    fn fetches(&mut self, board: &Board, previous: u32, id: u32) -> bool {
+    fn fetches(&mut self, board: &InlineCounters, previous: u32, id: u32) -> bool {
         let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return false };
-        let Own { model: Some(model), range_start, .. } = &mut self.own else { return true };
+        let PerCpuState { model: Some(model), range_start, .. } = &mut self.cpu_state else { return true };
         let target = to.start;
-        let mode = if from.user { Mode::User } else { Mode::Kernel };
+        let mode = if from.user { CpuMode::User } else { CpuMode::Kernel };
         if board.next == not_taken(target) {
             model.not_taken(from.last, from.target, mode, from.space);
             return false;
@@ -84,36 +86,36 @@ impl Recorder {
             fetch(model, &mut self.data, self.cpus.current(), run, mode, from.space);
         }
         *range_start = target;
-        if let (true, Flow::Branch(kind)) = (board.next != 0, from.flow) {
+        if let (true, BlockFlow::Branch(kind)) = (board.next != 0, from.flow) {
             let branch = TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
             model.branch(&branch, mode, from.space);
         }
         true
     }
 
-    /// The first block of an interrupt or exception begins; nothing of it is counted yet.
+    /// Handles the beginning of an interrupt's or exception's first block, before it is counted.
     pub fn on_interrupt(
         &mut self,
-        board: &mut Board,
-        counts: &mut dyn Counters,
+        board: &mut InlineCounters,
+        counts: &mut dyn BlockCounters,
         id: u32,
         exception: bool,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) {
         if !self.planner.binaries.is_empty() {
-            if let Some(address) = Guest::interrupted_user(cpu) {
+            if let Some(address) = GuestIsa::interrupted_user(cpu) {
                 self.threads.running().leave_user(address, board.call);
             }
         }
         let interrupted = if exception { self.interrupted_block(board, cpu) } else { None };
-        if let Some(Interrupted { block, done, .. }) = interrupted {
+        if let Some(InterruptedBlock { block, done, .. }) = interrupted {
             self.cut(board, counts, block, done);
         }
-        self.awake(board);
+        self.wake_cpu(board);
         let Some(from) = self.blocks.get(board.block as u32) else { return };
-        let Own { model, range_start, .. } = &mut self.own;
+        let PerCpuState { model, range_start, .. } = &mut self.cpu_state;
         if let Some(model) = model {
-            let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
+            let (mode, space) = (if from.user { CpuMode::User } else { CpuMode::Kernel }, from.space);
             let end = interrupted.map_or(from.end, |at| at.address);
             if *range_start != 0 && *range_start < end {
                 fetch(model, &mut self.data, self.cpus.current(), (*range_start, end - 1), mode, space);
@@ -122,30 +124,42 @@ impl Recorder {
         }
     }
 
-    /// The block that an exception left before its end; `None` if it ran to its end.
-    fn interrupted_block(&self, board: &Board, cpu: &mut dyn Cpu) -> Option<Interrupted> {
-        let ExceptionFrame { address, coded } = Guest::exception_frame(cpu)?;
+    /// Returns the block that an exception left before its end; `None` if the block ran to its end.
+    fn interrupted_block(
+        &self,
+        board: &InlineCounters,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Option<InterruptedBlock> {
+        let ExceptionFrame { address, coded } = GuestIsa::exception_frame(cpu)?;
         let id = self.running(board, address)?;
         let block = self.blocks.get(id)?;
         let before = match block.position(address) {
             Some(before) => before,
-            // A fetch fault may point at the same place of a page that is not there.
+            // A fetch fault may point at the same offset of a page that is not present.
             None if block.user && cpu.read(address, &mut [0]) => block.position_in_page(address)?,
             None => return None,
         };
-        let counts = if coded { block.refusal.coded } else { block.refusal.plain };
+        let counts = if coded { block.counted_faults.coded } else { block.counted_faults.plain };
         if before + 1 == block.instructions() && counts {
             return None;
         }
         let address = block.address_of(block.instructions() - before)?;
-        Some(Interrupted { block: id, done: before, address })
+        Some(InterruptedBlock { block: id, done: before, address })
     }
 
-    /// Block `id` of one instruction begins, which writes to memory; nothing of it is counted yet.
+    /// Handles the beginning of the one-instruction block `id`, which writes to memory, before it
+    /// is counted.
     ///
-    /// If the instruction is one of the block that ran, and writes to that block's code, QEMU left that
-    /// block before the instruction and executes it alone, so that what follows is translated anew.
-    pub fn on_rewrite(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32, cpu: &mut dyn Cpu) {
+    /// If the instruction belongs to the running block and writes to that block's code, QEMU left
+    /// the block before the instruction and executes it alone, so that the code after it is
+    /// translated anew.
+    pub fn on_rewrite(
+        &mut self,
+        board: &mut InlineCounters,
+        counts: &mut dyn BlockCounters,
+        id: u32,
+        cpu: &mut dyn StoppedCpu,
+    ) {
         let Some(alone) = self.blocks.get(id) else { return };
         let start = alone.start;
         let Some(running) = self.running(board, start) else { return };
@@ -156,7 +170,7 @@ impl Recorder {
         }
         let Some(insn) = self.planner.rewrites.get(&id) else { return };
         let hit = |&(at, size): &(u64, u64)| at < block.end && at.saturating_add(size) > block.start;
-        if !Guest::writes(insn, cpu).iter().any(hit) {
+        if !GuestIsa::writes(insn, cpu).iter().any(hit) {
             return;
         }
         self.cut(board, counts, running, done);
@@ -166,9 +180,9 @@ impl Recorder {
         board.next = start;
     }
 
-    /// The only instruction of block `id` reads or writes memory: if it is one in the middle of the
-    /// block that runs, that block ends with it.
-    pub fn on_access(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32) {
+    /// Handles a memory access of the one-instruction block `id`. If the instruction lies in the
+    /// middle of the running block, that block ends with it.
+    pub fn on_access(&mut self, board: &mut InlineCounters, counts: &mut dyn BlockCounters, id: u32) {
         let Some(access) = self.blocks.get(id) else { return };
         let Some(running) = self.running(board, access.start) else { return };
         let Some(block) = self.blocks.get(running) else { return };
@@ -184,11 +198,11 @@ impl Recorder {
         }
     }
 
-    /// Block `id` was executed only up to its `done`-th instruction: puts the counts right.
-    fn cut(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32, done: u64) {
+    /// Corrects the counts of block `id`, which executed only its first `done` instructions.
+    fn cut(&mut self, board: &mut InlineCounters, counts: &mut dyn BlockCounters, id: u32, done: u64) {
         let Some(block) = self.blocks.get(id) else { return };
         let rest = block.instructions() - done;
-        self.own.announced = None;
+        self.cpu_state.announced = None;
         if block.user {
             board.user = board.user.saturating_sub(rest);
         } else {
@@ -209,19 +223,19 @@ impl Recorder {
         }
     }
 
-    /// Lets the model fetch what ran before the instruction with `rest` instructions to the end of its
-    /// block, so that its misses belong to what was before.
+    /// Lets the model fetch the code before the instruction with `rest` instructions to the end of
+    /// its block, so that its misses belong to the time before an event.
     ///
-    /// The model is told of straight runs of code when they end, by the jump that ends them. An event
-    /// in the middle of a run cuts it in two: the same lines in the same order, the one that is cut
-    /// touched twice in a row, which changes nothing in a cache that replaces the least recently used.
-    pub(crate) fn settle(&mut self, board: &Board, rest: u64) {
-        let Own { model, range_start, .. } = &mut self.own;
+    /// The model gets straight runs of code at the jumps that end them. An event in the middle of a
+    /// run splits it in two. The model then fetches the same lines in the same order, and the split
+    /// line twice in a row, which changes nothing under LRU replacement.
+    pub(crate) fn settle(&mut self, board: &InlineCounters, rest: u64) {
+        let PerCpuState { model, range_start, .. } = &mut self.cpu_state;
         let Some(model) = model else { return };
         let Some(block) = self.blocks.get(board.block as u32) else { return };
         let Some(address) = block.address_of(rest) else { return };
         if *range_start != 0 && *range_start < address {
-            let mode = if block.user { Mode::User } else { Mode::Kernel };
+            let mode = if block.user { CpuMode::User } else { CpuMode::Kernel };
             let run = (*range_start, address - 1);
             fetch(model, &mut self.data, self.cpus.current(), run, mode, block.space);
             *range_start = address;
@@ -229,30 +243,32 @@ impl Recorder {
     }
 }
 
-/// Fetches a straight run of code; what the L1I misses takes room in the caches of data behind it.
+/// Fetches a straight run of code. L1I misses allocate lines in the data caches' L2 and L3.
 #[inline]
 fn fetch(
     model: &mut FrontEnd,
-    data: &mut Option<Box<Data>>,
+    data: &mut Option<Box<DataTracker>>,
     cpu: usize,
     (start, end): (u64, u64),
-    mode: Mode,
+    mode: CpuMode,
     space: u64,
 ) {
     match data {
         None => model.fetch(start, end, mode, space),
-        Some(data) => model.fetch_and_tell(start, end, mode, space, |line, salt| data.code(cpu, line, salt)),
+        Some(data) => {
+            model.fetch_with_misses(start, end, mode, space, |line, salt| data.code(cpu, line, salt))
+        }
     }
 }
 
-/// The model's word for it.
-fn branch_kind(kind: EdgeKind) -> BranchKind {
+/// Converts a branch kind to that of the model.
+fn branch_kind(kind: BranchInsnKind) -> BranchKind {
     match kind {
-        EdgeKind::Conditional => BranchKind::Conditional,
-        EdgeKind::Jump => BranchKind::Jump,
-        EdgeKind::IndirectJump => BranchKind::IndirectJump,
-        EdgeKind::Call => BranchKind::Call,
-        EdgeKind::IndirectCall => BranchKind::IndirectCall,
-        EdgeKind::Return => BranchKind::Return,
+        BranchInsnKind::Conditional => BranchKind::Conditional,
+        BranchInsnKind::Jump => BranchKind::Jump,
+        BranchInsnKind::IndirectJump => BranchKind::IndirectJump,
+        BranchInsnKind::Call => BranchKind::Call,
+        BranchInsnKind::IndirectCall => BranchKind::IndirectCall,
+        BranchInsnKind::Return => BranchKind::Return,
     }
 }

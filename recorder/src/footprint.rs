@@ -1,84 +1,84 @@
-//! Pages and lines of memory that regions touch, and how many accesses go to pages of which size (`record --data`).
+//! Footprint of regions: touched pages and lines, and accesses by page size (`record --data`).
 //!
-//! A page is a process's (or the kernel's) by its virtual address; one that two processes map is two. What is touched is
-//! kept for each list of open regions by name, so that it is known of each name and of all what was touched in any of its
-//! regions. Memory grows with pages that were not touched before, not with accesses.
+//! A page is identified by process (or kernel) and virtual address; a page that two processes map
+//! counts twice. Touched lines are kept for each combination of open regions, by name, and summed
+//! by region name at the end. Memory grows with newly touched pages, not with accesses.
 
-use kerntune_isa::{Guest, Isa};
-use kerntune_trace::data::{Footprint as Row, PageAccesses};
+use kerntune_isa::{GuestIsa, Isa};
+use kerntune_trace::data::{FootprintRow as Row, PageAccesses};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// log2 of the smallest page's bytes.
+/// log2 of the smallest page size in bytes.
 const SMALL: u8 = 12;
-/// Sizes of pages: 4 KiB, 2 MiB, 1 GiB, by log2.
+/// log2 of the page sizes: 4 KiB, 2 MiB, 1 GiB.
 const SHIFTS: [u8; 3] = [SMALL, 21, 30];
-/// Kernel memory by size of page, and user memory.
+/// Number of kinds: kernel memory by page size, then user memory by page size.
 const KINDS: usize = 2 * SHIFTS.len();
-/// No page.
-pub(crate) const NOTHING: u32 = u32::MAX;
+/// Number of no page.
+pub(crate) const NO_PAGE: u32 = u32::MAX;
 
-/// 4 KiB of memory, and what size of page it is in.
+/// 4 KiB of memory, with the size of the page that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Page {
-    /// Of 4 KiB each.
+pub(crate) struct TouchedPage {
+    /// Virtual address divided by 4 KiB.
     pub number: u64,
-    /// 0 for the kernel's.
+    /// Process id; 0 for the kernel.
     pub process: u64,
-    /// log2 of the page's bytes.
+    /// log2 of the page size in bytes.
     pub shift: u8,
 }
 
-impl Page {
+impl TouchedPage {
     fn is_user(self) -> bool {
-        !Guest::is_kernel(self.number << SMALL)
+        !GuestIsa::is_kernel(self.number << SMALL)
     }
 
-    /// Which of [`KINDS`].
+    /// Returns the index of the page's kind, below [`KINDS`].
     pub fn kind(self) -> u8 {
         let size = SHIFTS.iter().position(|shift| *shift == self.shift).unwrap_or(0);
         (usize::from(self.is_user()) * SHIFTS.len() + size) as u8
     }
 }
 
-/// What is touched while regions of these names are open.
+/// Memory touched while regions of these names were open.
 #[derive(Default)]
-struct Touched {
+struct TouchedSet {
     names: Vec<String>,
-    numbers: HashMap<Page, u32>,
-    /// A bit for each line.
+    numbers: HashMap<TouchedPage, u32>,
+    /// Touched lines of each page, one bit per line.
     lines: Vec<u128>,
 }
 
-type Counts = [[u64; 2]; KINDS];
+type KindCounts = [[u64; 2]; KINDS];
 
-/// What was touched.
-pub(crate) struct Footprint {
+/// Touched memory and access counts.
+pub(crate) struct FootprintTracker {
     line_shift: u32,
-    sets: Vec<Touched>,
+    sets: Vec<TouchedSet>,
     current: usize,
     region: Option<u32>,
-    counts: Counts,
-    regions: BTreeMap<u32, Counts>,
+    counts: KindCounts,
+    regions: BTreeMap<u32, KindCounts>,
 }
 
-impl Footprint {
-    /// Nothing yet.
+impl FootprintTracker {
+    /// Creates an empty footprint.
     pub fn new(line_shift: u32) -> Self {
         Self {
             line_shift,
-            sets: vec![Touched::default()],
+            sets: vec![TouchedSet::default()],
             current: 0,
             region: None,
-            counts: Counts::default(),
+            counts: KindCounts::default(),
             regions: BTreeMap::new(),
         }
     }
 
-    /// These regions are open from here on; accesses count in the innermost.
+    /// Changes the open regions; accesses count in the innermost one.
     #[cold]
     pub fn opens(&mut self, region: Option<u32>, names: &[&str]) {
         let counts = std::mem::take(&mut self.counts);
-        if let Some(region) = self.region.filter(|_| counts != Counts::default()) {
+        if let Some(region) = self.region.filter(|_| counts != KindCounts::default()) {
             let sums = self.regions.entry(region).or_default();
             sums.iter_mut().flatten().zip(counts.iter().flatten()).for_each(|(sum, more)| *sum += more);
         }
@@ -86,18 +86,18 @@ impl Footprint {
         let known = self.sets.iter().position(|set| set.names.iter().eq(names.iter()));
         self.current = known.unwrap_or_else(|| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            self.sets.push(Touched { names, ..Touched::default() });
+            self.sets.push(TouchedSet { names, ..TouchedSet::default() });
             self.sets.len() - 1
         });
     }
 
-    /// The number of a page that was touched already.
-    pub fn number(&self, page: Page) -> Option<u32> {
+    /// Returns the number of a page that has been touched.
+    pub fn number(&self, page: TouchedPage) -> Option<u32> {
         self.sets[self.current].numbers.get(&page).copied()
     }
 
-    /// The number of a page, which may be a new one.
-    pub fn add(&mut self, page: Page) -> u32 {
+    /// Returns the number of a page, which may be a new one.
+    pub fn add(&mut self, page: TouchedPage) -> u32 {
         let set = &mut self.sets[self.current];
         let next = set.lines.len() as u32;
         let number = *set.numbers.entry(page).or_insert(next);
@@ -107,7 +107,7 @@ impl Footprint {
         number
     }
 
-    /// A line of a page is touched.
+    /// Marks a line of a page as touched.
     #[inline]
     pub fn touch(&mut self, number: u32, address: u64) {
         if let Some(lines) = self.sets[self.current].lines.get_mut(number as usize) {
@@ -115,7 +115,7 @@ impl Footprint {
         }
     }
 
-    /// A page of this kind is read or written.
+    /// Counts an access to a page of this kind.
     #[inline]
     pub fn count(&mut self, kind: u8, store: bool) {
         if let Some(counts) = self.counts.get_mut(usize::from(kind)) {
@@ -123,7 +123,7 @@ impl Footprint {
         }
     }
 
-    /// Accesses by region, and what was touched by name of region and in all of them.
+    /// Returns the accesses by region, and the footprints of each region name and of all regions.
     pub fn finish(&mut self) -> (Vec<PageAccesses>, Vec<Row>) {
         self.opens(None, &[]);
         let mut accesses = Vec::new();
@@ -143,8 +143,8 @@ impl Footprint {
             .collect();
         let mut rows = Vec::new();
         for name in names {
-            let meant = |set: &&Touched| name.is_none_or(|name| set.names.iter().any(|open| open == name));
-            let mut all: HashMap<Page, u128> = HashMap::new();
+            let meant = |set: &&TouchedSet| name.is_none_or(|name| set.names.iter().any(|open| open == name));
+            let mut all: HashMap<TouchedPage, u128> = HashMap::new();
             for set in self.sets.iter().filter(meant) {
                 for (page, number) in &set.numbers {
                     *all.entry(*page).or_default() |= set.lines.get(*number as usize).copied().unwrap_or(0);
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn what_is_touched_in_several_regions_is_touched_once() {
-        let mut of = Footprint::new(6);
-        let page = |number, process, shift| Page { number, process, shift };
-        let touch = |of: &mut Footprint, page: Page, address: u64, store: bool| {
+        let mut of = FootprintTracker::new(6);
+        let page = |number, process, shift| TouchedPage { number, process, shift };
+        let touch = |of: &mut FootprintTracker, page: TouchedPage, address: u64, store: bool| {
             let number = of.number(page).unwrap_or_else(|| of.add(page));
             of.touch(number, address);
             of.count(page.kind(), store);

@@ -1,24 +1,24 @@
-//! The kernel's functions by address.
+//! Kernel functions by address.
 
-use kerntune_trace::{FunctionKind, FunctionSpec, Probe};
+use kerntune_trace::{FunctionKind, FunctionSpec, ProbeKind};
 use std::ops::Range;
 
-/// Finds functions by address. The index one past the last stands for kernel code that is in no
-/// known function: loaded modules, BPF, ftrace trampolines.
-pub struct Functions {
+/// Kernel functions with lookup by address. The index after the last function stands for kernel
+/// code outside of all known functions: loaded modules, BPF, ftrace trampolines.
+pub struct TracedFunctions {
     addresses: Vec<u64>,
     kinds: Vec<FunctionKind>,
     skip: Vec<bool>,
     guarded: Vec<bool>,
-    /// Of the few that have one, in their order.
-    probes: Vec<(u32, Probe)>,
+    /// Probes of the few functions that have one, by function index.
+    probes: Vec<(u32, ProbeKind)>,
     selection: bool,
     thunks: bool,
     end: u64,
 }
 
-impl Functions {
-    /// `list` must be in order of address.
+impl TracedFunctions {
+    /// Creates the table from functions sorted by address.
     pub fn new(list: &[FunctionSpec]) -> Result<Self, String> {
         if let Some(pair) = list.windows(2).find(|pair| pair[0].address >= pair[1].address) {
             return Err(format!("the function table is not in order at {:#x}", pair[1].address));
@@ -36,51 +36,52 @@ impl Functions {
         })
     }
 
-    /// The index that stands for code in no known function.
+    /// Returns the index that stands for code outside of all known functions.
     pub fn unknown(&self) -> u32 {
         self.addresses.len() as u32
     }
 
-    /// What part a function plays.
+    /// Returns the role of a function.
     pub fn kind(&self, function: u32) -> FunctionKind {
         self.kinds.get(function as usize).copied().unwrap_or(FunctionKind::Plain)
     }
 
-    /// What a function's arguments say.
-    pub fn probe(&self, function: u32) -> Option<Probe> {
+    /// Returns the probe of a function, if it has one.
+    pub fn probe(&self, function: u32) -> Option<ProbeKind> {
         let at = self.probes.binary_search_by_key(&function, |(function, _)| *function).ok()?;
         Some(self.probes[at].1)
     }
 
-    /// Whether some functions are not traced.
+    /// Returns true if some functions are not traced.
     pub fn is_selection(&self) -> bool {
         self.selection
     }
 
-    /// Whether all code shares some that stands for indirect calls. Kernels without have a thunk for returns, too, which nothing
-    /// goes to.
+    /// Returns true if all code shares thunks for indirect calls. Kernels without them still
+    /// contain a return thunk, which is never used.
     pub fn has_thunks(&self) -> bool {
         self.thunks
     }
 
-    /// Whether a function is traced. Code in no known function is if all functions are.
+    /// Returns true if a function is traced. Code outside of all known functions is traced only if
+    /// all functions are.
     pub fn traced(&self, function: u32) -> bool {
         self.skip.get(function as usize).map_or(!self.selection, |skip| !skip)
     }
 
-    /// Whether the function that begins at `address` looks for conditional jumps that lead to it.
+    /// Returns true if the function at `address` checks for conditional jumps to it.
     pub fn guarded(&self, address: u64) -> bool {
         self.starting(address).is_some_and(|function| self.guarded[function as usize])
     }
 
-    /// From now on it does.
+    /// Makes the function at `address` check for conditional jumps to it.
     pub fn guard(&mut self, address: u64) {
         if let Some(function) = self.starting(address) {
             self.guarded[function as usize] = true;
         }
     }
 
-    /// The function that code at `address` belongs to; split-off parts belong to their owner.
+    /// Returns the function that contains `address`. Split-off parts belong to their owner.
     pub fn containing(&self, address: u64) -> u32 {
         if address >= self.end {
             return self.unknown();
@@ -94,26 +95,26 @@ impl Functions {
         }
     }
 
-    /// The functions that code in a range of addresses belongs to.
+    /// Returns the functions with code in a range of addresses.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = u32> + '_ {
         let later = self.addresses.partition_point(|&start| start <= range.start);
         let starts = self.addresses[later..].iter().take_while(move |start| **start < range.end);
         [range.start].into_iter().chain(starts.copied()).map(|address| self.containing(address))
     }
 
-    /// The function whose first instruction is at `address`; split-off parts are none.
+    /// Returns the function that begins at `address`; `None` for a split-off part.
     pub fn starting(&self, address: u64) -> Option<u32> {
         let index = self.addresses.binary_search(&address).ok()?;
         (!matches!(self.kinds[index], FunctionKind::Part(_))).then_some(index as u32)
     }
 
-    /// Whether `address` is in the kernel image's own code.
+    /// Returns true if `address` lies in the code of the kernel image.
     pub fn covers(&self, address: u64) -> bool {
         self.addresses.first().is_some_and(|&first| first <= address) && address < self.end
     }
 }
 
-/// What is always traced: threads and stacks are known by it.
+/// Returns true for kinds that are always traced, because they identify threads and stacks.
 fn is_pillar(kind: FunctionKind) -> bool {
     use FunctionKind::*;
     matches!(kind, Interrupt | Exception | Syscall | SwitchTo)
@@ -133,7 +134,7 @@ mod tests {
             probe: None,
             conditional: false,
         };
-        let functions = Functions::new(&[
+        let functions = TracedFunctions::new(&[
             spec(0x100, FunctionKind::Syscall, true),
             spec(0x200, FunctionKind::Plain, true),
             spec(0x300, FunctionKind::Part(3), true),
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(within(0x104..0x110), [0]);
         assert_eq!(within(0x2f0..0x401), [1, 3, 3], "the part is its owner's");
         assert_eq!(within(0x10..0x20), [4], "in no known function");
-        let all = Functions::new(&[spec(0x100, FunctionKind::Plain, false)]).unwrap();
+        let all = TracedFunctions::new(&[spec(0x100, FunctionKind::Plain, false)]).unwrap();
         assert!(all.traced(all.unknown()) && !all.is_selection());
     }
 }

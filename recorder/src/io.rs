@@ -1,149 +1,151 @@
-//! Requests to block devices and network packets: the functions that they pass read them from the kernel's structures.
+//! Requests to block devices and network packets, read from the kernel's structures at the
+//! functions that handle them.
 //!
-//! Requests are followed from the machine's start on, so that what was issued before a region is under way in it.
-//! Counts are sums by value: memory grows with what is new (a device, a region, a size that was not met), not with
-//! requests.
+//! Requests are followed from power-on, so that a region knows those still in flight when it
+//! begins. Values are counted in sums. Memory grows with new values (a device, a region, a size),
+//! not with requests.
 
-use kerntune_isa::Cpu;
+use kerntune_isa::StoppedCpu;
 use kerntune_trace::io::{
-    IoFile, IoSpec, Operation, PacketLayout, PacketRow, RequestLayout, RequestRow, Requests, Values,
+    IoFile, IoOperation, IoSpec, PacketLayout, PacketRow, RequestLayout, RequestRow, RequestStats,
+    ValueCounts,
 };
 use kerntune_trace::VERSION;
 use std::collections::{BTreeMap, HashMap};
 
-/// Requests under way and rows for which there is room from the start.
-const ROOM: usize = 4096;
-/// Requests of one batch at most: a list without end would be read for ever.
-const BATCH: usize = 1 << 16;
-/// Bytes of a disk's name, and of a network device's.
-const DISK_NAME: usize = 32;
-const CARD_NAME: usize = 16;
+/// Initial capacity for pending requests and rows.
+const INITIAL_CAPACITY: usize = 4096;
+/// Upper bound for the requests of a batch, in case of a corrupt list.
+const MAX_BATCH: usize = 1 << 16;
+/// Sizes of a disk's name and of a network device's name, in bytes.
+const DISK_NAME_BYTES: usize = 32;
+const CARD_NAME_BYTES: usize = 16;
 const SECTOR: u64 = 512;
 
-/// A device's name, ended by 0.
-type Name = [u8; DISK_NAME];
+/// NUL-terminated name of a device.
+type DeviceName = [u8; DISK_NAME_BYTES];
 
-/// A request that a device has been given.
+/// Request that was issued to a device and has not completed.
 #[derive(Clone, Copy)]
-struct UnderWay {
+struct PendingRequest {
     device: usize,
-    operation: Operation,
+    operation: IoOperation,
     sector: u64,
     bytes: u64,
     since_ns: u64,
-    /// The row that it is counted in, with its region; none of what was issued outside of regions.
+    /// Row that counts the request, with its region; `None` if issued outside of regions.
     row: Option<(usize, u32)>,
 }
 
-/// A block device.
-struct Device {
-    name: Name,
-    /// The queue's address.
+/// Block device.
+struct BlockDevice {
+    name: DeviceName,
+    /// Address of its request queue.
     queue: u64,
-    /// Bytes at which the last read or write ended.
+    /// End of the last read or write, as byte offset on the device.
     end: Option<u64>,
-    under_way: u64,
+    pending: u64,
 }
 
-/// How often each value was met.
+/// Occurrences of each value.
 #[derive(Default)]
-struct Counter(HashMap<u64, u64>);
+struct ValueCounter(HashMap<u64, u64>);
 
-impl Counter {
+impl ValueCounter {
     fn add(&mut self, value: u64) {
         *self.0.entry(value).or_default() += 1;
     }
 
-    fn values(self) -> Values {
+    fn values(self) -> ValueCounts {
         self.0.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 }
 
-/// Requests of one region, device and operation.
+/// Sums over the requests of one region, device and operation.
 #[derive(Default)]
-struct Sums {
-    plain: Requests,
-    bytes: Counter,
-    seeks: Counter,
-    depths: Counter,
-    times: Counter,
+struct RequestSums {
+    plain: RequestStats,
+    bytes: ValueCounter,
+    seeks: ValueCounter,
+    depths: ValueCounter,
+    times: ValueCounter,
 }
 
-/// What has been counted.
-pub struct Io {
+/// Pending requests and counts of requests and packets.
+pub struct IoTracker {
     requests: Option<RequestLayout>,
     packets: Option<PacketLayout>,
-    under_way: HashMap<u64, UnderWay>,
-    devices: Vec<Device>,
-    numbers: HashMap<(u32, usize, Operation), usize>,
-    rows: Vec<Sums>,
-    cards: Vec<Name>,
+    pending: HashMap<u64, PendingRequest>,
+    devices: Vec<BlockDevice>,
+    numbers: HashMap<(u32, usize, IoOperation), usize>,
+    rows: Vec<RequestSums>,
+    cards: Vec<DeviceName>,
     packet_numbers: HashMap<(u32, usize, bool), usize>,
-    packet_rows: Vec<Counter>,
-    /// What could not be read in regions.
+    packet_rows: Vec<ValueCounter>,
+    /// Number of requests and packets in regions that could not be read.
     pub(crate) unread: u64,
 }
 
-impl Io {
-    /// Nothing yet, of a kernel with structures like these.
+impl IoTracker {
+    /// Creates an empty tracker for a kernel with these structure layouts.
     pub fn new(spec: IoSpec) -> Self {
         Self {
             requests: spec.requests,
             packets: spec.packets,
-            under_way: HashMap::with_capacity(ROOM),
+            pending: HashMap::with_capacity(INITIAL_CAPACITY),
             devices: Vec::with_capacity(16),
-            numbers: HashMap::with_capacity(ROOM),
-            rows: Vec::with_capacity(ROOM),
+            numbers: HashMap::with_capacity(INITIAL_CAPACITY),
+            rows: Vec::with_capacity(INITIAL_CAPACITY),
             cards: Vec::with_capacity(16),
-            packet_numbers: HashMap::with_capacity(ROOM),
-            packet_rows: Vec::with_capacity(ROOM),
+            packet_numbers: HashMap::with_capacity(INITIAL_CAPACITY),
+            packet_rows: Vec::with_capacity(INITIAL_CAPACITY),
             unread: 0,
         }
     }
 
-    fn row(&mut self, region: u32, device: usize, operation: Operation) -> usize {
+    fn row(&mut self, region: u32, device: usize, operation: IoOperation) -> usize {
         let next = self.rows.len();
         let row = *self.numbers.entry((region, device, operation)).or_insert(next);
         if row == next {
-            self.rows.push(Sums::default());
+            self.rows.push(RequestSums::default());
         }
         row
     }
 
-    /// The device that a queue is of.
-    fn device(&mut self, queue: u64, layout: &RequestLayout, cpu: &mut dyn Cpu) -> Option<usize> {
-        let disk = word(cpu, queue, layout.disk)?;
-        let mut name = [0; DISK_NAME];
+    /// Returns the index of the device with this request queue, which may be a new one.
+    fn device(&mut self, queue: u64, layout: &RequestLayout, cpu: &mut dyn StoppedCpu) -> Option<usize> {
+        let disk = read_u64(cpu, queue, layout.disk)?;
+        let mut name = [0; DISK_NAME_BYTES];
         if disk != 0 && !cpu.read(disk.wrapping_add(layout.disk_name.into()), &mut name) {
             return None;
         }
-        // What is in the place of one that is gone has another name.
+        // A new device in the memory of a removed one has another name.
         let known = self.devices.iter().position(|device| device.queue == queue && device.name == name);
         Some(known.unwrap_or_else(|| {
-            self.devices.push(Device { name, queue, end: None, under_way: 0 });
+            self.devices.push(BlockDevice { name, queue, end: None, pending: 0 });
             self.devices.len() - 1
         }))
     }
 
-    /// A device is given a request. `region` is the innermost that is open.
+    /// Handles the issue of a request. `region` is the innermost open one.
     pub(crate) fn issue(
         &mut self,
         request: u64,
         now: u64,
         region: Option<u32>,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Option<()> {
         let layout = self.requests?;
-        let queue = word(cpu, request, layout.queue)?;
-        let operation = Operation::of(half(cpu, request, layout.flags)?);
-        let bytes = u64::from(half(cpu, request, layout.bytes)?);
-        let sector = word(cpu, request, layout.sector)?;
+        let queue = read_u64(cpu, request, layout.queue)?;
+        let operation = IoOperation::from_flags(read_u32(cpu, request, layout.flags)?);
+        let bytes = u64::from(read_u32(cpu, request, layout.bytes)?);
+        let sector = read_u64(cpu, request, layout.sector)?;
         let device = self.device(queue, &layout, cpu)?;
-        if let Some(known) = self.under_way.get_mut(&request) {
+        if let Some(known) = self.pending.get_mut(&request) {
             let same = (known.device, known.operation, known.sector, known.bytes)
                 == (device, operation, sector, bytes);
             if same {
-                // The driver had no room for it and gave it back.
+                // The driver had no room and gave the request back.
                 known.since_ns = now;
                 if let Some((row, _)) = known.row {
                     self.rows[row].plain.again += 1;
@@ -154,8 +156,8 @@ impl Io {
         }
         let row = region.map(|region| (self.row(region, device, operation), region));
         let of = &mut self.devices[device];
-        of.under_way += 1;
-        let depth = of.under_way;
+        of.pending += 1;
+        let depth = of.pending;
         let before = match operation.moves() && bytes > 0 {
             true => {
                 let from = sector.wrapping_mul(SECTOR);
@@ -163,7 +165,7 @@ impl Io {
             }
             false => None,
         };
-        self.under_way.insert(request, UnderWay { device, operation, sector, bytes, since_ns: now, row });
+        self.pending.insert(request, PendingRequest { device, operation, sector, bytes, since_ns: now, row });
         let Some((row, _)) = row else { return Some(()) };
         let sums = &mut self.rows[row];
         sums.plain.count += 1;
@@ -179,21 +181,22 @@ impl Io {
         Some(())
     }
 
-    /// Takes a request off its device: merged into another one, or ended in a way that is not seen.
+    /// Removes a pending request that was merged into another one or ended unseen.
     pub(crate) fn forget(&mut self, request: u64) {
-        let Some(gone) = self.under_way.remove(&request) else { return };
+        let Some(gone) = self.pending.remove(&request) else { return };
         let of = &mut self.devices[gone.device];
-        of.under_way = of.under_way.saturating_sub(1);
+        of.pending = of.pending.saturating_sub(1);
         if let Some((row, _)) = gone.row {
             self.rows[row].plain.unfinished += 1;
         }
     }
 
-    /// A device has done a request. One that it was not given is the second end of one that needed a flush.
+    /// Handles the completion of a request. An unknown one is the second completion of a request
+    /// that needed a flush.
     pub(crate) fn complete(&mut self, request: u64, now: u64, region: Option<u32>) {
-        let Some(done) = self.under_way.remove(&request) else { return };
+        let Some(done) = self.pending.remove(&request) else { return };
         let of = &mut self.devices[done.device];
-        of.under_way = of.under_way.saturating_sub(1);
+        of.pending = of.pending.saturating_sub(1);
         if let Some((row, issued)) = done.row {
             let sums = &mut self.rows[row];
             sums.times.add(now.saturating_sub(done.since_ns));
@@ -208,34 +211,42 @@ impl Io {
         }
     }
 
-    /// The same of all of a batch.
+    /// Handles the completion of all requests of a batch.
     pub(crate) fn complete_batch(
         &mut self,
         batch: u64,
         now: u64,
         region: Option<u32>,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Option<()> {
         let layout = self.requests?;
-        let mut request = word(cpu, batch, layout.batch)?;
-        for _ in 0..BATCH {
+        let mut request = read_u64(cpu, batch, layout.batch)?;
+        for _ in 0..MAX_BATCH {
             if request == 0 {
                 break;
             }
-            let next = word(cpu, request, layout.next)?;
+            let next = read_u64(cpu, request, layout.next)?;
             self.complete(request, now, region);
             request = next;
         }
         Some(())
     }
 
-    /// A packet passes.
-    pub(crate) fn packet(&mut self, packet: u64, sent: bool, region: u32, cpu: &mut dyn Cpu) -> Option<()> {
+    /// Counts a packet.
+    pub(crate) fn packet(
+        &mut self,
+        packet: u64,
+        sent: bool,
+        region: u32,
+        cpu: &mut dyn StoppedCpu,
+    ) -> Option<()> {
         let layout = self.packets?;
-        let bytes = u64::from(half(cpu, packet, layout.bytes)?);
-        let device = word(cpu, packet, layout.device)?;
-        let mut name = [0; DISK_NAME];
-        if device != 0 && !cpu.read(device.wrapping_add(layout.device_name.into()), &mut name[..CARD_NAME]) {
+        let bytes = u64::from(read_u32(cpu, packet, layout.bytes)?);
+        let device = read_u64(cpu, packet, layout.device)?;
+        let mut name = [0; DISK_NAME_BYTES];
+        if device != 0
+            && !cpu.read(device.wrapping_add(layout.device_name.into()), &mut name[..CARD_NAME_BYTES])
+        {
             return None;
         }
         let card = self.cards.iter().position(|card| *card == name).unwrap_or_else(|| {
@@ -245,23 +256,24 @@ impl Io {
         let next = self.packet_rows.len();
         let row = *self.packet_numbers.entry((region, card, sent)).or_insert(next);
         if row == next {
-            self.packet_rows.push(Counter::default());
+            self.packet_rows.push(ValueCounter::default());
         }
         self.packet_rows[row].add(bytes);
         Some(())
     }
 
-    /// The file's contents.
+    /// Builds the contents of `io.json`.
     pub fn finish(&mut self) -> IoFile {
-        let open: Vec<u64> = self.under_way.keys().copied().collect();
+        let open: Vec<u64> = self.pending.keys().copied().collect();
         open.into_iter().for_each(|request| self.forget(request));
-        let mut rows: Vec<Option<Sums>> = std::mem::take(&mut self.rows).into_iter().map(Some).collect();
+        let mut rows: Vec<Option<RequestSums>> =
+            std::mem::take(&mut self.rows).into_iter().map(Some).collect();
         let mut requests: Vec<RequestRow> = std::mem::take(&mut self.numbers)
             .into_iter()
             .filter_map(|((region, device, operation), row)| {
-                let Sums { plain, bytes, seeks, depths, times } = rows.get_mut(row)?.take()?;
-                let [bytes, seeks, depths, times] = [bytes, seeks, depths, times].map(Counter::values);
-                let requests = Requests { bytes, seeks, depths, times, ..plain };
+                let RequestSums { plain, bytes, seeks, depths, times } = rows.get_mut(row)?.take()?;
+                let [bytes, seeks, depths, times] = [bytes, seeks, depths, times].map(ValueCounter::values);
+                let requests = RequestStats { bytes, seeks, depths, times, ..plain };
                 Some(RequestRow {
                     region,
                     device: text(&self.devices.get(device)?.name),
@@ -271,7 +283,7 @@ impl Io {
             })
             .collect();
         requests.sort_by(|a, b| (a.region, &a.device, a.operation).cmp(&(b.region, &b.device, b.operation)));
-        let mut counts: Vec<Option<Counter>> =
+        let mut counts: Vec<Option<ValueCounter>> =
             std::mem::take(&mut self.packet_rows).into_iter().map(Some).collect();
         let mut packets: Vec<PacketRow> = std::mem::take(&mut self.packet_numbers)
             .into_iter()
@@ -292,19 +304,19 @@ impl Io {
     }
 }
 
-/// 8 bytes of the guest's memory.
-pub(crate) fn word(cpu: &mut dyn Cpu, address: u64, offset: u32) -> Option<u64> {
+/// Reads 8 bytes of guest memory.
+pub(crate) fn read_u64(cpu: &mut dyn StoppedCpu, address: u64, offset: u32) -> Option<u64> {
     let mut bytes = [0; 8];
     cpu.read(address.wrapping_add(offset.into()), &mut bytes).then(|| u64::from_le_bytes(bytes))
 }
 
-/// 4 bytes of the guest's memory.
-fn half(cpu: &mut dyn Cpu, address: u64, offset: u32) -> Option<u32> {
+/// Reads 4 bytes of guest memory.
+fn read_u32(cpu: &mut dyn StoppedCpu, address: u64, offset: u32) -> Option<u32> {
     let mut bytes = [0; 4];
     cpu.read(address.wrapping_add(offset.into()), &mut bytes).then(|| u32::from_le_bytes(bytes))
 }
 
-fn text(name: &Name) -> String {
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(DISK_NAME);
+fn text(name: &DeviceName) -> String {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(DISK_NAME_BYTES);
     String::from_utf8_lossy(&name[..end]).into_owned()
 }

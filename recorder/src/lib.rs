@@ -1,18 +1,20 @@
-//! The recorder: a QEMU TCG plugin that sees every kernel function entry and exit, every taken
-//! branch and every interrupt of an unmodified kernel, without the guest noticing.
+//! The recorder: a QEMU TCG plugin that sees every entry and exit of kernel functions, every taken
+//! branch and every interrupt of an unmodified kernel, unnoticed by the guest.
 //!
-//! QEMU loads this as `-plugin libkerntune_recorder.so,spec=FILE`, where FILE is a
-//! [`kerntune_trace::RecorderSpec`]. What it writes is described in [`kerntune_trace`].
+//! QEMU loads it with `-plugin libkerntune_recorder.so,spec=FILE`, where FILE is a
+//! [`kerntune_trace::RecorderSpec`]. [`kerntune_trace`] describes its output.
 //!
-//! - `ffi`: everything that is `unsafe`: the plugin API, found at run time, and the callbacks.
-//! - `plan`: which instructions of a block are worth watching, and how (pure); what they do says [`kerntune_isa`].
-//! - [`Recorder`]: what the watched instructions mean (pure, but for the trace's writer thread).
-//! - [`Driver`]: stands for QEMU where other machines run (tests).
+//! - `ffi`: all `unsafe` code: the plugin API, looked up at run time, and the callbacks.
+//! - `plan`: selects the instructions to watch in a block (pure). [`kerntune_isa`] decodes them.
+//! - [`Recorder`]: interprets the watched instructions (pure, except for the trace's writer
+//!   thread).
+//! - [`HookRunner`]: replaces QEMU on other machines (tests).
 //!
-//! Needs `-icount` (so that instructions are time, and several virtual CPUs take turns), and plugin API 4 (QEMU 9.2+).
+//! Requires `-icount`, so that time is instructions and virtual CPUs take turns, and plugin API 4
+//! (QEMU 9.2+).
 
-/// Names the code of the recorder and of the crates below it, for the keys of recordings; read from the file of the
-/// plugin by `kerntune_machine`.
+/// Hash of the code of the recorder and of the crates below it, part of the keys of recordings.
+/// `kerntune_machine` reads it from the plugin's file.
 #[used]
 #[expect(unsafe_code, reason = "a section of its own, which nothing else is put into")]
 #[link_section = ".kerntune.code"]
@@ -27,7 +29,6 @@ const fn code() -> [u8; 16] {
 
 mod accesses;
 mod blocks;
-mod board;
 mod calls;
 mod clock;
 mod counters;
@@ -43,6 +44,7 @@ mod follow;
 mod follow_tests;
 mod footprint;
 mod functions;
+mod inline_counters;
 mod io;
 #[cfg(test)]
 mod io_tests;
@@ -61,13 +63,13 @@ mod turns;
 mod user;
 mod writer;
 
-pub use board::Board;
-pub use data::Access;
-pub use drive::{Block, Driver};
-pub use plan::{Action, Callback, Hook};
+pub use data::DataAccess;
+pub use drive::{HookRunner, HookedBlock};
+pub use inline_counters::InlineCounters;
+pub use plan::{Callback, Hook, HookAction};
 pub use recorder::Recorder;
 
-/// Why the recorder cannot start or go on.
+/// Failure of the recorder, as a message.
 #[derive(Debug)]
 pub struct Failure(pub String);
 

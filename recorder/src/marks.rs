@@ -1,21 +1,21 @@
-//! What programs say: marks, points, event tags. What the clock says.
+//! Marks, inline points and event tags of programs, and the guest's clock.
 
-use crate::board::Board;
-use crate::clock::Check;
-use crate::counters::Counters;
+use crate::clock::ClockCheck;
+use crate::counters::BlockCounters;
+use crate::inline_counters::InlineCounters;
 use crate::recorder::Recorder;
-use crate::regions::Snapshot;
+use crate::regions::CounterSnapshot;
 use crate::Failure;
-use kerntune_isa::{Cpu, Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
 use kerntune_trace::mark::{Mark, NAME_MAX};
-use kerntune_trace::{Event, TagWindow, Thread};
+use kerntune_trace::{Event, RecordedThread, TagWindow};
 
 impl Recorder {
-    /// `hlt` is about to run.
-    pub fn on_halt(&mut self, board: &Board, rest: u64) {
-        // It is halted once this instruction has run.
+    /// Handles a `hlt`.
+    pub fn on_halt(&mut self, board: &InlineCounters, rest: u64) {
+        // The CPU is halted after this instruction.
         let at = self.now(board, rest);
-        if !self.halts(self.now(board, 0)) {
+        if !self.halt_cpu(self.now(board, 0)) {
             return;
         }
         self.clock.halt();
@@ -30,52 +30,53 @@ impl Recorder {
         }
     }
 
-    /// The block after an `rdtsc` begins; nothing of it is counted yet.
-    pub fn on_clock(&mut self, board: &Board, id: u32, cpu: &mut dyn Cpu) {
-        // An interrupt may have come in between, or the address have been reached another way: what was
-        // read, if anything, is not what the time is now.
+    /// Handles the beginning of the block after an `rdtsc`, before it is counted.
+    pub fn on_clock(&mut self, board: &InlineCounters, id: u32, cpu: &mut dyn StoppedCpu) {
+        // If an interrupt came in between, or this address was reached otherwise, the value read
+        // (if any) is not the present time.
         let before = self.last(board).and_then(|before| self.blocks.get(before));
         let (Some(before), Some(block)) = (before, self.blocks.get(id)) else { return };
         if (before.end, before.space) != (block.start, block.space) {
             return;
         }
-        // Without the trace of functions it is not known which thread runs.
+        // Without the trace of functions the running thread is unknown.
         let before_halt = !self.planner.capture.functions || self.threads.running().thread.pid == 0;
         if !self.clock.due(before_halt) {
             return;
         }
         let instructions = self.now(board, 0);
-        let check = self.clock.check(Guest::clock(cpu), instructions);
+        let check = self.clock.check(GuestIsa::clock(cpu), instructions);
         if !self.recording {
             return;
         }
         self.health.clock_checks += 1;
         match check {
-            Check::Agrees => {}
-            Check::Idle(ns) => {
+            ClockCheck::Agrees => {}
+            ClockCheck::Idle(ns) => {
                 self.threads.idle(self.cpus.asleep, ns);
                 if let Some(trace) = &mut self.trace {
                     trace.idle(instructions, ns);
                 }
             }
-            Check::Error(ns) => {
+            ClockCheck::Error(ns) => {
                 self.health.clock_errors += 1;
                 self.health.clock_error_ns += ns.unsigned_abs();
-                let Thread { comm, pid, .. } = &self.threads.running().thread;
+                let RecordedThread { comm, pid, .. } = &self.threads.running().thread;
                 let thread = format!("{comm} [{pid}]");
-                self.differences.add(thread, ns, self.clock.at(instructions));
+                self.clock_errors.add(thread, ns, self.clock.at(instructions));
             }
         }
     }
 
-    /// A mark runs, `rest` instructions before the end of its block. Boards and counts are those of all CPUs.
+    /// Handles a mark, with `rest` instructions left in its block. `boards` and `counts` are those
+    /// of all CPUs.
     pub fn on_mark(
         &mut self,
-        boards: &[Board],
-        counts: &mut [&mut dyn Counters],
+        boards: &[InlineCounters],
+        counts: &mut [&mut dyn BlockCounters],
         mark: Mark,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         let Some(board) = boards.get(self.cpus.current()) else { return Ok(()) };
         let at = self.now(board, rest);
@@ -94,8 +95,8 @@ impl Recorder {
                     for counts in counts.iter_mut() {
                         counts.clear(self.blocks.len());
                     }
-                    // A mark is user code.
-                    self.own.user = true;
+                    // Marks run in user mode.
+                    self.cpu_state.user = true;
                     self.settle(board, rest);
                     self.begin_counting();
                     self.begin_chunk(at);
@@ -109,7 +110,7 @@ impl Recorder {
             }
             Mark::End => {
                 let name = string(cpu);
-                let operations = cpu.register(Guest::ARGUMENTS[1]);
+                let operations = cpu.register(GuestIsa::ARGUMENTS[1]);
                 let snapshot = self.snapshot(boards, rest);
                 match self.regions.end(&name, operations, snapshot) {
                     Some(region) => self.emit(board, rest, Event::RegionEnd { region })?,
@@ -125,7 +126,7 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn stop(&mut self, counts: &mut [&mut dyn Counters]) -> Result<(), Failure> {
+    pub(crate) fn stop(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Result<(), Failure> {
         self.recording = false;
         for counts in counts {
             let (blocks, totals) = (self.blocks.len(), &mut self.block_totals);
@@ -142,13 +143,13 @@ impl Recorder {
         }
     }
 
-    fn snapshot(&mut self, boards: &[Board], rest: u64) -> Snapshot {
-        let mut snapshot = Snapshot { idle_ns: self.clock.idle_ns, ..Snapshot::default() };
+    fn snapshot(&mut self, boards: &[InlineCounters], rest: u64) -> CounterSnapshot {
+        let mut snapshot = CounterSnapshot { idle_ns: self.clock.idle_ns, ..CounterSnapshot::default() };
         let Some(board) = boards.get(self.cpus.current()) else { return snapshot };
         self.settle(board, rest);
         let now = self.now(board, rest);
         snapshot.now_ns = self.clock.at(now);
-        // A mark is user code: the rest of its block is still to come.
+        // Marks run in user mode, and the rest of the block is still to come.
         let cpus: Vec<_> = self.cpu_snapshots(boards, now, rest).collect();
         for cpu in &cpus {
             snapshot.kernel = snapshot.kernel + cpu.kernel;
@@ -161,13 +162,13 @@ impl Recorder {
         snapshot
     }
 
-    /// The instruction of an inline point is about to run.
-    pub fn on_point(&mut self, board: &Board, point: u32, rest: u64) -> Result<(), Failure> {
+    /// Handles the instruction of an inline point.
+    pub fn on_point(&mut self, board: &InlineCounters, point: u32, rest: u64) -> Result<(), Failure> {
         self.emit(board, rest, Event::Point { point })
     }
 
-    /// An event tag is about to be said.
-    pub fn on_tag(&mut self, board: &Board, tag: u16, rest: u64) -> Result<(), Failure> {
+    /// Handles an event tag.
+    pub fn on_tag(&mut self, board: &InlineCounters, tag: u16, rest: u64) -> Result<(), Failure> {
         let ns = self.clock.at(self.now(board, rest));
         match self.tags.as_mut().filter(|_| self.recording) {
             Some(tags) => tags.push(tag, ns),
@@ -175,15 +176,15 @@ impl Recorder {
         }
     }
 
-    /// A tag is about to be written to a port; to which one is in a register if that is to be checked.
+    /// Handles a write of a tag to a port. If `check` is set, a register holds the port.
     pub fn on_port_tag(
         &mut self,
-        board: &Board,
+        board: &InlineCounters,
         check: bool,
         rest: u64,
-        cpu: &mut dyn Cpu,
+        cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
-        let [port, tag] = Guest::PORT_AND_TAG;
+        let [port, tag] = GuestIsa::PORT_AND_TAG;
         if check {
             let port = cpu.register(port) as u16;
             if self.planner.tags != Some(TagWindow::Port(port)) {
@@ -194,11 +195,11 @@ impl Recorder {
     }
 }
 
-/// The text that the first argument points to, as far as it is readable.
-fn string(cpu: &mut dyn Cpu) -> String {
-    let address = cpu.register(Guest::ARGUMENTS[0]);
+/// Reads the text that the first argument points to, as far as it is readable.
+fn string(cpu: &mut dyn StoppedCpu) -> String {
+    let address = cpu.register(GuestIsa::ARGUMENTS[0]);
     let mut bytes = [0; NAME_MAX];
-    // Up to the end of the page first, so that an unmapped page after it does no harm.
+    // Read up to the end of the page first: the next page may be unmapped.
     let first = ((4096 - (address & 4095)) as usize).min(NAME_MAX);
     let (head, tail) = bytes.split_at_mut(first);
     if cpu.read(address, head) && !head.contains(&0) && !tail.is_empty() {

@@ -1,100 +1,101 @@
-//! What is to happen when a translated block runs (pure).
+//! Plan of the hooks of a translated block (pure).
 //!
 //! # The call flag
 //!
-//! [`Board::call`] says, when a function's first instruction runs, whether a call led there. Where
-//! everything is traced a call instruction sets it and the entry that it leads to takes it. Where some
-//! code is not traced, it is a statement on the code that runs:
+//! [`InlineCounters::call`] states, when a function's first instruction runs, whether a call led
+//! there. If all code is traced, a call instruction sets the flag and the function entry clears it.
+//! If some code is not traced, the flag describes the running code:
 //!
-//! - traced code runs with 0 or 1, and says 0 before it jumps to where a traced function begins, and 1
-//!   before it calls or returns;
-//! - code that is not traced runs with 1: whatever it enters, by call or jump, returns to code that is
-//!   not traced, so that the entry is a call and its return ends it alone.
+//! - Traced code runs with 0 or 1. It sets 0 before it jumps to the beginning of a traced function,
+//!   and 1 before it calls or returns.
+//! - Untraced code runs with 1. Whatever it enters, by call or jump, returns to untraced code, so
+//!   the entry counts as a call, and its return ends only that frame.
 //!
-//! A jump out of traced code to a function that is not traced is a tail call: the return of that function,
-//! which nobody will see, will end the frame of the code that jumped. That frame ends right there
-//! ([`Callback::Left`]), and 1 is said for what follows. In the kernel it is the code that jumps that says so:
-//! the target is in the instruction, or is read from the CPU ([`Callback::Indirect`]), so that code that is not
-//! traced costs nothing but its count. Only of a conditional jump is it not known in advance where it leads:
-//! it says 0, and the functions that such jumps lead to look whether they were entered with 0
-//! ([`Functions::guarded`]). User code that is not traced has no known functions, there it is looked for at
-//! each block.
+//! A jump from traced code to an untraced function is a tail call: the return of that function,
+//! which nobody sees, would end the frame of the code that jumped. That frame therefore ends at the
+//! jump ([`Callback::Left`]), and the flag becomes 1. In the kernel the jumping code does this: it
+//! knows the target from the instruction or reads it from the CPU ([`Callback::Indirect`]), so that
+//! untraced code costs nothing but its counting. Only a conditional jump is not known in advance to
+//! be taken: it sets 0, and the functions that such jumps lead to check whether they were entered
+//! with 0 ([`TracedFunctions::guarded`]). In untraced user code no functions are known, so every
+//! block checks the flag.
 //!
-//! Labels of assembly code are functions only if they are called: they do not end frames. Interrupts
-//! save the flag and bring it back, as the kernel does for user code.
+//! Labels in assembly code are functions only if they are called; they do not end frames.
+//! Interrupts save and restore the flag, as the kernel does for user code.
 
 use crate::blocks::BlockInfo;
-use crate::board::Board;
-use crate::functions::Functions;
-use crate::stream::Stream;
-use crate::user::{Binaries, Page};
-use kerntune_isa::{Decoded, Ending, Flow, Guest, Insn, Isa, TagAccess};
-use kerntune_trace::counts::EdgeKind;
-use kerntune_trace::{Capture, FunctionKind, TagWindow};
+use crate::functions::TracedFunctions;
+use crate::inline_counters::InlineCounters;
+use crate::stream::StreamWriter;
+use crate::user::{BinaryPage, TracedBinaries};
+use kerntune_isa::{BlockEnding, BlockFlow, Decoded, GuestIsa, Insn, Isa, TagAccess};
+use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::{CaptureSpec, FunctionKind, TagWindow};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 
-/// Blocks that have a counter of their own.
+/// Maximum number of blocks with a counter of their own.
 pub const MAX_BLOCKS: usize = 1 << 22;
 
-/// What is called back. The hook's number is the function's, the block's or as said.
+/// Function that a hook calls. The hook's number is that of the function or block unless stated
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callback {
-    /// The block (number), whose only instruction writes to memory, begins.
+    /// Begin of a block whose only instruction writes to memory.
     Rewrite,
-    /// The block (number) after an `rdtsc` begins.
+    /// Begin of the block after an `rdtsc`.
     Clock,
-    /// The block (number) of an interrupt's first instruction begins.
+    /// Begin of the block with an interrupt's first instruction.
     Interrupt,
-    /// The same of an exception.
+    /// Begin of the block with an exception's first instruction.
     Exception,
-    /// The block (number), whose last instruction does not end every block, begins, and is counted.
+    /// Begin of a block that may overlap another block's end, after it is counted.
     Announce,
-    /// Control reaches the block (number) from elsewhere than the block before it in memory, or by a conditional branch
-    /// where directions are guessed.
+    /// Arrival at a block from elsewhere than the preceding block in memory or, if directions are
+    /// predicted, by a conditional branch.
     Jump,
-    /// A function's first instruction.
+    /// First instruction of a function.
     Entry,
-    /// The same where the stack pointer says whether it was called.
+    /// First instruction of a function, if the stack pointer decides whether it was called.
     EntryAt,
-    /// A traced function was left by a jump to code that is not traced, of the user's if the number
-    /// is not 0.
+    /// Jump from a traced function to untraced code. The number is 0 in the kernel and 1 in user
+    /// code.
     Left,
-    /// A jump of traced kernel code, whose target is in a register or in memory: the place in
-    /// [`Planner::jumps`].
+    /// Jump of traced kernel code through a register or memory. The number is an index into
+    /// [`HookPlanner::jumps`].
     Indirect,
-    /// `__switch_to_asm`'s first instruction.
+    /// First instruction of `__switch_to_asm`.
     Switch,
-    /// The first instruction of a function whose arguments are looked at, after its entry.
+    /// First instruction of a function with a probe, after its entry.
     Probe,
-    /// A system call's first instruction, before its entry.
+    /// First instruction of a system call, before its entry.
     System,
-    /// The thread's program is about to be replaced.
+    /// Imminent replacement of the thread's program.
     Exec,
-    /// `ret` inside of the function.
+    /// `ret` inside the function.
     Return,
-    /// The same where the stack pointer says which function returns.
+    /// `ret`, if the stack pointer decides which function returns.
     ReturnAt,
-    /// `iretq`.
+    /// `iretq` instruction.
     InterruptReturn,
-    /// `sysretq`.
+    /// `sysretq` instruction.
     SystemReturn,
-    /// `hlt`.
+    /// `hlt` instruction.
     Halt,
-    /// A mark; the number is [`kerntune_trace::mark::Mark`]'s place.
+    /// Mark. The number is the position in [`kerntune_trace::mark::Mark`].
     Mark,
-    /// An inline point (number).
+    /// Inline point. The number is that of the point.
     Point,
-    /// An event tag (number) of McRae's profiler.
+    /// Event tag of McRae's profiler. The number is the tag.
     Tag,
-    /// An event tag in `ax`, for the port in `dx` if the number is not 0.
+    /// Event tag in `ax`. If the number is not 0, the port in `dx` is checked.
     PortTag,
-    /// An instruction that is written down, by its number in the stream's list.
+    /// Instruction of the instruction stream. The number is its number in [`StreamWriter`].
     Insn,
 }
 
 impl Callback {
-    /// Whether it looks at registers or memory.
+    /// Returns true if the callback reads registers or memory.
     pub fn reads_cpu(self) -> bool {
         use Callback::*;
         let leaves = matches!(self, InterruptReturn | SystemReturn);
@@ -117,145 +118,152 @@ impl Callback {
     }
 }
 
-/// What a hook does. Fields are offsets in [`Board`].
+/// Action of a hook. Fields are byte offsets in [`InlineCounters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Calls back with a number and the count of instructions from there to the block's end.
+pub enum HookAction {
+    /// Calls back.
     Call {
-        /// What is called.
+        /// Function to call.
         callback: Callback,
-        /// The number that it is called with.
+        /// Number to pass.
         number: u32,
-        /// Instructions from there to the block's end; 0 if the callback does not ask for them.
+        /// Instructions from there to the block's end; 0 if the callback does not need them.
         rest: usize,
     },
-    /// The same unless the field has this value. Of blocks only.
+    /// Calls back unless the field has this value. Only at the beginning of a block.
     CallUnless {
-        /// The field, as its offset in bytes.
+        /// Byte offset of the field.
         field: usize,
-        /// The value with which nothing is called.
+        /// Value at which nothing is called.
         value: u64,
-        /// What is called.
+        /// Function to call.
         callback: Callback,
-        /// The number that it is called with.
+        /// Number to pass.
         number: u32,
-        /// Instructions of the block.
+        /// Number of instructions in the block.
         rest: usize,
     },
-    /// Stores into the field.
+    /// Stores a value into the field.
     Store {
-        /// The field, as its offset in bytes.
+        /// Byte offset of the field.
         field: usize,
-        /// What is stored.
+        /// Value to store.
         value: u64,
     },
-    /// Adds to the field.
+    /// Adds a value to the field.
     Add {
-        /// The field, as its offset in bytes.
+        /// Byte offset of the field.
         field: usize,
-        /// What is added.
+        /// Value to add.
         value: u64,
     },
-    /// Counts the block.
+    /// Counts an execution of the block.
     Count {
-        /// The block's number.
+        /// Number of the block.
         block: u32,
     },
-    /// Calls back with the block's number when its only instruction reads or writes memory.
+    /// Calls back when the block's only instruction accesses memory.
     ///
-    /// Under icount QEMU finds only on the way that an instruction in the middle of a block reaches a
-    /// device: it leaves the block there, executes the instruction as a block of its own of which it
-    /// instruments nothing but memory (`CF_MEMI_ONLY`), and goes on after it with the next block.
+    /// Under icount, QEMU notices only during execution that an instruction in the middle of a
+    /// block accesses a device. It then leaves the block, executes the instruction as a block of
+    /// its own, of which it instruments only memory accesses (`CF_MEMI_ONLY`), and continues with
+    /// the next block.
     Access {
-        /// The block's number.
+        /// Number of the block.
         block: u32,
     },
-    /// Calls back with the instruction's address each time that it reads or writes memory.
+    /// Calls back for each memory access of the instruction, for the data caches.
     Data {
-        /// The address.
+        /// Address of the instruction.
         code: u64,
     },
-    /// Calls back each time that the instruction reads or writes memory: accesses are written down.
+    /// Calls back for each memory access of the instruction, for the instruction stream.
     Touch,
 }
 
-/// An action and its place: before the block (`None`) or before one of its instructions.
+/// Action at the beginning of a block or before one of its instructions.
 ///
-/// Those of one place happen in the order in which they are listed.
+/// Actions at one place run in the order in which they are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hook {
-    /// The instruction's index in the block, from 0; `None`: before the block.
+    /// Index of the instruction in the block, from 0; `None` for the beginning of the block.
     pub at: Option<usize>,
-    /// What happens there.
-    pub action: Action,
+    /// Action to run.
+    pub action: HookAction,
 }
 
-/// All that decides which hooks a block gets.
-pub struct Planner {
-    pub functions: Functions,
-    pub binaries: Binaries,
-    pub capture: Capture,
+/// Inputs and state that decide which hooks a block gets.
+pub struct HookPlanner {
+    pub functions: TracedFunctions,
+    pub binaries: TracedBinaries,
+    pub capture: CaptureSpec,
     pub has_model: bool,
-    /// Whether accesses to data are followed.
+    /// True if data accesses go through the data caches.
     pub data: bool,
-    /// Until the kernel's image runs. Models begin with it: what boots the machine and unpacks the kernel is most jumps of a boot, and
-    /// leaves nothing in caches and TLBs that the kernel's own boot does not replace.
+    /// True until the kernel's image runs. Models begin with the image: most jumps of a boot belong
+    /// to the firmware and the decompressor, and the kernel's own boot replaces all that they leave
+    /// in caches and TLBs.
     pub unpacking: bool,
-    /// Whether conditional branches that are not taken are told of, too.
+    /// True if the model also needs conditional branches that are not taken.
     pub directions: bool,
-    /// Whether the stack pointer says what is called and what returns.
+    /// True if the stack pointer decides about calls and returns.
     pub stack_pointer: bool,
-    /// Kernel addresses of inline points.
+    /// Kernel addresses of inline points, with their numbers.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
-    /// Where instructions are written down, if they are.
-    pub stream: Option<Stream>,
-    /// Jumps of traced kernel code whose target is in a register or in memory.
+    /// Instruction stream, if requested.
+    pub stream: Option<StreamWriter>,
+    /// Jumps of traced kernel code through a register or memory.
     pub jumps: Vec<Decoded>,
-    /// Conditional jumps out of traced code to functions that do not look for them.
+    /// Number of conditional jumps from traced code to functions that do not check for them.
     pub unguarded_jumps: u64,
-    /// The only instructions of blocks that write to memory, by the block's number.
+    /// Decoded instruction of each one-instruction block that writes to memory, by block number.
     pub rewrites: HashMap<u32, Decoded>,
     /// Addresses after an `rdtsc`.
     after_clock: HashSet<u64>,
-    /// First instructions of functions that do not look for jumps to them and have been translated.
+    /// First instructions of already translated functions that do not check for conditional jumps.
     unguarded: HashSet<u64>,
 }
 
-/// Where a jump out of traced kernel code leads, in a selection.
+/// Destination of a jump from traced kernel code, if functions are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Landing {
-    /// Code that is traced.
+pub enum JumpLanding {
+    /// Traced code.
     Traced,
-    /// A function that is not: the frame that jumped has ended.
+    /// Untraced function: the frame that jumped has ended.
     Left,
-    /// The middle of code that is not traced, on behalf of the code that jumped.
+    /// Middle of untraced code, which runs on behalf of the code that jumped.
     Through,
 }
 
-/// A block on its way to be instrumented.
-pub struct Block<'a> {
+/// Translated block that needs hooks.
+pub struct BlockToPlan<'a> {
     pub id: u32,
     pub info: &'a BlockInfo,
     pub insns: &'a [Insn],
-    pub ending: Ending,
-    /// The page of a traced binary that it is in, of user code.
-    pub page: Option<Page>,
+    pub ending: BlockEnding,
+    /// Page of a traced binary that contains the block, for user code.
+    pub page: Option<BinaryPage>,
 }
 
-/// What an address is, seen by the planner.
+/// Function membership of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    /// The function whose first instruction it is.
+struct AddressKind {
+    /// Function that begins at the address.
     starting: Option<u32>,
-    /// The function that it is in.
+    /// Function that contains the address.
     containing: u32,
-    /// Whether that function is traced.
+    /// True if the containing function is traced.
     traced: bool,
 }
 
-impl Planner {
-    pub fn new(functions: Functions, binaries: Binaries, capture: Capture, has_model: bool) -> Self {
+impl HookPlanner {
+    pub fn new(
+        functions: TracedFunctions,
+        binaries: TracedBinaries,
+        capture: CaptureSpec,
+        has_model: bool,
+    ) -> Self {
         Self {
             functions,
             binaries,
@@ -276,15 +284,16 @@ impl Planner {
         }
     }
 
-    /// Whether every block says its number and where it ends. Otherwise user blocks say their number,
-    /// and blocks whose end another block might run over are announced, see [`Recorder::running`].
+    /// Returns true if every block stores its number and its end. Otherwise user blocks store their
+    /// number, and blocks that may overlap another block's end are announced, see
+    /// [`Recorder::running`].
     ///
     /// [`Recorder::running`]: crate::recorder::Recorder::running
     pub fn follows_branches(&self) -> bool {
         self.has_model || self.capture.edges
     }
 
-    /// What is called at a function's first instruction.
+    /// Returns the callback for a function's first instruction.
     fn entry(&self) -> Callback {
         match self.stack_pointer {
             true => Callback::EntryAt,
@@ -292,84 +301,88 @@ impl Planner {
         }
     }
 
-    /// Whether the flag is needed for more than entries by call.
+    /// Returns true if the flag must describe more than entries by call.
     fn selective(&self, user: bool) -> bool {
         user || self.functions.is_selection()
     }
 
-    fn place(&self, block: &Block, address: u64) -> Place {
+    fn place(&self, block: &BlockToPlan, address: u64) -> AddressKind {
         if block.info.user {
             let Some(page) = block.page else {
-                return Place { starting: None, containing: 0, traced: false };
+                return AddressKind { starting: None, containing: 0, traced: false };
             };
             let (starting, containing) = self.binaries.at(page, address);
-            return Place { starting, containing: containing.unwrap_or(0), traced: containing.is_some() };
+            return AddressKind {
+                starting,
+                containing: containing.unwrap_or(0),
+                traced: containing.is_some(),
+            };
         }
         let containing = self.functions.containing(address);
-        Place {
+        AddressKind {
             starting: self.functions.starting(address),
             containing,
             traced: self.functions.traced(containing),
         }
     }
 
-    /// Whether a jump from `place` to `target` may lead to where a function begins.
-    fn leaves(&self, block: &Block, place: Place, target: Option<u64>) -> bool {
+    /// Returns true if a jump from `place` to `target` may lead to the beginning of a function.
+    fn leaves(&self, block: &BlockToPlan, place: AddressKind, target: Option<u64>) -> bool {
         let Some(target) = target else { return true };
-        if Guest::is_kernel(target) == block.info.user {
+        if GuestIsa::is_kernel(target) == block.info.user {
             return true;
         }
         let there = self.place(block, target);
         there.starting.is_some() || (there.containing, there.traced) != (place.containing, place.traced)
     }
 
-    /// Where a jump of traced kernel code to `target` leads.
-    pub fn landing(&self, target: u64) -> Landing {
-        if !Guest::is_kernel(target) {
-            return Landing::Through;
+    /// Returns the destination kind of a jump from traced kernel code to `target`.
+    pub fn landing(&self, target: u64) -> JumpLanding {
+        if !GuestIsa::is_kernel(target) {
+            return JumpLanding::Through;
         }
         if self.functions.traced(self.functions.containing(target)) {
-            return Landing::Traced;
+            return JumpLanding::Traced;
         }
         if !self.functions.covers(target) {
-            return Landing::Left;
+            return JumpLanding::Left;
         }
         match self.functions.starting(target).map(|function| self.functions.kind(function)) {
-            None | Some(FunctionKind::Label) => Landing::Through,
-            Some(_) => Landing::Left,
+            None | Some(FunctionKind::Label) => JumpLanding::Through,
+            Some(_) => JumpLanding::Left,
         }
     }
 
-    /// Whether the instruction before the one at `at` is traced code of the same block.
-    fn fallen_into(&self, block: &Block, at: usize) -> bool {
+    /// Returns true if the preceding instruction is traced code of the same block.
+    fn fallen_into(&self, block: &BlockToPlan, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| block.insns.get(at));
         before.is_some_and(|insn| self.place(block, insn.address).traced)
     }
 
-    /// Appends the block's hooks.
-    pub fn plan(&mut self, block: &Block, hooks: &mut Vec<Hook>) {
-        let mut out = Hooks { hooks, rest: block.insns.len() };
-        self.whole(block, &mut out);
-        self.instructions(block, &mut out);
-        // A mark on the same instruction has opened or closed the region by then.
+    /// Appends the hooks of a block.
+    pub fn plan(&mut self, block: &BlockToPlan, hooks: &mut Vec<Hook>) {
+        let mut out = HookList { hooks, rest: block.insns.len() };
+        self.plan_start(block, &mut out);
+        self.plan_instructions(block, &mut out);
+        // Last, so that a mark on the same instruction has already opened or closed its region.
         if let Some(stream) = &mut self.stream {
             for (at, insn) in block.insns.iter().enumerate() {
                 out.insn(at, Callback::Insn, stream.number(insn));
-                out.push(Some(at), Action::Touch);
+                out.push(Some(at), HookAction::Touch);
             }
         }
-        if block.ending == Ending::ReadClock {
+        if block.ending == BlockEnding::ReadClock {
             self.after_clock.insert(block.info.end);
         }
     }
 
-    /// What happens when the block begins, in this order: looks at the block before and at the
-    /// clock, then the counts of this one, then what needs them.
-    fn whole(&mut self, block: &Block, out: &mut Hooks) {
+    /// Appends the hooks at the block's beginning. Order: checks of the previous block and the
+    /// clock, then the counts of this block, then callbacks that need them.
+    fn plan_start(&mut self, block: &BlockToPlan, out: &mut HookList) {
         let BlockInfo { start, user, .. } = *block.info;
-        if let ([alone], Flow::Straight) = (block.insns, block.info.flow) {
-            if Guest::stores(alone) {
-                self.rewrites.insert(block.id, Guest::decode(alone));
+        if let ([alone], BlockFlow::Straight) = (block.insns, block.info.flow) {
+            if GuestIsa::stores(alone) {
+                self.rewrites.insert(block.id, GuestIsa::decode(alone));
                 out.block(Callback::Rewrite, block.id);
             }
         }
@@ -382,28 +395,31 @@ impl Planner {
             Some(FunctionKind::Exception) => out.block(Callback::Exception, block.id),
             _ if self.unpacking => {}
             _ if self.has_model || (self.capture.edges && !user) => {
-                out.block_unless(offset_of!(Board, next), start, Callback::Jump, block.id);
+                out.block_unless(offset_of!(InlineCounters, next), start, Callback::Jump, block.id);
             }
             _ => {}
         }
-        if block.insns.len() == 1 && block.info.flow == Flow::Straight {
-            out.push(Some(0), Action::Access { block: block.id });
+        if block.insns.len() == 1 && block.info.flow == BlockFlow::Straight {
+            out.push(Some(0), HookAction::Access { block: block.id });
         }
         if user || self.follows_branches() {
-            out.push(None, Action::Store { field: offset_of!(Board, block), value: block.id.into() });
+            out.push(
+                None,
+                HookAction::Store { field: offset_of!(InlineCounters, block), value: block.id.into() },
+            );
         }
-        let field = if user { offset_of!(Board, user) } else { offset_of!(Board, kernel) };
-        out.push(None, Action::Add { field, value: block.insns.len() as u64 });
-        if !self.follows_branches() && block.info.flow == Flow::Straight {
+        let field = if user { offset_of!(InlineCounters, user) } else { offset_of!(InlineCounters, kernel) };
+        out.push(None, HookAction::Add { field, value: block.insns.len() as u64 });
+        if !self.follows_branches() && block.info.flow == BlockFlow::Straight {
             out.block(Callback::Announce, block.id);
         }
         if self.capture.edges && !user && (block.id as usize) < MAX_BLOCKS {
-            out.push(None, Action::Count { block: block.id });
+            out.push(None, HookAction::Count { block: block.id });
         }
         if !self.capture.functions {
             return;
         }
-        let call = offset_of!(Board, call);
+        let call = offset_of!(InlineCounters, call);
         if user {
             if !self.binaries.is_empty() && !self.place(block, start).traced {
                 out.block_unless(call, 1, Callback::Left, 1);
@@ -413,7 +429,7 @@ impl Planner {
             if self.functions.traced(unknown) {
                 out.block_unless(call, 0, self.entry(), unknown);
             }
-        } else if entry.is_some() && self.landing(start) == Landing::Left {
+        } else if entry.is_some() && self.landing(start) == JumpLanding::Left {
             if self.functions.guarded(start) {
                 out.block_unless(call, 1, Callback::Left, 0);
             } else {
@@ -422,21 +438,21 @@ impl Planner {
         }
     }
 
-    /// What happens at single instructions.
-    fn instructions(&mut self, block: &Block, out: &mut Hooks) {
+    /// Appends the hooks of single instructions.
+    fn plan_instructions(&mut self, block: &BlockToPlan, out: &mut HookList) {
         let user = block.info.user;
         let watched = self.capture.functions && (!user || block.page.is_some());
         for (at, insn) in block.insns.iter().enumerate() {
             if self.data {
-                out.push(Some(at), Action::Data { code: insn.address });
+                out.push(Some(at), HookAction::Data { code: insn.address });
             }
             if user {
-                if let Some(mark) = Guest::mark(insn) {
+                if let Some(mark) = GuestIsa::mark(insn) {
                     out.insn(at, Callback::Mark, mark as u32);
                 }
             }
             if let Some(window) = self.tags {
-                match Guest::tag(window, insn) {
+                match GuestIsa::tag(window, insn) {
                     Some(TagAccess::Tag(tag)) => out.insn(at, Callback::Tag, tag.into()),
                     Some(TagAccess::Port { check }) => out.insn(at, Callback::PortTag, check.into()),
                     None => {}
@@ -450,16 +466,16 @@ impl Planner {
                 let kind = if user { FunctionKind::Plain } else { self.functions.kind(function) };
                 let fallen_into = self.selective(user) && self.fallen_into(block, at);
                 if place.traced && fallen_into {
-                    out.say(at, 0);
+                    out.set_call_flag(at, 0);
                 } else if !place.traced && !user && (fallen_into || kind == FunctionKind::Label) {
-                    out.say(at, 1);
+                    out.set_call_flag(at, 1);
                 }
                 if kind == FunctionKind::Syscall && !self.binaries.is_empty() {
                     out.insn(at, Callback::System, function);
                 }
                 match kind {
                     FunctionKind::SwitchTo => out.insn(at, Callback::Switch, function),
-                    // Its instructions are those of the function that returns.
+                    // A return thunk's instructions belong to the function that returns.
                     FunctionKind::ReturnThunk if self.stack_pointer => {}
                     _ if place.traced => out.insn(at, self.entry(), function),
                     _ => {}
@@ -475,22 +491,22 @@ impl Planner {
                 out.insn(at, Callback::Point, point);
             }
         }
-        self.end(block, watched, out);
+        self.plan_end(block, watched, out);
     }
 
-    /// What happens at the last instruction.
-    fn end(&mut self, block: &Block, watched: bool, out: &mut Hooks) {
+    /// Appends the hooks of the last instruction.
+    fn plan_end(&mut self, block: &BlockToPlan, watched: bool, out: &mut HookList) {
         let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
         let at = block.insns.len() - 1;
         if self.follows_branches() {
             let next = match block.info.flow {
-                Flow::Opaque => 0,
-                Flow::Branch(EdgeKind::Conditional) if self.directions => not_taken(last.end()),
+                BlockFlow::Opaque => 0,
+                BlockFlow::Branch(BranchInsnKind::Conditional) if self.directions => not_taken(last.end()),
                 _ => last.end(),
             };
-            out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
+            out.push(Some(at), HookAction::Store { field: offset_of!(InlineCounters, next), value: next });
         }
-        if block.ending == Ending::Halt && !user {
+        if block.ending == BlockEnding::Halt && !user {
             out.insn(at, Callback::Halt, 0);
         }
         if !watched {
@@ -500,83 +516,89 @@ impl Planner {
         let kind = if user { FunctionKind::Plain } else { self.functions.kind(place.containing) };
         let selective = self.selective(user);
         match block.ending {
-            // Elsewhere the flag is 1.
-            Ending::Call { target } if place.traced || user || !selective => {
-                // A call to a label inside a function (return stack stuffing, finding the own
-                // address) is no call of a function.
+            // Otherwise the flag is already 1.
+            BlockEnding::Call { target } if place.traced || user || !selective => {
+                // A call to a label inside a function (return stack stuffing, or reading the own
+                // address) is not a call of a function.
                 let to_label = |t| match self.functions.starting(t) {
                     None => !user && self.functions.covers(t),
-                    // Nothing would take the flag.
+                    // Nothing would clear the flag there.
                     Some(function) => {
                         let kind = self.functions.kind(function);
                         !user && self.stack_pointer && kind == FunctionKind::ReturnThunk
                     }
                 };
                 if !target.is_some_and(to_label) {
-                    out.say(at, 1);
+                    out.set_call_flag(at, 1);
                 }
             }
-            Ending::Jump { target } if selective && place.traced && self.leaves(block, place, target) => {
+            BlockEnding::Jump { target }
+                if selective && place.traced && self.leaves(block, place, target) =>
+            {
                 match target {
-                    _ if user => out.say(at, 0),
+                    _ if user => out.set_call_flag(at, 0),
                     Some(target) => self.jump(block, at, target, out),
                     None => {
                         let number = self.jump_number(last);
-                        out.push(Some(at), Action::Call { callback: Callback::Indirect, number, rest: 0 });
+                        out.push(
+                            Some(at),
+                            HookAction::Call { callback: Callback::Indirect, number, rest: 0 },
+                        );
                     }
                 }
             }
-            Ending::Return if place.traced => {
+            BlockEnding::Return if place.traced => {
                 if selective {
-                    out.say(at, u64::from(kind != FunctionKind::Thunk));
+                    out.set_call_flag(at, u64::from(kind != FunctionKind::Thunk));
                 }
-                // A thunk's is a jump.
+                // The `ret` of a retpoline thunk is a jump.
                 if kind != FunctionKind::Thunk {
                     let callback = if self.stack_pointer { Callback::ReturnAt } else { Callback::Return };
                     out.insn(at, callback, place.containing);
                 }
             }
-            // In C code `iretq` is a way to serialise (sync_core), not the end of an interrupt.
-            Ending::InterruptReturn if !user && kind != FunctionKind::Plain => {
+            // In C code `iretq` serializes (sync_core) and does not end an interrupt.
+            BlockEnding::InterruptReturn if !user && kind != FunctionKind::Plain => {
                 out.insn(at, Callback::InterruptReturn, 0);
             }
-            Ending::SystemReturn if !user => out.insn(at, Callback::SystemReturn, 0),
-            Ending::Other
+            BlockEnding::SystemReturn if !user => out.insn(at, Callback::SystemReturn, 0),
+            BlockEnding::Other
                 if selective
                     && place.traced
-                    && block.info.flow == Flow::Straight
+                    && block.info.flow == BlockFlow::Straight
                     && self.leaves(block, place, Some(last.end())) =>
             {
-                let traced = user || self.landing(last.end()) == Landing::Traced;
-                out.say(at, u64::from(!traced));
+                let traced = user || self.landing(last.end()) == JumpLanding::Traced;
+                out.set_call_flag(at, u64::from(!traced));
             }
             _ => {}
         }
     }
 
-    /// What happens at the block's last instruction, a jump of traced kernel code that may leave it.
-    fn jump(&mut self, block: &Block, at: usize, target: u64, out: &mut Hooks) {
+    /// Appends the hooks of the block's last instruction, a jump from traced kernel code that may
+    /// leave its function.
+    fn jump(&mut self, block: &BlockToPlan, at: usize, target: u64, out: &mut HookList) {
         match self.landing(target) {
-            Landing::Traced => out.say(at, 0),
-            Landing::Through => out.say(at, 1),
-            Landing::Left if block.info.flow == Flow::Branch(EdgeKind::Conditional) => {
+            JumpLanding::Traced => out.set_call_flag(at, 0),
+            JumpLanding::Through => out.set_call_flag(at, 1),
+            JumpLanding::Left if block.info.flow == BlockFlow::Branch(BranchInsnKind::Conditional) => {
                 if self.unguarded.contains(&target) {
                     self.unguarded_jumps += 1;
                 } else {
                     self.functions.guard(target);
                 }
-                out.say(at, 0);
+                out.set_call_flag(at, 0);
             }
-            // The jump itself is still the function's.
-            Landing::Left => {
-                out.push(Some(at), Action::Call { callback: Callback::Left, number: 0, rest: 0 });
+            // The jump instruction itself still belongs to the function.
+            JumpLanding::Left => {
+                out.push(Some(at), HookAction::Call { callback: Callback::Left, number: 0, rest: 0 });
             }
         }
     }
 
-    /// The place of a jump in [`Planner::jumps`].
+    /// Returns the index of a jump in [`HookPlanner::jumps`].
     fn jump_number(&mut self, jump: &Insn) -> u32 {
-        let jump = Guest::decode(jump);
+        let jump = GuestIsa::decode(jump);
         let place = self.jumps.iter().position(|known| *known == jump);
         place.unwrap_or_else(|| {
             self.jumps.push(jump);
@@ -585,39 +607,41 @@ impl Planner {
     }
 }
 
-/// What [`Board::next`] says after a conditional branch where directions are guessed: no block begins there, so that
-/// [`Callback::Jump`] is called whether it is taken or not. Addresses of one half are turned into those of the other,
-/// where no branch leads.
+/// Returns the value of [`InlineCounters::next`] after a conditional branch if directions are
+/// predicted.
+///
+/// No block begins at this address, so [`Callback::Jump`] is called whether the branch is taken or
+/// not. The address is inverted into the other half of the address space, where no branch leads.
 pub fn not_taken(next: u64) -> u64 {
     !next
 }
 
-/// The list under way.
-struct Hooks<'a> {
+/// List of hooks under construction.
+struct HookList<'a> {
     hooks: &'a mut Vec<Hook>,
-    /// Instructions of the block.
+    /// Number of instructions in the block.
     rest: usize,
 }
 
-impl Hooks<'_> {
-    fn push(&mut self, at: Option<usize>, action: Action) {
+impl HookList<'_> {
+    fn push(&mut self, at: Option<usize>, action: HookAction) {
         self.hooks.push(Hook { at, action });
     }
 
     fn block(&mut self, callback: Callback, number: u32) {
-        self.push(None, Action::Call { callback, number, rest: self.rest });
+        self.push(None, HookAction::Call { callback, number, rest: self.rest });
     }
 
     fn block_unless(&mut self, field: usize, value: u64, callback: Callback, number: u32) {
-        self.push(None, Action::CallUnless { field, value, callback, number, rest: self.rest });
+        self.push(None, HookAction::CallUnless { field, value, callback, number, rest: self.rest });
     }
 
-    /// Stores the call flag.
-    fn say(&mut self, at: usize, value: u64) {
-        self.push(Some(at), Action::Store { field: offset_of!(Board, call), value });
+    /// Appends a store of the call flag.
+    fn set_call_flag(&mut self, at: usize, value: u64) {
+        self.push(Some(at), HookAction::Store { field: offset_of!(InlineCounters, call), value });
     }
 
     fn insn(&mut self, at: usize, callback: Callback, number: u32) {
-        self.push(Some(at), Action::Call { callback, number, rest: self.rest - at });
+        self.push(Some(at), HookAction::Call { callback, number, rest: self.rest - at });
     }
 }

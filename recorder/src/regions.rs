@@ -1,68 +1,68 @@
 //! Regions between begin and end marks.
 
 use kerntune_layout::{SecondLevelCounts, SecondLevelEvent};
-use kerntune_trace::{CpuCounters, CpuFrontEnd, ModeCounters, ModelEventCount, Region};
+use kerntune_trace::{CpuCounters, CpuFrontEnd, ModeCounters, ModelEventCount, RecordedRegion};
 
-/// Where all counters stand at one moment.
+/// Values of all counters at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
-    /// Virtual time, ns.
+pub struct CounterSnapshot {
+    /// Virtual time, in ns.
     pub now_ns: u64,
-    /// Idle time so far, ns.
+    /// Idle time so far, in ns.
     pub idle_ns: u64,
-    /// Kernel counters so far.
+    /// Counters of kernel code.
     pub kernel: ModeCounters,
-    /// User counters so far.
+    /// Counters of user code.
     pub user: ModeCounters,
-    /// What the model counted behind the first level.
+    /// Second-level events of the model.
     pub second_level: SecondLevelCounts,
-    /// What each of several CPUs did: the parts of the sums above.
+    /// Each CPU's part of these values, on machines with several CPUs.
     pub cpus: Vec<CpuSnapshot>,
 }
 
-/// Where one CPU's counters stand.
+/// Values of one CPU's counters at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuSnapshot {
-    /// In which it was halted so far, ns.
+    /// Halted time so far, in ns.
     pub halted_ns: u64,
-    /// Of its kernel code so far.
+    /// Counters of the CPU's kernel code.
     pub kernel: ModeCounters,
-    /// Of its user code so far.
+    /// Counters of the CPU's user code.
     pub user: ModeCounters,
-    /// What its model counted behind the first level; none without a model.
+    /// Second-level events of the CPU's model; `None` without a model.
     pub second_level: Option<SecondLevelCounts>,
 }
 
-/// The regions seen so far and those that are open.
+/// Regions seen so far and currently open.
 #[derive(Default)]
-pub struct Regions {
-    /// All, in order of their beginning.
-    pub list: Vec<Region>,
-    /// What the model counts behind the first level.
+pub struct RegionTracker {
+    /// All regions in the order of their begin marks.
+    pub list: Vec<RecordedRegion>,
+    /// Kinds of second-level events that the model counts.
     events: Vec<SecondLevelEvent>,
-    open: Vec<(usize, Snapshot)>,
+    open: Vec<(usize, CounterSnapshot)>,
 }
 
-impl Regions {
-    /// None yet, of a model that counts these.
+impl RegionTracker {
+    /// Creates an empty tracker for a model that counts these events.
     pub fn new(events: Vec<SecondLevelEvent>) -> Self {
         Self { events, ..Self::default() }
     }
 
-    /// How many are open.
+    /// Returns the number of open regions.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Those that are open, outermost first.
+    /// Returns the indices of the open regions, outermost first.
     pub fn open(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.open.iter().map(|(index, _)| *index as u32)
     }
 
-    /// Begins one; returns its index.
-    pub fn begin(&mut self, name: String, at: Snapshot) -> u32 {
+    /// Opens a region and returns its index.
+    pub fn begin(&mut self, name: String, at: CounterSnapshot) -> u32 {
         let index = self.list.len();
-        self.list.push(Region {
+        self.list.push(RecordedRegion {
             name,
             begin_ns: at.now_ns,
             elapsed_ns: 0,
@@ -79,7 +79,7 @@ impl Regions {
         index as u32
     }
 
-    /// One operation of the innermost region is done. Whether one is open.
+    /// Counts an operation of the innermost open region. Returns false if none is open.
     pub fn operation(&mut self) -> bool {
         match self.open.last() {
             Some((index, _)) => {
@@ -90,8 +90,9 @@ impl Regions {
         }
     }
 
-    /// Ends the innermost open region of that name; `operations` of 0 keeps the marked count.
-    pub fn end(&mut self, name: &str, operations: u64, at: Snapshot) -> Option<u32> {
+    /// Closes the innermost open region of this name and returns its index. With 0 `operations` the
+    /// marked count is kept.
+    pub fn end(&mut self, name: &str, operations: u64, at: CounterSnapshot) -> Option<u32> {
         let place = self.open.iter().rposition(|(index, _)| self.list[*index].name == name)?;
         let (index, begin) = self.open.remove(place);
         let region = &mut self.list[index];
@@ -139,13 +140,13 @@ mod tests {
     fn nested_regions_count_for_themselves_and_around() {
         let second_level =
             |n| SecondLevelModeCounts { l2_misses: n, btb_misses: 2 * n, ..Default::default() };
-        let at = |n| Snapshot {
+        let at = |n| CounterSnapshot {
             now_ns: n,
             second_level: SecondLevelCounts { kernel: second_level(n), user: second_level(2 * n) },
             kernel: ModeCounters { instructions: n, ..Default::default() },
             ..Default::default()
         };
-        let mut regions = Regions::new(vec![SecondLevelEvent::L2Miss, SecondLevelEvent::BtbMiss]);
+        let mut regions = RegionTracker::new(vec![SecondLevelEvent::L2Miss, SecondLevelEvent::BtbMiss]);
         regions.begin("outer".into(), at(10));
         regions.begin("inner".into(), at(20));
         regions.operation();
@@ -163,13 +164,13 @@ mod tests {
 
     #[test]
     fn each_of_several_cpus_has_its_part_of_what_the_model_counted() {
-        let at = |n: u64, modelled: bool| Snapshot {
+        let at = |n: u64, modeled: bool| CounterSnapshot {
             cpus: vec![
                 CpuSnapshot {
                     halted_ns: 2 * n,
                     kernel: ModeCounters { instructions: n, l1i_misses: 3 * n, ..Default::default() },
                     user: ModeCounters { instructions: 5 * n, taken_branches: n, ..Default::default() },
-                    second_level: modelled.then(|| SecondLevelCounts {
+                    second_level: modeled.then(|| SecondLevelCounts {
                         kernel: SecondLevelModeCounts { l2_misses: n, ..Default::default() },
                         user: SecondLevelModeCounts { l2_misses: 4 * n, ..Default::default() },
                     }),
@@ -178,10 +179,10 @@ mod tests {
             ],
             ..Default::default()
         };
-        let region = |modelled| {
-            let mut regions = Regions::new(vec![SecondLevelEvent::L2Miss]);
-            regions.begin("rr".into(), at(10, modelled));
-            regions.end("rr", 1, at(17, modelled));
+        let region = |modeled| {
+            let mut regions = RegionTracker::new(vec![SecondLevelEvent::L2Miss]);
+            regions.begin("rr".into(), at(10, modeled));
+            regions.end("rr", 1, at(17, modeled));
             regions.list.remove(0)
         };
         let cpus = region(true).cpus;

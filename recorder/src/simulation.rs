@@ -1,31 +1,35 @@
-//! A little machine that runs real x86 code of made-up kernels and programs under the recorder, with a
-//! simple idea of its own of which frames ought to be open.
+//! Simulated machine that runs real x86 code of random kernels and programs under the recorder, and
+//! checks the recorder's stacks against a simple model.
 //!
-//! The idea: every call begins a level, which its return ends. A level holds the functions that jumped
-//! to each other in it. Code that is not traced is in no level; a jump to it empties the level, since
-//! nobody will see the return that ends it.
+//! In the model, every call begins a level, which its return ends. A level holds the functions that
+//! jumped to each other in it. Untraced code is in no level. A jump to it empties the level, since
+//! the return that ends it will not be seen.
 
 mod program;
 
-use crate::drive::{Block, Driver};
-use kerntune_isa::{Cpu, Ending, Flow, Guest, Insn, Isa, Register};
+use crate::drive::{HookRunner, HookedBlock};
+use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{
-    page_hash, BinarySpec, Capture, ChunkHeader, ChunkState, Decoder as Events, Event, FunctionKind,
-    FunctionSpec, How, PageSpec, RecorderSpec, TaskOffsets, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES, VERSION,
+    page_hash, BinarySpec, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, EventDecoder as Events,
+    FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TaskOffsets, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
+    VERSION,
 };
-use program::{assemble, bodies, Body, End, Op, Thunks, DEVICE, RETPOLINE, TABLE, USER_TABLE};
+use program::{
+    assemble, bodies, FunctionBody, FunctionEnd, ProgramStep, ThunkIndices, DEVICE, RETPOLINE, TABLE,
+    USER_TABLE,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const USER: u64 = 0x40_1000;
-/// Bytes from one function to the next.
+/// Distance between functions, in bytes.
 const STRIDE: u64 = 256;
 const USER_CS: u64 = 0x33;
 const KERNEL_CS: u64 = 0x10;
 
 #[derive(Default)]
-struct Registers {
+struct SimulatedCpu {
     rip: u64,
     rsp: u64,
     rax: u64,
@@ -35,9 +39,9 @@ struct Registers {
     user_page: Vec<u8>,
 }
 
-impl Cpu for Registers {
+impl StoppedCpu for SimulatedCpu {
     fn register(&mut self, register: Register) -> u64 {
-        match Guest::REGISTERS[register.index()] {
+        match GuestIsa::REGISTERS[register.index()] {
             "rax" => self.rax,
             "rcx" => self.rcx,
             "rsp" => self.rsp,
@@ -57,50 +61,56 @@ impl Cpu for Registers {
     }
 }
 
-/// User code, or what a system call or interrupt does.
+/// Context of user code, a system call or an interrupt.
 #[derive(Default)]
-struct Context {
+struct ExecutionContext {
     levels: Vec<Vec<u32>>,
-    /// A function that is about to begin, by a call or not: an interrupt may come first.
+    /// Function about to begin, and whether it was called. An interrupt may come first.
     pending: Option<(u64, bool)>,
-    /// What an interrupt saves.
+    /// Value of `rax` saved by an interrupt.
     rax: u64,
 }
 
-struct Machine {
+struct SimulatedMachine {
     code: BTreeMap<u64, Vec<u8>>,
-    driver: Driver,
-    cpu: Registers,
-    blocks: HashMap<u64, (Vec<Insn>, Block)>,
-    kernel: Vec<Body>,
-    user: Vec<Body>,
-    contexts: Vec<Context>,
-    /// Entries of each traced function.
+    driver: HookRunner,
+    cpu: SimulatedCpu,
+    blocks: HashMap<u64, (Vec<Insn>, HookedBlock)>,
+    kernel: Vec<FunctionBody>,
+    user: Vec<FunctionBody>,
+    contexts: Vec<ExecutionContext>,
+    /// Number of entries of each traced function.
     entries: BTreeMap<u32, u64>,
     random: u64,
     steps: u32,
-    /// Instructions.
+    /// Number of executed instructions.
     executed: u64,
-    /// The last two functions of the kernel, if it has retpolines and return thunks.
-    thunks: Option<Thunks>,
+    /// Last two functions of a kernel with retpolines and return thunks.
+    thunks: Option<ThunkIndices>,
 }
 
-/// The kernel's first functions: the system call's entry and the interrupt's.
+/// First functions of the kernel: the entries of system calls and of interrupts.
 const SYSCALL: u32 = 0;
 const INTERRUPT: u32 = 1;
 
-impl Machine {
-    fn new(kernel: &[Body], user: &[Body], directory: &std::path::Path, seed: u64, cpus: usize) -> Self {
+impl SimulatedMachine {
+    fn new(
+        kernel: &[FunctionBody],
+        user: &[FunctionBody],
+        directory: &std::path::Path,
+        seed: u64,
+        cpus: usize,
+    ) -> Self {
         Self::with_thunks(kernel, user, directory, seed, cpus, None)
     }
 
     fn with_thunks(
-        kernel: &[Body],
-        user: &[Body],
+        kernel: &[FunctionBody],
+        user: &[FunctionBody],
         directory: &std::path::Path,
         seed: u64,
         cpus: usize,
-        thunks: Option<Thunks>,
+        thunks: Option<ThunkIndices>,
     ) -> Self {
         let mut code = BTreeMap::new();
         for (at, body) in kernel.iter().enumerate() {
@@ -110,13 +120,17 @@ impl Machine {
         // `call 2; sysretq` and `call 3; iretq`
         for (at, end) in [(SYSCALL, &[0x48, 0x0f, 0x07][..]), (INTERRUPT, &[0x48, 0xcf])] {
             let place = KERNEL + u64::from(at) * STRIDE;
-            let call = Body { ops: vec![Op::Call(u64::from(at) + 2)], end: End::Return, traced: true };
+            let call = FunctionBody {
+                ops: vec![ProgramStep::Call(u64::from(at) + 2)],
+                end: FunctionEnd::Return,
+                traced: true,
+            };
             let mut bytes = assemble(&call, KERNEL, place, None);
             bytes.pop();
             bytes.extend_from_slice(end);
             code.insert(place, bytes);
         }
-        if let Some(Thunks { indirect, returns }) = thunks {
+        if let Some(ThunkIndices { indirect, returns }) = thunks {
             code.insert(KERNEL + indirect * STRIDE, RETPOLINE.to_vec());
             code.insert(KERNEL + returns * STRIDE, vec![0xc3]);
         }
@@ -139,9 +153,9 @@ impl Machine {
             },
             skip: !kernel[at as usize].traced,
             probe: None,
-            conditional: kernel.iter().any(|body| matches!(body.end, End::JumpIf(to) if to == at)),
+            conditional: kernel.iter().any(|body| matches!(body.end, FunctionEnd::JumpIf(to) if to == at)),
         });
-        // The file's code is at another place than in memory.
+        // In the file the code has another position than in memory.
         let user_functions = (0..user.len() as u64).filter(|&at| user[at as usize].traced);
         let hash = page_hash(page.as_slice().try_into().unwrap());
         let binary = BinarySpec {
@@ -161,7 +175,7 @@ impl Machine {
         let spec = RecorderSpec {
             version: VERSION,
             output: directory.display().to_string(),
-            capture: Capture { functions: true, edges: seed & 1 == 0, weights: false },
+            capture: CaptureSpec { functions: true, edges: seed & 1 == 0, weights: false },
             functions: functions.collect(),
             binaries: if thunks.is_some() { vec![] } else { vec![binary] },
             points: vec![],
@@ -174,14 +188,15 @@ impl Machine {
             stream: None,
             model: None,
         };
-        let mut driver = Driver::with_cpus(&spec, cpus, 1 << 16).unwrap();
+        let mut driver = HookRunner::with_cpus(&spec, cpus, 1 << 16).unwrap();
         driver.recorder.recording = true;
         driver.recorder.begin_chunk(0);
         let tables = [(TABLE, KERNEL, kernel.len()), (USER_TABLE, USER, user.len())];
         let words =
             |(table, base, count)| (0..count as u64).map(move |at| (table + at * 8, base + at * STRIDE));
         let memory = tables.into_iter().flat_map(words).collect();
-        let cpu = Registers { user_page: page, memory, rsp: 0x7fff_0000, rip: USER, ..Registers::default() };
+        let cpu =
+            SimulatedCpu { user_page: page, memory, rsp: 0x7fff_0000, rip: USER, ..SimulatedCpu::default() };
         Self {
             code,
             driver,
@@ -189,7 +204,7 @@ impl Machine {
             blocks: HashMap::new(),
             kernel: kernel.to_vec(),
             user: user.to_vec(),
-            contexts: vec![Context::default()],
+            contexts: vec![ExecutionContext::default()],
             entries: BTreeMap::new(),
             random: seed | 1,
             steps: 0,
@@ -198,16 +213,17 @@ impl Machine {
         }
     }
 
-    /// Whether an address is in the thunk for indirect calls, or in that for returns.
+    /// Returns whether an address lies in the thunk for indirect calls, and whether in the one for
+    /// returns.
     fn in_thunk(&self, address: u64) -> (bool, bool) {
         let within =
             |function: u64| (KERNEL + function * STRIDE..KERNEL + (function + 1) * STRIDE).contains(&address);
         self.thunks.map_or((false, false), |thunks| (within(thunks.indirect), within(thunks.returns)))
     }
 
-    /// The number of the function that begins at an address, if it is traced.
+    /// Returns the number of the traced function that begins at an address.
     fn traced(&self, address: u64) -> Option<u32> {
-        if Guest::is_kernel(address) {
+        if GuestIsa::is_kernel(address) {
             let at = (address - KERNEL) / STRIDE;
             return self.kernel[at as usize].traced.then_some(at as u32);
         }
@@ -219,9 +235,9 @@ impl Machine {
     fn insns(&self, address: u64) -> Vec<Insn> {
         let (&start, bytes) = self.code.range(..=address).next_back().unwrap();
         let mut insns = Vec::new();
-        for insn in Guest::instructions(&bytes[(address - start) as usize..], address) {
+        for insn in GuestIsa::instructions(&bytes[(address - start) as usize..], address) {
             insns.push(insn);
-            if Guest::ending(&insn).1 != Flow::Straight {
+            if GuestIsa::ending(&insn).1 != BlockFlow::Straight {
                 break;
             }
         }
@@ -239,22 +255,22 @@ impl Machine {
         value
     }
 
-    /// Our own idea: a function is about to begin, by a call or by a jump.
+    /// Updates the model: a function is about to begin, by a call or by a jump.
     fn expect_entry(&mut self, address: u64, call: bool) {
         self.contexts.last_mut().unwrap().pending = Some((address, call));
     }
 
-    /// The same by a jump. Where the kernel's code says for sure that it jumps to what is not traced, its
-    /// level is empty from then on.
+    /// Updates the model: a function is about to begin by a jump. If kernel code certainly jumps to
+    /// untraced code, its level is empty from now on.
     fn expect_jump(&mut self, address: u64, conditional: bool) {
-        if Guest::is_kernel(address) && !conditional && self.traced(address).is_none() {
+        if GuestIsa::is_kernel(address) && !conditional && self.traced(address).is_none() {
             self.contexts.last_mut().unwrap().levels.last_mut().unwrap().clear();
         } else {
             self.expect_entry(address, false);
         }
     }
 
-    /// It begins.
+    /// Updates the model: the pending function begins.
     fn begin(&mut self) {
         let Some((address, call)) = self.contexts.last_mut().unwrap().pending.take() else { return };
         let traced = self.traced(address);
@@ -274,13 +290,13 @@ impl Machine {
 
     fn enter_kernel(&mut self, function: u32) {
         self.cpu.rip = KERNEL + u64::from(function) * STRIDE;
-        self.contexts.push(Context::default());
+        self.contexts.push(ExecutionContext::default());
         self.expect_entry(self.cpu.rip, true);
     }
 
     fn interrupt(&mut self) {
         let (rip, rsp) = (self.cpu.rip, self.cpu.rsp);
-        let user = !Guest::is_kernel(rip);
+        let user = !GuestIsa::is_kernel(rip);
         if user {
             self.cpu.user_rsp = rsp;
             self.cpu.rsp = KERNEL - 0x1000;
@@ -293,14 +309,14 @@ impl Machine {
         self.contexts.last_mut().unwrap().rax = rax;
     }
 
-    /// The program is about to begin, as if it were called.
+    /// Prepares the begin of the program, as if it were called.
     fn start(&mut self) {
         self.push(0);
         self.driver.board.call = 1;
         self.expect_entry(USER, true);
     }
 
-    /// Runs one block. False when the program's first function has returned.
+    /// Runs one block. Returns false when the program's first function has returned.
     fn step(&mut self) -> bool {
         self.steps += 1;
         self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -318,7 +334,7 @@ impl Machine {
         self.driver.begin(&block, &mut self.cpu).unwrap();
         for (at, insn) in insns.iter().enumerate() {
             self.driver.before(&block, at, &mut self.cpu).unwrap();
-            // The last instruction's hooks see its effect before it runs.
+            // Hooks of the last instruction see its effect before it runs.
             if at == 0 && insns.len() > 1 {
                 self.check();
             }
@@ -348,15 +364,15 @@ impl Machine {
             self.enter_kernel(SYSCALL);
             return;
         }
-        match Guest::ending(insn).0 {
-            Ending::Call { target } => {
+        match GuestIsa::ending(insn).0 {
+            BlockEnding::Call { target } => {
                 self.push(insn.end());
                 self.cpu.rip = target.unwrap_or(self.cpu.rax);
                 if !self.in_thunk(insn.address).0 {
                     self.expect_entry(self.cpu.rip, true);
                 }
             }
-            Ending::Jump { target } => {
+            BlockEnding::Jump { target } => {
                 let conditional = insn.bytes[0] == 0x0f;
                 if conditional && self.random >> 59 & 1 == 0 {
                     return;
@@ -364,7 +380,7 @@ impl Machine {
                 self.cpu.rip = match target {
                     Some(target) => target,
                     None if insn.bytes[1] == 0x24 => {
-                        let table = if Guest::is_kernel(insn.address) { TABLE } else { USER_TABLE };
+                        let table = if GuestIsa::is_kernel(insn.address) { TABLE } else { USER_TABLE };
                         self.cpu.memory[&(table + self.cpu.rax * 8)]
                     }
                     None => self.cpu.rax,
@@ -373,19 +389,19 @@ impl Machine {
                     self.expect_jump(self.cpu.rip, conditional);
                 }
             }
-            Ending::Return if self.in_thunk(insn.address).0 => {
+            BlockEnding::Return if self.in_thunk(insn.address).0 => {
                 self.cpu.rip = self.pop();
                 self.expect_jump(self.cpu.rip, false);
             }
-            Ending::Return => {
+            BlockEnding::Return => {
                 self.cpu.rip = self.pop();
                 self.contexts.last_mut().unwrap().levels.pop();
             }
-            Ending::SystemReturn => {
+            BlockEnding::SystemReturn => {
                 (self.cpu.rip, self.cpu.rsp) = (self.cpu.rcx, self.cpu.user_rsp);
                 self.contexts.pop();
             }
-            Ending::InterruptReturn => {
+            BlockEnding::InterruptReturn => {
                 self.cpu.rip = self.pop();
                 let words = [self.pop(), self.pop(), self.pop(), self.pop()];
                 self.cpu.rsp = words[2];
@@ -395,7 +411,7 @@ impl Machine {
         }
     }
 
-    /// Where no jump is under way the recorder's stack is the one that we expect.
+    /// Compares the recorder's stack with the model while no jump is pending.
     fn check(&mut self) {
         let expected: Vec<u32> =
             self.contexts.iter().flat_map(|context| &context.levels).flatten().copied().collect();
@@ -405,8 +421,8 @@ impl Machine {
     }
 }
 
-/// What a reader of the trace sees: entries by function, and the stack at the end.
-fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u64>, Vec<(u32, How)>) {
+/// Reads the trace: returns the entries by function and the final stack.
+fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u64>, Vec<(u32, EnterKind)>) {
     let bytes = std::fs::read(directory.join(kerntune_trace::files::TRACE)).unwrap();
     let header = &bytes[TRACE_HEADER_BYTES..];
     if header.is_empty() {
@@ -417,7 +433,7 @@ fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u6
     let raw = zstd::bulk::decompress(body, 1 << 24).unwrap();
     let (state, payload) = raw.split_at(chunk.state as usize);
     assert!(ChunkState::parse(state).unwrap().stacks[0].frames.is_empty());
-    let (mut entries, mut stack) = (BTreeMap::new(), Vec::<(u32, How)>::new());
+    let (mut entries, mut stack) = (BTreeMap::new(), Vec::<(u32, EnterKind)>::new());
     let mut events = Events::new(payload);
     while let Some((_, event)) = events.next().unwrap() {
         match event {
@@ -425,9 +441,11 @@ fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u6
                 stack.push((function, how));
                 *entries.entry(function).or_default() += 1;
             }
-            Event::Exit => while stack.pop().unwrap().1 == How::Jump && !stack.is_empty() {},
+            Event::Exit => while stack.pop().unwrap().1 == EnterKind::Jump && !stack.is_empty() {},
             Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
-            Event::Resume => while !matches!(stack.pop().unwrap().1, How::Interrupt | How::Exception) {},
+            Event::Resume => {
+                while !matches!(stack.pop().unwrap().1, EnterKind::Interrupt | EnterKind::Exception) {}
+            }
             Event::Leave => stack.retain(|&(function, _)| function > kernel_functions),
             other => panic!("{other:?}"),
         }
@@ -435,20 +453,24 @@ fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u6
     (entries, stack)
 }
 
-fn run(kernel: &[Body], user: &[Body], seed: u64) -> Result<BTreeMap<u32, u64>, TestCaseError> {
+fn run(
+    kernel: &[FunctionBody],
+    user: &[FunctionBody],
+    seed: u64,
+) -> Result<BTreeMap<u32, u64>, TestCaseError> {
     run_with(kernel, user, seed, None)
 }
 
-/// Each program ends, but a few of those that call three functions each, over and over, not before anybody's patience does:
-/// such a one is rejected.
+/// Runs a program to its end. A few programs, in which functions call three others over and over,
+/// take too long and are rejected.
 fn run_with(
-    kernel: &[Body],
-    user: &[Body],
+    kernel: &[FunctionBody],
+    user: &[FunctionBody],
     seed: u64,
-    thunks: Option<Thunks>,
+    thunks: Option<ThunkIndices>,
 ) -> Result<BTreeMap<u32, u64>, TestCaseError> {
     let directory = tempfile::tempdir().unwrap();
-    let mut machine = Machine::with_thunks(kernel, user, directory.path(), seed, 1, thunks);
+    let mut machine = SimulatedMachine::with_thunks(kernel, user, directory.path(), seed, 1, thunks);
     machine.start();
     while machine.step() {
         if machine.steps >= 200_000 {
@@ -458,7 +480,7 @@ fn run_with(
     let health = machine.driver.recorder.health;
     assert_eq!(health.foreign_returns + health.unmatched_returns + health.unwound_frames, 0, "{health:?}");
     assert_eq!(health.headless_returns + health.lost_jumps, 0);
-    let Machine { mut driver, entries, .. } = machine;
+    let SimulatedMachine { mut driver, entries, .. } = machine;
     assert!(driver.recorder.threads.running().frames.is_empty());
     driver.finish().unwrap();
     let (found, stack) = read(directory.path(), kernel.len() as u32);
@@ -466,41 +488,46 @@ fn run_with(
     Ok(entries)
 }
 
-/// What a CPU of several has of its own.
+/// State of a CPU that does not execute.
 #[derive(Default)]
-struct Own {
-    cpu: Registers,
-    contexts: Vec<Context>,
+struct IdleCpu {
+    cpu: SimulatedCpu,
+    contexts: Vec<ExecutionContext>,
     executed: u64,
 }
 
-impl Machine {
-    /// Another CPU's turn: what is its own for what is the other's.
-    fn exchange(&mut self, own: &mut Own) {
+impl SimulatedMachine {
+    /// Swaps the state of the executing CPU with another one.
+    fn exchange(&mut self, own: &mut IdleCpu) {
         std::mem::swap(&mut self.cpu, &mut own.cpu);
         std::mem::swap(&mut self.contexts, &mut own.contexts);
         std::mem::swap(&mut self.executed, &mut own.executed);
     }
 }
 
-/// Each CPU runs the program, in turns of any length.
-fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result<(), TestCaseError> {
+/// Runs the program on each CPU, in turns of random length.
+fn run_several(
+    kernel: &[FunctionBody],
+    user: &[FunctionBody],
+    seed: u64,
+    cpus: usize,
+) -> Result<(), TestCaseError> {
     let directory = tempfile::tempdir().unwrap();
-    let mut machine = Machine::new(kernel, user, directory.path(), seed, cpus);
-    let own = |machine: &Machine| Own {
-        cpu: Registers {
+    let mut machine = SimulatedMachine::new(kernel, user, directory.path(), seed, cpus);
+    let own = |machine: &SimulatedMachine| IdleCpu {
+        cpu: SimulatedCpu {
             user_page: machine.cpu.user_page.clone(),
             memory: machine.cpu.memory.clone(),
             rsp: machine.cpu.rsp,
             rip: USER,
-            ..Registers::default()
+            ..SimulatedCpu::default()
         },
-        contexts: vec![Context::default()],
+        contexts: vec![ExecutionContext::default()],
         executed: 0,
     };
-    let mut parked: Vec<Own> = (0..cpus).map(|_| own(&machine)).collect();
+    let mut parked: Vec<IdleCpu> = (0..cpus).map(|_| own(&machine)).collect();
     let (mut current, mut halted, mut halts) = (0, vec![false; cpus], vec![0; cpus]);
-    let mut turn = |machine: &mut Machine, halted: &[bool], cpu: usize| {
+    let mut turn = |machine: &mut SimulatedMachine, halted: &[bool], cpu: usize| {
         halts[current] += u64::from(cpu != current && halted[current]);
         machine.exchange(&mut parked[current]);
         machine.exchange(&mut parked[cpu]);
@@ -520,9 +547,9 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
         for _ in 0..random >> 61 {
             if !machine.step() {
                 let cpu = alive.remove(at);
-                // All but the last halt when their program has ended.
+                // All CPUs except the last halt when their program has ended.
                 if !alive.is_empty() {
-                    let Driver { recorder, board, .. } = &mut machine.driver;
+                    let HookRunner { recorder, board, .. } = &mut machine.driver;
                     recorder.on_halt(board, 0);
                     halted[cpu] = true;
                 }
@@ -532,7 +559,7 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
     }
     turn(&mut machine, &halted, 0);
     turn(&mut machine, &halted, cpus - 1);
-    let Machine { mut driver, entries, executed, .. } = machine;
+    let SimulatedMachine { mut driver, entries, executed, .. } = machine;
     let mut expected: Vec<u64> = parked.iter().map(|own| own.executed).collect();
     expected[cpus - 1] = executed;
     driver.finish().unwrap();
@@ -541,25 +568,25 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
     prop_assert!(trace.stacks.iter().all(Vec::is_empty), "{:?}", trace.stacks);
     prop_assert_eq!(&trace.halts, &halts);
     for (cpu, (found, expected)) in trace.executed.iter().zip(expected).enumerate() {
-        // After its last event nobody asks a CPU; that of the last is not over.
+        // Instructions after a CPU's last event are not in the trace.
         prop_assert!(*found <= expected && expected - found < 400, "CPU {}: {} of {}", cpu, found, expected);
     }
     Ok(())
 }
 
-/// What a reader of a trace of several CPUs sees.
-struct Seen {
+/// Contents of a trace of several CPUs.
+struct TraceSummary {
     entries: BTreeMap<u32, u64>,
-    /// By CPU.
-    stacks: Vec<Vec<(u32, How)>>,
+    /// Final stack of each CPU.
+    stacks: Vec<Vec<(u32, EnterKind)>>,
     executed: Vec<u64>,
-    /// Turns that ended with the CPU halted.
+    /// Number of turns that ended with the CPU halted.
     halts: Vec<u64>,
 }
 
-fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize) -> Seen {
+fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize) -> TraceSummary {
     let (zeros, stacks) = (vec![0; cpus], vec![Vec::new(); cpus]);
-    let mut seen = Seen { entries: BTreeMap::new(), stacks, executed: zeros.clone(), halts: zeros };
+    let mut seen = TraceSummary { entries: BTreeMap::new(), stacks, executed: zeros.clone(), halts: zeros };
     let bytes = std::fs::read(directory.join(kerntune_trace::files::TRACE)).unwrap();
     let header = &bytes[TRACE_HEADER_BYTES..];
     if header.is_empty() {
@@ -584,9 +611,11 @@ fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize)
                 stack.push((function, how));
                 *seen.entries.entry(function).or_default() += 1;
             }
-            Event::Exit => while stack.pop().unwrap().1 == How::Jump && !stack.is_empty() {},
+            Event::Exit => while stack.pop().unwrap().1 == EnterKind::Jump && !stack.is_empty() {},
             Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
-            Event::Resume => while !matches!(stack.pop().unwrap().1, How::Interrupt | How::Exception) {},
+            Event::Resume => {
+                while !matches!(stack.pop().unwrap().1, EnterKind::Interrupt | EnterKind::Exception) {}
+            }
             Event::Leave => stack.retain(|&(function, _)| function > kernel_functions),
             other => panic!("{other:?}"),
         }
@@ -620,8 +649,8 @@ proptest! {
         kernel[0].traced = true;
         kernel[1].traced = true;
         let entries = run(&kernel, &user, seed)?;
-        // What is traced is entered as often as when everything is.
-        let number = |user: &[Body], at: usize| {
+        // Traced functions are entered as often as if everything were traced.
+        let number = |user: &[FunctionBody], at: usize| {
             (kernel.len() + 1 + user[..at].iter().filter(|body| body.traced).count()) as u32
         };
         let selected: Vec<bool> = user.iter().map(|body| body.traced).collect();
@@ -642,7 +671,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// A kernel with retpolines and return thunks is entered as often as the same one without.
+    /// Checks that a kernel with retpolines and return thunks has the same entries as one without.
     #[test]
     fn stacks_are_right_by_the_stack_pointer(
         mut kernel in bodies(8, 2, false),
@@ -651,10 +680,10 @@ proptest! {
     ) {
         kernel.iter_mut().for_each(|body| body.traced = true);
         user.iter_mut().for_each(|body| body.traced = false);
-        let thunk = Body { ops: vec![], end: End::Return, traced: true };
+        let thunk = FunctionBody { ops: vec![], end: FunctionEnd::Return, traced: true };
         let count = kernel.len() as u64;
         kernel.extend([thunk.clone(), thunk]);
-        let thunks = Thunks { indirect: count, returns: count + 1 };
+        let thunks = ThunkIndices { indirect: count, returns: count + 1 };
         let entries = run_with(&kernel, &user, seed, Some(thunks))?;
         prop_assert!(entries.keys().all(|&function| u64::from(function) <= count), "{:?}", entries);
     }

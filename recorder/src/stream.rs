@@ -1,37 +1,37 @@
-//! Every instruction of a region with its accesses to memory, where that was asked for.
+//! Instruction stream: the instructions of a region with their memory accesses.
 
 use crate::Failure;
 use kerntune_isa::Insn;
 use kerntune_trace::files;
-use kerntune_trace::stream::{write_head, Step, StreamSpec, MOST_BYTES};
+use kerntune_trace::stream::{write_head, StreamRecord, StreamSpec, MAX_INSN_BYTES};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Keeps one core ahead of the emulator.
+/// zstd level, fast enough for one core to keep up with the emulator.
 const LEVEL: i32 = 1;
 
-/// What is known of an instruction.
-type Code = (u64, u8, [u8; MOST_BYTES]);
+/// Address, length and machine code of an instruction.
+type InsnCode = (u64, u8, [u8; MAX_INSN_BYTES]);
 
-/// Where instructions are written to.
-pub struct Stream {
+/// Writer of the instruction stream.
+pub struct StreamWriter {
     pub(crate) spec: StreamSpec,
     pub(crate) out: zstd::Encoder<'static, BufWriter<File>>,
-    /// All that were translated, each once.
-    numbers: HashMap<Code, u32>,
-    codes: Vec<Code>,
-    /// Of each of them, its number in the file, once it was executed.
+    /// Number of each translated instruction.
+    numbers: HashMap<InsnCode, u32>,
+    codes: Vec<InsnCode>,
+    /// Number of each instruction in the file, once it was executed.
     written: Vec<Option<u32>>,
     seen: u32,
-    /// Whether a region is open whose instructions are wanted, and there is room for more.
+    /// True while a requested region is open and the limit is not reached.
     pub(crate) is_open: bool,
     pub(crate) executed: u64,
 }
 
-impl Stream {
-    /// An empty one in this directory.
+impl StreamWriter {
+    /// Creates an empty stream in this directory.
     pub fn create(directory: &Path, spec: &StreamSpec) -> Result<Self, Failure> {
         let path = directory.join(files::STREAM);
         let file =
@@ -52,10 +52,10 @@ impl Stream {
         })
     }
 
-    /// The number of an instruction that was translated.
+    /// Returns the number of a translated instruction, which may be a new one.
     pub fn number(&mut self, insn: &Insn) -> u32 {
-        let length = insn.length.min(MOST_BYTES);
-        let mut bytes = [0; MOST_BYTES];
+        let length = insn.length.min(MAX_INSN_BYTES);
+        let mut bytes = [0; MAX_INSN_BYTES];
         bytes[..length].copy_from_slice(&insn.bytes[..length]);
         let code = (insn.address, length as u8, bytes);
         *self.numbers.entry(code).or_insert_with(|| {
@@ -81,18 +81,18 @@ impl Stream {
                 let number = self.seen;
                 self.seen += 1;
                 *written = Some(number);
-                Step::Instruction { number, address, length, bytes }.write(&mut self.out)?;
+                StreamRecord::Instruction { number, address, length, bytes }.write(&mut self.out)?;
                 number
             }
         };
-        Step::Execute(number).write(&mut self.out)?;
+        StreamRecord::Execute(number).write(&mut self.out)?;
         self.executed += 1;
         Ok(())
     }
 
-    /// Ends the file.
+    /// Ends and closes the file.
     pub fn finish(mut self) -> Result<(), Failure> {
-        Step::End { instructions: self.executed }.write(&mut self.out)?;
+        StreamRecord::End { instructions: self.executed }.write(&mut self.out)?;
         self.out.finish()?.flush()?;
         Ok(())
     }
@@ -107,11 +107,11 @@ mod tests {
     fn instructions_are_written_once_and_up_to_the_bound() {
         let directory = tempfile::tempdir().unwrap();
         let spec = StreamSpec { region: None, instructions: 3 };
-        let mut stream = Stream::create(directory.path(), &spec).unwrap();
+        let mut stream = StreamWriter::create(directory.path(), &spec).unwrap();
         let nop = stream.number(&Insn::new(0x1000, &[0x90]));
         let ret = stream.number(&Insn::new(0x1001, &[0xc3]));
         assert_eq!((nop, stream.number(&Insn::new(0x1000, &[0x90]))), (0, 0));
-        // Another program's code at the same address is another instruction.
+        // Other code at the same address is another instruction.
         assert_eq!((ret, stream.number(&Insn::new(0x1000, &[0xf4]))), (1, 2));
         stream.is_open = true;
         for code in [ret, nop, ret, nop, nop] {
@@ -127,11 +127,11 @@ mod tests {
         }
         let numbers: Vec<u32> = steps
             .iter()
-            .filter_map(|step| if let Step::Execute(n) = step { Some(*n) } else { None })
+            .filter_map(|step| if let StreamRecord::Execute(n) = step { Some(*n) } else { None })
             .collect();
-        // In the order in which they were executed first.
+        // Numbered in the order of first execution.
         assert_eq!(numbers, [0, 1, 0]);
-        assert!(matches!(steps[0], Step::Instruction { number: 0, address: 0x1001, length: 1, .. }));
-        assert_eq!(steps.last(), Some(&Step::End { instructions: 3 }));
+        assert!(matches!(steps[0], StreamRecord::Instruction { number: 0, address: 0x1001, length: 1, .. }));
+        assert_eq!(steps.last(), Some(&StreamRecord::End { instructions: 3 }));
     }
 }

@@ -1,11 +1,11 @@
-//! When an instruction stream is written: between marks, at each instruction and access.
+//! Recording of the instruction stream at marks, instructions and accesses.
 
 use crate::recorder::Recorder;
 use crate::Failure;
-use kerntune_trace::stream::Step;
+use kerntune_trace::stream::StreamRecord;
 
 impl Recorder {
-    /// Regions began or ended.
+    /// Handles a change of the open regions.
     pub(crate) fn stream_follows(&mut self) {
         let Some(stream) = &mut self.planner.stream else { return };
         let mut open = self.regions.open().filter_map(|region| self.regions.list.get(region as usize));
@@ -15,7 +15,7 @@ impl Recorder {
         };
     }
 
-    /// The instruction of this number is about to run.
+    /// Handles the instruction with this number, before it runs.
     #[inline]
     pub fn on_insn(&mut self, code: u32) -> Result<(), Failure> {
         match &mut self.planner.stream {
@@ -24,12 +24,12 @@ impl Recorder {
         }
     }
 
-    /// It has read or written memory.
+    /// Handles a memory access of the last instruction.
     #[inline]
     pub fn on_touch(&mut self, store: bool, address: u64) -> Result<(), Failure> {
         match &mut self.planner.stream {
             Some(stream) if stream.is_open && stream.executed > 0 => {
-                let step = if store { Step::Write(address) } else { Step::Read(address) };
+                let step = if store { StreamRecord::Write(address) } else { StreamRecord::Read(address) };
                 Ok(step.write(&mut stream.out)?)
             }
             _ => Ok(()),

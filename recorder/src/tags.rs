@@ -1,4 +1,4 @@
-//! The file of event tags of McRae's profiler.
+//! File of event tags of McRae's profiler.
 
 use crate::Failure;
 use kerntune_trace::files;
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes [`files::TAGS`]: a buffer of a MiB, filled without a system call for 200,000 tags.
+/// Writer of [`files::TAGS`], with a buffer of 1 MiB that holds 200,000 tags.
 pub struct TagWriter {
     out: BufWriter<File>,
     path: PathBuf,
 }
 
 impl TagWriter {
-    /// Begins the file in `directory`.
+    /// Creates the file in `directory`.
     pub fn create(directory: &Path) -> Result<Self, Failure> {
         let path = directory.join(files::TAGS);
         let file =
@@ -26,7 +26,7 @@ impl TagWriter {
         self.out.write_all(&record(tag, ns)).map_err(|e| self.failure(&e))
     }
 
-    /// Everything is on its way to the disk.
+    /// Writes and syncs the rest of the file.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.out.flush().and_then(|()| self.out.get_ref().sync_data()).map_err(|e| self.failure(&e))
     }

@@ -1,66 +1,67 @@
 //! Threads and their shadow stacks.
 
-use kerntune_trace::{How, Thread, Waker};
+use kerntune_trace::{EnterKind, RecordedThread, Waker};
 use std::collections::HashMap;
 
-/// An open frame.
-pub type Frame = (u32, How);
+/// Open frame: function and way of entry.
+pub type ShadowFrame = (u32, EnterKind);
 
-/// A thread and the frames that it has open: user frames, then the kernel's.
-pub struct Stack {
-    /// Who it is.
-    pub thread: Thread,
+/// Thread with its open frames: user frames first, then kernel frames.
+pub struct ShadowStack {
+    /// Identity of the thread.
+    pub thread: RecordedThread,
     /// Open frames, outermost first.
-    pub frames: Vec<Frame>,
-    /// Where the return address of each frame is; of as many as there are, where the stack pointer says what is called.
+    pub frames: Vec<ShadowFrame>,
+    /// Stack address of each frame's return address, used if the stack pointer decides about calls.
+    /// May be shorter than `frames`.
     places: Vec<u64>,
-    /// For each open interrupt or exception frame, the call flag ([`crate::plan`]) when it came.
+    /// Call flag ([`crate::plan`]) at the beginning of each open interrupt or exception frame.
     pub interrupted_calls: Vec<u64>,
-    /// How many of the frames are user frames.
+    /// Number of user frames.
     user: usize,
-    /// Whether the first kernel frame stands for code that is not traced; no return ends it.
+    /// True if the first kernel frame stands for untraced code; no return ends it.
     root: bool,
-    /// Whether the thread went back to user code and has not been seen in the kernel since.
+    /// True if the thread returned to user code and has not been seen in the kernel since.
     pub in_user: bool,
-    /// Where user code was left, and the call flag of that moment.
+    /// Address at which user code was left, and the call flag at that moment.
     left: (u64, u64),
-    /// The program was replaced: user frames end with the system call.
+    /// True if the program was replaced: user frames end with the system call.
     pub exec: bool,
-    /// What it does on several CPUs.
-    pub life: Life,
-    /// The locks that it waits for, outermost first.
-    pub waits: Vec<Wait>,
+    /// Scheduling state on several CPUs.
+    pub schedule: ScheduleState,
+    /// Waits for locks, outermost first.
+    pub waits: Vec<LockWait>,
 }
 
-/// Where a thread runs, and since when it could.
+/// Scheduling state of a thread.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Life {
-    /// The CPU that it ran on, or is to run on.
+pub struct ScheduleState {
+    /// CPU on which the thread ran or is to run.
     pub cpu: Option<u32>,
-    /// Virtual time since when it could run, and who made it so.
+    /// Virtual time since when the thread can run, and its waker.
     pub ready: Option<(u64, Waker)>,
-    /// The frame in which that was done: thread, frames below, function.
+    /// Frame of the wakeup: thread, frames below, function.
     pub woken_in: Option<(u32, usize, u32)>,
 }
 
-/// A wait for a lock.
+/// Wait for a lock.
 #[derive(Debug, Clone, Copy)]
-pub struct Wait {
-    /// Frames below that of the function which waits.
+pub struct LockWait {
+    /// Number of frames below the waiting function.
     pub depth: usize,
-    /// That function.
+    /// Waiting function.
     pub function: u32,
-    /// Where the lock is.
+    /// Address of the lock.
     pub address: u64,
-    /// Virtual time at which it began.
+    /// Virtual time of the wait's beginning.
     pub since: u64,
 }
 
-/// Frames for which a stack has room at once; deeper ones make it grow.
+/// Initial capacity of a stack, in frames.
 const DEPTH: usize = 256;
 
-impl Stack {
-    fn new(thread: Thread) -> Self {
+impl ShadowStack {
+    fn new(thread: RecordedThread) -> Self {
         Self {
             thread,
             frames: Vec::with_capacity(DEPTH),
@@ -71,14 +72,14 @@ impl Stack {
             in_user: false,
             left: (0, 1),
             exec: false,
-            life: Life::default(),
+            schedule: ScheduleState::default(),
             waits: Vec::new(),
         }
     }
 
-    /// The innermost wait, if its function has ended.
+    /// Removes and returns the innermost wait if its function has ended.
     #[inline]
-    pub fn waited(&mut self) -> Option<Wait> {
+    pub fn pop_ended_wait(&mut self) -> Option<LockWait> {
         let ended = self.waits.last().is_some_and(|wait| wait.depth >= self.frames.len());
         if ended {
             self.waits.pop()
@@ -87,64 +88,66 @@ impl Stack {
         }
     }
 
-    /// A function is entered.
+    /// Pushes a kernel frame.
     #[inline]
-    pub fn push(&mut self, function: u32, how: How) {
+    pub fn push(&mut self, function: u32, how: EnterKind) {
         self.frames.push((function, how));
     }
 
-    /// The same, with the place of its return address; 0 if it has none.
-    pub fn push_at(&mut self, function: u32, how: How, place: u64) {
+    /// Pushes a kernel frame with the stack address of its return address; 0 if it has none.
+    pub fn push_at(&mut self, function: u32, how: EnterKind, place: u64) {
         self.places.resize(self.frames.len(), 0);
         self.places.push(place);
         self.frames.push((function, how));
     }
 
-    /// How many frames lie above the topmost one whose return address is at `place`, within the current interrupt.
+    /// Returns the number of frames above the topmost one with its return address at `place`,
+    /// within the current interrupt.
     pub fn frames_above_place(&self, place: u64) -> Option<usize> {
         for (above, (&(_, how), &at)) in self.frames.iter().zip(&self.places).rev().enumerate() {
             if at == place {
                 return Some(above);
             }
-            if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
+            if matches!(how, EnterKind::Interrupt | EnterKind::Exception | EnterKind::Syscall) {
                 return None;
             }
         }
         None
     }
 
-    /// A `ret` of the function that has so many frames above it.
-    pub fn ret_above(&mut self, above: usize) -> Return {
+    /// Pops the frames that end when the function below `above` frames returns.
+    pub fn ret_above(&mut self, above: usize) -> PoppedFrames {
         self.frames.truncate(self.frames.len() - above);
         self.pop_returned(above as u32, 0)
     }
 
-    /// A user function is entered.
+    /// Pushes a user frame.
     #[inline]
-    pub fn push_user(&mut self, function: u32, how: How) {
+    pub fn push_user(&mut self, function: u32, how: EnterKind) {
         self.frames.push((function, how));
         self.user = self.frames.len();
     }
 
-    /// Puts a frame for what is not traced below those that will come.
+    /// Pushes a frame that stands for untraced code below all later kernel frames.
     pub fn push_root(&mut self, function: u32) {
-        self.frames.push((function, How::Jump));
+        self.frames.push((function, EnterKind::Jump));
         self.root = true;
     }
 
-    /// Whether no kernel frame is open.
+    /// Returns true if no kernel frame is open.
     #[inline]
     pub fn kernel_is_empty(&self) -> bool {
         self.frames.len() == self.user
     }
 
-    /// User code is left at `address`, with this call flag.
+    /// Notes that user code is left at `address` with this call flag.
     pub fn leave_user(&mut self, address: u64, call: u64) {
         self.left = (address, call);
     }
 
-    /// The call flag for user code that goes on at `address`. Elsewhere than where it was left begins
-    /// what nothing of the stack jumped to: a signal's handler, a program, a thread.
+    /// Returns the call flag for user code that continues at `address`. At another address than the
+    /// one at which it was left, a signal handler, program or thread begins, which no frame jumped
+    /// to.
     pub fn enter_user(&mut self, address: u64) -> u64 {
         match self.left {
             (left, call) if left == address => call,
@@ -152,7 +155,7 @@ impl Stack {
         }
     }
 
-    /// The frames that a return of kernel or user code cannot end.
+    /// Returns the number of frames that a return of kernel or user code cannot end.
     fn floor(&self, user: bool) -> usize {
         if user {
             0
@@ -162,94 +165,95 @@ impl Stack {
     }
 }
 
-/// What a return popped.
+/// Frames popped by a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Return {
-    /// Frames that ended without a return of their own: those above the one that returned, and
-    /// jumps straight from an interrupt's frame.
+pub struct PoppedFrames {
+    /// Frames that ended without a return of their own: those above the returning one, and jumps
+    /// directly from an interrupt's frame.
     pub unwound: u32,
-    /// Whether the return itself ended a frame.
+    /// True if the return itself ended a frame.
     pub popped: bool,
-    /// Whether the returning function was not on the stack.
+    /// True if the returning function was not on the stack.
     pub foreign: bool,
 }
 
-/// All threads that were seen; one of them runs.
-pub struct Threads {
-    list: Vec<Stack>,
+/// Shadow stacks of all threads seen so far; one thread runs.
+pub struct ShadowStacks {
+    list: Vec<ShadowStack>,
     by_task: HashMap<u64, u32>,
     running: usize,
 }
 
-impl Threads {
-    /// Begins with one thread of which nothing is known yet.
+impl ShadowStacks {
+    /// Creates the stacks with one thread, whose identity is still unknown.
     pub fn new() -> Self {
-        let first = Thread { task: 0, pid: 0, tgid: 0, comm: "[boot]".into() };
-        Self { list: vec![Stack::new(first)], by_task: HashMap::new(), running: 0 }
+        let first = RecordedThread { task: 0, pid: 0, tgid: 0, comm: "[boot]".into() };
+        Self { list: vec![ShadowStack::new(first)], by_task: HashMap::new(), running: 0 }
     }
 
-    /// The stack of the thread that runs.
+    /// Returns the running thread's stack.
     #[inline]
-    pub fn running(&mut self) -> &mut Stack {
+    pub fn running(&mut self) -> &mut ShadowStack {
         &mut self.list[self.running]
     }
 
-    /// The number of the thread that runs.
+    /// Returns the running thread's index.
     pub fn running_index(&self) -> u32 {
         self.running as u32
     }
 
-    /// Another CPU executes, on which thread `index` runs.
+    /// Makes thread `index` the running one, when another CPU executes.
     pub fn run(&mut self, index: u32) {
         self.running = index as usize;
     }
 
-    /// A thread of which nothing is known yet, of a CPU that has not begun. Returns its number.
+    /// Adds a thread of unknown identity, for a CPU that has not begun, and returns its index.
     pub fn unknown(&mut self) -> u32 {
-        self.list.push(Stack::new(Thread { task: 0, pid: 0, tgid: 0, comm: "[boot]".into() }));
+        self.list.push(ShadowStack::new(RecordedThread { task: 0, pid: 0, tgid: 0, comm: "[boot]".into() }));
         self.list.len() as u32 - 1
     }
 
-    /// A thread by its number, which is known.
-    pub fn get(&mut self, index: u32) -> &mut Stack {
+    /// Returns the stack of an existing thread.
+    pub fn get(&mut self, index: u32) -> &mut ShadowStack {
         &mut self.list[index as usize]
     }
 
-    /// Whether a frame of a thread is still open.
+    /// Returns true if this frame of a thread is still open.
     pub fn is_open(&self, (thread, depth, function): (u32, usize, u32)) -> bool {
         let stack = self.list.get(thread as usize);
         stack.and_then(|stack| stack.frames.get(depth)).is_some_and(|(open, _)| *open == function)
     }
 
-    /// Virtual time has gone on by so much more than was known when these could run since then.
+    /// Shifts the ready times from `since` on by `ns`, because virtual time turned out to have
+    /// advanced by so much more.
     pub fn idle(&mut self, since: u64, ns: u64) {
-        let ready = self.list.iter_mut().filter_map(|stack| stack.life.ready.as_mut());
+        let ready = self.list.iter_mut().filter_map(|stack| stack.schedule.ready.as_mut());
         ready.filter(|(at, _)| *at >= since).for_each(|(at, _)| *at += ns);
     }
 
-    /// All stacks in order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &Stack> {
+    /// Returns all stacks in the order of their indices.
+    pub fn iter(&self) -> impl Iterator<Item = &ShadowStack> {
         self.list.iter()
     }
 
-    /// The thread that runs turns out to be `task`.
-    pub fn identify_running(&mut self, identity: Thread) {
+    /// Sets the identity of the running thread.
+    pub fn identify_running(&mut self, identity: RecordedThread) {
         if self.running().thread.task == 0 {
             self.by_task.insert(identity.task, self.running as u32);
         }
         self.running().thread = identity;
     }
 
-    /// `next` runs from here on. Returns its number.
-    pub fn switch(&mut self, next: Thread) -> u32 {
+    /// Makes `next` the running thread and returns its index.
+    pub fn switch(&mut self, next: RecordedThread) -> u32 {
         let index = self.meet(next);
         self.running = index as usize;
         index
     }
 
-    /// The number of a thread, new or known. A task at a known address with another pid is a new
-    /// thread: the kernel reuses the memory.
-    pub fn meet(&mut self, thread: Thread) -> u32 {
+    /// Returns the index of a thread, which may be a new one. A known task address with another pid
+    /// is a new thread, because the kernel reuses the memory.
+    pub fn meet(&mut self, thread: RecordedThread) -> u32 {
         let known = self.by_task.get(&thread.task).copied();
         match known.filter(|&i| self.list[i as usize].thread.pid == thread.pid) {
             Some(index) => {
@@ -259,19 +263,19 @@ impl Threads {
             None => {
                 let index = self.list.len() as u32;
                 self.by_task.insert(thread.task, index);
-                self.list.push(Stack::new(thread));
+                self.list.push(ShadowStack::new(thread));
                 index
             }
         }
     }
 }
 
-impl Stack {
-    /// Ends the top frame if it is one of the kernel's `function`, which was called, and nothing is waited for: what nearly all
-    /// returns are. [`Self::ret`] is for all.
+impl ShadowStack {
+    /// Pops the top frame and returns true if it is a called kernel frame of `function` and no wait
+    /// is open. This is the fast path for nearly all returns; [`Self::ret`] handles the others.
     #[inline]
     pub fn ret_called(&mut self, function: u32) -> bool {
-        let is_plain = self.frames.last() == Some(&(function, How::Call))
+        let is_plain = self.frames.last() == Some(&(function, EnterKind::Call))
             && self.frames.len() > self.user
             && self.waits.is_empty();
         if is_plain {
@@ -280,12 +284,12 @@ impl Stack {
         is_plain
     }
 
-    /// A `ret` inside `function`, of user code or the kernel's.
+    /// Pops the frames that end with a `ret` inside `function`, in user or kernel code.
     #[inline]
-    pub fn ret(&mut self, function: u32, user: bool) -> Return {
-        let mut result = Return { unwound: 0, popped: false, foreign: false };
+    pub fn ret(&mut self, function: u32, user: bool) -> PoppedFrames {
+        let mut result = PoppedFrames { unwound: 0, popped: false, foreign: false };
         let floor = self.floor(user);
-        match self.frames.get(floor..).and_then(<[Frame]>::last) {
+        match self.frames.get(floor..).and_then(<[ShadowFrame]>::last) {
             Some(&(top, _)) if top == function => {}
             Some(_) => match self.frames_above(function, floor) {
                 Some(above) => {
@@ -296,62 +300,69 @@ impl Stack {
             },
             None => return result,
         }
-        let Return { unwound, popped, .. } = self.pop_returned(result.unwound, floor);
-        Return { unwound, popped, ..result }
+        let PoppedFrames { unwound, popped, .. } = self.pop_returned(result.unwound, floor);
+        PoppedFrames { unwound, popped, ..result }
     }
 
-    /// Pops what the return of the top frame ends, after so many above it.
-    fn pop_returned(&mut self, unwound: u32, floor: usize) -> Return {
+    /// Pops the frames that end when the top frame returns, after `unwound` frames above it.
+    fn pop_returned(&mut self, unwound: u32, floor: usize) -> PoppedFrames {
         let (ended, by_call) = self.pop_call(floor);
         self.user = self.user.min(self.frames.len());
-        Return { unwound: unwound + if by_call { 0 } else { ended }, popped: by_call, foreign: false }
+        PoppedFrames { unwound: unwound + if by_call { 0 } else { ended }, popped: by_call, foreign: false }
     }
 
-    /// Traced code jumped to code that is not traced: ends what its return would have ended.
-    pub fn left(&mut self, user: bool) -> Return {
+    /// Pops the frames that a jump from traced to untraced code ends, which are those that the
+    /// return would have ended.
+    pub fn left(&mut self, user: bool) -> PoppedFrames {
         let floor = self.floor(user);
         let (ended, by_call) = self.pop_call(floor);
         self.user = self.user.min(self.frames.len());
-        Return { unwound: if by_call { 0 } else { ended }, popped: by_call && ended != 0, foreign: false }
+        PoppedFrames {
+            unwound: if by_call { 0 } else { ended },
+            popped: by_call && ended != 0,
+            foreign: false,
+        }
     }
 
-    /// Pops what one return ends: the jumps on top and the frame that made them. An interrupt's or
-    /// system call's frame is never ended by a return, nor are those below `floor`. How many
-    /// frames, and whether the last of them is one that a return ends.
+    /// Pops the frames that one return ends: the jumps on top and the frame that made them. A
+    /// return never ends the frame of an interrupt or system call, nor frames below `floor`.
+    /// Returns the number of popped frames, and whether a return ends the last of them.
     fn pop_call(&mut self, floor: usize) -> (u32, bool) {
         let mut ended = 0;
         while self.frames.len() > floor {
             let Some(&(_, how)) = self.frames.last() else { break };
-            if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
+            if matches!(how, EnterKind::Interrupt | EnterKind::Exception | EnterKind::Syscall) {
                 return (ended, false);
             }
             self.frames.pop();
             ended += 1;
-            if how != How::Jump {
+            if how != EnterKind::Jump {
                 return (ended, true);
             }
         }
-        // A reader would go on through the root's frame, which is a jump, and the frames of user code.
+        // A reader would also pop the root's frame, which is a jump, and the user frames.
         (ended, floor == 0)
     }
 
-    /// How many frames lie above the topmost frame of `function`, within the current interrupt.
+    /// Returns the number of frames above the topmost frame of `function`, within the current
+    /// interrupt.
     fn frames_above(&self, function: u32, floor: usize) -> Option<usize> {
         for (above, &(f, how)) in self.frames.get(floor..)?.iter().rev().enumerate() {
             if f == function {
                 return Some(above);
             }
-            if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
+            if matches!(how, EnterKind::Interrupt | EnterKind::Exception | EnterKind::Syscall) {
                 return None;
             }
         }
         None
     }
 
-    /// `iretq`: ends the topmost interrupt or exception. Returns the call flag that it saved, or
+    /// Ends the topmost interrupt or exception (`iretq`). Returns the call flag that it saved, or
     /// `None` if there was none: the thread is back in user code, and all kernel frames are gone.
     pub fn resume(&mut self) -> Option<u64> {
-        let is_interrupt = |&(_, how): &Frame| matches!(how, How::Interrupt | How::Exception);
+        let is_interrupt =
+            |&(_, how): &ShadowFrame| matches!(how, EnterKind::Interrupt | EnterKind::Exception);
         let at = self.frames.iter().rposition(is_interrupt);
         self.frames.truncate(at.unwrap_or(0).max(self.user));
         let call = self.interrupted_calls.pop();
@@ -362,7 +373,7 @@ impl Stack {
         Some(call.unwrap_or(0))
     }
 
-    /// No kernel frame is left. Returns how many there were.
+    /// Pops all kernel frames and returns their number.
     pub fn clear(&mut self) -> usize {
         let open = self.frames.len() - self.user;
         self.frames.truncate(self.user);
@@ -372,7 +383,7 @@ impl Stack {
         open
     }
 
-    /// No user frame is left; there must be no kernel frame. Returns how many there were.
+    /// Pops all user frames and returns their number. There must be no kernel frames.
     pub fn clear_user(&mut self) -> usize {
         self.frames.clear();
         std::mem::take(&mut self.user)
@@ -383,41 +394,46 @@ impl Stack {
 mod tests {
     use super::*;
 
-    fn stack(frames: &[Frame]) -> Stack {
-        let mut stack = Stack::new(Thread { task: 1, pid: 1, tgid: 1, comm: "t".into() });
+    fn stack(frames: &[ShadowFrame]) -> ShadowStack {
+        let mut stack = ShadowStack::new(RecordedThread { task: 1, pid: 1, tgid: 1, comm: "t".into() });
         stack.frames.extend_from_slice(frames);
         stack
     }
 
     #[test]
     fn a_return_ends_the_jumps_that_led_to_it() {
-        let mut s = stack(&[(1, How::Syscall), (2, How::Call), (3, How::Jump), (4, How::Jump)]);
-        assert_eq!(s.ret(4, false), Return { unwound: 0, popped: true, foreign: false });
-        assert_eq!(s.frames, [(1, How::Syscall)]);
+        let mut s = stack(&[
+            (1, EnterKind::Syscall),
+            (2, EnterKind::Call),
+            (3, EnterKind::Jump),
+            (4, EnterKind::Jump),
+        ]);
+        assert_eq!(s.ret(4, false), PoppedFrames { unwound: 0, popped: true, foreign: false });
+        assert_eq!(s.frames, [(1, EnterKind::Syscall)]);
     }
 
     #[test]
     fn a_return_does_not_end_an_interrupt() {
-        let mut s = stack(&[(1, How::Interrupt), (2, How::Jump)]);
-        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: false, foreign: false });
-        assert_eq!(s.frames, [(1, How::Interrupt)]);
-        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: false, foreign: false });
-        // A thread begins with a jump to nowhere's frame: its return ends it.
-        let mut s = stack(&[(1, How::Jump)]);
-        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: true, foreign: false });
+        let mut s = stack(&[(1, EnterKind::Interrupt), (2, EnterKind::Jump)]);
+        assert_eq!(s.ret(2, false), PoppedFrames { unwound: 1, popped: false, foreign: false });
+        assert_eq!(s.frames, [(1, EnterKind::Interrupt)]);
+        assert_eq!(s.ret(1, false), PoppedFrames { unwound: 0, popped: false, foreign: false });
+        // A thread begins with a jump from no frame; its return ends it.
+        let mut s = stack(&[(1, EnterKind::Jump)]);
+        assert_eq!(s.ret(1, false), PoppedFrames { unwound: 0, popped: true, foreign: false });
     }
 
     #[test]
     fn a_return_of_a_lower_frame_unwinds_but_not_through_an_interrupt() {
-        let mut s = stack(&[(1, How::Call), (2, How::Call), (3, How::Call)]);
-        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: true, foreign: false });
-        assert_eq!(s.frames, [(1, How::Call)]);
-        let mut s = stack(&[(1, How::Call), (9, How::Interrupt), (3, How::Call)]);
-        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: true, foreign: true });
-        assert_eq!(s.frames, [(1, How::Call), (9, How::Interrupt)]);
+        let mut s = stack(&[(1, EnterKind::Call), (2, EnterKind::Call), (3, EnterKind::Call)]);
+        assert_eq!(s.ret(2, false), PoppedFrames { unwound: 1, popped: true, foreign: false });
+        assert_eq!(s.frames, [(1, EnterKind::Call)]);
+        let mut s = stack(&[(1, EnterKind::Call), (9, EnterKind::Interrupt), (3, EnterKind::Call)]);
+        assert_eq!(s.ret(1, false), PoppedFrames { unwound: 0, popped: true, foreign: true });
+        assert_eq!(s.frames, [(1, EnterKind::Call), (9, EnterKind::Interrupt)]);
         s.interrupted_calls.push(5);
         assert_eq!(s.resume(), Some(5));
-        assert_eq!(s.frames, [(1, How::Call)]);
+        assert_eq!(s.frames, [(1, EnterKind::Call)]);
         assert_eq!(s.resume(), None);
         assert!(s.frames.is_empty());
     }
@@ -425,37 +441,37 @@ mod tests {
     #[test]
     fn the_kernel_does_not_touch_user_frames() {
         let mut s = stack(&[]);
-        s.push_user(90, How::Call);
-        s.push_user(91, How::Jump);
-        s.push(1, How::Syscall);
-        s.push(2, How::Call);
-        assert_eq!(s.ret(91, false), Return { unwound: 0, popped: true, foreign: true });
-        assert_eq!(s.ret(2, false), Return { unwound: 0, popped: false, foreign: true });
+        s.push_user(90, EnterKind::Call);
+        s.push_user(91, EnterKind::Jump);
+        s.push(1, EnterKind::Syscall);
+        s.push(2, EnterKind::Call);
+        assert_eq!(s.ret(91, false), PoppedFrames { unwound: 0, popped: true, foreign: true });
+        assert_eq!(s.ret(2, false), PoppedFrames { unwound: 0, popped: false, foreign: true });
         assert_eq!(s.clear(), 1);
-        assert_eq!(s.ret(2, false), Return { unwound: 0, popped: false, foreign: false });
-        s.push(3, How::Exception);
+        assert_eq!(s.ret(2, false), PoppedFrames { unwound: 0, popped: false, foreign: false });
+        s.push(3, EnterKind::Exception);
         assert_eq!(s.resume(), None);
-        assert_eq!(s.frames, [(90, How::Call), (91, How::Jump)]);
-        // The tail call returns with its caller; then nothing is left.
-        assert_eq!(s.ret(91, true), Return { unwound: 0, popped: true, foreign: false });
+        assert_eq!(s.frames, [(90, EnterKind::Call), (91, EnterKind::Jump)]);
+        // The tail call returns together with its caller; then no frame is left.
+        assert_eq!(s.ret(91, true), PoppedFrames { unwound: 0, popped: true, foreign: false });
         assert!(s.frames.is_empty() && s.kernel_is_empty());
-        assert_eq!(s.ret(90, true), Return { unwound: 0, popped: false, foreign: false });
+        assert_eq!(s.ret(90, true), PoppedFrames { unwound: 0, popped: false, foreign: false });
     }
 
     #[test]
     fn what_is_not_traced_ends_with_the_system_call_only() {
         let mut s = stack(&[]);
         s.push_root(7);
-        s.push(1, How::Call);
+        s.push(1, EnterKind::Call);
         assert!(s.left(false).popped);
-        assert_eq!(s.left(false), Return { unwound: 0, popped: false, foreign: false });
-        s.push(2, How::Jump);
-        // An exit would make readers end the root, too.
-        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: false, foreign: false });
-        s.push(3, How::Interrupt);
+        assert_eq!(s.left(false), PoppedFrames { unwound: 0, popped: false, foreign: false });
+        s.push(2, EnterKind::Jump);
+        // An `Exit` event would make readers pop the root as well.
+        assert_eq!(s.ret(2, false), PoppedFrames { unwound: 1, popped: false, foreign: false });
+        s.push(3, EnterKind::Interrupt);
         s.interrupted_calls.push(1);
         assert_eq!(s.resume(), Some(1));
-        assert_eq!(s.frames, [(7, How::Jump)]);
+        assert_eq!(s.frames, [(7, EnterKind::Jump)]);
         assert_eq!(s.clear(), 1);
         assert!(s.kernel_is_empty());
     }
@@ -471,11 +487,11 @@ mod tests {
 
     #[test]
     fn reused_task_memory_is_a_new_thread() {
-        let thread = |task, pid| Thread { task, pid, tgid: pid, comm: String::new() };
-        let mut threads = Threads::new();
+        let thread = |task, pid| RecordedThread { task, pid, tgid: pid, comm: String::new() };
+        let mut threads = ShadowStacks::new();
         threads.identify_running(thread(10, 0));
         assert_eq!(threads.switch(thread(20, 5)), 1);
-        threads.running().frames.push((1, How::Call));
+        threads.running().frames.push((1, EnterKind::Call));
         assert_eq!(threads.switch(thread(10, 0)), 0);
         assert_eq!(threads.switch(thread(20, 5)), 1);
         assert_eq!(threads.running().frames.len(), 1);

@@ -1,39 +1,39 @@
-//! The traced binaries of user code, known by what their pages hold.
+//! Traced binaries of user code, recognized by the contents of their pages.
 
-use kerntune_isa::Cpu;
+use kerntune_isa::StoppedCpu;
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind};
 use std::collections::HashMap;
 
-/// Bytes of a page.
+/// Size of a page, in bytes.
 const PAGE: u64 = 4096;
 
-/// A page of a traced binary as a process has mapped it.
+/// Page of a traced binary, as mapped by a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct BinaryPage {
     binary: u32,
-    /// What to add to an address to get the offset in the file.
+    /// Difference between file offset and address.
     slide: u64,
 }
 
-/// One binary's functions by offset in the file.
-struct Binary {
+/// Functions of one binary by file offset.
+struct TracedBinary {
     starts: Vec<u64>,
     ends: Vec<u64>,
     kinds: Vec<FunctionKind>,
-    /// The number of the first.
+    /// Number of the first function.
     first: u32,
 }
 
 /// All traced binaries.
-pub struct Binaries {
-    list: Vec<Binary>,
-    /// Binary and offset by hash.
+pub struct TracedBinaries {
+    list: Vec<TracedBinary>,
+    /// Binary and file offset of each page, by hash.
     pages: HashMap<u64, (u32, u64)>,
     buffer: Box<[u8; PAGE as usize]>,
 }
 
-impl Binaries {
-    /// `first` is the number of the first function.
+impl TracedBinaries {
+    /// Creates the table; `first` is the number of the first function.
     pub fn new(specs: &[BinarySpec], first: u32) -> Result<Self, String> {
         let mut binaries = Self { list: Vec::new(), pages: HashMap::new(), buffer: Box::new([0; 4096]) };
         let mut next = first;
@@ -47,7 +47,7 @@ impl Binaries {
             for page in &spec.pages {
                 binaries.pages.entry(page.hash).or_insert((number, page.offset));
             }
-            binaries.list.push(Binary {
+            binaries.list.push(TracedBinary {
                 starts: spec.functions.iter().map(|f| f.address).collect(),
                 ends: spec.functions.iter().map(|f| f.address + f.size.max(1)).collect(),
                 kinds: spec.functions.iter().map(|f| f.kind).collect(),
@@ -58,13 +58,13 @@ impl Binaries {
         Ok(binaries)
     }
 
-    /// Whether there is none.
+    /// Returns true if no binary is traced.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The page that `address` is in, if it is one of a traced binary.
-    pub fn identify(&mut self, address: u64, cpu: &mut dyn Cpu) -> Option<Page> {
+    /// Returns the page that contains `address`, if it belongs to a traced binary.
+    pub fn identify(&mut self, address: u64, cpu: &mut dyn StoppedCpu) -> Option<BinaryPage> {
         if self.pages.is_empty() {
             return None;
         }
@@ -73,12 +73,12 @@ impl Binaries {
             return None;
         }
         let &(binary, offset) = self.pages.get(&page_hash(&self.buffer))?;
-        Some(Page { binary, slide: offset.wrapping_sub(page) })
+        Some(BinaryPage { binary, slide: offset.wrapping_sub(page) })
     }
 
-    /// The function whose first instruction is at `address`, and the function that it is in. What
-    /// is near a page is taken to be mapped beside it, as loaders do.
-    pub fn at(&self, page: Page, address: u64) -> (Option<u32>, Option<u32>) {
+    /// Returns the function that begins at `address` and the function that contains it. Code near a
+    /// page is assumed to be mapped next to it, as loaders do.
+    pub fn at(&self, page: BinaryPage, address: u64) -> (Option<u32>, Option<u32>) {
         let offset = address.wrapping_add(page.slide);
         let Some(binary) = self.list.get(page.binary as usize) else { return (None, None) };
         let Some(index) = binary.starts.partition_point(|&start| start <= offset).checked_sub(1) else {
@@ -103,9 +103,9 @@ mod tests {
     use kerntune_isa::Register;
     use kerntune_trace::{FunctionSpec, PageSpec};
 
-    struct Memory(u64, [u8; 4096]);
+    struct PageMemory(u64, [u8; 4096]);
 
-    impl Cpu for Memory {
+    impl StoppedCpu for PageMemory {
         fn register(&mut self, _: Register) -> u64 {
             0
         }
@@ -138,9 +138,9 @@ mod tests {
         };
         let other =
             BinarySpec { path: "a".into(), pages: vec![], functions: vec![spec(1, FunctionKind::Plain)] };
-        let mut binaries = Binaries::new(&[other, binary], 50).unwrap();
+        let mut binaries = TracedBinaries::new(&[other, binary], 50).unwrap();
         for base in [0x40_0000, 0x7fff_dead_b000] {
-            let known = binaries.identify(base + 0x123, &mut Memory(base, page)).unwrap();
+            let known = binaries.identify(base + 0x123, &mut PageMemory(base, page)).unwrap();
             assert_eq!(binaries.at(known, base + 0x10), (Some(51), Some(51)));
             assert_eq!(binaries.at(known, base + 0x1f), (None, Some(51)));
             assert_eq!(binaries.at(known, base + 0x20), (None, Some(51)));
@@ -148,8 +148,8 @@ mod tests {
             assert_eq!(binaries.at(known, base), (None, None));
             assert_eq!(binaries.at(known, base + 0x1000), (Some(53), Some(53)));
         }
-        assert_eq!(binaries.identify(0x5000, &mut Memory(0x6000, page)), None);
+        assert_eq!(binaries.identify(0x5000, &mut PageMemory(0x6000, page)), None);
         page[0] = 0;
-        assert_eq!(binaries.identify(0x6000, &mut Memory(0x6000, page)), None);
+        assert_eq!(binaries.identify(0x6000, &mut PageMemory(0x6000, page)), None);
     }
 }

@@ -1,10 +1,10 @@
-//! The trace file, written off the emulation path.
+//! Writer of the trace file; a separate thread compresses and writes.
 
-use crate::threads::Threads;
+use crate::threads::ShadowStacks;
 use crate::Failure;
 use kerntune_trace::{
-    encode, files, ChunkHeader, ChunkIndex, ChunkState, Event, OpenStack, TraceFileWriter, TraceHeader,
-    WaitingCpu, Weights,
+    encode, files, ChunkHeader, ChunkIndex, ChunkState, Event, EventWeights, OpenStack, TraceFileWriter,
+    TraceHeader, WaitingCpu,
 };
 use std::fs::File;
 use std::io::BufWriter;
@@ -12,24 +12,24 @@ use std::path::Path;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-/// Raw bytes of events after which a chunk is closed.
+/// Size at which a chunk is closed, in bytes before compression.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks on their way to the disk at one time; more make the emulator wait.
+/// Maximum number of chunks waiting for the disk; beyond it the emulator waits.
 const IN_FLIGHT: usize = 8;
 
-struct Chunk {
+struct FinishedChunk {
     header: ChunkHeader,
     raw: Vec<u8>,
 }
 
-/// Where an idle period was written whose length is not yet known.
+/// Position of an idle event whose length is not known yet.
 #[derive(Debug, Clone, Copy)]
 struct OpenIdle {
     sequence: u32,
     at: usize,
 }
 
-/// Collects events into chunks and hands full ones to a thread that compresses and writes.
+/// Collects events into chunks and passes full ones to the writing thread.
 pub struct TraceWriter {
     buffer: Vec<u8>,
     wide: bool,
@@ -41,20 +41,20 @@ pub struct TraceWriter {
     last_instructions: u64,
     now_ns: u64,
     open_idle: Option<OpenIdle>,
-    full: SyncSender<Chunk>,
+    full: SyncSender<FinishedChunk>,
     empty: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<std::io::Result<Vec<ChunkIndex>>>>,
-    /// Events written so far.
+    /// Number of events written so far.
     pub total_events: u64,
 }
 
 impl TraceWriter {
-    /// Begins the trace file in `directory`; a wide one has weights with every event.
+    /// Creates the trace file in `directory`. A wide trace has weights with every event.
     pub fn create(directory: &Path, wide: bool) -> Result<Self, Failure> {
         let path = directory.join(files::TRACE);
         let file =
             File::create(&path).map_err(|e| Failure(format!("cannot create {}: {e}", path.display())))?;
-        let (full, full_rx) = sync_channel::<Chunk>(IN_FLIGHT);
+        let (full, full_rx) = sync_channel::<FinishedChunk>(IN_FLIGHT);
         let (empty_tx, empty) = sync_channel::<Vec<u8>>(IN_FLIGHT + 2);
         for _ in 0..IN_FLIGHT + 1 {
             let _ = empty_tx.send(Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4));
@@ -80,8 +80,8 @@ impl TraceWriter {
         })
     }
 
-    /// Begins a chunk with what is going on: the CPU that executes and whether it is in user mode, the others, the open
-    /// `regions`, the stacks.
+    /// Begins a chunk with the current state: the executing CPU and its mode, the other CPUs, the
+    /// open `regions`, and the stacks.
     pub fn begin(
         &mut self,
         instructions: u64,
@@ -89,7 +89,7 @@ impl TraceWriter {
         (cpu, user): (u32, bool),
         waiting: impl ExactSizeIterator<Item = WaitingCpu>,
         regions: impl ExactSizeIterator<Item = u32>,
-        threads: &Threads,
+        threads: &ShadowStacks,
     ) {
         self.buffer.clear();
         ChunkState::write_head(user, waiting, regions, &mut self.buffer);
@@ -108,10 +108,11 @@ impl TraceWriter {
         self.last_instructions = instructions;
     }
 
-    /// Appends one event, in a wide trace with these weights. True when the chunk is full and has to be closed.
+    /// Appends one event, with weights if the trace is wide. Returns true when the chunk is full
+    /// and must be closed.
     #[inline]
-    pub fn push(&mut self, instructions: u64, weights: Weights, event: Event) -> bool {
-        // Of a CPU that waits it may turn out that its last block was left before its end.
+    pub fn push(&mut self, instructions: u64, weights: EventWeights, event: Event) -> bool {
+        // The count can go back when a waiting CPU turns out to have left its last block early.
         let delta = instructions.saturating_sub(self.last_instructions);
         self.last_instructions += delta;
         self.now_ns += delta;
@@ -124,14 +125,14 @@ impl TraceWriter {
         self.buffer.len() - self.state >= CHUNK_BYTES
     }
 
-    /// Notes where the CPU halts; [`Self::idle`] fills in for how long.
-    pub fn halt(&mut self, instructions: u64, weights: Weights) {
+    /// Appends an idle event, whose length [`Self::idle`] fills in.
+    pub fn halt(&mut self, instructions: u64, weights: EventWeights) {
         self.push(instructions, weights, Event::Idle { ns: 0 });
         self.open_idle = Some(OpenIdle { sequence: self.sequence, at: self.buffer.len() - 8 });
     }
 
-    /// The CPU was halted for `ns`. If the chunk in which it halted is gone, it is said here; what
-    /// passed since the event before is left to the next one.
+    /// Sets the length of the last halt. If its chunk is already closed, appends a new idle event
+    /// without weights; the next event receives them.
     pub fn idle(&mut self, instructions: u64, ns: u64) {
         match self.open_idle.take() {
             Some(open) if open.sequence == self.sequence => {
@@ -141,13 +142,13 @@ impl TraceWriter {
                 self.now_ns += ns;
             }
             _ => {
-                self.push(instructions, Weights::NONE, Event::Idle { ns });
+                self.push(instructions, EventWeights::NONE, Event::Idle { ns });
                 self.now_ns += ns;
             }
         }
     }
 
-    /// Closes the chunk and hands it over. Waits if the disk is far behind.
+    /// Closes the chunk and passes it on. Waits if the disk is far behind.
     pub fn close(&mut self) -> Result<(), Failure> {
         if self.events == 0 {
             return Ok(());
@@ -167,13 +168,13 @@ impl TraceWriter {
         self.events = 0;
         let fresh = self.empty.recv().ok();
         let raw = std::mem::replace(&mut self.buffer, fresh.unwrap_or_default());
-        if self.full.send(Chunk { header, raw }).is_err() {
+        if self.full.send(FinishedChunk { header, raw }).is_err() {
             return Err(self.reason());
         }
         Ok(())
     }
 
-    /// Waits until all is on disk; returns the index.
+    /// Waits until everything is on disk. Returns the index and the number of events.
     pub fn finish(mut self) -> Result<(Vec<ChunkIndex>, u64), Failure> {
         self.close()?;
         let thread = self.thread.take();
@@ -197,12 +198,12 @@ impl TraceWriter {
 fn write_chunks(
     file: File,
     wide: bool,
-    full: &Receiver<Chunk>,
+    full: &Receiver<FinishedChunk>,
     empty: &SyncSender<Vec<u8>>,
 ) -> std::io::Result<Vec<ChunkIndex>> {
     let out = BufWriter::with_capacity(1 << 20, file);
     let mut trace = TraceFileWriter::new(out, TraceHeader { wide })?;
-    while let Ok(Chunk { header, raw }) = full.recv() {
+    while let Ok(FinishedChunk { header, raw }) = full.recv() {
         trace.chunk(header, &raw)?;
         let _ = empty.try_send(raw);
     }
@@ -221,8 +222,8 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         std::os::unix::fs::symlink("/dev/full", dir.join(files::TRACE)).unwrap();
         let mut writer = TraceWriter::create(&dir, false).unwrap();
-        writer.begin(0, 0, (0, true), [].into_iter(), [].into_iter(), &Threads::new());
-        writer.push(1, Weights::NONE, Event::Operation);
+        writer.begin(0, 0, (0, true), [].into_iter(), [].into_iter(), &ShadowStacks::new());
+        writer.push(1, EventWeights::NONE, Event::Operation);
         let message = writer.finish().unwrap_err().0;
         std::fs::remove_dir_all(dir).unwrap();
         assert!(message.contains("No space left on device"), "{message}");

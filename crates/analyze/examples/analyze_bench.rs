@@ -1,25 +1,27 @@
-//! How fast traces are analysed, and in how much memory: makes one and analyses it.
+//! Benchmark of speed and memory of an analysis, with a generated trace.
 //!
-//! `cargo run --release -p kerntune-analyze --example analyze_bench -- [MILLIONS] [THREADS] [wide] [random] [plain]
-//! [file=PATH]`: so many million events (20), so many threads (1). With a file, the trace is written there
-//! and read from there, otherwise both in memory. A file that exists is analysed as it is, with the recording
-//! in PATH.json. With `plain`, every event is read, as it is for a partial result; otherwise what repeats is not.
+//! `cargo run --release -p kerntune-analyze --example analyze_bench -- [MILLIONS] [THREADS] [wide]
+//! [random] [plain]
+//! [file=PATH]`: million events (20), threads (1). With a file, the trace is written to and read from that file, otherwise
+//! both in memory. A file that exists is analyzed as it is, with the recording in PATH.json. With
+//! `plain`, every event is read, as for a partial result; otherwise repeated runs are memoized.
 //!
-//! The trace has the shape of a kernel's: 2,000 functions in twelve layers, each of which calls the same
-//! others nearly each time; 20 threads; 40 system calls of 100 to 1,000 events; now and then an interrupt,
-//! a page fault, a tail call, a switch. With `random`, a function calls any of five others each time, at any
-//! depth, so that nearly every path is a new one: it shows what happens when the tree is full.
+//! The trace resembles a kernel's: 2,000 functions in twelve layers, each of which nearly always
+//! calls the same others; 20 threads; 40 system calls of 100 to 1,000 events; occasional
+//! interrupts, page faults, tail calls and switches. With `random`, a function calls any of five
+//! others each time, at any depth, so that nearly every path is new: this shows the behavior with a
+//! full tree.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use kerntune_analyze::{Input, ReadAt};
-use kerntune_trace::{Event, How, Recording, Weights};
+use kerntune_analyze::{AnalysisInput, ReadAt};
+use kerntune_trace::{EnterKind, Event, EventWeights, Recording};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
-use support::{symbols, Writer};
+use support::{symbols, TestTraceWriter};
 
 const FUNCTIONS: u32 = APART * LAYER * LAYERS;
 const THREADS: u32 = 20;
@@ -38,12 +40,12 @@ impl Random {
     }
 }
 
-/// Functions of a layer, and their distance from each other.
+/// Number of functions in a layer, and the difference of their numbers.
 const LAYER: u32 = 170;
 const APART: u32 = 25;
 const LAYERS: u32 = 12;
 
-/// What function number `f` calls, one after another: up to four of the next layer or the last.
+/// The callees of function number `f`, in order: up to four of the next layer or the last.
 fn body(f: u32) -> Vec<u32> {
     let (number, layer) = (f / APART, f / APART / LAYER);
     let mut random = Random(u64::from(number + 1) * 0x9e37_79b9_7f4a_7c15);
@@ -57,13 +59,13 @@ fn body(f: u32) -> Vec<u32> {
 }
 
 fn make<W: Write>(sink: W, events: u64, wide: bool, wild: bool) -> Result<(W, Recording), std::io::Error> {
-    let mut w = Writer::into(sink, THREADS as usize, wide);
-    // What happened step by step is for the tests.
+    let mut w = TestTraceWriter::into(sink, THREADS as usize, wide);
+    // The steps are for tests only.
     w.keep = false;
     w.recording.kernel_functions = FUNCTIONS;
     let mut random = Random(88_172_645_463_325_252);
     let bodies: Vec<Vec<u32>> = (0..LAYERS * LAYER).map(|number| body(number * APART)).collect();
-    // How far each open frame has come.
+    // Progress within each open frame.
     let mut done: Vec<Vec<usize>> = vec![Vec::new(); THREADS as usize];
     w.begin(0, "all");
     while w.recording.events < events {
@@ -86,23 +88,23 @@ fn make<W: Write>(sink: W, events: u64, wide: bool, wild: bool) -> Result<(W, Re
         };
         let handler = APART * (LAYER * 7 + random.below(6));
         let event = match (depth, random.below(1_000)) {
-            (0, _) => Event::Enter { function: APART * random.below(40), how: How::Syscall },
+            (0, _) => Event::Enter { function: APART * random.below(40), how: EnterKind::Syscall },
             (_, 0..=2) => Event::Switch { thread: 1 + random.below(THREADS - 1) },
-            (_, 3..=5) => Event::Enter { function: handler, how: How::Interrupt },
-            (_, 6) => Event::Enter { function: handler, how: How::Exception },
+            (_, 3..=5) => Event::Enter { function: handler, how: EnterKind::Interrupt },
+            (_, 6) => Event::Enter { function: handler, how: EnterKind::Exception },
             _ => match (next, w.stacks[running].last()) {
                 (Some(function), Some((top, _))) => {
-                    let how = if (top ^ function) % 16 == 1 { How::Jump } else { How::Call };
+                    let how = if (top ^ function) % 16 == 1 { EnterKind::Jump } else { EnterKind::Call };
                     Event::Enter { function, how }
                 }
-                (_, Some((_, How::Interrupt | How::Exception))) => Event::Resume,
-                (_, Some((_, How::Syscall))) => Event::Leave,
+                (_, Some((_, EnterKind::Interrupt | EnterKind::Exception))) => Event::Resume,
+                (_, Some((_, EnterKind::Syscall))) => Event::Leave,
                 _ => Event::Exit,
             },
         };
         if wide {
             let l1i_misses = u64::from(random.below(8) == 0);
-            w.weights = Weights { taken_branches: delta / 6, l1i_misses, itlb_misses: 0 };
+            w.weights = EventWeights { taken_branches: delta / 6, l1i_misses, itlb_misses: 0 };
         }
         w.at(delta, event);
         if w.payload_bytes() >= CHUNK_BYTES {
@@ -113,16 +115,16 @@ fn make<W: Write>(sink: W, events: u64, wide: bool, wild: bool) -> Result<(W, Re
     Ok(w.finish())
 }
 
-/// CPU time of this process so far: on a machine that does other work, wall time says little.
+/// CPU time of this process so far. Wall time says little on a machine with other load.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // utime and stime, in 1/100 s, are fields 14 and 15; the name before them may hold anything.
+    // utime and stime, in 1/100 s, are fields 14 and 15; the name before them may contain anything.
     let rest = text.rsplit(')').next().unwrap_or_default();
     rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>()
         / 100.0
 }
 
-/// The most memory that this process had resident, in MiB, since the last [`forget_peak`].
+/// Maximum resident memory of this process in MiB, since the last [`forget_peak`].
 fn peak_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -172,7 +174,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..3 {
         forget_peak();
         let (started, cpu) = (Instant::now(), cpu_seconds());
-        let input = Input { threads, partial, ..Input::new(&*trace, &recording, &symbols) };
+        let input = AnalysisInput { threads, partial, ..AnalysisInput::new(&*trace, &recording, &symbols) };
         let analysis = kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(()))?;
         let seconds = started.elapsed().as_secs_f64();
         let cpu = cpu_seconds() - cpu;
@@ -189,7 +191,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rows.histograms.len(),
             rows.paths.len(),
             analysis.health["folded_calls"],
-            analysis.busy_ns
+            analysis.busy_ticks
         );
     }
     Ok(())

@@ -1,12 +1,13 @@
-//! Analyses a recorder's output directory, for looking at a recorder's work without the rest:
-//! `cargo run --release -p kerntune-analyze --example analyze_recording -- RECORDING [PROFILE]`
+//! Analyzes a recorder's output directory, to inspect the recorder's work without the rest of
+//! kerntune: `cargo run --release -p kerntune-analyze --example analyze_recording -- RECORDING
+//! [PROFILE]`
 //!
-//! Prints health, each region's sum rule, and the functions with most net time. Function names are
-//! taken from `names.json` (an array in the order of the functions) if it is there. With PROFILE, a
-//! directory that exists, the profile is saved there.
+//! Prints the anomalies, each region's sum rule, and the functions with most self time. Function
+//! names are taken from `names.json` (an array in the order of the functions) if it is there. With
+//! PROFILE, an existing directory, the profile is saved there.
 
 use kerntune_profile::{Address, FunctionIndex, KernelId, Manifest, Profile, Symbol};
-use kerntune_trace::counts::Counts;
+use kerntune_trace::counts::ExecutionCounts;
 use kerntune_trace::{files, RecorderSpec, Recording};
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -32,15 +33,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let symbols: Vec<Symbol> = spec.functions.iter().enumerate().map(symbol).collect();
     let counts = match recording.capture.edges {
-        true => Some(Counts::parse(&fs::read(dir.join(files::COUNTS))?)?),
+        true => Some(ExecutionCounts::parse(&fs::read(dir.join(files::COUNTS))?)?),
         false => None,
     };
     let trace = File::open(dir.join(files::TRACE))?;
     let started = Instant::now();
-    let input = kerntune_analyze::Input {
+    let input = kerntune_analyze::AnalysisInput {
         counts: counts.as_ref(),
         partial: true,
-        ..kerntune_analyze::Input::new(&trace, &recording, &symbols)
+        ..kerntune_analyze::AnalysisInput::new(&trace, &recording, &symbols)
     };
     let analysis = kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(()))?;
     for missing in &analysis.missing {
@@ -55,16 +56,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for region in &tables.regions {
         let within = tables.within(region.region);
         let inside = |r: u32| within.contains(&r);
-        let net: u64 = tables.functions.iter().filter(|f| inside(f.region)).map(|f| f.net_ns.0).sum();
+        let net: u64 = tables.functions.iter().filter(|f| inside(f.region)).map(|f| f.self_ticks.0).sum();
         let rows = tables.regions.iter().filter(|r| inside(r.region));
         let (user, unattributed) =
-            rows.fold((0, 0), |sum, r| (sum.0 + r.user_ns.0, sum.1 + r.unattributed_ns.0));
-        let busy = region.busy_ns.0;
+            rows.fold((0, 0), |sum, r| (sum.0 + r.user_ticks.0, sum.1 + r.unattributed_ticks.0));
+        let busy = region.busy_ticks.0;
         let rest = i128::from(net + user + unattributed) - i128::from(busy);
         println!("{:>14} {busy:>12} {net:>12} {user:>10} {unattributed:>6}  {rest:+}", region.name);
     }
     let mut totals = tables.totals(|_| true);
-    totals.sort_by_key(|row| std::cmp::Reverse(row.net_ns));
+    totals.sort_by_key(|row| std::cmp::Reverse(row.self_ticks));
     println!(
         "{:>10} {:>12} {:>12} {:>8} {:>8} {:>8}  function",
         "calls", "net", "elapsed", "max", "avg", "min"
@@ -73,11 +74,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!(
             "{:>10} {:>12} {:>12} {:>8} {:>8} {:>8}  {}",
             row.calls,
-            row.net_ns,
-            row.elapsed_ns,
-            row.max_ns,
-            row.avg_ns(),
-            row.min_ns,
+            row.self_ticks,
+            row.total_ticks,
+            row.max_ticks,
+            row.avg_ticks(),
+            row.min_ticks,
             tables.name(row.function)
         );
     }

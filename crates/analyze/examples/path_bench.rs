@@ -1,11 +1,12 @@
-//! How fast the path of one call is read, wherever it is in a trace.
+//! Benchmark of reading the path of one call, at several places of a trace.
 //!
-//! `cargo run --release -p kerntune-analyze --example path_bench -- TRACE RECORDING [FUNCTIONS]`: `trace.kt`
-//! and `recording.json` of a recording, or what `analyze_bench file=PATH` wrote (PATH and PATH.json), and
-//! the number of functions (the recording's kernel functions and 1,000,000 of user code). Calls are
-//! taken at ten places from the beginning to the end of the trace.
+//! `cargo run --release -p kerntune-analyze --example path_bench -- TRACE RECORDING [FUNCTIONS]`:
+//! `trace.kt` and `recording.json` of a recording, or the output of `analyze_bench file=PATH` (PATH
+//! and PATH.json), and the number of functions (default: the recording's kernel functions and
+//! 1,000,000 of user code). Calls are taken at ten places from the beginning to the end of the
+//! trace.
 
-use kerntune_analyze::path::{collect, fold, CallStart, Selection, Span};
+use kerntune_analyze::path::{collect, fold, CallStart, PathSelection, PathSpan};
 use kerntune_analyze::TraceFile;
 use kerntune_trace::Recording;
 use std::fs::File;
@@ -30,9 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} events, {} chunks", recording.events, recording.chunks.len());
     for tenth in 0..10 {
         let begin_ns = first + (last - first) / 10 * tenth;
-        let span = Span::Call(CallStart::From { begin_ns });
+        let span = PathSpan::Call(CallStart::From { begin_ns });
         let started = Instant::now();
-        let path = collect(&trace, functions, &Selection { span, ..Selection::default() })?;
+        let path = collect(&trace, functions, &PathSelection { span, ..PathSelection::default() })?;
         let read = started.elapsed();
         let lines: usize = path.threads.iter().map(|thread| fold(&thread.entries, false).len()).sum();
         println!(

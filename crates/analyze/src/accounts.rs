@@ -1,22 +1,22 @@
-//! What is counted of the calls over one arc.
+//! Counters of the calls over one arc.
 
-use crate::hash::Mixed;
-use kerntune_profile::{bucket_of, Nanoseconds};
-use kerntune_trace::How;
+use crate::hash::BuildIntegerHasher;
+use kerntune_profile::{bucket_of, Ticks};
+use kerntune_trace::EnterKind;
 use std::collections::HashMap;
 
-/// Caller of what nothing called.
+/// Caller of functions that no function called.
 pub(crate) const NO_CALLER: u32 = u32::MAX;
-/// Functions must have numbers below this for an arc to fit into 64 bits.
+/// Upper bound of function numbers, so that an arc fits into 64 bits.
 pub(crate) const FUNCTION_LIMIT: usize = 1 << 29;
 
-/// Caller, callee and how, in one number.
+/// Caller, callee and kind of entry, packed into one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ArcKey(u64);
 
 impl ArcKey {
     #[inline]
-    pub fn new(caller: u32, callee: u32, how: How) -> Self {
+    pub fn new(caller: u32, callee: u32, how: EnterKind) -> Self {
         Self(u64::from(caller) << 32 | u64::from(callee) << 3 | how as u64)
     }
 
@@ -28,105 +28,104 @@ impl ArcKey {
         self.0 as u32 >> 3
     }
 
-    pub fn how(self) -> How {
-        How::from_code(self.0 as u8 & 7).unwrap_or(How::Syscall)
+    pub fn how(self) -> EnterKind {
+        EnterKind::from_code(self.0 as u8 & 7).unwrap_or(EnterKind::Syscall)
     }
 }
 
-/// A call that ended.
+/// Times of a call that ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
-    pub net: u64,
-    pub elapsed: u64,
-    /// Virtual time at which it began.
+pub(crate) struct EndedCall {
+    pub self_time: u64,
+    pub total: u64,
+    /// Virtual time of the entry.
     pub begin: u64,
 }
 
-/// What was counted of an arc in a region.
+/// Counters of an arc in a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub sums: Sums,
-    pub interrupted: Interrupted,
-    /// When the first of the slowest calls began.
+pub(crate) struct ArcAccount {
+    pub sums: ArcSums,
+    pub spanning: SpanningCalls,
+    /// Virtual time at which the first of the slowest calls began.
     pub slowest_at: u64,
-    pub histogram: Histogram,
+    pub histogram: CallHistogram,
 }
 
-impl Account {
-    /// Calls that were made in the region.
+impl ArcAccount {
+    /// Number of calls that were made in the region.
     pub fn calls(&self) -> u64 {
-        self.sums.calls + self.interrupted.calls
+        self.sums.calls + self.spanning.calls
     }
 
-    /// Calls that ended in the region.
+    /// Number of calls that ended in the region.
     pub fn ended(&self) -> u64 {
-        self.sums.calls + self.interrupted.ended
+        self.sums.calls + self.spanning.ended
     }
 
-    /// The callee's net time that passed in the region, whether or not its call ended there.
-    pub fn net(&self) -> u64 {
-        self.sums.net.wrapping_add(self.interrupted.net)
+    /// The callee's self time that passed in the region, whether or not its calls ended there.
+    pub fn self_time(&self) -> u64 {
+        self.sums.self_time.wrapping_add(self.spanning.self_time)
     }
 
-    /// The whole net time of the calls that ended in the region.
-    pub fn ended_net(&self) -> u64 {
-        self.sums.net.wrapping_add(self.interrupted.ended_net)
+    /// Self time of the calls that ended in the region, over their whole length.
+    pub fn ended_self_time(&self) -> u64 {
+        self.sums.self_time.wrapping_add(self.spanning.ended_self_time)
     }
 }
 
-/// What is counted apart of calls that were open when the region changed or the chunk ended: they may end
-/// in another region, or never. They are few, and what is counted of each call has no room for them.
+/// Counters of calls that were open when the region changed or the chunk ended: they may end in
+/// another region, or never. They are few, and are kept out of the hot [`ArcSums`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Interrupted {
-    /// How many were made in the region.
+pub(crate) struct SpanningCalls {
+    /// Calls that were made in the region.
     pub calls: u64,
-    /// How many ended in it.
+    /// Calls that ended in the region.
     pub ended: u64,
-    /// Their net time that passed in the region.
-    pub net: u64,
-    /// The whole net time of those that ended in it.
-    pub ended_net: u64,
+    /// Self time that passed in the region.
+    pub self_time: u64,
+    /// Self time of the calls that ended in the region, over their whole length.
+    pub ended_self_time: u64,
 }
 
-impl Interrupted {
+impl SpanningCalls {
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.ended += other.ended;
-        self.net = self.net.wrapping_add(other.net);
-        self.ended_net = self.ended_net.wrapping_add(other.ended_net);
+        self.self_time = self.self_time.wrapping_add(other.self_time);
+        self.ended_self_time = self.ended_self_time.wrapping_add(other.ended_self_time);
     }
 }
 
-/// What is counted of every call over an arc: one cache line, as waiting for these is what an analysis
-/// spends its time with.
+/// Counters that every call updates. They fill one cache line, since an analysis spends most of its
+/// time on misses here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(align(64))]
-pub(crate) struct Sums {
-    /// Calls that were made and ended in the region, but for [`Interrupted`] ones.
+pub(crate) struct ArcSums {
+    /// Calls that were made and ended in the region, without [`SpanningCalls`].
     pub calls: u64,
-    /// Their net time.
-    pub net: u64,
-    /// From here on: of all calls that ended.
-    pub elapsed: u64,
+    /// Self time of these calls.
+    pub self_time: u64,
+    /// This and the following: of all calls that ended.
+    pub total: u64,
     pub max: u64,
     pub min: u64,
-    /// Greatest elapsed time of one call.
+    /// Greatest total time of one call.
     pub slowest: u64,
-    /// How many calls in a row were in one bucket that the histogram does not have yet, that bucket, and
-    /// when the first of them began.
+    /// Number of consecutive calls in one bucket that the histogram does not have yet, that bucket,
+    /// and the virtual time at which the first of them began.
     row: u32,
     bucket: u32,
     begin: u64,
 }
 
-/// No bucket.
 const NO_BUCKET: u32 = u32::MAX;
 
-impl Sums {
+impl ArcSums {
     pub const NONE: Self = Self {
         calls: 0,
-        net: 0,
-        elapsed: 0,
+        self_time: 0,
+        total: 0,
         max: 0,
         min: u64::MAX,
         slowest: 0,
@@ -135,18 +134,18 @@ impl Sums {
         begin: u64::MAX,
     };
 
-    /// Adds what was counted elsewhere; the row is left out.
+    /// Adds other counters, without their consecutive calls (`row`).
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
-        self.net = self.net.wrapping_add(other.net);
-        self.elapsed = self.elapsed.saturating_add(other.elapsed);
+        self.self_time = self.self_time.wrapping_add(other.self_time);
+        self.total = self.total.saturating_add(other.total);
         self.max = self.max.max(other.max);
         self.min = self.min.min(other.min);
         self.slowest = self.slowest.max(other.slowest);
     }
 
-    /// Gives the calls in a row to the histogram.
-    fn end_row(&mut self, histogram: &mut Histogram) {
+    /// Adds the consecutive calls to the histogram.
+    fn end_row(&mut self, histogram: &mut CallHistogram) {
         let Self { row, bucket, begin, .. } =
             std::mem::replace(self, Self { row: 0, bucket: NO_BUCKET, begin: u64::MAX, ..*self });
         if bucket != NO_BUCKET {
@@ -155,22 +154,22 @@ impl Sums {
     }
 }
 
-/// A bucket: how many calls, and when the first of them began.
-pub(crate) type Bucket = (u64, u64);
+/// Number of calls in a bucket, and the virtual time at which the first of them began.
+pub(crate) type BucketCount = (u64, u64);
 
-/// A histogram with room from its first bucket that is not empty to its last.
+/// A histogram that stores the buckets from the first to the last that is not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Histogram {
+pub(crate) struct CallHistogram {
     first: u32,
-    buckets: Vec<Bucket>,
+    buckets: Vec<BucketCount>,
 }
 
 /// An empty bucket: any call is earlier.
-const VACANT: Bucket = (0, u64::MAX);
+const VACANT: BucketCount = (0, u64::MAX);
 
-impl Histogram {
-    /// Adds to a bucket for which there may be no room yet.
-    fn add(&mut self, bucket: u32, (count, begin): Bucket) {
+impl CallHistogram {
+    /// Adds to a bucket, which may lie outside of the stored ones.
+    fn add(&mut self, bucket: u32, (count, begin): BucketCount) {
         let at = bucket.wrapping_sub(self.first) as usize;
         match self.buckets.get_mut(at) {
             Some(found) => *found = (found.0 + count, found.1.min(begin)),
@@ -179,7 +178,7 @@ impl Histogram {
     }
 
     #[cold]
-    fn widen(&mut self, bucket: u32, (count, begin): Bucket) {
+    fn widen(&mut self, bucket: u32, (count, begin): BucketCount) {
         if self.buckets.is_empty() {
             self.first = bucket;
         }
@@ -203,8 +202,8 @@ impl Histogram {
         }
     }
 
-    /// The buckets that are not empty, in order.
-    pub fn rows(&self) -> impl Iterator<Item = (u32, Bucket)> + '_ {
+    /// Returns the buckets that are not empty, in order.
+    pub fn rows(&self) -> impl Iterator<Item = (u32, BucketCount)> + '_ {
         (self.first..).zip(self.buckets.iter().copied()).filter(|(_, (count, _))| *count > 0)
     }
 }
@@ -214,74 +213,75 @@ pub(crate) type AccountKey = (u32, ArcKey);
 
 /// The accounts of all regions.
 #[derive(Default)]
-pub(crate) struct Accounts {
-    rows: Vec<Sums>,
-    interrupted: Vec<Interrupted>,
-    /// See [`Account::slowest_at`].
+pub(crate) struct ArcAccounts {
+    rows: Vec<ArcSums>,
+    spanning: Vec<SpanningCalls>,
+    /// See [`ArcAccount::slowest_at`].
     slowest_at: Vec<u64>,
-    histograms: Vec<Histogram>,
+    histograms: Vec<CallHistogram>,
     keys: Vec<AccountKey>,
-    numbers: HashMap<AccountKey, u32, Mixed>,
+    numbers: HashMap<AccountKey, u32, BuildIntegerHasher>,
 }
 
-impl Accounts {
-    /// The number of an arc's account.
+impl ArcAccounts {
+    /// Returns the number of an arc's account; makes the account if there is none.
     pub fn number(&mut self, key: AccountKey) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
-            self.rows.push(Sums::NONE);
-            self.interrupted.push(Interrupted::default());
+            self.rows.push(ArcSums::NONE);
+            self.spanning.push(SpanningCalls::default());
             self.slowest_at.push(u64::MAX);
-            self.histograms.push(Histogram::default());
+            self.histograms.push(CallHistogram::default());
             self.keys.push(key);
             self.rows.len() as u32 - 1
         })
     }
 
-    /// What is counted of interrupted calls.
-    pub fn interrupted(&mut self, number: u32) -> &mut Interrupted {
-        &mut self.interrupted[number as usize]
+    /// Returns the counters of spanning calls of an account.
+    pub fn spanning(&mut self, number: u32) -> &mut SpanningCalls {
+        &mut self.spanning[number as usize]
     }
 
-    /// Counts a call that was made and ended with nothing between.
+    /// Counts a call that was made and ended without a flush in between.
     #[inline]
-    pub fn count(&mut self, number: u32, call: Call) {
+    pub fn count(&mut self, number: u32, call: EndedCall) {
         let sums = &mut self.rows[number as usize];
         sums.calls += 1;
-        sums.net = sums.net.wrapping_add(call.net);
+        sums.self_time = sums.self_time.wrapping_add(call.self_time);
         self.ended(number, call);
     }
 
-    /// Counts the end of an interrupted call; that it was made, and its net time in the region, is counted already.
-    pub fn end_interrupted(&mut self, number: u32, call: Call) {
-        let interrupted = self.interrupted(number);
-        interrupted.ended += 1;
-        interrupted.ended_net = interrupted.ended_net.wrapping_add(call.net);
+    /// Counts the end of a spanning call; its entry, and its self time in the region, are counted
+    /// already.
+    pub fn end_spanning(&mut self, number: u32, call: EndedCall) {
+        let spanning = self.spanning(number);
+        spanning.ended += 1;
+        spanning.ended_self_time = spanning.ended_self_time.wrapping_add(call.self_time);
         self.ended(number, call);
     }
 
-    /// Counts calls that are like others which were counted before, earlier in virtual time: as many, all of one
-    /// bucket, with these times together. So there is no new extreme and no new first.
-    pub fn repeat(&mut self, number: u32, bucket: u32, calls: u64, net: u64, elapsed: u64) {
+    /// Counts calls that repeat earlier ones: `calls` of them, all in one bucket, with these sums
+    /// of times. There can be no new extreme and no earlier first call.
+    pub fn repeat(&mut self, number: u32, bucket: u32, calls: u64, self_time: u64, total: u64) {
         let sums = &mut self.rows[number as usize];
         sums.calls += calls;
-        sums.net = sums.net.wrapping_add(net);
-        sums.elapsed = sums.elapsed.saturating_add(elapsed);
+        sums.self_time = sums.self_time.wrapping_add(self_time);
+        sums.total = sums.total.saturating_add(total);
         self.histograms[number as usize].add(bucket, (calls, u64::MAX));
     }
 
-    /// What is counted of any call that ended.
+    /// Counts the end of any call.
     #[inline(always)]
-    fn ended(&mut self, number: u32, Call { net, elapsed, begin }: Call) {
-        let bucket = bucket_of(Nanoseconds(elapsed));
+    fn ended(&mut self, number: u32, EndedCall { self_time, total, begin }: EndedCall) {
+        let bucket = bucket_of(Ticks(total));
         let sums = &mut self.rows[number as usize];
         // Recursion can count the same time many times over.
-        sums.elapsed = sums.elapsed.saturating_add(elapsed);
-        sums.max = sums.max.max(net);
-        sums.min = sums.min.min(net);
-        if elapsed >= sums.slowest {
+        sums.total = sums.total.saturating_add(total);
+        sums.max = sums.max.max(self_time);
+        sums.min = sums.min.min(self_time);
+        if total >= sums.slowest {
             let slowest_at = &mut self.slowest_at[number as usize];
-            if elapsed > sums.slowest || begin < *slowest_at {
-                (sums.slowest, *slowest_at) = (elapsed, begin);
+            if total > sums.slowest || begin < *slowest_at {
+                (sums.slowest, *slowest_at) = (total, begin);
             }
         }
         if sums.bucket != bucket || sums.row == u32::MAX {
@@ -292,24 +292,24 @@ impl Accounts {
         sums.begin = sums.begin.min(begin);
     }
 
-    /// Histograms have all calls.
+    /// Moves all consecutive calls into the histograms.
     fn settle(&mut self) {
         for (sums, histogram) in self.rows.iter_mut().zip(&mut self.histograms) {
             sums.end_row(histogram);
         }
     }
 
-    /// Adds other accounts; returns their numbers here.
+    /// Adds other accounts; returns the numbers that they have here.
     pub fn merge(&mut self, mut other: Self) -> Vec<u32> {
         self.settle();
         other.settle();
-        let sums = other.rows.iter().zip(&other.interrupted);
+        let sums = other.rows.iter().zip(&other.spanning);
         let slowest = other.rows.iter().map(|row| row.slowest).zip(other.slowest_at);
         let rows = other.keys.into_iter().zip(sums.zip(slowest).zip(other.histograms));
-        rows.map(|(key, (((row, interrupted), (slowest, slowest_at)), histogram))| {
+        rows.map(|(key, (((row, spanning), (slowest, slowest_at)), histogram))| {
             let number = self.number(key);
             let at = number as usize;
-            self.interrupted[at].add(interrupted);
+            self.spanning[at].add(spanning);
             let mine = self.rows[at].slowest;
             if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
                 self.slowest_at[at] = slowest_at;
@@ -325,26 +325,27 @@ impl Accounts {
         .collect()
     }
 
-    /// Region and arc of an account.
+    /// Returns region and arc of an account.
     pub fn key(&self, number: u32) -> Option<AccountKey> {
         self.keys.get(number as usize).copied()
     }
 
-    /// Each account's key, the calls that were made, and the net time.
+    /// Iterates over the accounts: key, number of calls made, self time.
     pub fn iter(&self) -> impl Iterator<Item = (AccountKey, u64, u64)> + '_ {
-        let sums = self.rows.iter().zip(&self.interrupted);
-        let sums = sums.map(|(sums, other)| (sums.calls + other.calls, sums.net.wrapping_add(other.net)));
-        self.keys.iter().zip(sums).map(|(key, (calls, net))| (*key, calls, net))
+        let sums = self.rows.iter().zip(&self.spanning);
+        let sums = sums
+            .map(|(sums, other)| (sums.calls + other.calls, sums.self_time.wrapping_add(other.self_time)));
+        self.keys.iter().zip(sums).map(|(key, (calls, self_time))| (*key, calls, self_time))
     }
 
-    /// All accounts by region and arc.
-    pub fn sorted(mut self) -> Vec<(AccountKey, Account)> {
+    /// Returns all accounts, sorted by region and arc.
+    pub fn sorted(mut self) -> Vec<(AccountKey, ArcAccount)> {
         self.settle();
-        let sums = self.rows.into_iter().zip(self.interrupted);
+        let sums = self.rows.into_iter().zip(self.spanning);
         let accounts = sums.zip(self.slowest_at).zip(self.histograms);
-        let accounts = accounts.map(|(((sums, interrupted), slowest_at), histogram)| Account {
+        let accounts = accounts.map(|(((sums, spanning), slowest_at), histogram)| ArcAccount {
             sums,
-            interrupted,
+            spanning,
             slowest_at,
             histogram,
         });
@@ -362,7 +363,9 @@ mod tests {
 
     #[test]
     fn keys_hold_what_went_in() {
-        for how in [How::Call, How::Jump, How::Interrupt, How::Exception, How::Syscall] {
+        for how in
+            [EnterKind::Call, EnterKind::Jump, EnterKind::Interrupt, EnterKind::Exception, EnterKind::Syscall]
+        {
             let key = ArcKey::new(NO_CALLER, FUNCTION_LIMIT as u32 - 1, how);
             assert_eq!((key.caller(), key.callee(), key.how()), (NO_CALLER, (1 << 29) - 1, how));
         }
@@ -370,12 +373,12 @@ mod tests {
 
     #[test]
     fn of_the_slowest_calls_the_first_is_kept() {
-        let mut accounts = Accounts::default();
-        let number = accounts.number((0, ArcKey::new(NO_CALLER, 0, How::Call)));
-        for (elapsed, begin) in [(5, 30), (9, 50), (9, 20), (9, 70), (0, 10)] {
-            accounts.count(number, Call { net: elapsed, elapsed, begin });
+        let mut accounts = ArcAccounts::default();
+        let number = accounts.number((0, ArcKey::new(NO_CALLER, 0, EnterKind::Call)));
+        for (total, begin) in [(5, 30), (9, 50), (9, 20), (9, 70), (0, 10)] {
+            accounts.count(number, EndedCall { self_time: total, total, begin });
         }
-        let (_, Account { sums, slowest_at, .. }) = accounts.sorted().remove(0);
+        let (_, ArcAccount { sums, slowest_at, .. }) = accounts.sorted().remove(0);
         assert_eq!((sums.slowest, slowest_at), (9, 20));
         assert_eq!((sums.calls, sums.max, sums.min), (5, 9, 0));
     }
@@ -383,16 +386,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_histogram_is_a_map(
-            // Times of one region of buckets, so that there are calls in a row in one.
+            // Times within few buckets, so that consecutive calls share one.
             calls in prop::collection::vec((0u64..3000, 0u64..100, 0u32..2, any::<bool>()), 0..200),
         ) {
-            let mut map: BTreeMap<(u32, u32), Bucket> = BTreeMap::new();
-            let mut parts = [Accounts::default(), Accounts::default()];
-            for &(elapsed, begin, arc, second) in &calls {
+            let mut map: BTreeMap<(u32, u32), BucketCount> = BTreeMap::new();
+            let mut parts = [ArcAccounts::default(), ArcAccounts::default()];
+            for &(total, begin, arc, second) in &calls {
                 let part = &mut parts[usize::from(second)];
-                let number = part.number((arc, ArcKey::new(NO_CALLER, arc, How::Call)));
-                part.count(number, Call { net: 0, elapsed, begin });
-                let found = map.entry((arc, bucket_of(Nanoseconds(elapsed)))).or_insert(VACANT);
+                let number = part.number((arc, ArcKey::new(NO_CALLER, arc, EnterKind::Call)));
+                part.count(number, EndedCall { self_time: 0, total, begin });
+                let found = map.entry((arc, bucket_of(Ticks(total)))).or_insert(VACANT);
                 *found = (found.0 + 1, found.1.min(begin));
             }
             let [mut first, second] = parts;

@@ -1,72 +1,74 @@
-//! Everything that is counted. All of it is sums, extremes and firsts, so that what was counted apart
-//! adds up to the same in any order.
+//! All counters of an analysis. They are sums, extremes and firsts, so that parts that were counted
+//! separately merge to the same result in any order.
 
-use crate::accounts::Accounts;
-use crate::hash::Mixed;
-use crate::several::Several;
-use crate::tree::{Tree, NONE};
-use kerntune_profile::{bucket_of, Nanoseconds, SwitchKind};
+use crate::accounts::ArcAccounts;
+use crate::hash::BuildIntegerHasher;
+use crate::multi_cpu::MultiCpuCounts;
+use crate::tree::{PathTree, NONE};
+use kerntune_profile::{bucket_of, SwitchKind, Ticks};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What is counted of a thread in a region.
+/// Counters of a thread in a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ThreadAccount {
-    /// On the CPU, user mode included.
-    pub net: u64,
+    /// Time on a CPU, user mode included.
+    pub self_time: u64,
     pub user: u64,
     pub switches_in: u64,
 }
 
 impl ThreadAccount {
     fn add(&mut self, other: Self) {
-        self.net = self.net.wrapping_add(other.net);
+        self.self_time = self.self_time.wrapping_add(other.self_time);
         self.user = self.user.wrapping_add(other.user);
         self.switches_in += other.switches_in;
     }
 }
 
-/// Times of a region without those within it.
+/// Times of a region, without the regions inside it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RegionAccount {
-    /// All of them together.
+    /// All busy time.
     pub busy: u64,
     /// User mode outside of traced functions.
     pub user: u64,
-    /// Kernel with no function open.
+    /// Kernel mode with no function open.
     pub unattributed: u64,
 }
 
-/// Region, name of the thread that had the CPU, of the one that got it, reason, kind.
+/// Region, names of the thread that lost the CPU and of the one that got it, reason, and whether it
+/// was preempted.
 pub(crate) type SwitchKey = (u32, u32, u32, u32, bool);
 
-/// The accounts of all regions. The region after the last is what passed outside of all.
+/// The counters of all regions. The number after the last region stands for time outside of all
+/// regions.
 pub(crate) struct Accumulators {
-    pub tree: Tree,
-    pub accounts: Accounts,
-    /// By region and thread.
-    pub threads: HashMap<(u32, u32), ThreadAccount, Mixed>,
+    pub tree: PathTree,
+    pub accounts: ArcAccounts,
+    /// Key: region and thread.
+    pub threads: HashMap<(u32, u32), ThreadAccount, BuildIntegerHasher>,
     pub regions: Vec<RegionAccount>,
-    switches: HashMap<SwitchKey, u64, Mixed>,
-    /// By region, waker and bucket: how many, and their time.
-    idles: HashMap<(u32, u32, u32), (u64, u64), Mixed>,
-    /// By region and point.
-    points: HashMap<(u32, u32), u64, Mixed>,
-    /// What several CPUs do; empty if there is only one.
-    pub several: Several,
+    switches: HashMap<SwitchKey, u64, BuildIntegerHasher>,
+    /// Key: region, waker and bucket. Value: number of idle periods, and their time.
+    idles: HashMap<(u32, u32, u32), (u64, u64), BuildIntegerHasher>,
+    /// Key: region and point.
+    points: HashMap<(u32, u32), u64, BuildIntegerHasher>,
+    /// Empty with one CPU.
+    pub multi_cpu: MultiCpuCounts,
 }
 
 impl Accumulators {
     pub fn new(regions: usize, wide: bool) -> Self {
         Self {
-            tree: Tree::new(wide),
-            accounts: Accounts::default(),
+            tree: PathTree::new(wide),
+            accounts: ArcAccounts::default(),
             threads: HashMap::default(),
             regions: vec![RegionAccount::default(); regions + 1],
             switches: HashMap::default(),
             idles: HashMap::default(),
             points: HashMap::default(),
-            several: Several::default(),
+            multi_cpu: MultiCpuCounts::default(),
         }
     }
 
@@ -81,7 +83,7 @@ impl Accumulators {
         *self.switches.entry(key).or_default() += 1;
     }
 
-    pub fn add_idle(&mut self, region: u32, waker: u32, idle: Idle) {
+    pub fn add_idle(&mut self, region: u32, waker: u32, idle: IdlePeriods) {
         let sum = self.idles.entry((region, waker, idle.bucket)).or_default();
         (sum.0, sum.1) = (sum.0 + idle.count, sum.1.wrapping_add(idle.ns));
     }
@@ -90,7 +92,7 @@ impl Accumulators {
         *self.points.entry((region, point)).or_default() += count;
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds other counters.
     pub fn merge(&mut self, other: Self) {
         let accounts = self.accounts.merge(other.accounts);
         self.tree.merge(&other.tree, |account| accounts.get(account as usize).copied().unwrap_or(NONE));
@@ -112,19 +114,19 @@ impl Accumulators {
         for (key, count) in other.points {
             *self.points.entry(key).or_default() += count;
         }
-        self.several.merge(other.several);
+        self.multi_cpu.merge(other.multi_cpu);
     }
 
-    /// Switches, idle periods and points in order; those maps are empty afterwards.
-    pub fn take_rest(&mut self) -> Rest {
-        Rest {
+    /// Takes switches, idle periods and points out, sorted.
+    pub fn take_sorted_counts(&mut self) -> SortedCounts {
+        SortedCounts {
             switches: sorted(&mut self.switches),
             idles: sorted(&mut self.idles),
             points: sorted(&mut self.points),
         }
     }
 
-    /// A sum that does not hold, in a region.
+    /// Returns a sum that does not equal its region's busy time: region, name, sum, busy time.
     pub fn imbalance(&self) -> Option<(u32, &'static str, u64, u64)> {
         let regions = self.regions.len();
         let [mut functions, mut threads, mut paths] = [(); 3].map(|()| vec![0u64; regions]);
@@ -133,21 +135,21 @@ impl Accumulators {
                 *sum = sum.wrapping_add(ns);
             }
         };
-        for ((region, _), _, net) in self.accounts.iter() {
-            put(&mut functions, region, net);
+        for ((region, _), _, self_time) in self.accounts.iter() {
+            put(&mut functions, region, self_time);
         }
         for (&(region, _), account) in &self.threads {
-            put(&mut threads, region, account.net);
+            put(&mut threads, region, account.self_time);
         }
         for node in &self.tree.nodes {
-            put(&mut paths, node.region, node.net);
+            put(&mut paths, node.region, node.self_time);
         }
         let mut cpus = vec![0u64; regions];
-        for (&(region, _), account) in &self.several.cpus {
+        for (&(region, _), account) in &self.multi_cpu.cpus {
             put(&mut cpus, region, account.busy);
         }
         for (region, account) in self.regions.iter().enumerate() {
-            if !self.several.cpus.is_empty() && cpus[region] != account.busy {
+            if !self.multi_cpu.cpus.is_empty() && cpus[region] != account.busy {
                 return Some((region as u32, "CPUs", cpus[region], account.busy));
             }
             let functions = functions[region].wrapping_add(account.user).wrapping_add(account.unattributed);
@@ -163,42 +165,44 @@ impl Accumulators {
     }
 }
 
-/// What [`Accumulators::take_rest`] takes.
-pub(crate) struct Rest {
-    pub switches: Rows<SwitchKey, u64>,
-    pub idles: Rows<(u32, u32, u32), (u64, u64)>,
-    pub points: Rows<(u32, u32), u64>,
+/// Result of [`Accumulators::take_sorted_counts`].
+pub(crate) struct SortedCounts {
+    pub switches: SortedRows<SwitchKey, u64>,
+    pub idles: SortedRows<(u32, u32, u32), (u64, u64)>,
+    pub points: SortedRows<(u32, u32), u64>,
 }
 
-/// A map's entries in order.
-pub(crate) type Rows<K, V> = Vec<(K, V)>;
+/// Entries of a map, sorted by key.
+pub(crate) type SortedRows<K, V> = Vec<(K, V)>;
 
-pub(crate) fn sorted<K: Ord + Hash + Copy, V>(map: &mut HashMap<K, V, Mixed>) -> Rows<K, V> {
+pub(crate) fn sorted<K: Ord + Hash + Copy, V>(
+    map: &mut HashMap<K, V, BuildIntegerHasher>,
+) -> SortedRows<K, V> {
     let mut rows: Vec<(K, V)> = std::mem::take(map).into_iter().collect();
     rows.sort_unstable_by_key(|(key, _)| *key);
     rows
 }
 
-/// Idle periods of one bucket.
+/// Idle periods whose lengths are in one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Idle {
+pub(crate) struct IdlePeriods {
     pub bucket: u32,
     pub count: u64,
     pub ns: u64,
 }
 
-impl Idle {
-    pub fn one(ns: u64) -> Self {
-        Self { bucket: bucket_of(Nanoseconds(ns)), count: 1, ns }
+impl IdlePeriods {
+    pub fn single(ns: u64) -> Self {
+        Self { bucket: bucket_of(Ticks(ns)), count: 1, ns }
     }
 }
 
-/// Idle periods of which it is not yet known what ends them, by region and bucket.
+/// Idle periods whose waker is not known yet, by region and bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PendingIdles(Vec<(u32, Idle)>);
+pub(crate) struct PendingIdles(Vec<(u32, IdlePeriods)>);
 
 impl PendingIdles {
-    pub fn add(&mut self, region: u32, idle: Idle) {
+    pub fn add(&mut self, region: u32, idle: IdlePeriods) {
         match self.0.iter_mut().find(|(r, i)| (*r, i.bucket) == (region, idle.bucket)) {
             Some((_, sum)) => (sum.count, sum.ns) = (sum.count + idle.count, sum.ns.wrapping_add(idle.ns)),
             None => self.0.push((region, idle)),
@@ -209,7 +213,7 @@ impl PendingIdles {
         other.0.into_iter().for_each(|(region, idle)| self.add(region, idle));
     }
 
-    /// They end.
+    /// Counts all pending periods as ended by `waker`.
     pub fn settle(&mut self, waker: u32, sums: &mut Accumulators) {
         for (region, idle) in self.0.drain(..) {
             sums.add_idle(region, waker, idle);

@@ -1,22 +1,28 @@
-//! What several CPUs did, as tables.
+//! Rows of the tables about several CPUs.
 
 use crate::accumulators::sorted;
-use crate::known::{Known, INTERRUPT};
-use crate::several::{CpuAccount, Several};
-use crate::Input;
+use crate::known::{TraceContext, INTERRUPT};
+use crate::multi_cpu::{CpuAccount, MultiCpuCounts};
+use crate::AnalysisInput;
 use kerntune_profile::{
     thread_name, Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats,
-    FunctionIndex, Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
+    FunctionIndex, Instructions, LockStats, MigrationStats, ModelEvent, SignalStats, Tables, Ticks,
 };
 use kerntune_trace::{CpuCounters, CpuFrontEnd};
 
-/// Adds the rows; none of a run with one CPU.
-pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>, known: &Known) {
+/// Adds the rows; a run with one CPU has none.
+pub(crate) fn add(
+    tables: &mut Tables,
+    multi_cpu: &mut MultiCpuCounts,
+    input: &AnalysisInput<'_>,
+    known: &TraceContext,
+) {
     let inside = |region: u32| region < known.outside();
     let comm = |number: u32| known.comms.get(number as usize).cloned().unwrap_or_default();
-    tables.cpus = cpus(tables, several, input);
+    tables.cpus = cpus(tables, multi_cpu, input);
     front_ends(tables, input);
-    let interrupts = sorted(&mut several.interrupts).into_iter().filter(|((region, ..), _)| inside(*region));
+    let interrupts =
+        sorted(&mut multi_cpu.interrupts).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.cpu_interrupts = interrupts
         .map(|((region, cpu, function), count)| CpuInterruptStats {
             region,
@@ -25,7 +31,7 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             count,
         })
         .collect();
-    let signals = sorted(&mut several.signals).into_iter().filter(|((region, ..), _)| inside(*region));
+    let signals = sorted(&mut multi_cpu.signals).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.signals = signals
         .map(|((region, from_cpu, to_cpu, function, reason), count)| SignalStats {
             region,
@@ -36,7 +42,8 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             count,
         })
         .collect();
-    let migrations = sorted(&mut several.migrations).into_iter().filter(|((region, ..), _)| inside(*region));
+    let migrations =
+        sorted(&mut multi_cpu.migrations).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.migrations = migrations
         .map(|((region, name, from_cpu, to_cpu, reason), count)| MigrationStats {
             region,
@@ -47,7 +54,7 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             count,
         })
         .collect();
-    let delays = sorted(&mut several.delays).into_iter().filter(|((region, ..), _)| inside(*region));
+    let delays = sorted(&mut multi_cpu.delays).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.delays = delays
         .map(|((region, name, waker, bucket), waits)| DelayStats {
             region,
@@ -59,11 +66,11 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             },
             bucket,
             count: waits.count,
-            delay_ns: Nanoseconds(waits.ns),
-            max_ns: Nanoseconds(waits.max),
+            delay_ticks: Ticks(waits.ns),
+            max_ticks: Ticks(waits.max),
         })
         .collect();
-    let locks = sorted(&mut several.locks).into_iter().filter(|((region, ..), _)| inside(*region));
+    let locks = sorted(&mut multi_cpu.locks).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.locks = locks
         .map(|((region, function, address, caller), waits)| LockStats {
             region,
@@ -72,20 +79,20 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             name: name_of(address, input),
             caller: FunctionIndex(caller),
             count: waits.count,
-            wait_ns: Nanoseconds(waits.ns),
-            max_ns: Nanoseconds(waits.max),
+            wait_ticks: Ticks(waits.ns),
+            max_ticks: Ticks(waits.max),
         })
         .collect();
 }
 
-fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> {
+fn cpus(tables: &Tables, multi_cpu: &MultiCpuCounts, input: &AnalysisInput<'_>) -> Vec<CpuStats> {
     let mut rows = Vec::new();
     for (region, number) in input.recording.regions.iter().zip(0u32..) {
         for (&CpuCounters { kernel, user, halted_ns, .. }, cpu) in region.cpus.iter().zip(0u32..) {
             let mut sum = CpuAccount::default();
             for within in tables.within(number) {
                 let CpuAccount { busy, interrupts, switches } =
-                    several.cpus.get(&(within, cpu)).copied().unwrap_or_default();
+                    multi_cpu.cpus.get(&(within, cpu)).copied().unwrap_or_default();
                 sum.busy = sum.busy.saturating_add(busy);
                 sum.interrupts += interrupts;
                 sum.switches += switches;
@@ -95,8 +102,8 @@ fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> 
                 cpu,
                 kernel_instructions: Instructions(kernel),
                 user_instructions: Instructions(user),
-                busy_ns: Nanoseconds(sum.busy),
-                halted_ns: Nanoseconds(halted_ns),
+                busy_ticks: Ticks(sum.busy),
+                halted_ticks: Ticks(halted_ns),
                 interrupts: sum.interrupts,
                 switches: sum.switches,
             });
@@ -105,8 +112,8 @@ fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> 
     rows
 }
 
-/// What a recorder of another version counts, and this reader does not know, is left out.
-fn front_ends(tables: &mut Tables, input: &Input<'_>) {
+/// Adds the rows of the CPUs' front ends. Events that only a newer recorder knows are left out.
+fn front_ends(tables: &mut Tables, input: &AnalysisInput<'_>) {
     for (region, number) in input.recording.regions.iter().zip(0u32..) {
         let counted =
             region.cpus.iter().zip(0u32..).filter_map(|(of, cpu)| Some((cpu, of.front_end.as_ref()?)));
@@ -122,7 +129,7 @@ fn front_ends(tables: &mut Tables, input: &Input<'_>) {
                 user_itlb_misses: user.itlb_misses,
             });
             tables.cpu_model_events.extend(model_events.iter().filter_map(|counted| {
-                let event = ModelEvent::from_word(&counted.event)?;
+                let event = ModelEvent::from_name(&counted.event)?;
                 Some(CpuModelEventStats {
                     region: number,
                     cpu,
@@ -135,9 +142,9 @@ fn front_ends(tables: &mut Tables, input: &Input<'_>) {
     }
 }
 
-/// The kernel's variable that an address is in, by the variable's name and the offset in it; of what each CPU has one of,
-/// which CPU's.
-fn name_of(address: u64, input: &Input<'_>) -> String {
+/// Returns the name of the kernel variable that contains an address, with the offset in it; for
+/// per-CPU variables also the CPU.
+fn name_of(address: u64, input: &AnalysisInput<'_>) -> String {
     let find = |address: u64| {
         let after = input.objects.partition_point(|(start, ..)| *start <= address);
         let (start, bytes, name) = input.objects.get(after.checked_sub(1)?)?;
@@ -157,7 +164,7 @@ fn name_of(address: u64, input: &Input<'_>) -> String {
     find(address).or_else(per_cpu).unwrap_or_default()
 }
 
-/// Whether any of these rows names a function.
+/// Checks whether any of these rows refers to a function.
 pub(crate) fn name(tables: &Tables, function: FunctionIndex) -> bool {
     tables.cpu_interrupts.iter().any(|row| row.function == function)
         || tables.signals.iter().any(|row| row.function == function || row.reason == function)

@@ -1,30 +1,31 @@
-//! A stretch of a trace as a trace of its own, to be analysed like any other.
+//! Cuts a time window out of a trace, as a trace of its own that can be analyzed like any other.
 
-use crate::events::{Bounds, Machine, Visitor};
-use crate::trace_file::Chunk;
+use crate::events::{EventVisitor, ReplayState, TraceBounds};
+use crate::trace_file::TraceChunk;
 use crate::{Error, TraceFile};
 use kerntune_trace::{
-    encode, ChunkHeader, ChunkIndex, ChunkState, Event, Health, OpenStack, Recording, TraceFileWriter,
-    TraceHeader, WaitingCpu, Weights, CHUNK_HEADER_BYTES,
+    encode, ChunkHeader, ChunkIndex, ChunkState, Event, EventWeights, OpenStack, Recording, RecordingHealth,
+    TraceFileWriter, TraceHeader, WaitingCpu, CHUNK_HEADER_BYTES,
 };
 
-/// A trace of a stretch of time, in memory.
+/// A time window of a trace, in memory.
 #[derive(Debug)]
-pub struct Cut {
-    /// The bytes of its trace file.
+pub struct TraceExcerpt {
+    /// Contents of the trace file.
     pub bytes: Vec<u8>,
-    /// What describes it: as the whole trace's, with its own chunks, and regions that do not end, so that their times are those
-    /// of the stretch.
+    /// The whole trace's description, but with the chunks of the window. Regions have no end, so
+    /// that their times are measured within the window.
     pub recording: Recording,
 }
 
-/// What happened from virtual time `from` on, before `to`, ns. An interval that `from` lies in counts from there on, with all of
-/// its weights; one that `to` lies in counts up to there, without. Calls that are open at either are cut.
+/// Returns the events from virtual time `from` (included) to `to` (excluded), in ticks. An interval
+/// that contains `from` counts from there on, with all of its weights; an interval that contains
+/// `to` counts up to there, without weights. Calls that are open at either end are cut.
 ///
 /// # Errors
-/// Any damage in the chunks that it lies in.
-pub fn cut(trace: &TraceFile<'_>, from: u64, to: u64) -> Result<Cut, Error> {
-    let mut out = Writer::new(trace)?;
+/// Damage in a chunk that overlaps the window.
+pub fn cut(trace: &TraceFile<'_>, from: u64, to: u64) -> Result<TraceExcerpt, Error> {
+    let mut out = ExcerptWriter::new(trace)?;
     let mut reader = trace.reader()?;
     for number in trace.covering(from, to) {
         let Some(index) = trace.recording.chunks.get(number).copied() else { continue };
@@ -40,16 +41,16 @@ pub fn cut(trace: &TraceFile<'_>, from: u64, to: u64) -> Result<Cut, Error> {
     Ok(out.finish())
 }
 
-struct Writer {
+struct ExcerptWriter {
     bytes: Vec<u8>,
     recording: Recording,
     wide: bool,
 }
 
-impl Writer {
+impl ExcerptWriter {
     fn new(trace: &TraceFile<'_>) -> Result<Self, Error> {
         let mut recording = trace.recording.clone();
-        (recording.chunks, recording.events, recording.health) = (Vec::new(), 0, Health::default());
+        (recording.chunks, recording.events, recording.health) = (Vec::new(), 0, RecordingHealth::default());
         recording.per_cpu = Vec::new();
         for region in &mut recording.regions {
             region.closed = false;
@@ -59,7 +60,7 @@ impl Writer {
         Ok(Self { bytes: header.to_bytes().to_vec(), recording, wide: trace.wide })
     }
 
-    /// A whole chunk goes on as it is, under a number of its own.
+    /// Copies a whole chunk under a new number.
     fn copy(&mut self, index: ChunkIndex, mut chunk: Vec<u8>) {
         if let (Ok(header), Some(head)) = (ChunkHeader::parse(&chunk), chunk.get_mut(..CHUNK_HEADER_BYTES)) {
             let sequence = self.recording.chunks.len() as u32;
@@ -75,10 +76,10 @@ impl Writer {
         self.recording.events += u64::from(events);
     }
 
-    fn part(&mut self, chunk: &Chunk<'_>, from: u64, to: u64) -> Result<(), Error> {
-        let mut part = Part { from, to, wide: self.wide, ..Part::default() };
-        let mut machine: Machine<()> = Machine::new(Bounds::of(&self.recording));
-        machine.begin(&mut Still, chunk)?;
+    fn part(&mut self, chunk: &TraceChunk<'_>, from: u64, to: u64) -> Result<(), Error> {
+        let mut part = ExcerptChunk { from, to, wide: self.wide, ..ExcerptChunk::default() };
+        let mut machine: ReplayState<()> = ReplayState::new(TraceBounds::of(&self.recording));
+        machine.begin(&mut NullVisitor, chunk)?;
         let mut decoder = chunk.decoder();
         while let Some((ns, event)) = machine.read(&mut decoder)? {
             let at = machine.now().saturating_add(ns);
@@ -88,12 +89,13 @@ impl Writer {
             }
             if at >= from {
                 part.open(&mut machine);
-                part.put(at, decoder.weights(), event);
+                part.write_event(at, decoder.weights(), event);
             }
             let slept = matches!(event, Event::Idle { ns } if at < from && at.saturating_add(ns) > from);
-            machine.step(&mut Still, ns, Weights::NONE, event)?;
+            machine.step(&mut NullVisitor, ns, EventWeights::NONE, event)?;
             if slept {
-                // It wakes up in the stretch: the rest of its sleep is.
+                // The CPU wakes up within the window: the rest of its idle period belongs to the
+                // window.
                 part.begun_asleep(&mut machine);
             }
             if machine.now() >= to {
@@ -108,8 +110,8 @@ impl Writer {
         self.write(part, end)
     }
 
-    fn write(&mut self, part: Part, end: u64) -> Result<(), Error> {
-        let Part { raw, state, begin, events, .. } = part;
+    fn write(&mut self, part: ExcerptChunk, end: u64) -> Result<(), Error> {
+        let ExcerptChunk { raw, state, begin, events, .. } = part;
         let header = ChunkHeader {
             vcpu: part.cpu,
             sequence: self.recording.chunks.len() as u32,
@@ -120,7 +122,7 @@ impl Writer {
             payload: (raw.len() - state.unwrap_or_default()) as u32,
             compressed: 0,
         };
-        // The writer of trace files compresses and fills in the length; its file header is left out.
+        // `TraceFileWriter` compresses and sets the length; its file header is left out.
         let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: self.wide })?;
         writer.chunk(header, &raw)?;
         let (bytes, _) = writer.finish()?;
@@ -129,44 +131,44 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(self) -> Cut {
-        Cut { bytes: self.bytes, recording: self.recording }
+    fn finish(self) -> TraceExcerpt {
+        TraceExcerpt { bytes: self.bytes, recording: self.recording }
     }
 }
 
-/// Nothing is done with what is read.
-struct Still;
+/// Visitor that does nothing.
+struct NullVisitor;
 
-impl Visitor for Still {
-    type Frame = ();
+impl EventVisitor for NullVisitor {
+    type PerFrame = ();
 }
 
-/// A chunk that is being written.
+/// A chunk of the window under construction.
 #[derive(Default)]
-struct Part {
+struct ExcerptChunk {
     from: u64,
     to: u64,
     wide: bool,
     raw: Vec<u8>,
-    /// Bytes of the state at its beginning, once it has begun.
+    /// Size of the encoded initial state, in bytes; `None` before the chunk has begun.
     state: Option<usize>,
     begin: u64,
     cpu: u32,
-    /// When the last event was.
+    /// Virtual time of the last event.
     last: u64,
     events: u32,
 }
 
-impl Part {
-    /// It begins: what is open before the event that is to come.
-    fn open(&mut self, machine: &mut Machine<()>) {
+impl ExcerptChunk {
+    /// Begins the chunk with the state before the next event.
+    fn open(&mut self, machine: &mut ReplayState<()>) {
         if self.state.is_some() {
             return;
         }
         self.begin = machine.now().max(self.from).min(self.to);
         self.last = self.begin;
         self.cpu = machine.cpu() as u32;
-        let (running, nobody) = (machine.running(), machine.nobody());
+        let (running, nobody) = (machine.running(), machine.unknown_thread());
         let mut stacks = Vec::new();
         for thread in 0..nobody.saturating_sub(1) {
             let frames: Vec<_> =
@@ -186,7 +188,7 @@ impl Part {
         self.state = Some(self.raw.len());
     }
 
-    fn put(&mut self, at: u64, weights: Weights, event: Event) {
+    fn write_event(&mut self, at: u64, weights: EventWeights, event: Event) {
         let delta = at.saturating_sub(self.last);
         let event = match event {
             Event::Idle { ns } => Event::Idle { ns: ns.min(self.to - at) },
@@ -203,18 +205,18 @@ impl Part {
         self.events += 1;
     }
 
-    /// It begins while the CPU is halted.
-    fn begun_asleep(&mut self, machine: &mut Machine<()>) {
+    /// Begins the chunk within an idle period.
+    fn begun_asleep(&mut self, machine: &mut ReplayState<()>) {
         let (awake, from) = (machine.now(), self.from);
         self.open(machine);
         (self.begin, self.last) = (from, from);
-        self.put(from, Weights::NONE, Event::Idle { ns: awake - from });
+        self.write_event(from, EventWeights::NONE, Event::Idle { ns: awake - from });
     }
 
-    /// Time goes on to its end.
+    /// Lets time pass up to the chunk's end.
     fn until(&mut self, end: u64) {
         if end > self.last {
-            self.put(end, Weights::NONE, Event::Idle { ns: 0 });
+            self.write_event(end, EventWeights::NONE, Event::Idle { ns: 0 });
         }
     }
 }

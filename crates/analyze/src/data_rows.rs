@@ -1,48 +1,48 @@
-//! What accesses to data missed, as tables.
+//! Rows of the tables about misses of data accesses.
 
-use crate::Input;
+use crate::AnalysisInput;
 use kerntune_profile::{
     Address, DataAccesses, DataPath, DataPlace, DataTlb, Footprint, FunctionIndex, PageAccesses, SharedLine,
     Tables,
 };
-use kerntune_trace::data::{Accesses, DataFile, Misses, Place, PlaceKind};
+use kerntune_trace::data::{AccessCounts, DataFile, DataLocation, DataLocationKind, MissCounts};
 use std::collections::BTreeMap;
 
-/// What the recorder wrote of data, and what its places are called.
+/// Data misses from the recorder, with the names of their locations.
 #[derive(Clone, Copy)]
 pub struct DataInput<'a> {
-    /// The file.
+    /// The recorder's file of data misses.
     pub file: &'a DataFile,
-    /// Variable or slab cache, type, and member of a place; each may be empty.
-    pub name: &'a (dyn Fn(&Place) -> [String; 3] + Sync),
-    /// Bytes of a line of the model.
+    /// Returns variable or slab cache, type, and member of a location; each may be empty.
+    pub name: &'a (dyn Fn(&DataLocation) -> [String; 3] + Sync),
+    /// Size of a cache line of the model, in bytes.
     pub line_bytes: u64,
-    /// The model's data TLBs: name, bytes of a page, translations.
+    /// The model's data TLBs: name, page size in bytes, number of translations.
     pub tlbs: &'a [(&'static str, u64, u64)],
 }
 
-/// The word for a kind of memory.
-fn word(kind: PlaceKind) -> &'static str {
+/// Returns the name of a kind of memory, as in the profile's tables.
+fn kind_name(kind: DataLocationKind) -> &'static str {
     match kind {
-        PlaceKind::User => "user",
-        PlaceKind::Image => "variable",
-        PlaceKind::PerCpu => "per-CPU",
-        PlaceKind::Slab => "slab",
-        PlaceKind::Page => "page struct",
-        PlaceKind::Stack => "stack",
-        PlaceKind::Memory => "memory",
-        PlaceKind::Mapped => "mapped",
-        PlaceKind::Other => "other",
+        DataLocationKind::User => "user",
+        DataLocationKind::Image => "variable",
+        DataLocationKind::PerCpu => "per-CPU",
+        DataLocationKind::Slab => "slab",
+        DataLocationKind::Page => "page struct",
+        DataLocationKind::Stack => "stack",
+        DataLocationKind::Memory => "memory",
+        DataLocationKind::Mapped => "mapped",
+        DataLocationKind::Other => "other",
     }
 }
 
-/// Adds the rows; none of a recording without data.
-pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
+/// Adds the rows; a recording without data accesses has none.
+pub(crate) fn add(tables: &mut Tables, input: &AnalysisInput<'_>) {
     let Some(DataInput { file, name, line_bytes, tlbs }) = input.data else { return };
     for row in &file.regions {
         for (mode, accesses) in [("kernel", row.kernel), ("user", row.user)] {
-            let Accesses { loads, stores, misses } = accesses;
-            let Misses { l1d, stores: store, l2, l3, transfers, dtlb, walks } = misses;
+            let AccessCounts { loads, stores, misses } = accesses;
+            let MissCounts { l1d, stores: store, l2, l3, transfers, dtlb, walks } = misses;
             tables.data_accesses.push(DataAccesses {
                 region: row.region,
                 mode: mode.into(),
@@ -63,13 +63,13 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
         Some(symbol) => symbol.name.as_str(),
         None => crate::known::UNKNOWN,
     };
-    let mut paths: BTreeMap<(u32, String), Misses> = BTreeMap::new();
+    let mut paths: BTreeMap<(u32, String), MissCounts> = BTreeMap::new();
     for row in &file.by_path {
         let functions = file.paths.get(row.path as usize).map(Vec::as_slice).unwrap_or_default();
         let path = functions.iter().map(function_name).collect::<Vec<_>>().join(";");
         sum(paths.entry((row.region, path)).or_default(), row.misses);
     }
-    for ((region, path), Misses { l1d, stores, l2, l3, transfers, dtlb, walks }) in paths {
+    for ((region, path), MissCounts { l1d, stores, l2, l3, transfers, dtlb, walks }) in paths {
         tables.data_paths.push(DataPath {
             region,
             path,
@@ -82,16 +82,16 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
             walks,
         });
     }
-    // Several addresses have one name: elements of arrays, objects of one cache.
-    let mut places: BTreeMap<(u32, FunctionIndex, &str, [String; 3]), Misses> = BTreeMap::new();
+    // Several addresses have the same name: elements of arrays, objects of one cache.
+    let mut places: BTreeMap<(u32, FunctionIndex, &str, [String; 3]), MissCounts> = BTreeMap::new();
     for row in &file.by_place {
         let function =
             row.function.map_or(FunctionIndex::NONE, |function| FunctionIndex(function.min(unknown)));
-        let key = (row.region, function, word(row.place.kind), name(&row.place));
+        let key = (row.region, function, kind_name(row.place.kind), name(&row.place));
         sum(places.entry(key).or_default(), row.misses);
     }
     for ((region, function, kind, [object, type_name, field]), misses) in places {
-        let Misses { l1d, stores, l2, l3, transfers, dtlb, walks } = misses;
+        let MissCounts { l1d, stores, l2, l3, transfers, dtlb, walks } = misses;
         tables.data_places.push(DataPlace {
             region,
             function,
@@ -116,7 +116,7 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
                 line: Address(line.line),
                 at: piece.at,
                 cpu: piece.cpu,
-                kind: word(piece.place.kind).into(),
+                kind: kind_name(piece.place.kind).into(),
                 object,
                 type_name,
                 field,
@@ -153,8 +153,8 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
     tables.shared_lines.retain(|row| row.region < inside);
 }
 
-fn sum(sum: &mut Misses, more: Misses) {
-    let Misses { l1d, stores, l2, l3, transfers, dtlb, walks } = more;
+fn sum(sum: &mut MissCounts, more: MissCounts) {
+    let MissCounts { l1d, stores, l2, l3, transfers, dtlb, walks } = more;
     for (sum, more) in [
         (&mut sum.l1d, l1d),
         (&mut sum.stores, stores),

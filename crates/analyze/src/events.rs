@@ -1,62 +1,65 @@
-//! The one reading of a trace's events: what a [`Machine`] does at each, and whom it tells.
+//! Replay of a trace's events: [`replay`] updates a [`ReplayState`] event by event and calls an
+//! [`EventVisitor`].
 //!
-//! A [`Machine`] is the recorded machine: threads with their stacks, who runs where, the mode, the open regions, the
-//! time. [`replay`] takes it through a chunk, and a [`Visitor`] is told what happens. Profiles, single
-//! paths, timelines and exports are visitors. Their callbacks are compiled into the reading: what a visitor
-//! leaves out costs nothing, and nothing here allocates per event.
+//! The [`ReplayState`] models the recorded machine: the threads' stacks, the thread and mode of
+//! each CPU, the open regions, the time. Profiles, single paths, timelines and exports are
+//! visitors. Visitors are compiled into the replay loop: a callback that a visitor does not
+//! implement costs nothing, and the loop does not allocate per event.
 //!
 //! ```
-//! use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
+//! use kerntune_analyze::events::{replay, EventVisitor, ReplayState, StackFrame, TraceBounds};
 //! use kerntune_analyze::{Error, TraceFile};
 //!
 //! /// Counts the calls that end.
-//! struct Ends(u64);
+//! struct EndedCalls(u64);
 //!
-//! impl Visitor for Ends {
-//!     type Frame = ();
-//!     fn ended(&mut self, _: &mut Machine<()>, _: Frame<()>) {
+//! impl EventVisitor for EndedCalls {
+//!     type PerFrame = ();
+//!     fn ended(&mut self, _: &mut ReplayState<()>, _: StackFrame<()>) {
 //!         self.0 += 1;
 //!     }
 //! }
 //!
 //! fn count(trace: &TraceFile<'_>) -> Result<u64, Error> {
-//!     let (mut machine, mut ends) = (Machine::new(Bounds::of(trace.recording)), Ends(0));
+//!     let (mut state, mut ended) = (ReplayState::new(TraceBounds::of(trace.recording)), EndedCalls(0));
 //!     let mut reader = trace.reader()?;
 //!     for number in 0..trace.chunks() {
-//!         replay(&mut machine, &mut ends, &reader.read(number)?)?;
+//!         replay(&mut state, &mut ended, &reader.read(number)?)?;
 //!     }
-//!     Ok(ends.0)
+//!     Ok(ended.0)
 //! }
 //! ```
 
-use crate::trace_file::Chunk;
+use crate::trace_file::TraceChunk;
 use crate::Error;
-use kerntune_trace::{Decoder, Event, How, Recording, WaitingCpu, Waker, Weights};
+use kerntune_trace::{EnterKind, Event, EventDecoder, EventWeights, Recording, WaitingCpu, Waker};
 
-/// Frames of one stack: more than any has room for return addresses.
+/// Maximum number of open frames on one stack: more than any kernel stack has room for.
 pub const DEPTH_LIMIT: usize = 1 << 16;
-/// Virtual time, ns: more than this is no time.
+/// Upper bound of virtual times, in ticks; a trace with a later time is damaged.
 pub const TIME_LIMIT: u64 = 1 << 63;
 
-/// How many there are of what events name by number.
+/// Upper bounds of the numbers by which events name things; replay rejects an event with a higher
+/// number.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Functions; the number one past the last stands for code in none of them.
+pub struct TraceBounds {
+    /// Number of functions; this number itself stands for code outside of all known functions.
     pub functions: usize,
-    /// Functions above this number are user code's.
+    /// Number of kernel functions; functions with a higher number are user code's.
     pub kernel_functions: u32,
-    /// Threads.
+    /// Number of recorded threads.
     pub threads: usize,
-    /// CPUs.
+    /// Number of CPUs, at least 1.
     pub cpus: usize,
-    /// Regions.
+    /// Number of regions.
     pub regions: usize,
-    /// Inline points.
+    /// Number of inline points.
     pub points: usize,
 }
 
-impl Bounds {
-    /// Of those who look at threads only: functions, regions and points may have any number.
+impl TraceBounds {
+    /// Returns bounds for visitors that look at threads only: functions, regions and points are not
+    /// bounded.
     pub fn of(recording: &Recording) -> Self {
         let (threads, kernel_functions) = (recording.threads.len(), recording.kernel_functions);
         Self {
@@ -69,166 +72,168 @@ impl Bounds {
         }
     }
 
-    /// Whether a function is user code's.
+    /// Checks whether a function is user code's.
     #[inline]
     pub fn is_user(&self, function: u32) -> bool {
         function > self.kernel_functions
     }
 }
 
-/// An open call, with what a visitor keeps of it.
+/// An open call on a thread's stack, with the visitor's value for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<T> {
-    /// Its number.
+pub struct StackFrame<T> {
+    /// Number of the function.
     pub function: u32,
-    /// How it was entered.
-    pub how: How,
-    /// The visitor's.
+    /// Kind of entry: call, jump, interrupt, exception or system call.
+    pub how: EnterKind,
+    /// The visitor's value.
     pub data: T,
 }
 
 /// The open frames of a thread.
 #[derive(Debug)]
-pub(crate) struct Stack<T> {
+pub(crate) struct ThreadStack<T> {
     /// Outermost first.
-    pub frames: Vec<Frame<T>>,
-    /// How many of them an interrupt entered.
+    pub frames: Vec<StackFrame<T>>,
+    /// Number of frames that an interrupt entered.
     pub interrupts: u32,
 }
 
-impl<T> Stack<T> {
+impl<T> ThreadStack<T> {
     const fn new() -> Self {
         Self { frames: Vec::new(), interrupts: 0 }
     }
 }
 
-/// What a chunk says is going on where it begins; checked.
-pub struct Opening<'a> {
-    /// Virtual time, ns.
+/// The state that a chunk declares at its beginning, with all numbers checked.
+pub struct ChunkOpening<'a> {
+    /// Virtual time, in ticks.
     pub begin: u64,
     /// The CPU that executes.
     pub cpu: usize,
-    /// Whether it is in user mode.
+    /// True if that CPU is in user mode.
     pub user: bool,
-    /// The thread that runs, or [`Machine::nobody`].
+    /// The thread that runs, or [`ReplayState::unknown_thread`].
     pub running: usize,
-    /// The other CPUs.
+    /// The CPUs that do not execute.
     pub waiting: &'a [WaitingCpu],
     /// Open frames by thread, outermost first.
-    pub stacks: Vec<&'a [(u32, How)]>,
+    pub stacks: Vec<&'a [(u32, EnterKind)]>,
     /// Open regions, outermost first.
     pub regions: &'a [u32],
 }
 
-/// What is told of a trace's events. Each callback comes before the machine changes, unless it says otherwise.
-pub trait Visitor: Sized {
-    /// What is kept with each open frame. The default is that of a frame that a chunk begins with.
-    type Frame: Copy + Default;
+/// Callbacks for the events of a trace. Each comes before the replay state changes, unless its
+/// documentation says otherwise.
+pub trait EventVisitor: Sized {
+    /// Value that the visitor keeps with each open frame. Frames that are open where a chunk begins
+    /// get the default.
+    type PerFrame: Copy + Default;
 
-    /// A chunk begins. The machine takes the chunk's word for everything, unless told otherwise here.
-    fn begin(&mut self, machine: &mut Machine<Self::Frame>, opening: &Opening<'_>) {
-        machine.take(opening);
+    /// A chunk begins. The default implementation replaces the replay state by the state that the
+    /// chunk declares.
+    fn begin(&mut self, machine: &mut ReplayState<Self::PerFrame>, opening: &ChunkOpening<'_>) {
+        machine.adopt(opening);
     }
 
-    /// Whether what comes is of no interest any more. Asked before each event, and after the time before it.
+    /// Checks whether the visitor needs no more events. Called before each event, after
+    /// [`EventVisitor::pass`].
     #[inline]
     fn is_done(&self) -> bool {
         false
     }
 
-    /// So many ns and such weights pass with everything as it is; then `event` happens.
+    /// `ns` ticks and `weights` pass in the current state, then `event` happens.
     #[inline]
-    fn pass(&mut self, _: &mut Machine<Self::Frame>, _ns: u64, _: Weights, _event: &Event) {}
+    fn pass(&mut self, _: &mut ReplayState<Self::PerFrame>, _ns: u64, _: EventWeights, _event: &Event) {}
 
-    /// The CPU is halted for so many ns.
-    fn idle(&mut self, _: &mut Machine<Self::Frame>, _ns: u64) {}
+    /// All CPUs are halted for `ns` ticks.
+    fn idle(&mut self, _: &mut ReplayState<Self::PerFrame>, _ns: u64) {}
 
-    /// A function begins; returns what is kept with its frame.
+    /// A function is entered; returns the value to keep with its frame.
     #[inline]
-    fn enter(&mut self, _: &mut Machine<Self::Frame>, _function: u32, _: How) -> Self::Frame {
-        Self::Frame::default()
+    fn enter(&mut self, _: &mut ReplayState<Self::PerFrame>, _function: u32, _: EnterKind) -> Self::PerFrame {
+        Self::PerFrame::default()
     }
 
-    /// The running thread's top frame has ended and is taken off; if an interrupt entered it, that is
-    /// counted as open still.
+    /// The running thread's top frame has ended and was removed. If an interrupt entered it, the
+    /// stack's count of interrupts still includes it.
     #[inline]
-    fn ended(&mut self, _: &mut Machine<Self::Frame>, _: Frame<Self::Frame>) {}
+    fn ended(&mut self, _: &mut ReplayState<Self::PerFrame>, _: StackFrame<Self::PerFrame>) {}
 
-    /// So many frames end without a return.
-    fn unwind(&mut self, _: &mut Machine<Self::Frame>, _frames: u32) {}
+    /// `frames` frames end without a return.
+    fn unwind(&mut self, _: &mut ReplayState<Self::PerFrame>, _frames: u32) {}
 
-    /// Another thread gets the CPU.
-    fn switch(&mut self, _: &mut Machine<Self::Frame>, _to: usize) {}
+    /// The CPU is about to switch to thread `to`.
+    fn switch(&mut self, _: &mut ReplayState<Self::PerFrame>, _to: usize) {}
 
-    /// Another thread has got the CPU.
-    fn switched(&mut self, _: &mut Machine<Self::Frame>) {}
+    /// The CPU has switched to another thread.
+    fn switched(&mut self, _: &mut ReplayState<Self::PerFrame>) {}
 
-    /// Another CPU is to execute.
-    fn turn(&mut self, _: &mut Machine<Self::Frame>, _cpu: usize) {}
+    /// Execution is about to move to another CPU.
+    fn turn(&mut self, _: &mut ReplayState<Self::PerFrame>, _cpu: usize) {}
 
-    /// Another CPU executes: another thread runs, without a switch.
-    fn turned(&mut self, _: &mut Machine<Self::Frame>) {}
+    /// Execution has moved to another CPU, and so to another thread, without a context switch.
+    fn turned(&mut self, _: &mut ReplayState<Self::PerFrame>) {}
 
-    /// Something that CPUs or threads do to each other: [`Event::Wake`], [`Event::Delay`], [`Event::Migrate`],
+    /// CPUs or threads interact: [`Event::Wake`], [`Event::Delay`], [`Event::Migrate`],
     /// [`Event::Signal`] or [`Event::Lock`].
-    fn between(&mut self, _: &mut Machine<Self::Frame>, _: &Event) {}
+    fn between(&mut self, _: &mut ReplayState<Self::PerFrame>, _: &Event) {}
 
     /// A region has begun.
-    fn region_begun(&mut self, _: &mut Machine<Self::Frame>, _region: u32) {}
+    fn region_begun(&mut self, _: &mut ReplayState<Self::PerFrame>, _region: u32) {}
 
     /// A region has ended.
-    fn region_ended(&mut self, _: &mut Machine<Self::Frame>, _region: u32) {}
+    fn region_ended(&mut self, _: &mut ReplayState<Self::PerFrame>, _region: u32) {}
 
-    /// An operation is done.
-    fn operation(&mut self, _: &mut Machine<Self::Frame>) {}
+    /// One operation of the workload is complete.
+    fn operation(&mut self, _: &mut ReplayState<Self::PerFrame>) {}
 
-    /// An inline point is passed.
-    fn point(&mut self, _: &mut Machine<Self::Frame>, _point: u32) {}
+    /// Execution passes an inline point.
+    fn point(&mut self, _: &mut ReplayState<Self::PerFrame>, _point: u32) {}
 
-    /// An event was to end frames that are not there.
+    /// An event ends frames that are not open.
     fn unmatched_exit(&mut self) {}
 
-    /// An open region was to begin, or one to end that is not open.
+    /// A region begins that is open already, or one ends that is not open.
     fn unmatched_region(&mut self) {}
 }
 
-/// A CPU that does not execute.
+/// State of a CPU that does not execute.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
-    /// The thread that runs there.
+pub(crate) struct ParkedCpu {
     pub running: usize,
-    /// The CPU is in user mode.
     pub user: bool,
-    /// It is halted, and does not only wait for its turn.
+    /// True if the CPU is halted, as opposed to ready and waiting for its turn.
     pub halted: bool,
 }
 
-/// The recorded CPUs, of which one executes.
+/// State of the recorded machine during replay. One of its CPUs executes at a time.
 #[derive(Debug)]
-pub struct Machine<T> {
-    pub(crate) bounds: Bounds,
-    /// The chunk's number, for messages.
+pub struct ReplayState<T> {
+    pub(crate) bounds: TraceBounds,
+    /// Number of the chunk, for messages.
     pub(crate) chunk: usize,
-    /// Virtual time, and how much of it the CPU was halted since the chunk began.
+    /// Virtual time, and the idle time since the chunk began.
     pub(crate) now: u64,
     pub(crate) idle: u64,
-    /// The CPU is in user mode, or would be if the stack were empty.
+    /// True if the CPU is in user mode; while frames are open, if the top frame is user code's.
     pub(crate) user: bool,
     /// Open regions, outermost first.
     pub(crate) regions: Vec<u32>,
     pub(crate) running: usize,
     /// The CPU that executes.
     pub(crate) cpu: usize,
-    /// The others; its own place is of no meaning.
-    waiting: Vec<Waiting>,
-    /// The running thread's; its place among the `parked` is empty.
-    pub(crate) stack: Stack<T>,
-    parked: Vec<Stack<T>>,
+    /// The other CPUs; the element of the CPU that executes is stale.
+    waiting: Vec<ParkedCpu>,
+    /// Stack of the running thread, whose element in `parked` is empty.
+    pub(crate) stack: ThreadStack<T>,
+    parked: Vec<ThreadStack<T>>,
 }
 
-impl<T: Copy + Default> Machine<T> {
-    /// Nothing is open and nobody runs.
-    pub fn new(bounds: Bounds) -> Self {
+impl<T: Copy + Default> ReplayState<T> {
+    /// Returns a state in which nothing is open and no known thread runs.
+    pub fn new(bounds: TraceBounds) -> Self {
         let nobody = bounds.threads + 1;
         Self {
             bounds,
@@ -239,25 +244,25 @@ impl<T: Copy + Default> Machine<T> {
             regions: Vec::new(),
             running: nobody,
             cpu: 0,
-            waiting: vec![Waiting { running: nobody, user: true, halted: false }; bounds.cpus],
-            stack: Stack::new(),
-            parked: (0..=nobody).map(|_| Stack::new()).collect(),
+            waiting: vec![ParkedCpu { running: nobody, user: true, halted: false }; bounds.cpus],
+            stack: ThreadStack::new(),
+            parked: (0..=nobody).map(|_| ThreadStack::new()).collect(),
         }
     }
 
-    /// Virtual time, ns.
+    /// Returns the virtual time, in ticks.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// The CPU that executes.
+    /// Returns the CPU that executes.
     pub fn cpu(&self) -> usize {
         self.cpu
     }
 
-    /// A CPU that does not execute, and how many frames of its thread an interrupt entered; `None` for the one that
-    /// executes.
-    pub(crate) fn waiting(&self, cpu: usize) -> Option<(Waiting, u32)> {
+    /// Returns the state of a CPU that does not execute, and the number of interrupt frames on its
+    /// thread's stack. `None` for the CPU that executes.
+    pub(crate) fn waiting(&self, cpu: usize) -> Option<(ParkedCpu, u32)> {
         let waiting = self.waiting.get(cpu).filter(|_| cpu != self.cpu)?;
         let stack = match waiting.running == self.running {
             true => &self.stack,
@@ -266,45 +271,46 @@ impl<T: Copy + Default> Machine<T> {
         Some((*waiting, stack.interrupts))
     }
 
-    /// The thread that runs.
+    /// Returns the number of the thread that runs.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// Stands for the running thread where it is not known; the number before it is that of no thread.
-    pub fn nobody(&self) -> usize {
+    /// Returns the number that stands for an unknown running thread. It is the number of threads
+    /// plus one: the number in between is the pseudo-thread of all interrupts.
+    pub fn unknown_thread(&self) -> usize {
         self.bounds.threads + 1
     }
 
-    /// The running thread's open frames, outermost first.
-    pub fn frames(&self) -> &[Frame<T>] {
+    /// Returns the open frames of the running thread, outermost first.
+    pub fn frames(&self) -> &[StackFrame<T>] {
         &self.stack.frames
     }
 
-    pub(crate) fn stack_of(&mut self, thread: usize) -> &mut Stack<T> {
+    pub(crate) fn stack_of(&mut self, thread: usize) -> &mut ThreadStack<T> {
         match thread == self.running {
             true => &mut self.stack,
             false => &mut self.parked[thread],
         }
     }
 
-    /// Everything is as a chunk says.
-    pub fn take(&mut self, opening: &Opening<'_>) {
+    /// Replaces the state by the state that a chunk declares.
+    pub fn adopt(&mut self, opening: &ChunkOpening<'_>) {
         for (thread, frames) in opening.stacks.iter().enumerate() {
             let stack = self.stack_of(thread);
             stack.frames.clear();
-            stack.frames.extend(frames.iter().map(|&(function, how)| Frame {
+            stack.frames.extend(frames.iter().map(|&(function, how)| StackFrame {
                 function,
                 how,
                 data: T::default(),
             }));
-            stack.interrupts = frames.iter().filter(|(_, how)| *how == How::Interrupt).count() as u32;
+            stack.interrupts = frames.iter().filter(|(_, how)| *how == EnterKind::Interrupt).count() as u32;
         }
-        self.be(opening);
+        self.set_chunk_state(opening);
     }
 
-    /// Whether what runs where, and the frames that are open, are as a chunk says.
-    pub fn is_as(&self, opening: &Opening<'_>) -> bool {
+    /// Checks whether running threads and open frames are those that a chunk declares.
+    pub fn agrees_with(&self, opening: &ChunkOpening<'_>) -> bool {
         let is_waiting = |cpu: &WaitingCpu| {
             self.waiting.get(cpu.cpu as usize).is_some_and(|ours| ours.running == cpu.thread as usize)
         };
@@ -319,52 +325,58 @@ impl<T: Copy + Default> Machine<T> {
         })
     }
 
-    /// Everything is as a chunk says. Frames that are open already go on; the others end, or are entered.
-    pub fn go_on<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, opening: &Opening<'_>) {
+    /// Changes the state to the one that a chunk declares. Frames that are in both stay open; for
+    /// the others the visitor gets ends and entries.
+    pub fn continue_from<V: EventVisitor<PerFrame = T>>(
+        &mut self,
+        visitor: &mut V,
+        opening: &ChunkOpening<'_>,
+    ) {
         self.now = opening.begin;
         for (thread, frames) in opening.stacks.iter().enumerate() {
-            self.run(thread);
-            let same = |(ours, frame): &(&Frame<T>, &(u32, How))| (ours.function, ours.how) == **frame;
+            self.switch_to(thread);
+            let same =
+                |(ours, frame): &(&StackFrame<T>, &(u32, EnterKind))| (ours.function, ours.how) == **frame;
             let kept = self.stack.frames.iter().zip(*frames).take_while(same).count();
             self.end_down_to(visitor, kept);
             for &(function, how) in &frames[kept..] {
                 self.push(visitor, function, how);
             }
         }
-        self.be(opening);
+        self.set_chunk_state(opening);
     }
 
-    fn be(&mut self, opening: &Opening<'_>) {
+    fn set_chunk_state(&mut self, opening: &ChunkOpening<'_>) {
         for &WaitingCpu { cpu, thread, user, halted } in opening.waiting {
-            self.waiting[cpu as usize] = Waiting { running: thread as usize, user, halted };
+            self.waiting[cpu as usize] = ParkedCpu { running: thread as usize, user, halted };
         }
         self.cpu = opening.cpu;
-        self.run(opening.running);
+        self.switch_to(opening.running);
         (self.now, self.idle, self.user) = (opening.begin, 0, opening.user);
         self.regions.clear();
         self.regions.extend_from_slice(opening.regions);
     }
 
-    fn run(&mut self, thread: usize) {
-        self.parked[self.running] = std::mem::replace(&mut self.stack, Stack::new());
-        self.stack = std::mem::replace(&mut self.parked[thread], Stack::new());
+    fn switch_to(&mut self, thread: usize) {
+        self.parked[self.running] = std::mem::replace(&mut self.stack, ThreadStack::new());
+        self.stack = std::mem::replace(&mut self.parked[thread], ThreadStack::new());
         self.running = thread;
     }
 
-    /// Takes a chunk's word for what is going on where it begins, or does what the visitor says.
-    pub(crate) fn begin<V: Visitor<Frame = T>>(
+    /// Checks the state that a chunk declares, and passes it to the visitor.
+    pub(crate) fn begin<V: EventVisitor<PerFrame = T>>(
         &mut self,
         visitor: &mut V,
-        chunk: &Chunk<'_>,
+        chunk: &TraceChunk<'_>,
     ) -> Result<(), Error> {
         self.chunk = chunk.number;
-        let mut opening = Opening {
+        let mut opening = ChunkOpening {
             begin: chunk.header.begin,
             cpu: self.check("CPU", chunk.header.vcpu, self.bounds.cpus)?,
             user: chunk.state.user,
-            running: self.nobody(),
+            running: self.unknown_thread(),
             waiting: &chunk.state.waiting,
-            stacks: vec![&[]; self.nobody() + 1],
+            stacks: vec![&[]; self.unknown_thread() + 1],
             regions: &chunk.state.regions,
         };
         self.check_time(opening.begin)?;
@@ -392,24 +404,24 @@ impl<T: Copy + Default> Machine<T> {
         Ok(())
     }
 
-    /// The chunk's next event.
-    #[allow(clippy::inline_always)] // see `Decoder::next`
+    /// Decodes the next event of the chunk.
+    #[allow(clippy::inline_always)] // see `EventDecoder::next`
     #[inline(always)]
-    pub(crate) fn read(&self, decoder: &mut Decoder<'_>) -> Result<Option<(u64, Event)>, Error> {
+    pub(crate) fn read(&self, decoder: &mut EventDecoder<'_>) -> Result<Option<(u64, Event)>, Error> {
         decoder.next().map_err(|source| Error::Format { chunk: self.chunk, source })
     }
 
-    /// One event, `ns` and `weights` after the one before it.
+    /// Applies one event, `ns` ticks and `weights` after the event before it.
     #[allow(clippy::inline_always)] // an event handed over in memory costs as much as reading it
     #[inline(always)]
-    pub(crate) fn step<V: Visitor<Frame = T>>(
+    pub(crate) fn step<V: EventVisitor<PerFrame = T>>(
         &mut self,
         visitor: &mut V,
         ns: u64,
-        weights: Weights,
+        weights: EventWeights,
         event: Event,
     ) -> Result<(), Error> {
-        // Neither can be near 2^64.
+        // Neither can be near 2^64, so that the sum does not overflow.
         let now = self.now + ns;
         self.check_time(now)?;
         visitor.pass(self, ns, weights, &event);
@@ -426,11 +438,11 @@ impl<T: Copy + Default> Machine<T> {
     }
 
     #[inline]
-    fn enter<V: Visitor<Frame = T>>(
+    fn enter<V: EventVisitor<PerFrame = T>>(
         &mut self,
         visitor: &mut V,
         function: u32,
-        how: How,
+        how: EnterKind,
     ) -> Result<(), Error> {
         self.check_function(function)?;
         if self.stack.frames.len() >= DEPTH_LIMIT {
@@ -441,42 +453,43 @@ impl<T: Copy + Default> Machine<T> {
     }
 
     #[inline]
-    fn push<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, function: u32, how: How) {
+    fn push<V: EventVisitor<PerFrame = T>>(&mut self, visitor: &mut V, function: u32, how: EnterKind) {
         let data = visitor.enter(self, function, how);
-        self.stack.interrupts += u32::from(how == How::Interrupt);
+        self.stack.interrupts += u32::from(how == EnterKind::Interrupt);
         self.user = self.bounds.is_user(function);
-        self.stack.frames.push(Frame { function, how, data });
+        self.stack.frames.push(StackFrame { function, how, data });
     }
 
-    /// The top frame and the jumps below it end, see [`Event::Exit`].
+    /// Ends the top frame, and the frames below it that were left by jumps; see [`Event::Exit`].
     #[inline]
-    fn exit<V: Visitor<Frame = T>>(&mut self, visitor: &mut V) {
+    fn exit<V: EventVisitor<PerFrame = T>>(&mut self, visitor: &mut V) {
         if self.stack.frames.is_empty() {
             visitor.unmatched_exit();
         }
-        while self.end_top(visitor) == Some(How::Jump) {}
+        while self.end_top(visitor) == Some(EnterKind::Jump) {}
     }
 
-    /// Ends the top frame; returns how it was entered.
+    /// Ends the top frame; returns its kind of entry.
     #[inline]
-    pub(crate) fn end_top<V: Visitor<Frame = T>>(&mut self, visitor: &mut V) -> Option<How> {
+    pub(crate) fn end_top<V: EventVisitor<PerFrame = T>>(&mut self, visitor: &mut V) -> Option<EnterKind> {
         let frame = self.stack.frames.pop()?;
         visitor.ended(self, frame);
-        self.stack.interrupts -= u32::from(frame.how == How::Interrupt);
+        self.stack.interrupts -= u32::from(frame.how == EnterKind::Interrupt);
         Some(frame.how)
     }
 
-    fn end_down_to<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, length: usize) {
+    fn end_down_to<V: EventVisitor<PerFrame = T>>(&mut self, visitor: &mut V, length: usize) {
         while self.stack.frames.len() > length {
             self.end_top(visitor);
         }
     }
 
     #[inline(never)]
-    fn rare<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, event: Event) -> Result<(), Error> {
+    fn rare<V: EventVisitor<PerFrame = T>>(&mut self, visitor: &mut V, event: Event) -> Result<(), Error> {
         match event {
             Event::Resume => {
-                let is_entry = |frame: &Frame<T>| matches!(frame.how, How::Interrupt | How::Exception);
+                let is_entry =
+                    |frame: &StackFrame<T>| matches!(frame.how, EnterKind::Interrupt | EnterKind::Exception);
                 match self.stack.frames.iter().rposition(is_entry) {
                     Some(at) => self.end_down_to(visitor, at),
                     None => visitor.unmatched_exit(),
@@ -498,8 +511,8 @@ impl<T: Copy + Default> Machine<T> {
             Event::Switch { thread } => {
                 let thread = self.check("thread", thread, self.bounds.threads)?;
                 visitor.switch(self, thread);
-                self.run(thread);
-                // Only the kernel switches.
+                self.switch_to(thread);
+                // Only the kernel switches threads.
                 self.user = false;
                 visitor.switched(self);
             }
@@ -536,10 +549,10 @@ impl<T: Copy + Default> Machine<T> {
             Event::Cpu { cpu, halts } => {
                 let cpu = self.check("CPU", cpu, self.bounds.cpus)?;
                 visitor.turn(self, cpu);
-                self.waiting[self.cpu] = Waiting { running: self.running, user: self.user, halted: halts };
-                let Waiting { running, user, .. } = self.waiting[cpu];
+                self.waiting[self.cpu] = ParkedCpu { running: self.running, user: self.user, halted: halts };
+                let ParkedCpu { running, user, .. } = self.waiting[cpu];
                 (self.cpu, self.user) = (cpu, user);
-                self.run(running);
+                self.switch_to(running);
                 visitor.turned(self);
             }
             Event::Wake { thread } => {
@@ -568,7 +581,7 @@ impl<T: Copy + Default> Machine<T> {
                 self.check_time(ns)?;
                 visitor.between(self, &event);
             }
-            // These do not come here.
+            // `step` handles these two.
             Event::Enter { .. } | Event::Exit => {}
         }
         Ok(())
@@ -598,14 +611,14 @@ impl<T: Copy + Default> Machine<T> {
     }
 }
 
-/// Takes the machine through a chunk, or until the visitor is done. Returns the number of events.
+/// Replays a chunk until its end, or until the visitor is done. Returns the number of events.
 ///
 /// # Errors
-/// What the chunk's bytes cannot mean. Machine and visitor are of no use afterwards.
-pub fn replay<V: Visitor>(
-    machine: &mut Machine<V::Frame>,
+/// Events that make no sense, as in a damaged chunk. State and visitor cannot be used afterwards.
+pub fn replay<V: EventVisitor>(
+    machine: &mut ReplayState<V::PerFrame>,
     visitor: &mut V,
-    chunk: &Chunk<'_>,
+    chunk: &TraceChunk<'_>,
 ) -> Result<u64, Error> {
     machine.begin(visitor, chunk)?;
     let mut decoder = chunk.decoder();

@@ -1,109 +1,114 @@
-//! What a profile makes of the events: who has run for how long in which function.
+//! Attribution of time to functions, threads and call paths.
 //!
 //! # Clocks
 //!
-//! The definition: a thread's stack is cut into segments, a new one at each frame that an
-//! interrupt entered. Every segment has a clock that advances while its thread runs, the CPU is
-//! not halted and no other segment lies above it. A frame's elapsed time is what its segment's
-//! clock shows at its exit less what it showed at its entry; its net time is that less the elapsed
-//! times of its callees. So an interrupt costs nothing to what it interrupted; a nested interrupt
-//! nothing to the outer one; and a thread that is switched away, inside an interrupt frame or not
-//! (the kernel reschedules on the way out of an interrupt), does not age until it is switched in
-//! again. An exception (page fault) is of its own segment's making and is a callee like others.
+//! Definition: a thread's stack is cut into segments; each frame that an interrupt entered begins a
+//! new one. Every segment has a clock, which advances while its thread runs, the CPU is not halted
+//! and no other segment lies above it. The total time of a frame is the difference of its segment's
+//! clock between exit and entry; its self time is the total time less the total times of its
+//! callees. So an interrupt costs nothing to what it interrupted, and a nested interrupt nothing to
+//! the outer one. The clock of a thread that is switched away stops, even inside an interrupt frame
+//! (the kernel reschedules on the way out of an interrupt). An exception (page fault) is caused by
+//! its segment's own code, and is a callee like others.
 //!
-//! The implementation needs no clocks: every interval between two events goes to the top frame of
-//! the running thread as net time, and a frame that ends passes net and callees' time on to the
-//! frame below, unless an interrupt entered it. That is the same sum in another order; the
-//! tests compare it with one that has clocks.
+//! The implementation needs no clocks: every interval between two events is self time of the
+//! running thread's top frame, and a frame that ends passes its total time on to the frame below,
+//! unless an interrupt entered it. This is the same sum in another order; the tests compare it with
+//! an implementation that has clocks.
 //!
-//! # Where time goes
+//! # Attribution
 //!
-//! Of each interval, exactly one of these gets all: the function on top, of the kernel or of user
-//! code; user time, if the stack is empty since the thread went back to user code; unattributed time,
-//! if it is empty otherwise. And exactly one thread: the running one, or the pseudo-thread of all
-//! interrupts if an interrupt's frame is open. And exactly one path: the top frame's, or that of user or
-//! unattributed time below the thread's root. Idle time is no interval: it belongs to the region alone.
+//! Each interval counts once in each of three ways:
+//!
+//! - for a function: the one on top of the stack, of the kernel or of user code; if the stack is
+//!   empty, as user time if the thread has returned to user mode, else as unattributed time;
+//! - for a thread: the running one, or the pseudo-thread of all interrupts if an interrupt's frame
+//!   is open;
+//! - for a path: the top frame's, or the path of user or unattributed time below the thread's root.
+//!
+//! Idle time is not part of an interval: it counts for the region alone.
 //!
 //! # Chunks
 //!
-//! A chunk says what is open where it begins, so that it is replayed without those before it.
-//! Net times are whole as they are; so are the calls that both begin and end in it. Frames that were
-//! open at its beginning are *carried*: what the chunk adds to them, and in which order they end,
-//! goes into its [`Record`], from which [`crate::stitch`] makes them whole.
+//! A chunk declares what is open at its beginning, so that it can be replayed without the chunks
+//! before it. Self times of one chunk are final, and so are calls that both begin and end in it.
+//! Frames that were open at its beginning are *inherited*: the chunk's additions to them, and the
+//! order in which they end, go into its [`ChunkRecord`], from which [`crate::stitch`] completes
+//! them.
 
-use crate::accounts::{Call, NO_CALLER};
-use crate::accumulators::{Accumulators, Idle, ThreadAccount};
-use crate::events::{Frame, Machine, Opening, Visitor};
-use crate::known::Known;
-use crate::record::{Ended, Record};
-use crate::several::{waker_name, Several};
-use crate::tree::{self, Place};
-use kerntune_trace::{Event, How, Weights};
+use crate::accounts::{EndedCall, NO_CALLER};
+use crate::accumulators::{Accumulators, IdlePeriods, ThreadAccount};
+use crate::events::{ChunkOpening, EventVisitor, ReplayState, StackFrame};
+use crate::known::TraceContext;
+use crate::multi_cpu::{waker_name, MultiCpuCounts};
+use crate::record::{ChunkRecord, EndedFrame};
+use crate::tree::{self, CallLocation};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 
 mod flush;
 
-/// What is kept of an open call. Its times are those in this chunk.
+/// Times of an open call within the current chunk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Open {
-    /// It was open where the chunk begins.
-    pub carried: bool,
-    /// It was open when its time went to the accumulators: that it was made is counted.
+pub(crate) struct FrameTimes {
+    /// True if the call was open where the chunk begins.
+    pub inherited: bool,
+    /// True if a flush has counted the call as made.
     pub counted: bool,
-    /// Where it is counted, as long as [`Thread::region`] is the current one.
-    pub place: Place,
-    /// Net time that is in no account yet.
-    pub net: u64,
-    /// Net time that is.
+    /// Account and tree node of the call, valid while [`ChunkThread::region`] is the current
+    /// region.
+    pub place: CallLocation,
+    /// Self time that is not in an account yet.
+    pub self_time: u64,
+    /// Self time that is in an account already.
     pub credited: u64,
-    /// Elapsed time of callees that ended.
+    /// Total time of callees that ended.
     pub callees: u64,
-    /// Virtual time at which it began; of no meaning if it was carried.
+    /// Virtual time of the entry; meaningless for an inherited frame.
     pub begin: u64,
 }
 
-impl Open {
-    pub const fn new(place: Place, begin: u64) -> Self {
-        Self { carried: false, counted: false, place, net: 0, credited: 0, callees: 0, begin }
+impl FrameTimes {
+    pub const fn new(place: CallLocation, begin: u64) -> Self {
+        Self { inherited: false, counted: false, place, self_time: 0, credited: 0, callees: 0, begin }
     }
 }
 
-impl Default for Open {
+impl Default for FrameTimes {
     fn default() -> Self {
-        Self { carried: true, counted: true, ..Self::new(Place::NOWHERE, 0) }
+        Self { inherited: true, counted: true, ..Self::new(CallLocation::NOWHERE, 0) }
     }
 }
 
-/// Stands for no region: [`Open::place`] is of no meaning.
+/// No region: [`FrameTimes::place`] is not valid.
 const NOWHERE: u32 = u32::MAX;
 
-/// Time of a thread with no frame open.
+/// Time of a thread while no frame is open.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Bare {
+pub(crate) struct EmptyStackTime {
     pub ns: u64,
-    weights: Weights,
+    weights: EventWeights,
 }
 
-/// What is not yet in the accumulators of a thread: see [`Functions::flush`].
+/// A thread's times that are not in the accumulators yet, see [`FunctionCollector::flush`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pending {
+pub(crate) struct UnflushedTimes {
     pub account: ThreadAccount,
-    pub user: Bare,
-    pub unattributed: Bare,
+    pub user: EmptyStackTime,
+    pub unattributed: EmptyStackTime,
 }
 
-/// A thread in this chunk.
+/// State of a thread in the current chunk.
 #[derive(Debug)]
-struct Thread {
-    /// The region in whose tree [`Open::place`] of its frames and `root` are.
+struct ChunkThread {
+    /// The region to whose tree `root` and the [`FrameTimes::place`] of the thread's frames belong.
     region: u32,
     root: u32,
-    /// Whether it ran.
     ran: bool,
-    /// The carried frames that ended, in order.
-    ended: Vec<Ended>,
+    /// Inherited frames that ended, in the order of their ends.
+    ended: Vec<EndedFrame>,
 }
 
-/// A region that is open, and what the clocks showed when it began.
+/// An open region, with busy and idle time since the chunk's beginning at the region's begin.
 #[derive(Debug, Clone, Copy)]
 struct OpenRegion {
     region: u32,
@@ -112,39 +117,40 @@ struct OpenRegion {
     began: bool,
 }
 
-/// Counts chunk after chunk, in any order.
-pub(crate) struct Functions<'a> {
-    pub known: &'a Known,
+/// Visitor that counts functions, arcs, threads and paths. Chunks may come in any order.
+pub(crate) struct FunctionCollector<'a> {
+    pub known: &'a TraceContext,
     pub sums: Accumulators,
-    threads: Vec<Thread>,
-    /// The threads that ran in this chunk.
+    threads: Vec<ChunkThread>,
+    /// Threads that ran in the current chunk.
     ran: Vec<u32>,
-    pub pending: Vec<Pending>,
+    pub pending: Vec<UnflushedTimes>,
     points: Vec<u64>,
     open: Vec<OpenRegion>,
     /// The innermost region.
     region: u32,
     interrupt_root: u32,
-    /// Where the chunk began.
+    /// Virtual time at which the chunk began.
     start: u64,
-    /// Busy time that threads' accounts have, and that regions' accounts have.
+    /// Busy time since the chunk's beginning that is in threads' accounts, and that is in regions'
+    /// accounts.
     charged: u64,
     closed: u64,
-    /// The same of a CPU's account, of several.
+    /// Busy time that is in the accounts of CPUs; used with several CPUs only.
     pub charged_cpu: u64,
-    record: Record,
+    record: ChunkRecord,
 }
 
-impl<'a> Functions<'a> {
-    pub fn new(known: &'a Known) -> Self {
+impl<'a> FunctionCollector<'a> {
+    pub fn new(known: &'a TraceContext) -> Self {
         let threads = known.bounds.threads + 2;
-        let thread = || Thread { region: NOWHERE, root: 0, ran: false, ended: Vec::new() };
+        let thread = || ChunkThread { region: NOWHERE, root: 0, ran: false, ended: Vec::new() };
         Self {
             known,
             sums: Accumulators::new(known.bounds.regions, known.wide),
             threads: (0..threads).map(|_| thread()).collect(),
             ran: Vec::new(),
-            pending: vec![Pending::default(); threads],
+            pending: vec![UnflushedTimes::default(); threads],
             points: vec![0; known.bounds.points],
             open: Vec::new(),
             region: known.outside(),
@@ -153,12 +159,12 @@ impl<'a> Functions<'a> {
             charged: 0,
             closed: 0,
             charged_cpu: 0,
-            record: Record::default(),
+            record: ChunkRecord::default(),
         }
     }
 
-    /// The running thread is another one, or the region is.
-    fn arrive(&mut self, machine: &mut Machine<Open>) {
+    /// Prepares the running thread's places after a change of thread or region.
+    fn arrive(&mut self, machine: &mut ReplayState<FrameTimes>) {
         let running = machine.running;
         let thread = &mut self.threads[running];
         if !thread.ran {
@@ -179,13 +185,13 @@ impl<'a> Functions<'a> {
         self.interrupt_root = self.sums.tree.root(self.region, self.known.interrupt_root);
     }
 
-    /// The tree's node of the running thread while nothing is open on its stack.
-    pub fn root(&self, machine: &Machine<Open>) -> u32 {
+    /// Returns the tree node of the running thread while no frame is open.
+    pub fn root(&self, machine: &ReplayState<FrameTimes>) -> u32 {
         self.threads[machine.running].root
     }
 
-    /// Whose time it is that passes with an empty stack.
-    fn bare(&mut self, machine: &Machine<Open>) -> &mut Bare {
+    /// Returns the counter for time that passes while the stack is empty.
+    fn bare(&mut self, machine: &ReplayState<FrameTimes>) -> &mut EmptyStackTime {
         let pending = &mut self.pending[machine.running];
         if machine.user && !self.known.idle[machine.running] {
             &mut pending.user
@@ -194,13 +200,13 @@ impl<'a> Functions<'a> {
         }
     }
 
-    /// An interrupt begins.
+    /// Counts an interrupt that begins.
     #[cold]
-    fn interrupt(&mut self, machine: &Machine<Open>, function: u32) {
+    fn interrupt(&mut self, machine: &ReplayState<FrameTimes>, function: u32) {
         self.charge_thread(machine);
         if self.known.has_several_cpus() {
             let cpu = machine.cpu as u32;
-            let Several { cpus, interrupts, .. } = &mut self.sums.several;
+            let MultiCpuCounts { cpus, interrupts, .. } = &mut self.sums.multi_cpu;
             cpus.entry((self.region, cpu)).or_default().interrupts += 1;
             *interrupts.entry((self.region, cpu, function)).or_default() += 1;
         }
@@ -208,41 +214,45 @@ impl<'a> Functions<'a> {
         self.record.first_interrupt.get_or_insert(function);
     }
 
-    /// Ends a frame that was open when its time went to the accumulators, with the net time since then.
-    // Given in numbers: a frame that may be looked at in memory is copied there for every call.
+    /// Ends a frame that a flush has counted as made; `since` is its self time since that flush.
+    // Arguments by value: a frame passed by reference would be copied to memory for every call.
     #[inline(never)]
-    fn end_interrupted(
+    fn end_spanning(
         &mut self,
         account: u32,
         since: u64,
-        carried_by: Option<usize>,
+        inherited_by: Option<usize>,
         callees: u64,
-        call: Call,
+        call: EndedCall,
     ) {
-        let interrupted = self.sums.accounts.interrupted(account);
-        interrupted.net = interrupted.net.wrapping_add(since);
-        match carried_by {
+        let spanning = self.sums.accounts.spanning(account);
+        spanning.self_time = spanning.self_time.wrapping_add(since);
+        match inherited_by {
             Some(thread) => {
-                self.threads[thread].ended.push(Ended { region: self.region, net: call.net, callees });
+                self.threads[thread].ended.push(EndedFrame {
+                    region: self.region,
+                    self_time: call.self_time,
+                    callees,
+                });
             }
-            None => self.sums.accounts.end_interrupted(account, call),
+            None => self.sums.accounts.end_spanning(account, call),
         }
     }
 }
 
-impl Visitor for Functions<'_> {
-    type Frame = Open;
+impl EventVisitor for FunctionCollector<'_> {
+    type PerFrame = FrameTimes;
 
-    fn begin(&mut self, machine: &mut Machine<Open>, opening: &Opening<'_>) {
+    fn begin(&mut self, machine: &mut ReplayState<FrameTimes>, opening: &ChunkOpening<'_>) {
         self.sums.tree.settle();
-        self.record = Record::default();
+        self.record = ChunkRecord::default();
         (self.start, self.charged, self.closed, self.charged_cpu) = (opening.begin, 0, 0, 0);
         for thread in &mut self.threads {
             (thread.region, thread.ran) = (NOWHERE, false);
             thread.ended.clear();
         }
         self.ran.clear();
-        machine.take(opening);
+        machine.adopt(opening);
         let open = |&region: &u32| OpenRegion { region, busy: 0, idle: 0, began: false };
         self.open = opening.regions.iter().map(open).collect();
         self.enter_region();
@@ -250,10 +260,10 @@ impl Visitor for Functions<'_> {
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine<Open>, ns: u64, weights: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<FrameTimes>, ns: u64, weights: EventWeights, _: &Event) {
         match machine.stack.frames.last_mut() {
             Some(top) => {
-                top.data.net += ns;
+                top.data.self_time += ns;
                 if self.known.wide {
                     self.sums.tree.add_weights(top.data.place.node, weights);
                 }
@@ -266,20 +276,20 @@ impl Visitor for Functions<'_> {
         }
     }
 
-    /// The recorder may learn of it only in the interrupt that ended it.
-    fn idle(&mut self, machine: &mut Machine<Open>, ns: u64) {
-        let by_interrupt = |frame: &&Frame<Open>| frame.how == How::Interrupt;
+    /// The recorder may learn of an idle period only in the interrupt that ended it.
+    fn idle(&mut self, machine: &mut ReplayState<FrameTimes>, ns: u64) {
+        let by_interrupt = |frame: &&StackFrame<FrameTimes>| frame.how == EnterKind::Interrupt;
         match machine.stack.frames.iter().rev().find(by_interrupt) {
             _ if ns == 0 => {}
-            Some(frame) => self.sums.add_idle(self.region, frame.function, Idle::one(ns)),
-            None => self.record.idles.add(self.region, Idle::one(ns)),
+            Some(frame) => self.sums.add_idle(self.region, frame.function, IdlePeriods::single(ns)),
+            None => self.record.idles.add(self.region, IdlePeriods::single(ns)),
         }
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<Open>, function: u32, how: How) -> Open {
+    fn enter(&mut self, machine: &mut ReplayState<FrameTimes>, function: u32, how: EnterKind) -> FrameTimes {
         let (node, caller) = match machine.stack.frames.last() {
-            _ if how == How::Interrupt => {
+            _ if how == EnterKind::Interrupt => {
                 self.interrupt(machine, function);
                 (self.interrupt_root, NO_CALLER)
             }
@@ -287,88 +297,89 @@ impl Visitor for Functions<'_> {
             None => (self.root(machine), NO_CALLER),
         };
         let place = self.sums.tree.enter(&mut self.sums.accounts, node, caller, function, how);
-        Open::new(place, machine.now)
+        FrameTimes::new(place, machine.now)
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) {
+    fn ended(&mut self, machine: &mut ReplayState<FrameTimes>, frame: StackFrame<FrameTimes>) {
         let open = frame.data;
-        let net = open.credited + open.net;
-        let elapsed = net + open.callees;
-        if frame.how == How::Interrupt {
-            // The frame is gone, but its time is the interrupt's.
+        let self_time = open.credited + open.self_time;
+        let total = self_time + open.callees;
+        if frame.how == EnterKind::Interrupt {
+            // The frame is gone, but this time was still the interrupt's.
             self.charge_thread(machine);
         } else if let Some(below) = machine.stack.frames.last_mut() {
-            below.data.callees += elapsed;
+            below.data.callees += total;
         }
         let node = &mut self.sums.tree.nodes[open.place.node as usize];
-        node.net = node.net.wrapping_add(open.net);
-        let call = Call { net, elapsed, begin: open.begin };
+        node.self_time = node.self_time.wrapping_add(open.self_time);
+        let call = EndedCall { self_time, total, begin: open.begin };
         if !open.counted {
             node.calls += u64::from(!open.place.folded);
             self.sums.accounts.count(open.place.account, call);
         } else {
-            let carried_by = open.carried.then_some(machine.running);
-            self.end_interrupted(open.place.account, open.net, carried_by, open.callees, call);
+            let inherited_by = open.inherited.then_some(machine.running);
+            self.end_spanning(open.place.account, open.self_time, inherited_by, open.callees, call);
         }
         if machine.bounds.is_user(frame.function) {
-            self.pending[machine.running].account.user += open.net;
+            self.pending[machine.running].account.user += open.self_time;
         }
     }
 
-    fn switch(&mut self, machine: &mut Machine<Open>, to: usize) {
+    fn switch(&mut self, machine: &mut ReplayState<FrameTimes>, to: usize) {
         let frames = machine.stack.frames.iter().rev().map(|frame| (frame.function, frame.how));
-        let (reason, kind) = self.known.scheduler.why(frames);
+        let (reason, kind) = self.known.scheduler.switch_reason(frames);
         let (from, to) = (self.known.comm_of[machine.running], self.known.comm_of[to]);
         self.sums.count_switch(self.region, from, to, reason, kind);
         if self.known.has_several_cpus() {
             let key = (self.region, machine.cpu as u32);
-            self.sums.several.cpus.entry(key).or_default().switches += 1;
+            self.sums.multi_cpu.cpus.entry(key).or_default().switches += 1;
         }
         self.charge_thread(machine);
     }
 
-    fn turn(&mut self, machine: &mut Machine<Open>, _: usize) {
+    fn turn(&mut self, machine: &mut ReplayState<FrameTimes>, _: usize) {
         self.charge_thread(machine);
         self.charge_cpu(machine);
     }
 
-    fn turned(&mut self, machine: &mut Machine<Open>) {
+    fn turned(&mut self, machine: &mut ReplayState<FrameTimes>) {
         self.arrive(machine);
     }
 
-    fn between(&mut self, machine: &mut Machine<Open>, event: &Event) {
+    fn between(&mut self, machine: &mut ReplayState<FrameTimes>, event: &Event) {
         let Self { known, sums, region, .. } = self;
         let frames = || machine.stack.frames.iter().rev().map(|frame| frame.function);
         match *event {
             Event::Delay { waker, ns } => {
                 let waker = waker_name(waker, &known.comm_of);
-                sums.several.delay(*region, known.comm_of[machine.running], waker, ns);
+                sums.multi_cpu.delay(*region, known.comm_of[machine.running], waker, ns);
             }
             Event::Migrate { thread, from, to } => {
                 let reason = frames().nth(1).unwrap_or(NO_CALLER);
                 let key = (*region, known.comm_of[thread as usize], from, to, reason);
-                *sums.several.migrations.entry(key).or_default() += 1;
+                *sums.multi_cpu.migrations.entry(key).or_default() += 1;
             }
             Event::Signal { cpu } => {
                 let (function, reason) =
-                    (frames().next().unwrap_or(NO_CALLER), known.servants.master(frames()));
+                    (frames().next().unwrap_or(NO_CALLER), known.service_functions.client(frames()));
                 let key = (*region, machine.cpu as u32, cpu, function, reason);
-                *sums.several.signals.entry(key).or_default() += 1;
+                *sums.multi_cpu.signals.entry(key).or_default() += 1;
             }
             Event::Lock { function, address, ns } => {
-                sums.several.lock((*region, function, address, known.servants.master(frames())), ns);
+                sums.multi_cpu
+                    .lock((*region, function, address, known.service_functions.client(frames())), ns);
             }
             _ => {}
         }
     }
 
-    fn switched(&mut self, machine: &mut Machine<Open>) {
+    fn switched(&mut self, machine: &mut ReplayState<FrameTimes>) {
         self.arrive(machine);
         self.pending[machine.running].account.switches_in += 1;
     }
 
-    fn region_begun(&mut self, machine: &mut Machine<Open>, region: u32) {
+    fn region_begun(&mut self, machine: &mut ReplayState<FrameTimes>, region: u32) {
         self.flush(machine);
         let (busy, idle) = (self.busy(machine), machine.idle);
         self.open.push(OpenRegion { region, busy, idle, began: true });
@@ -376,7 +387,7 @@ impl Visitor for Functions<'_> {
         self.arrive(machine);
     }
 
-    fn region_ended(&mut self, machine: &mut Machine<Open>, region: u32) {
+    fn region_ended(&mut self, machine: &mut ReplayState<FrameTimes>, region: u32) {
         self.flush(machine);
         if let Some(place) = self.open.iter().rposition(|open| open.region == region) {
             let part = self.measure(machine, self.open[place], true);
@@ -387,7 +398,7 @@ impl Visitor for Functions<'_> {
         self.arrive(machine);
     }
 
-    fn point(&mut self, _: &mut Machine<Open>, point: u32) {
+    fn point(&mut self, _: &mut ReplayState<FrameTimes>, point: u32) {
         self.points[point as usize] += 1;
     }
 
@@ -402,15 +413,15 @@ impl Visitor for Functions<'_> {
 
 /// Finds the places of frames, given from the outermost, below a root.
 pub(crate) fn places<'a>(
-    frames: impl Iterator<Item = (u32, How, &'a mut Place)>,
+    frames: impl Iterator<Item = (u32, EnterKind, &'a mut CallLocation)>,
     sums: &mut Accumulators,
-    known: &Known,
+    known: &TraceContext,
     root: u32,
     region: u32,
 ) {
     let (mut node, mut caller) = (root, NO_CALLER);
     for (function, how, place) in frames {
-        if how == How::Interrupt {
+        if how == EnterKind::Interrupt {
             (node, caller) = (sums.tree.root(region, known.interrupt_root), NO_CALLER);
         }
         *place = sums.tree.enter(&mut sums.accounts, node, caller, function, how);

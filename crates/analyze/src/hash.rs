@@ -1,31 +1,32 @@
-//! Hashing of small numbers: none of the keys is chosen by a foe, and all of them are looked up often.
+//! Fast non-cryptographic hasher for integer keys. Keys are trusted, so there is no protection
+//! against chosen collisions.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For maps with keys of integers.
-pub(crate) type Mixed = BuildHasherDefault<Mix>;
+/// Hasher for maps with integer keys.
+pub(crate) type BuildIntegerHasher = BuildHasherDefault<IntegerHasher>;
 
-/// The golden ratio's 64 bits (Fibonacci hashing).
+/// The golden ratio, scaled to 64 bits (Fibonacci hashing).
 const RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One multiplication per word, the high half folded onto the low one.
+/// One multiplication per word; the high half is folded onto the low one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Mix(u64);
+pub(crate) struct IntegerHasher(u64);
 
-/// The hash of two words.
+/// Hashes two words.
 #[inline]
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     fold(a, b).wrapping_mul(RATIO)
 }
 
-/// A hash of two words that is good enough to be one of many.
+/// Combines two words; for chains of such steps.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ RATIO) * u128::from(b ^ RATIO.rotate_left(32));
     product as u64 ^ (product >> 64) as u64
 }
 
-impl Hasher for Mix {
+impl Hasher for IntegerHasher {
     fn write(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.write_u64(byte.into());

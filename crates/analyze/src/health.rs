@@ -1,23 +1,23 @@
-//! Everything that was not as it should be, the recorder's and ours; 0 where it was.
+//! Anomaly counters of recorder and analysis; 0 means that there was none.
 
 use crate::accumulators::Accumulators;
-use crate::stitch::{Measured, Troubles};
-use crate::Missing;
-use kerntune_trace::{Health, Recording};
+use crate::stitch::{Anomalies, RegionTimes};
+use crate::MissingChunk;
+use kerntune_trace::{Recording, RecordingHealth};
 use std::collections::BTreeMap;
 
-/// What [`counts`] looks at.
-pub(crate) struct Evidence<'a> {
+/// Inputs of [`counts`].
+pub(crate) struct AnomalySources<'a> {
     pub recording: &'a Recording,
     pub sums: &'a Accumulators,
-    pub measured: &'a [Measured],
-    pub troubles: Troubles,
-    pub missing: &'a [Missing],
+    pub measured: &'a [RegionTimes],
+    pub anomalies: Anomalies,
+    pub missing: &'a [MissingChunk],
 }
 
-/// Counts by name, as [`crate::Analysis::health`] describes them.
-pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
-    let Evidence { recording, sums, measured, troubles, missing } = *evidence;
+/// Returns the counters by name, as described at [`crate::Analysis::health`].
+pub(crate) fn counts(evidence: &AnomalySources<'_>) -> BTreeMap<String, u64> {
+    let AnomalySources { recording, sums, measured, anomalies, missing } = *evidence;
     let mut mismatch = 0u64;
     for (region, measured) in recording.regions.iter().zip(measured) {
         let lacks = missing.iter().any(|missing| missing.touches(region));
@@ -33,8 +33,8 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
     let calls = |of: &mut dyn Iterator<Item = u64>| of.sum::<u64>();
     let folded = calls(&mut sums.accounts.iter().map(|(_, calls, _)| calls))
         .saturating_sub(calls(&mut sums.tree.nodes.iter().map(|node| node.calls)));
-    // Taken apart by name, so that nothing the recorder learns to count is left out.
-    let Health {
+    // Destructured by name, so that a new counter of the recorder cannot be forgotten here.
+    let RecordingHealth {
         lost_events,
         unmatched_returns,
         foreign_returns,
@@ -61,21 +61,21 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
         ("clock_errors", clock_errors),
         ("clock_error_ns", clock_error_ns),
         ("cut_blocks", cut_blocks),
-        ("stack_mismatches", troubles.stack_mismatches),
-        ("running_mismatches", troubles.running_mismatches),
-        ("clock_mismatches", troubles.clock_mismatches),
-        ("clock_mismatch_ns", troubles.clock_mismatch_ns),
-        ("unmatched_exits", troubles.unmatched_exits),
-        ("cut_calls", troubles.cut_calls),
+        ("stack_mismatches", anomalies.stack_mismatches),
+        ("running_mismatches", anomalies.running_mismatches),
+        ("clock_mismatches", anomalies.clock_mismatches),
+        ("clock_mismatch_ns", anomalies.clock_mismatch_ns),
+        ("unmatched_exits", anomalies.unmatched_exits),
+        ("cut_calls", anomalies.cut_calls),
         ("outside_ns", outside),
-        ("region_mismatches", troubles.region_mismatches),
+        ("region_mismatches", anomalies.region_mismatches),
         ("region_mismatch_ns", mismatch),
         ("unclosed_regions", unclosed),
         ("unattributed_ns", unattributed),
         ("folded_calls", folded),
         ("missing_chunks", missing.len() as u64),
         ("missing_events", missing.iter().map(|missing| missing.events).sum()),
-        ("missing_ns", missing.iter().map(Missing::ns).fold(0, u64::saturating_add)),
+        ("missing_ns", missing.iter().map(MissingChunk::ns).fold(0, u64::saturating_add)),
     ]
     .map(|(name, count)| (name.to_owned(), count))
     .into();
@@ -85,14 +85,14 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
     counts
 }
 
-/// By how much the times that the trace gives to CPUs differ from what each of them counted, in regions with nothing around
-/// them.
-fn cpu_mismatch(evidence: &Evidence<'_>) -> u64 {
-    let Evidence { recording, sums, measured, .. } = *evidence;
+/// Returns the sum of the differences between each CPU's time in the trace and the instructions
+/// that the recorder counted for it, in outermost regions.
+fn cpu_mismatch(evidence: &AnomalySources<'_>) -> u64 {
+    let AnomalySources { recording, sums, measured, .. } = *evidence;
     let mut counted = vec![0u64; recording.cpus as usize];
     let regions = || recording.regions.iter().zip(measured);
     if regions().any(|(region, measured)| !region.closed || !measured.whole()) {
-        return 0; // not all of them are known
+        return 0; // incomplete regions cannot be compared
     }
     for (region, _) in regions().filter(|(region, _)| region.depth == 0) {
         for (sum, cpu) in counted.iter_mut().zip(&region.cpus) {
@@ -100,11 +100,11 @@ fn cpu_mismatch(evidence: &Evidence<'_>) -> u64 {
         }
     }
     let inside = |region: u32| (region as usize) < recording.regions.len();
-    for (&(region, cpu), account) in &sums.several.cpus {
+    for (&(region, cpu), account) in &sums.multi_cpu.cpus {
         if let Some(sum) = counted.get_mut(cpu as usize).filter(|_| inside(region)) {
             *sum = sum.wrapping_sub(account.busy);
         }
     }
-    // What is left may be negative.
+    // The differences may be negative.
     counted.into_iter().map(|rest| (rest as i64).unsigned_abs()).fold(0, u64::saturating_add)
 }

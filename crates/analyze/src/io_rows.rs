@@ -1,26 +1,27 @@
-//! Requests to block devices and network packets, as tables.
+//! Rows of the tables about requests to block devices and network packets.
 
-use crate::Input;
+use crate::AnalysisInput;
 use kerntune_profile::{Distribution, IoRequests, PacketStats, Tables};
-use kerntune_trace::io::{Requests, Values};
+use kerntune_trace::io::{RequestStats, ValueCounts};
 
-/// Adds the rows; none of a recording that saw neither.
-pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
+/// Adds the rows; a recording without either has none.
+pub(crate) fn add(tables: &mut Tables, input: &AnalysisInput<'_>) {
     let Some(file) = input.io else { return };
     let inside = tables.regions.len() as u32;
-    let mut spread = |region, subject: &str, device: &str, operation: &str, figure: &str, values: &Values| {
-        tables.distributions.extend(values.iter().map(|&(value, count)| Distribution {
-            region,
-            subject: subject.into(),
-            device: device.into(),
-            operation: operation.into(),
-            figure: figure.into(),
-            value,
-            count,
-        }));
-    };
+    let mut spread =
+        |region, subject: &str, device: &str, operation: &str, figure: &str, values: &ValueCounts| {
+            tables.distributions.extend(values.iter().map(|&(value, count)| Distribution {
+                region,
+                subject: subject.into(),
+                device: device.into(),
+                operation: operation.into(),
+                figure: figure.into(),
+                value,
+                count,
+            }));
+        };
     for row in file.requests.iter().filter(|row| row.region < inside) {
-        let Requests {
+        let RequestStats {
             count,
             again,
             completed,
@@ -33,7 +34,7 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
             depths,
             times,
         } = &row.requests;
-        let operation = row.operation.word();
+        let operation = row.operation.name();
         tables.io_requests.push(IoRequests {
             region: row.region,
             device: row.device.clone(),

@@ -1,50 +1,51 @@
-//! What recording and symbols say: the bounds of what events may name, and names for it.
+//! Facts from the recording and the symbols that the analysis of each chunk needs.
 
-use crate::events::Bounds;
-use crate::scheduler::Scheduler;
-use crate::several::Servants;
-use crate::Input;
+use crate::events::TraceBounds;
+use crate::multi_cpu::ServiceFunctions;
+use crate::scheduler::SchedulerFunctions;
+use crate::AnalysisInput;
 use kerntune_profile::PathKind;
-use kerntune_trace::Thread;
+use kerntune_trace::RecordedThread;
 use std::collections::BTreeMap;
 
 /// Name of the pseudo-thread of all interrupts.
 pub(crate) const INTERRUPT: &str = "[interrupt]";
-/// Name of what ran before anything was known.
+/// Name of threads and functions that were not identified.
 pub(crate) const UNKNOWN: &str = "[unknown]";
 
-/// Whether a thread is an idle task, as opposed to one that was never identified.
-pub(crate) fn is_idle(thread: &Thread) -> bool {
+/// Checks whether a thread is an idle task. Threads that were never identified have pid 0, too, but
+/// no task.
+pub(crate) fn is_idle(thread: &RecordedThread) -> bool {
     thread.pid == 0 && thread.task != 0
 }
 
-/// Bounds and names.
-pub(crate) struct Known {
-    /// The threads' numbers are followed by [`Known::interrupt`] and [`Known::nobody`], the regions' by
-    /// [`Known::outside`].
-    pub bounds: Bounds,
-    /// Whether each thread is an idle task, which has no user mode.
+/// Bounds, names and roles of threads, regions and functions.
+pub(crate) struct TraceContext {
+    /// Thread numbers are followed by [`TraceContext::interrupt`] and
+    /// [`TraceContext::unknown_thread`], region numbers by [`TraceContext::outside`].
+    pub bounds: TraceBounds,
+    /// True for idle tasks, which have no user mode; indexed by thread.
     pub idle: Vec<bool>,
-    /// Roots of the trees of paths in their order: kind and name.
+    /// Kind and name of the roots of path trees, sorted.
     pub roots: Vec<(PathKind, String)>,
-    /// The root of each thread.
+    /// Index into `roots`, by thread.
     pub root_of: Vec<u32>,
-    /// The root of all interrupts.
+    /// Index into `roots` for all interrupts.
     pub interrupt_root: u32,
-    /// Names of threads.
+    /// Names of threads, sorted.
     pub comms: Vec<String>,
-    /// The name of each thread.
+    /// Index into `comms`, by thread.
     pub comm_of: Vec<u32>,
-    pub scheduler: Scheduler,
-    pub servants: Servants,
-    /// Whether events carry weights.
+    pub scheduler: SchedulerFunctions,
+    pub service_functions: ServiceFunctions,
+    /// True if events carry weights.
     pub wide: bool,
 }
 
-impl Known {
-    pub fn new(input: &Input<'_>, wide: bool) -> Self {
+impl TraceContext {
+    pub fn new(input: &AnalysisInput<'_>, wide: bool) -> Self {
         let threads = &input.recording.threads;
-        let root = |thread: &Thread| match is_idle(thread) {
+        let root = |thread: &RecordedThread| match is_idle(thread) {
             true => (PathKind::Idle, String::new()),
             false => (PathKind::Thread, thread.comm.clone()),
         };
@@ -56,11 +57,11 @@ impl Known {
         let mut idle: Vec<bool> = threads.iter().map(is_idle).collect();
         idle.extend([false; 2]);
         Self {
-            bounds: Bounds {
+            bounds: TraceBounds {
                 functions: input.symbols.len(),
                 regions: input.recording.regions.len(),
                 points: input.points.len(),
-                ..Bounds::of(input.recording)
+                ..TraceBounds::of(input.recording)
             },
             idle,
             interrupt_root: root_of[threads.len()],
@@ -68,39 +69,38 @@ impl Known {
             root_of,
             comms,
             comm_of,
-            scheduler: Scheduler::new(input.symbols),
-            servants: Servants::new(input.symbols),
+            scheduler: SchedulerFunctions::new(input.symbols),
+            service_functions: ServiceFunctions::new(input.symbols),
             wide,
         }
     }
 
-    /// Whether a root is that of idle tasks.
+    /// Checks whether a root is that of the idle tasks.
     pub fn is_idle_root(&self, root: u32) -> bool {
         self.roots.get(root as usize).is_some_and(|(kind, _)| *kind == PathKind::Idle)
     }
 
-    /// Whether there is more than one CPU.
     pub fn has_several_cpus(&self) -> bool {
         self.bounds.cpus > 1
     }
 
-    /// The pseudo-thread of all interrupts.
+    /// Returns the number of the pseudo-thread of all interrupts.
     pub fn interrupt(&self) -> usize {
         self.bounds.threads
     }
 
-    /// Stands for the running thread as long as it is not known.
-    pub fn nobody(&self) -> usize {
+    /// Returns the number that stands for an unknown running thread.
+    pub fn unknown_thread(&self) -> usize {
         self.bounds.threads + 1
     }
 
-    /// The pseudo-region of all that passes while no region is open.
+    /// Returns the number of the pseudo-region for time outside of all regions.
     pub fn outside(&self) -> u32 {
         self.bounds.regions as u32
     }
 }
 
-/// The values in order without repetition, and each one's number.
+/// Returns the distinct values, sorted, and the index of each value among them.
 fn number<T: Ord + Clone>(values: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     let values: Vec<T> = values.collect();
     let mut numbers: BTreeMap<T, u32> = values.iter().map(|value| (value.clone(), 0)).collect();

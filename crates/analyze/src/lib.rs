@@ -1,38 +1,38 @@
-//! From a trace to a profile: pure algorithms. Bytes and values in, tables out; nothing is
-//! opened, nothing is spawned.
+//! Turns a trace into a profile. Pure algorithms: bytes and values in, tables out; opens no file
+//! and starts no process.
 //!
-//! Start from [`analyze`], which reads a whole trace, several chunks at a time, in bounded memory.
-//! What time is whose is defined in `src/functions.rs`; what the columns mean in `docs/profile.md`. In
-//! short, for every region, exactly, and checked each time:
+//! Start from [`analyze`], which reads a whole trace, several chunks in parallel, in bounded
+//! memory. `src/functions.rs` defines how time is attributed to functions, `docs/profile.md` what
+//! the columns mean. For every region these sums are exact, and each analysis checks them:
 //!
 //! ```text
-//! Σ net time of functions + user time + unattributed time = busy time
-//!                                  = Σ time of threads = Σ net time of paths
+//! Σ self time of functions + user time + unattributed time = busy time
+//!                                 = Σ time of threads = Σ self time of paths
 //! ```
 //!
-//! A call that spans a region boundary counts in the region in which it ends, but its net time
-//! goes where it passed. Between regions the recorder writes nothing: calls that are open across
-//! such a gap, or that were open when recording began or ended, have net time but do not count as
-//! calls (`cut_calls` in [`Analysis::health`] says how many).
+//! A call that spans a region boundary counts in the region in which it ends, but each part of its
+//! self time counts in the region in which it passed. The recorder writes nothing between regions:
+//! calls that are open across such a gap, or when recording began or ended, have self time but do
+//! not count as calls (`cut_calls` in [`Analysis::health`] is their number).
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! # use kerntune_trace::{Capture, Health, Recording, VERSION};
+//! # use kerntune_trace::{CaptureSpec, Recording, RecordingHealth, VERSION};
 //! # let recording = Recording {
 //! #     ran: Vec::new(),
 //! #     ran_since_boot: Vec::new(),
-//! #     version: VERSION, capture: Capture { functions: false, edges: false, weights: false },
-//! #     kernel_functions: 0, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
+//! #     version: VERSION, capture: CaptureSpec { functions: false, edges: false, weights: false },
+//! #     kernel_functions: 0, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: RecordingHealth::default(), notes: vec![],
 //! # };
 //! // `recording` is recording.json, `trace` trace.kt, both of one run.
 //! let trace: &[u8] = &[];
-//! let input = kerntune_analyze::Input::new(&trace, &recording, &[]);
+//! let input = kerntune_analyze::AnalysisInput::new(&trace, &recording, &[]);
 //! let analysis = kerntune_analyze::analyze(&input, &mut |_events| ControlFlow::Continue(()))?;
 //! assert_eq!(analysis.lost_events, 0);
 //! # Ok::<(), kerntune_analyze::Error>(())
 //! ```
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of the crates below it, for the keys of stored results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod accounts;
@@ -50,63 +50,64 @@ mod health;
 mod io_rows;
 mod known;
 mod memo;
+mod multi_cpu;
 pub mod path;
 mod path_rows;
 mod pool;
 mod record;
 mod rows;
 mod scheduler;
-mod several;
 mod stitch;
 pub mod timeline;
 mod trace_file;
 mod tree;
 
-pub use cut::{cut, Cut};
+pub use cut::{cut, TraceExcerpt};
 pub use data_rows::DataInput;
 pub use error::Error;
-pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
+pub use trace_file::{ChunkReader, ReadAt, TraceChunk, TraceFile};
 
 use accumulators::Accumulators;
-use kerntune_profile::{FunctionIndex, Manifest, Nanoseconds, Symbol, Tables};
-use kerntune_trace::counts::Counts;
+use kerntune_profile::{FunctionIndex, Manifest, Symbol, Tables, Ticks};
+use kerntune_trace::counts::ExecutionCounts;
 use kerntune_trace::io::IoFile;
-use kerntune_trace::{Recording, Region};
-use known::Known;
+use kerntune_trace::{RecordedRegion, Recording};
+use known::TraceContext;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use stitch::Stitch;
+use stitch::ChunkStitcher;
 
-/// Told the number of events done after each chunk; breaks to stop the analysis.
-pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+/// Progress callback: receives the number of events read so far, after each chunk. Returning
+/// `Break` stops the analysis with [`Error::Stopped`].
+pub type EventProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// What to analyse, and how.
+/// Input and settings of [`analyze`].
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub struct AnalysisInput<'a> {
     /// The trace file; not read if no functions were captured.
     pub trace: &'a dyn ReadAt,
-    /// What the recorder said of the run.
+    /// The recorder's description of the run (`recording.json`).
     pub recording: &'a Recording,
-    /// Executed blocks and edges, if they were captured.
-    pub counts: Option<&'a Counts>,
-    /// The functions in the order of their numbers.
+    /// Executed blocks and edges; `None` if they were not captured.
+    pub counts: Option<&'a ExecutionCounts>,
+    /// The functions, indexed by their number in events.
     pub symbols: &'a [Symbol],
-    /// Name and function of each inline point, in the order of their numbers.
+    /// Name and function of each inline point, indexed by the point's number in events.
     pub points: &'a [(String, FunctionIndex)],
-    /// The kernel's variables by address, to name locks by: address, bytes, name.
+    /// Address, size in bytes and name of each kernel variable, by address. Locks are named by it.
     pub objects: &'a [(u64, u64, String)],
-    /// What accesses to data missed, if that was captured.
+    /// Misses of data accesses; `None` if they were not captured.
     pub data: Option<DataInput<'a>>,
-    /// Requests to block devices and network packets, if they were seen.
+    /// Requests to block devices and network packets; `None` if they were not recorded.
     pub io: Option<&'a IoFile>,
-    /// Number of threads; 0 for as many as there are CPUs. The result does not depend on it.
+    /// Number of worker threads; 0 for one per CPU. The result does not depend on it.
     pub threads: usize,
-    /// Leave damaged chunks out instead of giving up, and say so: [`Analysis::missing`].
+    /// Leave damaged chunks out and list them in [`Analysis::missing`], instead of failing.
     pub partial: bool,
 }
 
-impl<'a> Input<'a> {
-    /// All of a trace, on all CPUs, without counts and points.
+impl<'a> AnalysisInput<'a> {
+    /// Input for a whole trace on all CPUs, without counts, points and other optional parts.
     pub fn new(trace: &'a dyn ReadAt, recording: &'a Recording, symbols: &'a [Symbol]) -> Self {
         Self {
             trace,
@@ -130,22 +131,22 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A chunk that was left out.
+/// A damaged chunk that a partial analysis left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// Its number.
+pub struct MissingChunk {
+    /// Number of the chunk in the trace.
     pub chunk: usize,
-    /// Virtual time of its beginning.
+    /// Virtual time at which the chunk begins, in ticks.
     pub begin_ns: u64,
-    /// Virtual time of its last event.
+    /// Virtual time of the chunk's last event, in ticks.
     pub end_ns: u64,
-    /// Events in it.
+    /// Number of events in the chunk.
     pub events: u64,
-    /// What was wrong with it, in words.
+    /// The damage, as an error message.
     pub reason: String,
 }
 
-impl Missing {
+impl MissingChunk {
     fn of(recording: &Recording, chunk: usize, error: &Error) -> Self {
         let index = recording.chunks.get(chunk);
         Self {
@@ -157,61 +158,64 @@ impl Missing {
         }
     }
 
-    /// How much time is missing.
+    /// Returns the length of the missing time, in ticks.
     pub fn ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }
 
-    /// Whether some of a region is missing.
-    fn touches(&self, region: &Region) -> bool {
+    /// Checks whether the chunk overlaps a region.
+    fn touches(&self, region: &RecordedRegion) -> bool {
         let end = region.begin_ns.saturating_add(region.elapsed_ns);
         (region.begin_ns <= self.end_ns) && (!region.closed || end >= self.begin_ns)
     }
 }
 
-/// What a trace came to.
+/// Result of [`analyze`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// The profile's tables.
+    /// The tables of the profile.
     pub tables: Tables,
-    /// Time inside regions.
-    pub elapsed_ns: Nanoseconds,
-    /// `elapsed_ns - idle_ns`.
-    pub busy_ns: Nanoseconds,
-    /// Time inside regions in which the CPU was halted.
-    pub idle_ns: Nanoseconds,
-    /// Events read.
+    /// Time inside regions, idle time included.
+    pub elapsed_ns: Ticks,
+    /// Time inside regions in which a CPU executed: `elapsed_ns - idle_ns`.
+    pub busy_ticks: Ticks,
+    /// Time inside regions in which all CPUs were halted.
+    pub idle_ns: Ticks,
+    /// Number of events that were read.
     pub events: u64,
-    /// Events that the recorder could not keep.
+    /// Number of events that the recorder could not keep.
     pub lost_events: u64,
-    /// What was not as it should be, by name: the recorder's [`kerntune_trace::Health`] and
+    /// Anomaly counters by name; 0 means that there was none. They are those of the recorder
+    /// ([`kerntune_trace::RecordingHealth`]) and these of the analysis:
     ///
     /// - `stack_mismatches`, `running_mismatches`, `clock_mismatches` (and `clock_mismatch_ns`):
-    ///   chunks that do not go on where the one before ended; the later chunk was believed;
-    /// - `unmatched_exits`: events that end frames that are not there;
-    /// - `cut_calls`: calls that were not seen whole;
-    /// - `outside_ns`: time of events in no region; `region_mismatches`: marks out of order, and
-    ///   chunks that disagree on what is open;
-    /// - `region_mismatch_ns`: by how much the recorder's times of regions differ from the trace's;
-    /// - `cpu_mismatch_ns`, only of several CPUs: by how much the trace's times of CPUs differ from the instructions that
-    ///   each of them counted;
-    /// - `unclosed_regions`: regions whose end mark was not seen;
+    ///   chunks whose initial state differs from the final state of the chunk before; the analysis
+    ///   uses the later chunk's state;
+    /// - `unmatched_exits`: events that end frames that are not open;
+    /// - `cut_calls`: calls of which some part was not recorded;
+    /// - `outside_ns`: time of events outside of all regions; `region_mismatches`: marks out of
+    ///   order, and chunks that disagree on the open regions;
+    /// - `region_mismatch_ns`: sum of the differences between the recorder's times of regions and
+    ///   the trace's;
+    /// - `cpu_mismatch_ns`, only with several CPUs: sum of the differences between each CPU's time
+    ///   in the trace and the instructions that the recorder counted for it;
+    /// - `unclosed_regions`: regions without an end mark;
     /// - `unattributed_ns`: kernel time with no function open;
-    /// - `folded_calls`: calls whose paths were too deep for a tree of a million nodes: their time is
-    ///   that of the deepest path above them which was kept;
-    /// - `missing_chunks`, `missing_events`, `missing_ns`: what [`Analysis::missing`] sums to.
+    /// - `folded_calls`: calls that lie deeper than the tree of call paths was kept; their time
+    ///   counts for the deepest kept path above them;
+    /// - `missing_chunks`, `missing_events`, `missing_ns`: totals of [`Analysis::missing`].
     pub health: BTreeMap<String, u64>,
-    /// What was left out of a partial result; of regions that this touches, times are those of what
-    /// is there.
-    pub missing: Vec<Missing>,
+    /// Chunks that a partial analysis left out. Times of a region that overlaps one of them cover
+    /// the chunks that were read.
+    pub missing: Vec<MissingChunk>,
 }
 
 impl Analysis {
-    /// Puts totals and health into a manifest; returns the tables.
+    /// Copies totals and anomaly counters into a manifest, and returns the tables.
     pub fn describe(self, manifest: &mut Manifest) -> Tables {
-        manifest.elapsed_ns = self.elapsed_ns;
-        manifest.busy_ns = self.busy_ns;
-        manifest.idle_ns = self.idle_ns;
+        manifest.elapsed_ticks = self.elapsed_ns;
+        manifest.busy_ticks = self.busy_ticks;
+        manifest.idle_ticks = self.idle_ns;
         manifest.events = self.events;
         manifest.lost_events = self.lost_events;
         manifest.health.extend(self.health);
@@ -219,13 +223,13 @@ impl Analysis {
     }
 }
 
-/// Analyses a whole trace.
+/// Analyzes a whole trace.
 ///
 /// # Errors
-/// Any damage, unless a partial result was asked for, and any sign that the arguments are not of one
-/// run, see [`Error`].
-pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Error> {
-    let Input { recording, symbols, .. } = *input;
+/// Damage in the trace, unless [`AnalysisInput::partial`] is set, and any sign that the inputs are
+/// not of the same run; see [`Error`].
+pub fn analyze(input: &AnalysisInput<'_>, progress: EventProgress<'_>) -> Result<Analysis, Error> {
+    let AnalysisInput { recording, symbols, .. } = *input;
     if symbols.len() >= accounts::FUNCTION_LIMIT {
         return Err(Error::TooManyFunctions(symbols.len()));
     }
@@ -233,22 +237,22 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
         true => Some(TraceFile::open(input.trace, recording)?),
         false => None,
     };
-    let known = Known::new(input, trace.is_some_and(|trace| trace.wide));
-    let mut stitch = Stitch::new(&known);
+    let known = TraceContext::new(input, trace.is_some_and(|trace| trace.wide));
+    let mut stitch = ChunkStitcher::new(&known);
     let mut missing = Vec::new();
     let mut events = 0;
     let sums = match &trace {
         None => Accumulators::new(known.bounds.regions, known.wide),
         Some(trace) => {
             let mut failure = None;
-            let each = |number: usize, outcome: pool::Outcome| {
+            let each = |number: usize, outcome: pool::ChunkOutcome| {
                 let stitched = match outcome {
                     Ok(record) => {
                         events += record.events;
                         stitch.chunk(number, record)
                     }
                     Err(error) if input.partial && error.is_damage() => {
-                        missing.push(Missing::of(recording, number, &error));
+                        missing.push(MissingChunk::of(recording, number, &error));
                         stitch.missing();
                         Ok(())
                     }
@@ -274,17 +278,17 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
     finish(input, &known, stitch, sums, events, missing)
 }
 
-/// Adds up, checks the sums, makes the tables.
+/// Merges the sums, checks that they balance, and makes the tables.
 fn finish(
-    input: &Input<'_>,
-    known: &Known,
-    mut stitch: Stitch<'_>,
+    input: &AnalysisInput<'_>,
+    known: &TraceContext,
+    mut stitch: ChunkStitcher<'_>,
     mut sums: Accumulators,
     events: u64,
-    missing: Vec<Missing>,
+    missing: Vec<MissingChunk>,
 ) -> Result<Analysis, Error> {
     stitch.finish();
-    let Stitch { sums: stitched, measured, troubles, .. } = stitch;
+    let ChunkStitcher { sums: stitched, measured, anomalies, .. } = stitch;
     sums.merge(stitched);
     sums.tree.settle();
     if let Some((region, what, sum, busy)) = sums.imbalance() {
@@ -292,20 +296,21 @@ fn finish(
     }
     let recording = input.recording;
     let evidence =
-        health::Evidence { recording, sums: &sums, measured: &measured, troubles, missing: &missing };
+        health::AnomalySources { recording, sums: &sums, measured: &measured, anomalies, missing: &missing };
     let health = health::counts(&evidence);
-    // The recorder's word for a region whose end it saw, the trace's for another, or if some is missing.
+    // The recorder's times are used for a complete region; the trace's if the region has no end or
+    // chunks are missing.
     let trusted = |number: usize| match recording.regions.get(number) {
         Some(region) => region.closed && !missing.iter().any(|missing| missing.touches(region)),
         None => false,
     };
     let tables = rows::tables(sums, input, known, &measured, trusted);
-    // Those with nothing around them never overlap.
+    // Outermost regions never overlap.
     let outer = || tables.regions.iter().filter(|region| region.depth == 0);
     Ok(Analysis {
-        elapsed_ns: outer().map(|region| region.elapsed_ns).sum(),
-        busy_ns: outer().map(|region| region.busy_ns).sum(),
-        idle_ns: outer().map(|region| region.idle_ns).sum(),
+        elapsed_ns: outer().map(|region| region.elapsed_ticks).sum(),
+        busy_ticks: outer().map(|region| region.busy_ticks).sum(),
+        idle_ns: outer().map(|region| region.idle_ticks).sum(),
         events,
         lost_events: recording.health.lost_events,
         health,

@@ -1,107 +1,112 @@
-//! What repeats is analysed once.
+//! Memoization of repeated event sequences.
 //!
-//! A kernel does the same over and over. So events are cut into *runs*, each from one anchor to the next, an
-//! anchor being a place that comes again. Within a run nothing but one thread's stack changes. What it does
-//! to the accumulators follows from its bytes and its [`Context`], where in the tree it begins: that is
-//! its [`Effect`]. A run that is met again is compared, byte by byte, and counted; effects are multiplied
-//! by these counts at the end. Events hold differences of time, so that equal bytes are equal times.
+//! A kernel repeats itself. So events are cut into *runs*, from one anchor to the next; an anchor
+//! is a point that can be recognized when it comes again. Within a run only the stack of one thread
+//! changes. The run's changes of the accumulators follow from its bytes and its [`RunContext`]
+//! (mode and tree node at its beginning); they are its [`RunEffect`]. A run that comes again is
+//! compared byte by byte and counted; at the end each effect is multiplied by its count. Events
+//! hold differences of time, so that equal bytes mean equal times.
 //!
-//! A run is learned when it is met for the second time, and only as long as learning pays: of a trace that never
-//! repeats runs are hashed, nothing more. As it was read by then, and all that is to come is later, extremes and
-//! firsts stay what they are. What is kept is bounded.
+//! A run is learned when it comes for the second time, and only as long as learning pays: in a
+//! trace without repetitions runs are hashed, nothing more. By then the run was replayed in full
+//! once, and repetitions are later, so that extremes and first calls do not change. Memory is
+//! bounded.
 
 mod learn;
 mod run;
 
 use crate::accumulators::Accumulators;
-use crate::events::{self, Bounds, Machine};
-use crate::functions::{Functions, Open};
-use crate::hash::{fold, Mixed};
-use crate::trace_file::Chunk;
+use crate::events::{self, ReplayState, TraceBounds};
+use crate::functions::{FrameTimes, FunctionCollector};
+use crate::hash::{fold, BuildIntegerHasher};
+use crate::trace_file::TraceChunk;
 use crate::Error;
-use kerntune_trace::{Decoder, Event, How, Weights};
-use run::Run;
+use kerntune_trace::{EnterKind, Event, EventDecoder, EventWeights};
+use run::EventRun;
 use std::collections::hash_map::{Entry, HashMap};
 
-/// Events of a run at least, unless something cuts it.
-const SHORT: u64 = 64;
-/// Events of a run after which any place will do for an anchor that the bytes alone tell.
-const LONG: u64 = 512;
-/// Runs that were met once are remembered by so many hashes.
-const SEEN: usize = 1 << 13;
-/// Bytes of all runs together.
-const KEPT: usize = 8 << 20;
-/// Learning an event takes as long as counting so many.
-const COST: i64 = 4;
-/// Events whose counting may be spent on learning before anything has repeated.
-const CREDIT: i64 = 1 << 22;
-/// After so many chunks in which hardly anything was known, one in so many is looked at.
+/// Minimum number of events of a run, unless an event cuts it.
+const MIN_RUN_EVENTS: u64 = 64;
+/// Number of events after which a run may end at a landmark, a point chosen by a hash of the bytes
+/// before it.
+const LANDMARK_RUN_EVENTS: u64 = 512;
+/// Number of hashes of runs that came once.
+const SEEN_SLOTS: usize = 1 << 13;
+/// Maximum size of all learned runs together, in bytes.
+const MAX_RUN_BYTES: usize = 8 << 20;
+/// Cost of learning an event, in events that a hit saves.
+const LEARNING_COST: i64 = 4;
+/// Initial budget for learning, in saved events.
+const INITIAL_CREDIT: i64 = 1 << 22;
+/// After `PATIENCE` chunks with a low hit rate, only every `PAUSE`-th chunk is memoized.
 const PATIENCE: u32 = 4;
 const PAUSE: usize = 8;
 
-/// All that a run's effect depends on, beside its bytes.
+/// Everything beside its bytes that determines a run's effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Context {
-    /// The node of the frame on top, which stands for all frames down to the last interrupt's; the root of the
-    /// thread if nothing is open.
+struct RunContext {
+    /// Node of the top frame, which determines the frames down to the last interrupt's; the
+    /// thread's root if no frame is open.
     node: u32,
     user: bool,
 }
 
-impl Context {
-    fn of(machine: &Machine<Open>, functions: &Functions<'_>) -> Self {
+impl RunContext {
+    fn of(machine: &ReplayState<FrameTimes>, functions: &FunctionCollector<'_>) -> Self {
         let top = machine.stack.frames.last();
         let node = top.map_or_else(|| functions.root(machine), |top| top.data.place.node);
         Self { node, user: machine.user }
     }
 }
 
-/// The runs that are known.
-pub(crate) struct Memo {
-    runs: Vec<Run>,
-    /// The run of a context to compare with first.
-    first: HashMap<Context, u32, Mixed>,
-    /// Where a run's bytes at a place are another one, the run to go on with: they agree up to there.
-    branches: HashMap<(u32, u32, u8), u32, Mixed>,
-    /// Hashes of runs that were met once.
+/// The learned runs.
+pub(crate) struct ReplayMemo {
+    runs: Vec<EventRun>,
+    /// First candidate for each context.
+    first: HashMap<RunContext, u32, BuildIntegerHasher>,
+    /// Next candidate, by run, position of the first difference, and byte there; the two runs agree
+    /// before it.
+    branches: HashMap<(u32, u32, u8), u32, BuildIntegerHasher>,
+    /// Hashes of runs that came once.
     seen: Vec<u32>,
-    /// Of all runs.
+    /// Size of all runs, in bytes.
     size: usize,
-    /// Events that learning may still cost.
+    /// Remaining budget for learning, in events.
     credit: i64,
-    /// Virtual time up to which everything was read.
+    /// Virtual time up to which all events were read.
     end: u64,
-    /// Chunks in a row in which hardly anything was known.
+    /// Number of consecutive chunks with a low hit rate.
     fruitless: u32,
-    /// Goes through runs that are learned.
-    scratch: Machine<Open>,
+    /// Replay state for learning runs.
+    scratch: ReplayState<FrameTimes>,
 }
 
-impl Memo {
-    pub fn new(bounds: Bounds) -> Self {
+impl ReplayMemo {
+    pub fn new(bounds: TraceBounds) -> Self {
         Self {
             runs: Vec::new(),
             first: HashMap::default(),
             branches: HashMap::default(),
-            seen: vec![0; SEEN],
+            seen: vec![0; SEEN_SLOTS],
             size: 0,
-            credit: CREDIT,
+            credit: INITIAL_CREDIT,
             end: 0,
             fruitless: 0,
-            scratch: Machine::new(Bounds { threads: 0, ..bounds }),
+            scratch: ReplayState::new(TraceBounds { threads: 0, ..bounds }),
         }
     }
 
-    /// Does what [`events::replay`] does, but for what [`Memo::settle`] adds.
+    /// Like [`events::replay`], but leaves the counts of repeated runs to [`ReplayMemo::settle`].
     pub fn replay(
         &mut self,
-        machine: &mut Machine<Open>,
-        functions: &mut Functions<'_>,
-        chunk: &Chunk<'_>,
+        machine: &mut ReplayState<FrameTimes>,
+        functions: &mut FunctionCollector<'_>,
+        chunk: &TraceChunk<'_>,
     ) -> Result<u64, Error> {
         let tree = &functions.sums.tree;
         let (is_full, is_cut) = (tree.is_full(), tree.is_cut());
-        // A tree that is about to be cut: nodes get other numbers, and some stand for several paths.
+        // A tree that is about to be cut: nodes get other numbers, and some come to stand for
+        // several paths.
         if is_full || chunk.header.begin < self.end {
             self.settle(&mut functions.sums);
         }
@@ -115,19 +120,19 @@ impl Memo {
         events
     }
 
-    /// Reads what is not known.
+    /// Replays a chunk, skipping known runs.
     fn replay_new(
         &mut self,
-        machine: &mut Machine<Open>,
-        functions: &mut Functions<'_>,
-        chunk: &Chunk<'_>,
+        machine: &mut ReplayState<FrameTimes>,
+        functions: &mut FunctionCollector<'_>,
+        chunk: &TraceChunk<'_>,
     ) -> Result<u64, Error> {
         machine.begin(functions, chunk)?;
         let mut decoder = chunk.decoder();
         let (mut events, mut known) = (0, 0);
         while decoder.position() < chunk.payload.len() {
             let rest = &chunk.payload[decoder.position()..];
-            let context = Context::of(machine, functions);
+            let context = RunContext::of(machine, functions);
             if let Some(run) = self.find(context, rest) {
                 if run.repeat(machine, functions) {
                     decoder.skip(run.length);
@@ -141,7 +146,7 @@ impl Memo {
             if let Some(length) = walk.run {
                 let bytes = &chunk.payload[start..decoder.position()];
                 if self.was_seen(context, bytes) && self.credit > 0 {
-                    self.credit -= COST * walk.events as i64;
+                    self.credit -= LEARNING_COST * walk.events as i64;
                     self.learn(context, bytes, length, functions);
                 }
             }
@@ -152,8 +157,8 @@ impl Memo {
         Ok(events)
     }
 
-    /// The run that comes next, if it is known.
-    fn find(&mut self, context: Context, rest: &[u8]) -> Option<&mut Run> {
+    /// Finds the known run with which `rest` begins.
+    fn find(&mut self, context: RunContext, rest: &[u8]) -> Option<&mut EventRun> {
         let mut run = *self.first.get(&context)?;
         let mut at = 0;
         loop {
@@ -166,19 +171,25 @@ impl Memo {
         }
     }
 
-    /// Whether a run was met before; from now on it was.
-    fn was_seen(&mut self, context: Context, bytes: &[u8]) -> bool {
+    /// Checks whether a run came before, and remembers it.
+    fn was_seen(&mut self, context: RunContext, bytes: &[u8]) -> bool {
         let hash = hash(context, bytes);
-        let (place, hash) = (&mut self.seen[hash as usize % SEEN], (hash >> 32) as u32);
+        let (place, hash) = (&mut self.seen[hash as usize % SEEN_SLOTS], (hash >> 32) as u32);
         std::mem::replace(place, hash) == hash
     }
 
-    fn learn(&mut self, context: Context, bytes: &[u8], length: usize, functions: &mut Functions<'_>) {
+    fn learn(
+        &mut self,
+        context: RunContext,
+        bytes: &[u8],
+        length: usize,
+        functions: &mut FunctionCollector<'_>,
+    ) {
         let Some(effect) = learn::effect(&mut self.scratch, functions, context, &bytes[..length]) else {
             return;
         };
-        let run = Run::new(bytes.into(), length, effect);
-        if self.size + run.size() > KEPT {
+        let run = EventRun::new(bytes.into(), length, effect);
+        if self.size + run.size() > MAX_RUN_BYTES {
             self.settle(&mut functions.sums);
         }
         let number = self.runs.len() as u32;
@@ -190,7 +201,7 @@ impl Memo {
         loop {
             let known = &self.runs[other as usize].bytes;
             at += common(&known[at..], &bytes[at..]);
-            // One that is the beginning of another would never be found.
+            // A run that is a prefix of another one would never be found.
             let (Some(&byte), true) = (bytes.get(at), at < known.len()) else { return };
             match self.branches.entry((other, at as u32, byte)) {
                 Entry::Occupied(next) => other = *next.get(),
@@ -202,12 +213,12 @@ impl Memo {
         }
     }
 
-    fn keep(&mut self, run: Run) {
+    fn keep(&mut self, run: EventRun) {
         self.size += run.size();
         self.runs.push(run);
     }
 
-    /// Adds what was counted, and forgets all runs.
+    /// Adds the counts of all runs, and forgets the runs.
     pub fn settle(&mut self, sums: &mut Accumulators) {
         self.runs.drain(..).for_each(|run| run.settle(sums));
         self.first.clear();
@@ -216,48 +227,49 @@ impl Memo {
     }
 }
 
-/// What was read one by one.
-struct Walk {
+/// Events that were replayed one by one.
+struct WalkedRun {
     events: u64,
-    /// Bytes of the run that was read, unless the chunk ended in it. What was read beyond is the event that cut it.
+    /// Length of the run in bytes; `None` if the chunk ended within it. Bytes that were read beyond
+    /// it are the event that cuts it.
     run: Option<usize>,
 }
 
-/// Reads events to the next anchor.
+/// Replays events up to the next anchor.
 #[inline(never)]
 fn walk(
-    machine: &mut Machine<Open>,
-    functions: &mut Functions<'_>,
-    decoder: &mut Decoder<'_>,
+    machine: &mut ReplayState<FrameTimes>,
+    functions: &mut FunctionCollector<'_>,
+    decoder: &mut EventDecoder<'_>,
     payload: &[u8],
-) -> Result<Walk, Error> {
+) -> Result<WalkedRun, Error> {
     let (start, interrupts) = (decoder.position(), machine.stack.interrupts);
     let mut events = 0;
     loop {
         let before = decoder.position();
-        let Some((ns, event)) = machine.read(decoder)? else { return Ok(Walk { events, run: None }) };
-        machine.step(functions, ns, Weights::NONE, event)?;
+        let Some((ns, event)) = machine.read(decoder)? else { return Ok(WalkedRun { events, run: None }) };
+        machine.step(functions, ns, EventWeights::NONE, event)?;
         events += 1;
         let is_anchor = match event {
-            Event::Enter { how: How::Call | How::Jump | How::Exception, .. } => continue,
+            Event::Enter { how: EnterKind::Call | EnterKind::Jump | EnterKind::Exception, .. } => continue,
             _ if machine.stack.interrupts != interrupts || cuts(event) => {
-                return Ok(Walk { events, run: (events > 1).then_some(before - start) });
+                return Ok(WalkedRun { events, run: (events > 1).then_some(before - start) });
             }
-            _ if events < SHORT => continue,
+            _ if events < MIN_RUN_EVENTS => continue,
             Event::Exit => {
-                let is_long = events >= LONG && is_landmark(&payload[..decoder.position()]);
+                let is_long = events >= LANDMARK_RUN_EVENTS && is_landmark(&payload[..decoder.position()]);
                 is_long || machine.stack.frames.is_empty()
             }
             Event::Enter { .. } | Event::Leave => true,
             _ => false,
         };
         if is_anchor {
-            return Ok(Walk { events, run: Some(decoder.position() - start) });
+            return Ok(WalkedRun { events, run: Some(decoder.position() - start) });
         }
     }
 }
 
-/// Whether an event does more than change the stack of the thread that runs.
+/// Checks whether an event changes more than the running thread's stack.
 fn cuts(event: Event) -> bool {
     !matches!(
         event,
@@ -270,15 +282,14 @@ fn cuts(event: Event) -> bool {
     )
 }
 
-/// Whether a place is an anchor for what stands before it: about one in 32.
+/// Checks whether a position is a landmark, by the bytes before it: about one in 32 is.
 fn is_landmark(bytes: &[u8]) -> bool {
     bytes.last_chunk().is_some_and(|last| fold(u64::from_le_bytes(*last), 0) % 32 == 0)
 }
 
-/// Bytes of a word.
 const WORD: usize = 8;
 
-/// How many bytes two slices have in common at their beginning.
+/// Returns the length of the common prefix of two slices.
 #[inline]
 fn common(a: &[u8], b: &[u8]) -> usize {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -293,7 +304,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     same + a[same..].iter().zip(&b[same..]).take_while(|(a, b)| a == b).count()
 }
 
-fn hash(context: Context, bytes: &[u8]) -> u64 {
+fn hash(context: RunContext, bytes: &[u8]) -> u64 {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     let step = |hash: u64, low, high| fold(hash ^ low, hash.rotate_left(32) ^ high);
     let start = fold(u64::from(context.node) << 1 | u64::from(context.user), bytes.len() as u64);

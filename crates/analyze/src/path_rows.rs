@@ -1,17 +1,17 @@
-//! The tree of call paths as rows: by region, each root with all that is below it.
+//! Rows of the tree of call paths: region by region, each root followed by its descendants.
 
-use crate::known::Known;
-use crate::tree::{what, Node, Tree, NONE};
-use kerntune_profile::{FunctionIndex, How, Nanoseconds, PathKind, PathNode};
-use kerntune_trace::Weights;
+use crate::known::TraceContext;
+use crate::tree::{node_kind, PathTree, TreeNode, NONE};
+use kerntune_profile::{CallKind, FunctionIndex, PathKind, PathNode, Ticks};
+use kerntune_trace::EventWeights;
 
-/// Whether something was counted in each node, or below it.
-pub(crate) fn used(tree: &Tree) -> Vec<bool> {
+/// Returns for each node whether it or a descendant has any counts.
+pub(crate) fn used(tree: &PathTree) -> Vec<bool> {
     let mut used = vec![false; tree.nodes.len()];
     // Parents come before children.
     for (at, node) in tree.nodes.iter().enumerate().rev() {
-        let weights = tree.weights.get(at).copied().unwrap_or(Weights::NONE);
-        used[at] |= node.net > 0 || node.calls > 0 || weights != Weights::NONE;
+        let weights = tree.weights.get(at).copied().unwrap_or(EventWeights::NONE);
+        used[at] |= node.self_time > 0 || node.calls > 0 || weights != EventWeights::NONE;
         if used[at] && node.parent != NONE {
             used[node.parent as usize] = true;
         }
@@ -19,19 +19,19 @@ pub(crate) fn used(tree: &Tree) -> Vec<bool> {
     used
 }
 
-/// The rows of all nodes that are [`used`].
-pub(crate) fn rows(tree: &Tree, used: &[bool], known: &Known) -> Vec<PathNode> {
+/// Makes the rows of all [`used`] nodes.
+pub(crate) fn rows(tree: &PathTree, used: &[bool], known: &TraceContext) -> Vec<PathNode> {
     let nodes = &tree.nodes;
-    let weights = |at: u32| tree.weights.get(at as usize).copied().unwrap_or(Weights::NONE);
+    let weights = |at: u32| tree.weights.get(at as usize).copied().unwrap_or(EventWeights::NONE);
     let wanted = |at: &u32| used[*at as usize] && nodes[*at as usize].region < known.outside();
-    // Siblings lie next to each other when sorted by parent; roots have none and come last.
+    // Sorted by parent, siblings are adjacent; roots have no parent and come last.
     let key = |at: &u32| {
-        let Node { region, parent, function, what, .. } = nodes[*at as usize];
-        (parent, region, what, function)
+        let TreeNode { region, parent, function, kind, .. } = nodes[*at as usize];
+        (parent, region, kind, function)
     };
     let mut order: Vec<u32> = (1..nodes.len() as u32).filter(wanted).collect();
     order.sort_unstable_by_key(key);
-    // Where each node's children begin; what is not in `begin` has none.
+    // Index in `order` of each node's first child; `order.len()` for nodes without children.
     let mut begin = vec![order.len() as u32; nodes.len()];
     for (place, at) in order.iter().enumerate().rev() {
         if let Some(first) = begin.get_mut(nodes[*at as usize].parent as usize) {
@@ -50,9 +50,9 @@ pub(crate) fn rows(tree: &Tree, used: &[bool], known: &Known) -> Vec<PathNode> {
     while let Some((at, parent)) = stack.pop() {
         let node = &nodes[at as usize];
         let path = rows.len() as u32;
-        let Weights { taken_branches, l1i_misses, itlb_misses } = weights(at);
+        let EventWeights { taken_branches, l1i_misses, itlb_misses } = weights(at);
         let (kind, comm, function, how) = means(node, known);
-        let (region, calls, net_ns) = (node.region, node.calls, Nanoseconds(node.net));
+        let (region, calls, self_ticks) = (node.region, node.calls, Ticks(node.self_time));
         rows.push(PathNode {
             region,
             path,
@@ -62,7 +62,7 @@ pub(crate) fn rows(tree: &Tree, used: &[bool], known: &Known) -> Vec<PathNode> {
             function,
             how,
             calls,
-            net_ns,
+            self_ticks,
             taken_branches,
             l1i_misses,
             itlb_misses,
@@ -72,17 +72,17 @@ pub(crate) fn rows(tree: &Tree, used: &[bool], known: &Known) -> Vec<PathNode> {
     rows
 }
 
-fn means(node: &Node, known: &Known) -> (PathKind, String, FunctionIndex, How) {
-    let plain = |kind, comm| (kind, comm, FunctionIndex::NONE, How::Call);
+fn means(node: &TreeNode, known: &TraceContext) -> (PathKind, String, FunctionIndex, CallKind) {
+    let plain = |kind, comm| (kind, comm, FunctionIndex::NONE, CallKind::Call);
     let function = |how| (PathKind::Function, String::new(), FunctionIndex(node.function), how);
-    match node.what {
-        0 => function(How::Call),
-        1 => function(How::Jump),
-        2 => function(How::Interrupt),
-        3 => function(How::Exception),
-        4 => function(How::Syscall),
-        what::USER => plain(PathKind::User, String::new()),
-        what::UNATTRIBUTED => plain(PathKind::Unattributed, String::new()),
+    match node.kind {
+        0 => function(CallKind::Call),
+        1 => function(CallKind::Jump),
+        2 => function(CallKind::Interrupt),
+        3 => function(CallKind::Exception),
+        4 => function(CallKind::Syscall),
+        node_kind::USER => plain(PathKind::User, String::new()),
+        node_kind::UNATTRIBUTED => plain(PathKind::Unattributed, String::new()),
         _ => {
             let root = known.roots.get(node.function as usize).cloned();
             let (kind, comm) = root.unwrap_or((PathKind::Thread, String::new()));

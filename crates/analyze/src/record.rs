@@ -1,76 +1,76 @@
-//! What a chunk leaves to be made whole with those before and after it.
+//! The part of a chunk's results that depends on the chunks before and after it.
 
 use crate::accumulators::PendingIdles;
-use kerntune_trace::{ChunkState, How};
+use kerntune_trace::{ChunkState, EnterKind};
 
-/// A chunk's ends.
+/// State at both ends of a chunk, and times of calls and regions that span its ends.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
-    /// What the chunk said was going on where it begins.
+pub(crate) struct ChunkRecord {
+    /// State that the chunk declares at its beginning.
     pub state: ChunkState,
-    /// Virtual time where it begins, and of its last event.
+    /// Virtual time of its beginning, and of its last event.
     pub begin: u64,
     pub end: u64,
     pub events: u64,
-    /// The threads that ran in it.
-    pub threads: Vec<ThreadPart>,
-    /// The thread that ran at its end, and whether in user mode.
+    /// The threads that ran in the chunk.
+    pub threads: Vec<ThreadRecord>,
+    /// The thread that ran at the end, and whether in user mode.
     pub running: usize,
     pub user: bool,
-    /// The regions that were open in it.
-    pub regions: Vec<RegionPart>,
-    /// Those that are open at its end, outermost first.
+    /// The regions that were open in the chunk.
+    pub regions: Vec<RegionRecord>,
+    /// The regions that are open at the end, outermost first.
     pub open: Vec<u32>,
-    /// The interrupt that ended an idle period from before it.
+    /// Function of the interrupt that ended an idle period from before the chunk.
     pub first_interrupt: Option<u32>,
-    /// Idle periods that something after it ends.
+    /// Idle periods that an event after the chunk ends.
     pub idles: PendingIdles,
-    /// See `Troubles` in `stitch.rs`.
+    /// See `Anomalies` in `stitch.rs`.
     pub unmatched_exits: u64,
     pub region_mismatches: u64,
 }
 
-/// The end of a frame that was carried: the region in which it ended, and its times in the chunk.
+/// The end of an inherited frame: the region in which it ended, and its times in the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedFrame {
     pub region: u32,
-    pub net: u64,
+    pub self_time: u64,
     pub callees: u64,
 }
 
-/// What a chunk did to a thread's stack: first some carried frames ended, then others were opened on
-/// those that were left.
+/// A chunk's changes to a thread's stack: first some inherited frames ended, then new ones were
+/// opened above the rest.
 #[derive(Debug)]
-pub(crate) struct ThreadPart {
+pub(crate) struct ThreadRecord {
     pub thread: u32,
-    /// The carried frames that ended, from the top.
-    pub ended: Vec<Ended>,
-    /// Net time and callees' time of those that did not, from the outermost.
-    pub carried: Vec<(u64, u64)>,
+    /// Inherited frames that ended, from the top.
+    pub ended: Vec<EndedFrame>,
+    /// Self time and callees' time of the inherited frames that did not end, from the outermost.
+    pub inherited: Vec<(u64, u64)>,
     /// New frames that are still open, from the outermost.
-    pub opened: Vec<Opened>,
+    pub opened: Vec<OpenFrame>,
 }
 
-/// A frame that is open.
+/// An open frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Opened {
+pub(crate) struct OpenFrame {
     pub function: u32,
-    pub how: How,
-    /// Net time, all of it credited.
-    pub net: u64,
+    pub how: EnterKind,
+    /// Self time, all of which is in an account.
+    pub self_time: u64,
     pub callees: u64,
     pub begin: u64,
-    /// Some of it was not seen: it has net time, but its end does not count.
+    /// True if some of the call was not recorded: it has self time, but does not count as a call.
     pub cut: bool,
 }
 
-/// A region's time in a chunk, that of regions within it included.
+/// A region's time in a chunk, with the regions inside it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RegionPart {
+pub(crate) struct RegionRecord {
     pub region: u32,
     pub busy: u64,
     pub idle: u64,
-    /// Whether its begin and its end are in the chunk.
+    /// True if the region's begin, and its end, are in the chunk.
     pub began: bool,
     pub ended: bool,
 }

@@ -1,38 +1,38 @@
-//! From what was counted to the profile's tables.
+//! Converts the counters of an analysis to the profile's tables.
 
-use crate::accounts::{Account, AccountKey};
-use crate::accumulators::{Accumulators, Rest, ThreadAccount};
-use crate::hash::Mixed;
-use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
-use crate::stitch::Measured;
-use crate::Input;
+use crate::accounts::{AccountKey, ArcAccount};
+use crate::accumulators::{Accumulators, SortedCounts, ThreadAccount};
+use crate::hash::BuildIntegerHasher;
+use crate::known::{is_idle, TraceContext, INTERRUPT, UNKNOWN};
+use crate::stitch::RegionTimes;
+use crate::AnalysisInput;
 use crate::{cpu_rows, data_rows, io_rows, path_rows};
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
-    ModelEvent, ModelEventStats, Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol,
-    Tables, ThreadKind, ThreadStats,
+    ModelEvent, ModelEventStats, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol, Tables,
+    ThreadKind, ThreadStats, Ticks,
 };
-use kerntune_trace::counts::{Counts, EdgeKind};
-use kerntune_trace::{How, ModelEventCount};
+use kerntune_trace::counts::{BranchInsnKind, ExecutionCounts};
+use kerntune_trace::{EnterKind, ModelEventCount};
 use std::collections::{BTreeMap, HashSet};
 
-/// All tables. `trusted` says of each region whether the recorder's word for its times is taken.
+/// Makes all tables. `trusted` decides for each region whether the recorder's times are used.
 pub(crate) fn tables(
     mut sums: Accumulators,
-    input: &Input<'_>,
-    known: &Known,
-    measured: &[Measured],
+    input: &AnalysisInput<'_>,
+    known: &TraceContext,
+    measured: &[RegionTimes],
     trusted: impl Fn(usize) -> bool,
 ) -> Tables {
     let regions = regions(&sums, input, measured, trusted);
-    let rest = sums.take_rest();
-    let mut several = std::mem::take(&mut sums.several);
+    let rest = sums.take_sorted_counts();
+    let mut multi_cpu = std::mem::take(&mut sums.multi_cpu);
     let threads = threads(&sums, input, known);
     let used = path_rows::used(&sums.tree);
     let paths = path_rows::rows(&sums.tree, &used, known);
     let nodes = sums.tree.nodes.iter().zip(&used).filter(|(_, used)| **used);
-    let open: HashSet<AccountKey, Mixed> =
+    let open: HashSet<AccountKey, BuildIntegerHasher> =
         nodes.filter_map(|(node, _)| sums.accounts.key(node.account)).collect();
     drop(sums.tree);
     let mut accounts = sums.accounts.sorted();
@@ -49,8 +49,8 @@ pub(crate) fn tables(
         ..Tables::default()
     };
     drop(accounts);
-    add_rest(&mut tables, rest, input, known);
-    cpu_rows::add(&mut tables, &mut several, input, known);
+    add_sorted_counts(&mut tables, rest, input, known);
+    cpu_rows::add(&mut tables, &mut multi_cpu, input, known);
     data_rows::add(&mut tables, input);
     io_rows::add(&mut tables, input);
     name_the_unknown(&mut tables);
@@ -60,10 +60,10 @@ pub(crate) fn tables(
     tables
 }
 
-fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
+fn functions(accounts: &[(AccountKey, ArcAccount)]) -> Vec<FunctionStats> {
     let mut totals: BTreeMap<(u32, u32), FunctionTotals> = BTreeMap::new();
     for ((region, arc), account) in accounts {
-        let Account { sums, slowest_at, .. } = account;
+        let ArcAccount { sums, slowest_at, .. } = account;
         if !happened(account) {
             continue;
         }
@@ -72,13 +72,13 @@ fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
         let part = FunctionTotals {
             calls: account.calls(),
             ended: account.ended(),
-            net_ns: Nanoseconds(account.net()),
-            ended_net_ns: Nanoseconds(account.ended_net()),
-            elapsed_ns: Nanoseconds(sums.elapsed),
-            max_ns: Nanoseconds(sums.max),
-            min_ns: Nanoseconds(sums.min),
-            slowest_ns: Nanoseconds(sums.slowest),
-            slowest_at_ns: Nanoseconds(*slowest_at),
+            self_ticks: Ticks(account.self_time()),
+            ended_self_ticks: Ticks(account.ended_self_time()),
+            total_ticks: Ticks(sums.total),
+            max_ticks: Ticks(sums.max),
+            min_ticks: Ticks(sums.min),
+            slowest_ticks: Ticks(sums.slowest),
+            slowest_at_ticks: Ticks(*slowest_at),
             ..none
         };
         totals.entry((*region, function.0)).or_insert(none).add(&part);
@@ -86,30 +86,35 @@ fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
     totals.into_iter().map(|((region, _), totals)| totals.row(region)).collect()
 }
 
-/// Whether an account of a region has anything: frames that are open have one in every region that begins.
-fn happened(account: &Account) -> bool {
-    account.net() > 0 || account.calls() > 0 || account.ended() > 0
+/// Checks whether an account has any counts: open frames get an account in every region that
+/// begins, even if they never run there.
+fn happened(account: &ArcAccount) -> bool {
+    account.self_time() > 0 || account.calls() > 0 || account.ended() > 0
 }
 
-/// Also the arcs over which calls were `open` of which nothing but callees ran.
-fn arcs(accounts: &[(AccountKey, Account)], open: &HashSet<AccountKey, Mixed>) -> Vec<CallArc> {
+/// Makes the rows of arcs, including arcs over which calls were `open` while only their callees
+/// ran.
+fn arcs(
+    accounts: &[(AccountKey, ArcAccount)],
+    open: &HashSet<AccountKey, BuildIntegerHasher>,
+) -> Vec<CallArc> {
     let called = accounts.iter().filter(|(key, account)| happened(account) || open.contains(key));
-    let row = |((region, arc), account): &(AccountKey, Account)| CallArc {
+    let row = |((region, arc), account): &(AccountKey, ArcAccount)| CallArc {
         region: *region,
         caller: FunctionIndex(arc.caller()),
         callee: FunctionIndex(arc.callee()),
         how: how(arc.how()),
         calls: account.calls(),
         ended: account.ended(),
-        elapsed_ns: Nanoseconds(account.sums.elapsed),
+        total_ticks: Ticks(account.sums.total),
     };
     called.map(row).collect()
 }
 
-fn histograms(accounts: &[(AccountKey, Account)]) -> Vec<HistogramBucket> {
+fn histograms(accounts: &[(AccountKey, ArcAccount)]) -> Vec<HistogramBucket> {
     let mut rows = Vec::new();
     let who = |key: &AccountKey| (key.0, key.1.caller(), key.1.callee());
-    // Arcs that differ only in how they were entered follow each other.
+    // Arcs that differ only in the kind of entry are adjacent.
     for same in accounts.chunk_by(|(a, _), (b, _)| who(a) == who(b)) {
         let Some(((key, first), rest)) = same.split_first() else { continue };
         let mut sum = first.histogram.clone();
@@ -121,13 +126,13 @@ fn histograms(accounts: &[(AccountKey, Account)]) -> Vec<HistogramBucket> {
             function: FunctionIndex(function),
             bucket,
             count,
-            example_ns: Nanoseconds(example),
+            example_ticks: Ticks(example),
         }));
     }
     rows
 }
 
-fn threads(sums: &Accumulators, input: &Input<'_>, known: &Known) -> Vec<ThreadStats> {
+fn threads(sums: &Accumulators, input: &AnalysisInput<'_>, known: &TraceContext) -> Vec<ThreadStats> {
     let mut rows: Vec<((u32, u32), ThreadAccount)> = sums.threads.iter().map(|(k, a)| (*k, *a)).collect();
     rows.retain(|((region, _), _)| *region < known.outside());
     rows.sort_unstable_by_key(|(key, _)| *key);
@@ -145,8 +150,8 @@ fn threads(sums: &Accumulators, input: &Input<'_>, known: &Known) -> Vec<ThreadS
             pid,
             tgid,
             comm: comm.to_owned(),
-            net_ns: Nanoseconds(account.net),
-            user_ns: Nanoseconds(account.user),
+            self_ticks: Ticks(account.self_time),
+            user_ticks: Ticks(account.user),
             switches_in: account.switches_in,
         }
     };
@@ -155,8 +160,8 @@ fn threads(sums: &Accumulators, input: &Input<'_>, known: &Known) -> Vec<ThreadS
 
 fn regions(
     sums: &Accumulators,
-    input: &Input<'_>,
-    measured: &[Measured],
+    input: &AnalysisInput<'_>,
+    measured: &[RegionTimes],
     trusted: impl Fn(usize) -> bool,
 ) -> Vec<RegionStats> {
     let accounts = sums.regions.iter().zip(measured);
@@ -170,12 +175,12 @@ fn regions(
         RegionStats {
             region: number as u32,
             name: region.name.clone(),
-            begin_ns: Nanoseconds(region.begin_ns),
-            elapsed_ns: Nanoseconds(elapsed),
-            busy_ns: Nanoseconds(elapsed.saturating_sub(idle)),
-            idle_ns: Nanoseconds(idle),
-            user_ns: Nanoseconds(account.user),
-            unattributed_ns: Nanoseconds(account.unattributed),
+            begin_ticks: Ticks(region.begin_ns),
+            elapsed_ticks: Ticks(elapsed),
+            busy_ticks: Ticks(elapsed.saturating_sub(idle)),
+            idle_ticks: Ticks(idle),
+            user_ticks: Ticks(account.user),
+            unattributed_ticks: Ticks(account.unattributed),
             operations: region.operations,
             depth: region.depth,
             kernel_instructions: Instructions(kernel.instructions),
@@ -191,18 +196,23 @@ fn regions(
     .collect()
 }
 
-/// What a recorder of another version counts, and this reader does not know, is left out.
-fn model_events(input: &Input<'_>) -> Vec<ModelEventStats> {
+/// Makes the rows of model events. Events that only a newer recorder knows are left out.
+fn model_events(input: &AnalysisInput<'_>) -> Vec<ModelEventStats> {
     let regions = input.recording.regions.iter().zip(0..);
     let events = regions.flat_map(|(region, number)| region.model_events.iter().map(move |e| (number, e)));
     let row = |(region, counted): (u32, &ModelEventCount)| {
-        let event = ModelEvent::from_word(&counted.event)?;
+        let event = ModelEvent::from_name(&counted.event)?;
         Some(ModelEventStats { region, event, kernel: counted.kernel, user: counted.user })
     };
     events.filter_map(row).collect()
 }
 
-fn add_rest(tables: &mut Tables, rest: Rest, input: &Input<'_>, known: &Known) {
+fn add_sorted_counts(
+    tables: &mut Tables,
+    rest: SortedCounts,
+    input: &AnalysisInput<'_>,
+    known: &TraceContext,
+) {
     let inside = |region: u32| region < known.outside();
     let comm = |number: u32| known.comms.get(number as usize).cloned().unwrap_or_default();
     let kind = |taken| if taken { SwitchKind::Preempted } else { SwitchKind::Voluntary };
@@ -224,7 +234,7 @@ fn add_rest(tables: &mut Tables, rest: Rest, input: &Input<'_>, known: &Known) {
             waker: FunctionIndex(waker),
             bucket,
             count,
-            idle_ns: Nanoseconds(ns),
+            idle_ticks: Ticks(ns),
         })
         .collect();
     let points = rest.points.into_iter().filter(|((region, _), _)| inside(*region));
@@ -236,7 +246,8 @@ fn add_rest(tables: &mut Tables, rest: Rest, input: &Input<'_>, known: &Known) {
         .collect();
 }
 
-/// Code in no known function has the number after the last symbol; it gets one if it ran.
+/// Adds a symbol for code outside of all known functions if it ran; its number is the one after the
+/// last symbol.
 fn name_the_unknown(tables: &mut Tables) {
     let function = FunctionIndex(tables.symbols.len() as u32);
     let ran = tables.functions.iter().any(|row| row.function == function)
@@ -253,7 +264,7 @@ fn name_the_unknown(tables: &mut Tables) {
     }
 }
 
-fn add_counts(tables: &mut Tables, counts: &Counts) {
+fn add_counts(tables: &mut Tables, counts: &ExecutionCounts) {
     tables.edges = (counts.edges.iter())
         .map(|edge| profile::Edge {
             source: Address(edge.source),
@@ -273,23 +284,23 @@ fn add_counts(tables: &mut Tables, counts: &Counts) {
         .collect();
 }
 
-pub(crate) fn how(how: How) -> profile::How {
+pub(crate) fn how(how: EnterKind) -> profile::CallKind {
     match how {
-        How::Call => profile::How::Call,
-        How::Jump => profile::How::Jump,
-        How::Interrupt => profile::How::Interrupt,
-        How::Exception => profile::How::Exception,
-        How::Syscall => profile::How::Syscall,
+        EnterKind::Call => profile::CallKind::Call,
+        EnterKind::Jump => profile::CallKind::Jump,
+        EnterKind::Interrupt => profile::CallKind::Interrupt,
+        EnterKind::Exception => profile::CallKind::Exception,
+        EnterKind::Syscall => profile::CallKind::Syscall,
     }
 }
 
-fn edge_kind(kind: EdgeKind) -> profile::EdgeKind {
+fn edge_kind(kind: BranchInsnKind) -> profile::EdgeKind {
     match kind {
-        EdgeKind::Conditional => profile::EdgeKind::Conditional,
-        EdgeKind::Jump => profile::EdgeKind::Jump,
-        EdgeKind::IndirectJump => profile::EdgeKind::IndirectJump,
-        EdgeKind::Call => profile::EdgeKind::Call,
-        EdgeKind::IndirectCall => profile::EdgeKind::IndirectCall,
-        EdgeKind::Return => profile::EdgeKind::Return,
+        BranchInsnKind::Conditional => profile::EdgeKind::Conditional,
+        BranchInsnKind::Jump => profile::EdgeKind::Jump,
+        BranchInsnKind::IndirectJump => profile::EdgeKind::IndirectJump,
+        BranchInsnKind::Call => profile::EdgeKind::Call,
+        BranchInsnKind::IndirectCall => profile::EdgeKind::IndirectCall,
+        BranchInsnKind::Return => profile::EdgeKind::Return,
     }
 }

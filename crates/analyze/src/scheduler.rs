@@ -1,67 +1,67 @@
-//! Why a thread lost the CPU, told from its stack.
+//! Finds the reason of a context switch from the stack of the thread that loses the CPU.
 
 use crate::accounts::NO_CALLER;
 use kerntune_profile::{SwitchKind, Symbol};
-use kerntune_trace::How;
+use kerntune_trace::EnterKind;
 
-/// What a function has to do with the scheduler.
+/// Role of a function in a context switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Nothing.
+enum SchedulerRole {
+    /// Not part of the scheduler.
     Outside,
-    /// A part of it.
+    /// Part of the scheduler.
     Inside,
-    /// A part of it that takes the CPU away.
+    /// Part of the scheduler that preempts.
     Takes,
-    /// Not a part of it, but what calls it takes the CPU away.
+    /// Not part of the scheduler, but a switch from here is a preemption.
     OutsideTakes,
 }
 
-/// Functions of the scheduler, whatever file they are said to be in.
-const INSIDE: &[&str] =
+/// Functions of the scheduler, whatever source file the symbols name for them.
+const SCHEDULER: &[&str] =
     &["__switch_to_asm", "__switch_to", "__schedule", "schedule", "io_schedule", "yield", "yield_to"];
-const INSIDE_BEGINS: &[&str] = &["schedule_", "io_schedule_", "__schedule_"];
-/// Of these, the ones by which the kernel offers or takes the CPU.
-const TAKES: &[&str] = &["_cond_resched", "__cond_resched", "dynamic_cond_resched", "__might_resched"];
-const TAKES_BEGINS: &[&str] = &["preempt_schedule", "__cond_resched_", "dynamic_preempt_schedule"];
-/// The ways out of interrupts and system calls. Where its work loop is inlined, `do_syscall_64` calls
-/// the scheduler itself, and has no other reason to.
-const OUT: &[&str] =
+const SCHEDULER_PREFIXES: &[&str] = &["schedule_", "io_schedule_", "__schedule_"];
+/// Functions among these by which the kernel preempts or offers to.
+const PREEMPTING: &[&str] = &["_cond_resched", "__cond_resched", "dynamic_cond_resched", "__might_resched"];
+const PREEMPTING_PREFIXES: &[&str] = &["preempt_schedule", "__cond_resched_", "dynamic_preempt_schedule"];
+/// Exits of interrupts and system calls. Where its work loop is inlined, `do_syscall_64` calls the
+/// scheduler itself, and only for a preemption.
+const EXITS: &[&str] =
     &["raw_irqentry_exit_cond_resched", "dynamic_irqentry_exit_cond_resched", "do_syscall_64"];
-const OUT_BEGINS: &[&str] = &["irqentry_exit", "exit_to_user_mode", "syscall_exit_to_user_mode"];
-/// The scheduler's sources, and its one file that is the idle task's own code.
+const EXIT_PREFIXES: &[&str] = &["irqentry_exit", "exit_to_user_mode", "syscall_exit_to_user_mode"];
+/// Source directory of the scheduler, and its one file that is code of the idle task.
 const SOURCES: &str = "kernel/sched/";
 const IDLE_SOURCE: &str = "kernel/sched/idle.c";
 
-/// Which functions are the scheduler's.
+/// Roles of all functions.
 #[derive(Debug, Default)]
-pub(crate) struct Scheduler {
-    parts: Vec<Part>,
+pub(crate) struct SchedulerFunctions {
+    roles: Vec<SchedulerRole>,
 }
 
-impl Scheduler {
+impl SchedulerFunctions {
     pub fn new(symbols: &[Symbol]) -> Self {
         let kernel = |symbol: &Symbol| match symbol.module {
-            None => part(&symbol.name, symbol.file.as_deref()),
-            Some(_) => Part::Outside,
+            None => role(&symbol.name, symbol.file.as_deref()),
+            Some(_) => SchedulerRole::Outside,
         };
-        Self { parts: symbols.iter().map(kernel).collect() }
+        Self { roles: symbols.iter().map(kernel).collect() }
     }
 
-    /// The reason, [`NO_CALLER`] if none is open, and the kind of a switch away from a stack, given
-    /// from its top.
-    pub fn why(&self, frames: impl Iterator<Item = (u32, How)>) -> (u32, SwitchKind) {
+    /// Returns reason and kind of a switch away from a stack, given from its top. The reason is the
+    /// first function outside of the scheduler; [`NO_CALLER`] if there is none.
+    pub fn switch_reason(&self, frames: impl Iterator<Item = (u32, EnterKind)>) -> (u32, SwitchKind) {
         let mut reason = None;
         let mut taken = false;
         for (function, how) in frames {
             if reason.is_none() {
-                let part = self.parts.get(function as usize).copied().unwrap_or(Part::Outside);
-                taken |= matches!(part, Part::Takes | Part::OutsideTakes);
-                if matches!(part, Part::Outside | Part::OutsideTakes) {
+                let role = self.roles.get(function as usize).copied().unwrap_or(SchedulerRole::Outside);
+                taken |= matches!(role, SchedulerRole::Takes | SchedulerRole::OutsideTakes);
+                if matches!(role, SchedulerRole::Outside | SchedulerRole::OutsideTakes) {
                     reason = Some(function);
                 }
             }
-            taken |= how == How::Interrupt;
+            taken |= how == EnterKind::Interrupt;
             if taken && reason.is_some() {
                 break;
             }
@@ -70,21 +70,21 @@ impl Scheduler {
     }
 }
 
-fn part(name: &str, file: Option<&str>) -> Part {
-    // `foo.constprop.0` and the like are `foo`.
+fn role(name: &str, file: Option<&str>) -> SchedulerRole {
+    // `foo.constprop.0` and similar clones count as `foo`.
     let name = name.split('.').next().unwrap_or(name);
     let is = |whole: &[&str], begins: &[&str]| {
         whole.contains(&name) || begins.iter().any(|begin| name.starts_with(begin))
     };
     let source = file.is_some_and(|file| file.starts_with(SOURCES) && file != IDLE_SOURCE);
-    if is(OUT, OUT_BEGINS) {
-        Part::OutsideTakes
-    } else if is(TAKES, TAKES_BEGINS) {
-        Part::Takes
-    } else if source || is(INSIDE, INSIDE_BEGINS) {
-        Part::Inside
+    if is(EXITS, EXIT_PREFIXES) {
+        SchedulerRole::OutsideTakes
+    } else if is(PREEMPTING, PREEMPTING_PREFIXES) {
+        SchedulerRole::Takes
+    } else if source || is(SCHEDULER, SCHEDULER_PREFIXES) {
+        SchedulerRole::Inside
     } else {
-        Part::Outside
+        SchedulerRole::Outside
     }
 }
 
@@ -93,9 +93,9 @@ mod tests {
     use super::*;
     use kerntune_profile::{Address, FunctionIndex};
 
-    /// Why the innermost of these functions, the last, was switched away from. A name may be followed by `!`
-    /// for an interrupt, and by ` @file`.
-    fn why(stack: &[&str]) -> (String, SwitchKind) {
+    /// Reason of a switch away from a stack, given from the outermost function. A name may be
+    /// followed by `!` for an interrupt, and by ` @file`.
+    fn switch_reason(stack: &[&str]) -> (String, SwitchKind) {
         let symbol = |(i, text): (usize, &&str)| {
             let (name, file) = text.split_once(" @").map_or((*text, None), |(name, file)| (name, Some(file)));
             Symbol {
@@ -108,9 +108,9 @@ mod tests {
             }
         };
         let symbols: Vec<Symbol> = stack.iter().enumerate().map(symbol).collect();
-        let how = |text: &str| if text.contains('!') { How::Interrupt } else { How::Call };
+        let how = |text: &str| if text.contains('!') { EnterKind::Interrupt } else { EnterKind::Call };
         let frames = stack.iter().enumerate().rev().map(|(i, text)| (i as u32, how(text)));
-        let (reason, kind) = Scheduler::new(&symbols).why(frames);
+        let (reason, kind) = SchedulerFunctions::new(&symbols).switch_reason(frames);
         (symbols.get(reason as usize).map_or("-".into(), |s| s.name.clone()), kind)
     }
 
@@ -173,7 +173,7 @@ mod tests {
             (&[], "-", Voluntary),
         ];
         for (stack, reason, kind) in cases {
-            assert_eq!(why(stack), ((*reason).to_owned(), *kind), "{stack:?}");
+            assert_eq!(switch_reason(stack), ((*reason).to_owned(), *kind), "{stack:?}");
         }
     }
 }

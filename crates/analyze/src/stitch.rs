@@ -1,88 +1,88 @@
-//! Joining chunks, in their order: calls that go on from one to the next, and whether the next
-//! begins where the one before ended.
+//! Joins chunks in order: completes calls that continue from one chunk to the next, and checks that
+//! each chunk begins where the one before ended.
 
-use crate::accounts::{Call, NO_CALLER};
+use crate::accounts::{EndedCall, NO_CALLER};
 use crate::accumulators::{Accumulators, PendingIdles};
 use crate::events::TIME_LIMIT;
 use crate::functions::places;
-use crate::known::Known;
-use crate::record::{Opened, Record, ThreadPart};
-use crate::tree::Place;
+use crate::known::TraceContext;
+use crate::record::{ChunkRecord, OpenFrame, ThreadRecord};
+use crate::tree::CallLocation;
 use crate::Error;
-use kerntune_trace::How;
+use kerntune_trace::EnterKind;
 
-/// What the trace says of a region's times, those within it included.
+/// Times of a region in the trace, with the regions inside it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Measured {
+pub(crate) struct RegionTimes {
     pub busy: u64,
     pub idle: u64,
     began: bool,
     ended: bool,
 }
 
-impl Measured {
-    /// Whether both its begin and its end were seen.
+impl RegionTimes {
+    /// Checks whether both begin and end were recorded.
     pub fn whole(&self) -> bool {
         self.began && self.ended
     }
 }
 
-/// What was not as it should be.
+/// Anomaly counters of the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Troubles {
-    /// Stacks that were not as the next chunk stated.
+pub(crate) struct Anomalies {
+    /// Stacks that differ from those that the next chunk declares.
     pub stack_mismatches: u64,
-    /// Chunks in which another thread ran, or another mode, than the chunk before ended with.
+    /// Chunks that begin with another thread or mode than the chunk before ended with.
     pub running_mismatches: u64,
-    /// Chunks that began at another time than the one before ended.
+    /// Chunks that do not begin at the time at which the one before ended.
     pub clock_mismatches: u64,
     pub clock_mismatch_ns: u64,
-    /// Events that ended frames that were not there.
+    /// Events that end frames that are not open.
     pub unmatched_exits: u64,
-    /// Calls of which the beginning, the end or something between was not seen.
+    /// Calls of which some part was not recorded.
     pub cut_calls: u64,
-    /// Begins of open regions, ends of others, and chunks that disagree on what is open.
+    /// Begins of open regions, ends of others, and chunks that disagree on the open regions.
     pub region_mismatches: u64,
 }
 
-/// Goes through the chunks' records.
-pub(crate) struct Stitch<'a> {
-    known: &'a Known,
+/// State between chunks, and the sums of calls that span them.
+pub(crate) struct ChunkStitcher<'a> {
+    known: &'a TraceContext,
     pub sums: Accumulators,
-    stacks: Vec<Vec<Opened>>,
+    stacks: Vec<Vec<OpenFrame>>,
     running: usize,
     user: bool,
     open: Vec<u32>,
     idles: PendingIdles,
-    pub measured: Vec<Measured>,
-    /// Virtual time where the last chunk ended, and all that passed in chunks.
+    pub measured: Vec<RegionTimes>,
+    /// Virtual time at which the last chunk ended, and the sum of the lengths of all chunks.
     end: u64,
     total: u64,
-    /// Whether the next chunk goes on where the last one ended.
+    /// True if the next chunk continues the last one, without a gap.
     follows: bool,
-    pub troubles: Troubles,
+    pub anomalies: Anomalies,
 }
 
-impl<'a> Stitch<'a> {
-    pub fn new(known: &'a Known) -> Self {
+impl<'a> ChunkStitcher<'a> {
+    pub fn new(known: &'a TraceContext) -> Self {
         Self {
             known,
             sums: Accumulators::new(known.bounds.regions, known.wide),
             stacks: vec![Vec::new(); known.bounds.threads + 2],
-            running: known.nobody(),
+            running: known.unknown_thread(),
             user: true,
             open: Vec::new(),
             idles: PendingIdles::default(),
-            measured: vec![Measured::default(); known.bounds.regions],
+            measured: vec![RegionTimes::default(); known.bounds.regions],
             end: 0,
             total: 0,
             follows: false,
-            troubles: Troubles::default(),
+            anomalies: Anomalies::default(),
         }
     }
 
-    /// Takes the next chunk.
-    pub fn chunk(&mut self, number: usize, record: Record) -> Result<(), Error> {
+    /// Adds the next chunk.
+    pub fn chunk(&mut self, number: usize, record: ChunkRecord) -> Result<(), Error> {
         self.total = self.total.saturating_add(record.end - record.begin);
         if self.total >= TIME_LIMIT {
             return Err(Error::Time { chunk: number });
@@ -104,25 +104,26 @@ impl<'a> Stitch<'a> {
                 sum.ended |= part.ended;
             }
         }
-        self.troubles.unmatched_exits += record.unmatched_exits;
-        self.troubles.region_mismatches += record.region_mismatches;
+        self.anomalies.unmatched_exits += record.unmatched_exits;
+        self.anomalies.region_mismatches += record.region_mismatches;
         (self.end, self.running, self.user) = (record.end, record.running, record.user);
         self.open = record.open;
-        // Between regions nothing is recorded.
+        // Nothing is recorded between regions.
         self.follows = !self.open.is_empty();
         Ok(())
     }
 
-    /// A chunk is not there.
+    /// Notes that the next chunk is left out.
     pub fn missing(&mut self) {
         self.follows = false;
     }
 
-    /// Takes the chunk's word for what is open; counts where ours differs, unless there was a gap.
-    fn join(&mut self, record: &Record) {
+    /// Adopts the state that the chunk declares. Differences count as anomalies, unless there was a
+    /// gap.
+    fn join(&mut self, record: &ChunkRecord) {
         let state = &record.state;
-        let mut stated: Vec<&[(u32, How)]> = vec![&[]; self.stacks.len()];
-        let mut running = self.known.nobody();
+        let mut stated: Vec<&[(u32, EnterKind)]> = vec![&[]; self.stacks.len()];
+        let mut running = self.known.unknown_thread();
         for stack in &state.stacks {
             if let Some(frames) = stated.get_mut(stack.thread as usize) {
                 *frames = &stack.frames;
@@ -133,22 +134,22 @@ impl<'a> Stitch<'a> {
         }
         if self.follows {
             let by = record.begin.abs_diff(self.end);
-            self.troubles.clock_mismatches += u64::from(by != 0);
-            self.troubles.clock_mismatch_ns = self.troubles.clock_mismatch_ns.saturating_add(by);
-            // The mode says whose time it is only where nothing is open.
+            self.anomalies.clock_mismatches += u64::from(by != 0);
+            self.anomalies.clock_mismatch_ns = self.anomalies.clock_mismatch_ns.saturating_add(by);
+            // The mode matters only if no frame is open.
             let bare = stated.get(running).is_some_and(|frames| frames.is_empty());
             let mode = running == self.running && (self.user == state.user || !bare);
-            self.troubles.running_mismatches += u64::from(!mode);
-            self.troubles.region_mismatches += u64::from(self.open != state.regions);
+            self.anomalies.running_mismatches += u64::from(!mode);
+            self.anomalies.region_mismatches += u64::from(self.open != state.regions);
         } else {
             self.idles.settle(NO_CALLER, &mut self.sums);
         }
         for (stack, stated) in self.stacks.iter_mut().zip(stated) {
-            adopt(stack, stated, self.follows, &mut self.troubles);
+            adopt(stack, stated, self.follows, &mut self.anomalies);
         }
     }
 
-    fn thread(&mut self, part: ThreadPart) {
+    fn thread(&mut self, part: ThreadRecord) {
         let thread = part.thread as usize;
         let Self { known, sums, stacks, .. } = self;
         let Some(stack) = stacks.get_mut(thread) else { return };
@@ -157,54 +158,55 @@ impl<'a> Stitch<'a> {
         for ended in part.ended {
             if resolved != Some(ended.region) {
                 resolved = Some(ended.region);
-                found = vec![Place::NOWHERE; stack.len()];
+                found = vec![CallLocation::NOWHERE; stack.len()];
                 let root = sums.tree.root(ended.region, known.root_of[thread]);
                 let frames =
                     stack.iter().zip(&mut found).map(|(frame, place)| (frame.function, frame.how, place));
                 places(frames, sums, known, root, ended.region);
             }
             let (Some(frame), Some(place)) = (stack.pop(), found.pop()) else { return };
-            let net = frame.net + ended.net;
-            let elapsed = net + frame.callees + ended.callees;
-            if frame.how != How::Interrupt {
+            let self_time = frame.self_time + ended.self_time;
+            let total = self_time + frame.callees + ended.callees;
+            if frame.how != EnterKind::Interrupt {
                 if let Some(below) = stack.last_mut() {
-                    // The chunk has added its part.
-                    below.callees += frame.net + frame.callees;
+                    // The chunk has added the part of its own time.
+                    below.callees += frame.self_time + frame.callees;
                 }
             }
             if !frame.cut {
-                let call = Call { net, elapsed, begin: frame.begin };
-                sums.accounts.end_interrupted(place.account, call);
+                let call = EndedCall { self_time, total, begin: frame.begin };
+                sums.accounts.end_spanning(place.account, call);
             }
         }
-        for (frame, (net, callees)) in stack.iter_mut().zip(part.carried) {
-            frame.net += net;
+        for (frame, (self_time, callees)) in stack.iter_mut().zip(part.inherited) {
+            frame.self_time += self_time;
             frame.callees += callees;
         }
         stack.extend(part.opened);
     }
 
-    /// The trace is over.
+    /// Ends the trace: calls that are still open count as cut.
     pub fn finish(&mut self) {
         self.idles.settle(NO_CALLER, &mut self.sums);
         let open = self.stacks.iter().flatten().filter(|frame| !frame.cut);
-        self.troubles.cut_calls += open.count() as u64;
+        self.anomalies.cut_calls += open.count() as u64;
     }
 }
 
-/// Makes a stack what the next chunk says it is.
-fn adopt(stack: &mut Vec<Opened>, stated: &[(u32, How)], follows: bool, troubles: &mut Troubles) {
+/// Replaces a stack by the one that the next chunk declares.
+fn adopt(stack: &mut Vec<OpenFrame>, stated: &[(u32, EnterKind)], follows: bool, anomalies: &mut Anomalies) {
     let ours = || stack.iter().map(|frame| (frame.function, frame.how));
     if follows {
         if ours().eq(stated.iter().copied()) {
             return;
         }
-        troubles.stack_mismatches += 1;
+        anomalies.stack_mismatches += 1;
     }
     let kept = ours().zip(stated).take_while(|(ours, stated)| ours == *stated).count();
-    troubles.cut_calls += (stated.len() - kept) as u64;
-    troubles.cut_calls += stack.iter().filter(|frame| !frame.cut).count() as u64;
+    anomalies.cut_calls += (stated.len() - kept) as u64;
+    anomalies.cut_calls += stack.iter().filter(|frame| !frame.cut).count() as u64;
     stack.clear();
-    let cut = |&(function, how): &_| Opened { function, how, net: 0, callees: 0, begin: 0, cut: true };
+    let cut =
+        |&(function, how): &_| OpenFrame { function, how, self_time: 0, callees: 0, begin: 0, cut: true };
     stack.extend(stated.iter().map(cut));
 }

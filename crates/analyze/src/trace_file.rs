@@ -2,14 +2,14 @@
 
 use crate::Error;
 use kerntune_trace::{
-    ChunkHeader, ChunkState, Decoder, Recording, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
+    ChunkHeader, ChunkState, EventDecoder, Recording, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
 };
 use kerntune_work::is_out_of_memory;
 use std::io;
 
-/// Bytes that can be read anywhere, by several threads at a time.
+/// Source of bytes that several threads can read at any offset.
 pub trait ReadAt: Sync {
-    /// Reads up to `into.len()` bytes at `offset`; 0 at the end.
+    /// Reads up to `into.len()` bytes at `offset`; returns 0 at the end.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
@@ -32,14 +32,14 @@ impl ReadAt for &[u8] {
 #[derive(Clone, Copy)]
 pub struct TraceFile<'a> {
     source: &'a dyn ReadAt,
-    /// What the recorder said of the run.
+    /// The recorder's description of the run.
     pub recording: &'a Recording,
-    /// Whether its events carry weights.
+    /// True if the trace's events carry weights.
     pub wide: bool,
 }
 
 impl<'a> TraceFile<'a> {
-    /// Checks the file's header.
+    /// Reads and checks the header of the file.
     pub fn open(source: &'a dyn ReadAt, recording: &'a Recording) -> Result<Self, Error> {
         let mut bytes = [0; TRACE_HEADER_BYTES];
         let length = fill(source, &mut bytes, 0)?;
@@ -47,12 +47,12 @@ impl<'a> TraceFile<'a> {
         Ok(Self { source, recording, wide: header.wide })
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.recording.chunks.len()
     }
 
-    /// The chunks that hold events of the virtual times from `begin` to `end`.
+    /// Returns the chunks that have events at virtual times from `begin` to `end`.
     pub fn covering(&self, begin: u64, end: u64) -> std::ops::Range<usize> {
         let chunks = &self.recording.chunks;
         let first = chunks.partition_point(|chunk| chunk.end_ns < begin);
@@ -60,10 +60,10 @@ impl<'a> TraceFile<'a> {
         first..last.max(first)
     }
 
-    /// Chunk `number` as it is in the file, with its header; only its length is checked.
+    /// Returns chunk `number` as it is in the file, with its header. Only the length is checked.
     ///
     /// # Errors
-    /// [`Error::Truncated`], and a header that is none.
+    /// [`Error::Truncated`], or an invalid chunk header.
     pub fn chunk_bytes(&self, number: usize) -> Result<Vec<u8>, Error> {
         let truncated = || Error::Truncated { found: number, expected: self.chunks() };
         let index = self.recording.chunks.get(number).ok_or_else(truncated)?;
@@ -81,14 +81,14 @@ impl<'a> TraceFile<'a> {
         }
     }
 
-    /// A reader with buffers of its own, for one thread.
+    /// Returns a reader with its own buffers, for one thread.
     pub fn reader(&self) -> Result<ChunkReader<'a>, Error> {
         let decompressor = zstd::bulk::Decompressor::new()?;
         Ok(ChunkReader { trace: *self, compressed: Vec::new(), raw: Vec::new(), decompressor })
     }
 }
 
-/// Reads chunks and checks each against the recording's index.
+/// Reads chunks, and checks each against the recording's index.
 pub struct ChunkReader<'a> {
     trace: TraceFile<'a>,
     compressed: Vec<u8>,
@@ -96,30 +96,30 @@ pub struct ChunkReader<'a> {
     decompressor: zstd::bulk::Decompressor<'static>,
 }
 
-/// A chunk, decompressed.
-pub struct Chunk<'a> {
-    /// Its number in the trace.
+/// A decompressed chunk.
+pub struct TraceChunk<'a> {
+    /// Number of the chunk in the trace.
     pub number: usize,
-    /// What it says of itself.
+    /// Header of the chunk.
     pub header: ChunkHeader,
-    /// What was going on where it begins.
+    /// State that the chunk declares at its beginning.
     pub state: ChunkState,
     /// The encoded events.
     pub payload: &'a [u8],
-    /// Whether they carry weights.
+    /// True if the events carry weights.
     pub wide: bool,
 }
 
-impl<'a> Chunk<'a> {
-    /// Its events.
-    pub fn decoder(&self) -> Decoder<'a> {
-        Decoder::with_width(self.payload, self.wide)
+impl<'a> TraceChunk<'a> {
+    /// Returns a decoder of the chunk's events.
+    pub fn decoder(&self) -> EventDecoder<'a> {
+        EventDecoder::with_width(self.payload, self.wide)
     }
 }
 
 impl ChunkReader<'_> {
     /// Reads chunk `number`.
-    pub fn read(&mut self, number: usize) -> Result<Chunk<'_>, Error> {
+    pub fn read(&mut self, number: usize) -> Result<TraceChunk<'_>, Error> {
         let format = |source| Error::Format { chunk: number, source };
         let expected = self.trace.chunks();
         let truncated = Error::Truncated { found: number, expected };
@@ -145,8 +145,8 @@ impl ChunkReader<'_> {
             return Err(truncated);
         }
         let (state, payload) = (header.state as usize, header.payload as usize);
-        // Exactly as much room as there ought to be, and not what another chunk left: what is wrong with
-        // a damaged one does not depend on who reads it.
+        // Exactly the expected size, without bytes of another chunk: so the error for a damaged
+        // chunk does not depend on what the reader read before.
         self.raw.resize(state + payload, 0);
         let found = (self.decompressor.decompress_to_buffer(&self.compressed, self.raw.as_mut_slice()))
             .map_err(|source| undecompressed(number, source))?;
@@ -156,11 +156,11 @@ impl ChunkReader<'_> {
         }
         let (state, payload) = self.raw.split_at(state);
         let state = ChunkState::parse(state).map_err(format)?;
-        Ok(Chunk { number, header, state, payload, wide: self.trace.wide })
+        Ok(TraceChunk { number, header, state, payload, wide: self.trace.wide })
     }
 }
 
-/// The error of a chunk that could not be decompressed.
+/// Returns the error for a chunk that could not be decompressed.
 fn undecompressed(chunk: usize, source: io::Error) -> Error {
     match is_out_of_memory(&source) {
         true => Error::Memory { chunk, source },
@@ -168,7 +168,7 @@ fn undecompressed(chunk: usize, source: io::Error) -> Error {
     }
 }
 
-/// Reads until `into` is full or the input ends; returns how much there was.
+/// Reads until `into` is full or the input ends; returns the number of bytes.
 fn fill(source: &dyn ReadAt, into: &mut [u8], offset: u64) -> Result<usize, Error> {
     let mut length = 0;
     while length < into.len() {

@@ -1,14 +1,14 @@
-//! What is not a whole trace of this recording ends in an error that says so, and never in a panic.
+//! Damaged or mismatched traces end in an error that says so, never in a panic.
 
-use crate::support::{symbols, Writer};
-use kerntune_analyze::{analyze, Analysis, Error, Input};
-use kerntune_trace::{ChunkState, Event, How, OpenStack, Recording, CHUNK_HEADER_BYTES};
+use crate::support::{symbols, TestTraceWriter};
+use kerntune_analyze::{analyze, Analysis, AnalysisInput, Error};
+use kerntune_trace::{ChunkState, EnterKind, Event, OpenStack, Recording, CHUNK_HEADER_BYTES};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
 fn run_with(bytes: &[u8], recording: &Recording, threads: usize, partial: bool) -> Result<Analysis, Error> {
     let symbols = symbols(8);
-    let input = Input { threads, partial, ..Input::new(&bytes, recording, &symbols) };
+    let input = AnalysisInput { threads, partial, ..AnalysisInput::new(&bytes, recording, &symbols) };
     analyze(&input, &mut |_| ControlFlow::Continue(()))
 }
 
@@ -16,7 +16,7 @@ fn run(bytes: &[u8], recording: &Recording) -> Result<Analysis, Error> {
     run_with(bytes, recording, 1, false)
 }
 
-/// What is wrong with a chunk, without the time that it covers.
+/// The error of a chunk, without the time range of the chunk.
 fn inner(error: Error) -> Error {
     match error {
         Error::InTime { source, .. } => *source,
@@ -25,9 +25,9 @@ fn inner(error: Error) -> Error {
 }
 
 /// Three chunks, two regions, two threads.
-fn writer() -> Writer {
-    let mut w = Writer::new(3);
-    w.begin(0, "one").enter(5, 1, How::Syscall).call(10, 2).cut();
+fn writer() -> TestTraceWriter {
+    let mut w = TestTraceWriter::new(3);
+    w.begin(0, "one").enter(5, 1, EnterKind::Syscall).call(10, 2).cut();
     w.call(20, 3).exit(1).exit(2).at(3, Event::Switch { thread: 2 }).call(4, 4).cut();
     w.begin(5, "two").exit(6).at(7, Event::Leave).end(8).end(9);
     w
@@ -61,7 +61,8 @@ fn files_of_two_runs_are_refused() {
 
     let (bytes, recording) = writer().finish();
     let (bytes, symbols) = (&bytes[..], symbols(2));
-    let result = analyze(&Input::new(&bytes, &recording, &symbols), &mut |_| ControlFlow::Continue(()));
+    let result =
+        analyze(&AnalysisInput::new(&bytes, &recording, &symbols), &mut |_| ControlFlow::Continue(()));
     assert!(result.unwrap_err().to_string().contains("names function 3"));
     assert!(run(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", &recording)
         .unwrap_err()
@@ -83,7 +84,7 @@ fn the_callback_stops_the_analysis() {
     let (bytes, symbols) = (&bytes[..], symbols(8));
     for threads in [1, 2, 5] {
         let mut seen = Vec::new();
-        let input = Input { threads, ..Input::new(&bytes, &recording, &symbols) };
+        let input = AnalysisInput { threads, ..AnalysisInput::new(&bytes, &recording, &symbols) };
         let result = analyze(&input, &mut |events| {
             seen.push(events);
             if seen.len() == 2 {
@@ -99,8 +100,8 @@ fn the_callback_stops_the_analysis() {
 
 #[test]
 fn a_stack_that_is_not_as_the_next_chunk_says_is_counted() {
-    let mut w = Writer::new(3);
-    w.begin(0, "r").enter(5, 1, How::Syscall).call(10, 2);
+    let mut w = TestTraceWriter::new(3);
+    w.begin(0, "r").enter(5, 1, EnterKind::Syscall).call(10, 2);
     // The recorder loses a frame of the running thread between two chunks.
     w.stacks[1].pop();
     w.cut().call(20, 3).exit(30).at(40, Event::Leave).end(0);
@@ -109,17 +110,17 @@ fn a_stack_that_is_not_as_the_next_chunk_says_is_counted() {
     assert_eq!(analysis.health["stack_mismatches"], 1);
     let found = |f: u32| {
         let row = analysis.tables.functions.iter().find(|r| r.function.0 == f)?;
-        Some((row.calls, row.ended, row.net_ns.0))
+        Some((row.calls, row.ended, row.self_ticks.0))
     };
     assert_eq!(found(1), Some((1, 0, 10 + 20 + 40)), "not seen whole: its time, but no end");
     assert_eq!(found(2), Some((1, 0, 0)), "only its beginning was seen");
     assert_eq!(found(3), Some((1, 1, 30)));
-    assert_eq!(analysis.tables.regions[0].busy_ns.0, 105);
+    assert_eq!(analysis.tables.regions[0].busy_ticks.0, 105);
 }
 
-/// A trace of one chunk with this state and these events, with a recording that fits it.
+/// A trace of one chunk with this state and these events, and a matching recording.
 fn forged(stacks: Vec<OpenStack>, payload: &[u8], events: u32) -> (Vec<u8>, Recording) {
-    let (bytes, mut recording) = Writer::new(3).begin(0, "r").end(1).finish();
+    let (bytes, mut recording) = TestTraceWriter::new(3).begin(0, "r").end(1).finish();
     let mut raw = Vec::new();
     ChunkState { user: true, regions: Vec::new(), stacks, ..ChunkState::default() }.write(&mut raw);
     let mut header = kerntune_trace::ChunkHeader::parse(&bytes[16..16 + CHUNK_HEADER_BYTES]).unwrap();
@@ -133,14 +134,14 @@ fn forged(stacks: Vec<OpenStack>, payload: &[u8], events: u32) -> (Vec<u8>, Reco
     (trace, recording)
 }
 
-fn stack(thread: u32, frames: Vec<(u32, How)>) -> OpenStack {
+fn stack(thread: u32, frames: Vec<(u32, EnterKind)>) -> OpenStack {
     OpenStack { thread, running: thread == 1, frames }
 }
 
 #[test]
 fn endless_stacks_and_times_are_refused() {
     let error = |trace: &[u8], recording: &Recording| inner(run(trace, recording).unwrap_err());
-    let (trace, recording) = forged(vec![stack(1, vec![(1, How::Call); 70_000])], &[], 0);
+    let (trace, recording) = forged(vec![stack(1, vec![(1, EnterKind::Call); 70_000])], &[], 0);
     assert!(matches!(error(&trace, &recording), Error::Depth { .. }));
 
     let mut payload = Vec::new();
@@ -148,7 +149,7 @@ fn endless_stacks_and_times_are_refused() {
         kerntune_trace::encode::event(
             &mut payload,
             (1 << 62) - 1,
-            Event::Enter { function: 1, how: How::Call },
+            Event::Enter { function: 1, how: EnterKind::Call },
         );
     }
     let (trace, recording) = forged(vec![stack(1, vec![])], &payload, 3);
@@ -164,10 +165,10 @@ fn endless_stacks_and_times_are_refused() {
 
 /// Four chunks: a call of 1 that spans them all, a call of 2 in each, an interrupt in the third.
 fn four_chunks() -> (Vec<u8>, Recording) {
-    let mut w = Writer::new(3);
-    w.begin(0, "one").enter(1, 1, How::Syscall).call(2, 2).exit(4).cut();
+    let mut w = TestTraceWriter::new(3);
+    w.begin(0, "one").enter(1, 1, EnterKind::Syscall).call(2, 2).exit(4).cut();
     w.call(8, 2).exit(16).call(32, 3).cut();
-    w.exit(64).call(128, 2).exit(256).enter(512, 4, How::Interrupt).at(1024, Event::Resume).cut();
+    w.exit(64).call(128, 2).exit(256).enter(512, 4, EnterKind::Interrupt).at(1024, Event::Resume).cut();
     w.call(2048, 2).exit(4096).at(8192, Event::Leave).end(0);
     let (bytes, recording) = w.finish();
     assert_eq!(recording.chunks.len(), 4);
@@ -198,15 +199,15 @@ fn a_partial_result_is_exact_but_for_what_is_missing() {
     assert_eq!((health("stack_mismatches"), health("clock_mismatches")), (0, 0));
     let function = |f: u32| {
         let row = one.tables.functions.iter().find(|row| row.function.0 == f)?;
-        Some((row.calls, row.ended, row.net_ns.0, row.ended_net_ns.0))
+        Some((row.calls, row.ended, row.self_ticks.0, row.ended_self_ticks.0))
     };
     assert_eq!(function(1), Some((1, 0, 2 + 128 + 512 + 2048 + 8192, 0)));
     assert_eq!(function(2), Some((3, 3, 4 + 256 + 4096, 4 + 256 + 4096)));
     assert_eq!(function(3), Some((0, 0, 64, 0)));
     assert_eq!(function(4), Some((1, 1, 1024, 1024)));
     let all = 16383;
-    assert_eq!((one.busy_ns.0, one.tables.regions[0].busy_ns.0), (all - 56, all - 56));
-    assert_eq!(one.tables.paths.iter().map(|row| row.net_ns.0).sum::<u64>(), all - 56);
+    assert_eq!((one.busy_ticks.0, one.tables.regions[0].busy_ticks.0), (all - 56, all - 56));
+    assert_eq!(one.tables.paths.iter().map(|row| row.self_ticks.0).sum::<u64>(), all - 56);
     assert_eq!(one.events, recording.events - 3);
 }
 
@@ -219,16 +220,17 @@ fn a_partial_result_of_a_trace_that_is_cut_off_ends_there() {
         let analysis = run_with(&bytes[..length], &recording, 2, true).unwrap();
         let missing: Vec<usize> = analysis.missing.iter().map(|missing| missing.chunk).collect();
         assert_eq!(missing, (whole..4).collect::<Vec<_>>(), "{length}");
-        assert_eq!(analysis.busy_ns.0, [0, 7, 63, 63 + 1984][whole], "{length}");
+        assert_eq!(analysis.busy_ticks.0, [0, 7, 63, 63 + 1984][whole], "{length}");
     }
     assert!(run_with(&bytes[..9], &recording, 2, true).is_err(), "not even a header");
 }
 
 #[test]
 fn what_turns_out_to_be_damaged_late_is_not_counted_at_all() {
-    // Good events, then one that names an unknown thread: the checksum is right, the contents are not.
+    // Good events, then one that names an unknown thread: the checksum is right, the contents are
+    // not.
     let mut payload = Vec::new();
-    let enter = Event::Enter { function: 1, how: How::Syscall };
+    let enter = Event::Enter { function: 1, how: EnterKind::Syscall };
     for (delta, event) in [(5, enter), (6, Event::Exit), (7, Event::Switch { thread: 99 })] {
         kerntune_trace::encode::event(&mut payload, delta, event);
     }
@@ -236,7 +238,7 @@ fn what_turns_out_to_be_damaged_late_is_not_counted_at_all() {
     let analysis = run_with(&trace, &recording, 1, true).unwrap();
     assert_eq!(analysis.missing.len(), 1);
     assert!(analysis.tables.functions.is_empty() && analysis.tables.paths.is_empty());
-    assert!(analysis.tables.threads.is_empty() && analysis.busy_ns.0 == 0);
+    assert!(analysis.tables.threads.is_empty() && analysis.busy_ticks.0 == 0);
 }
 
 proptest! {
@@ -256,15 +258,15 @@ proptest! {
         codes in prop::collection::vec((0u64..1 << 62, 0u8..11, 0u32..5), 0..60),
         frames in prop::collection::vec((0u32..4, 0u32..9), 0..5),
     ) {
-        let open = |&(thread, function): &_| stack(thread, vec![(function, How::Jump), (function, How::Interrupt)]);
+        let open = |&(thread, function): &_| stack(thread, vec![(function, EnterKind::Jump), (function, EnterKind::Interrupt)]);
         let stacks = frames.iter().map(open).collect();
         let mut payload = Vec::new();
         for (delta, code, argument) in &codes {
             let enter = |how| Event::Enter { function: *argument, how };
             let event = match code {
-                0 => enter(How::Call),
-                1 => enter(How::Jump),
-                2 => enter(How::Interrupt),
+                0 => enter(EnterKind::Call),
+                1 => enter(EnterKind::Jump),
+                2 => enter(EnterKind::Interrupt),
                 3 => Event::Exit,
                 4 => Event::Resume,
                 5 => Event::Leave,

@@ -1,4 +1,4 @@
-//! One program of tests, in which a file is a module.
+//! All tests in one program; each file is a module.
 
 mod by_hand;
 mod damage;

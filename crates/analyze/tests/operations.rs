@@ -1,34 +1,34 @@
-//! What a function's calls do: by hand, and of random traces against a second implementation that keeps every call with
-//! every path in it.
+//! Anatomies: by hand, and of random traces checked against a second implementation, which keeps
+//! every call with all of its paths.
 
 use crate::support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
-use crate::support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
-use kerntune_analyze::anatomy::{anatomy, Anatomy, Figures, Part, Request, Sums};
-use kerntune_analyze::{analyze, Error, Input, TraceFile};
-use kerntune_profile::{FunctionIndex, Scope, Tables};
-use kerntune_trace::{Event, How, Recording, CHUNK_HEADER_BYTES};
+use crate::support::{symbols, TestTraceWriter, TraceStep, KERNEL_FUNCTIONS};
+use kerntune_analyze::anatomy::{anatomy, Anatomy, AnatomyRequest, CallFigures, NodeFigures, NodeSums};
+use kerntune_analyze::{analyze, AnalysisInput, Error, TraceFile};
+use kerntune_profile::{FunctionIndex, RegionScope, Tables};
+use kerntune_trace::{EnterKind, Event, Recording, CHUNK_HEADER_BYTES};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 const FUNCTIONS: usize = (KERNEL_FUNCTIONS + 1 + USER_FUNCTIONS) as usize;
 
-/// A way from the operation to a function: each one on it, and how it was entered.
-type Way = Vec<(u32, u8)>;
+/// Path from the operation to a function: each function on it, and its kind of entry.
+type CallPath = Vec<(u32, u8)>;
 
-/// Calls and net time, and the same before the boundary.
-type Counts = [u64; 4];
+/// Calls and self time, and the same before the boundary.
+type PathCounts = [u64; 4];
 
-/// What is asked of a trace.
-struct Asked {
+/// Request that owns its lists.
+struct OwnedRequest {
     function: u32,
     until: Vec<bool>,
     regions: Vec<bool>,
     partial: bool,
 }
 
-impl Asked {
-    /// In all regions, up to these functions.
+impl OwnedRequest {
+    /// Requests all regions, up to these functions.
     fn of(function: u32, until: &[u32], recording: &Recording) -> Self {
         let until = (0..FUNCTIONS as u32).map(|function| until.contains(&function)).collect();
         Self { function, until, regions: vec![true; recording.regions.len()], partial: false }
@@ -36,7 +36,7 @@ impl Asked {
 
     fn look(&self, bytes: &[u8], recording: &Recording) -> Result<Anatomy, Error> {
         let trace = TraceFile::open(&bytes, recording)?;
-        let request = Request {
+        let request = AnatomyRequest {
             function: FunctionIndex(self.function),
             functions: FUNCTIONS,
             regions: &self.regions,
@@ -48,43 +48,53 @@ impl Asked {
 }
 
 /// The tree as a map.
-fn ways(anatomy: &Anatomy, of: impl Fn(&kerntune_analyze::anatomy::Node) -> Sums) -> BTreeMap<Way, Counts> {
-    let mut way = Way::new();
+fn ways(
+    anatomy: &Anatomy,
+    of: impl Fn(&kerntune_analyze::anatomy::AnatomyNode) -> NodeSums,
+) -> BTreeMap<CallPath, PathCounts> {
+    let mut way = CallPath::new();
     let mut all = BTreeMap::new();
     for node in &anatomy.nodes {
         way.truncate(node.depth as usize);
         way.push((node.function.0, if node.depth == 0 { 0 } else { code(node.how) }));
-        let Sums { whole, before, .. } = of(node);
-        let counts = [whole.calls, whole.net_ns, before.calls, before.net_ns];
-        if counts != Counts::default() {
+        let NodeSums { whole, before, .. } = of(node);
+        let counts = [whole.calls, whole.self_ticks, before.calls, before.self_ticks];
+        if counts != PathCounts::default() {
             assert_eq!(all.insert(way.clone(), counts), None, "{way:?} is there twice");
         }
     }
     all
 }
 
-fn code(how: kerntune_profile::How) -> u8 {
-    kerntune_profile::How::ALL.iter().position(|known| *known == how).unwrap() as u8
+fn code(how: kerntune_profile::CallKind) -> u8 {
+    kerntune_profile::CallKind::ALL.iter().position(|known| *known == how).unwrap() as u8
 }
 
-fn figures([ns, calls, functions, depth]: [u64; 4]) -> Figures {
-    Figures { ns, calls, functions, depth }
+fn figures([ns, calls, functions, depth]: [u64; 4]) -> CallFigures {
+    CallFigures { ns, calls, functions, depth }
 }
 
-fn by_hand(w: &mut Writer, function: u32, until: &[u32]) -> Anatomy {
+fn by_hand(w: &mut TestTraceWriter, function: u32, until: &[u32]) -> Anatomy {
     let (bytes, recording) = w.finish();
-    Asked::of(function, until, &recording).look(&bytes, &recording).unwrap()
+    OwnedRequest::of(function, until, &recording).look(&bytes, &recording).unwrap()
 }
 
 #[test]
 fn two_calls_and_what_they_do_before_a_boundary() {
-    let mut w = Writer::new(2);
-    // f1 calls f2, which calls f3; then f4, the boundary, which calls f3, too; then f3 again.
-    w.begin(0, "r").enter(100, 1, How::Syscall).call(1, 2).call(2, 3).exit(4).exit(8).call(16, 4).call(32, 3);
+    let mut w = TestTraceWriter::new(2);
+    // f1 calls f2, which calls f3; then f4, the boundary, which also calls f3; then f3 again.
+    w.begin(0, "r")
+        .enter(100, 1, EnterKind::Syscall)
+        .call(1, 2)
+        .call(2, 3)
+        .exit(4)
+        .exit(8)
+        .call(16, 4)
+        .call(32, 3);
     w.exit(64).exit(128).call(256, 3).exit(512).at(1024, Event::Leave);
-    // Another one, that does not get there.
+    // Another call, which does not reach the boundary.
     let second = w.now() + 7;
-    w.enter(7, 1, How::Syscall).call(1, 3).exit(1).at(1, Event::Leave).end(0);
+    w.enter(7, 1, EnterKind::Syscall).call(1, 3).exit(1).at(1, Event::Leave).end(0);
     let a = by_hand(&mut w, 1, &[4]);
     let (first, before) = (figures([2047, 6, 4, 3]), figures([31, 3, 3, 3]));
     let typical = a.typical.unwrap();
@@ -104,13 +114,13 @@ fn two_calls_and_what_they_do_before_a_boundary() {
     assert_eq!((a.cut, a.elsewhere, a.crowded, a.folded), (0, 0, 0, 0));
     let lines: Vec<_> = (a.nodes.iter())
         .map(|node| {
-            let Part { calls, net_ns, elapsed_ns, functions } = node.all.whole;
-            let before = node.gate.before;
+            let NodeFigures { calls, self_ticks, elapsed_ns, functions } = node.all.whole;
+            let before = node.boundary.before;
             (
                 node.depth,
                 node.function.0,
                 calls,
-                net_ns,
+                self_ticks,
                 elapsed_ns,
                 functions,
                 node.all.operations,
@@ -130,9 +140,12 @@ fn two_calls_and_what_they_do_before_a_boundary() {
         ]
     );
     assert_eq!(a.nodes.iter().map(|node| node.len).collect::<Vec<_>>(), [6, 2, 1, 2, 1, 1]);
-    assert_eq!(a.nodes[0].typical.whole, Part { calls: 1, net_ns: 2, elapsed_ns: 3, functions: 2 });
+    assert_eq!(
+        a.nodes[0].typical.whole,
+        NodeFigures { calls: 1, self_ticks: 2, elapsed_ns: 3, functions: 2 }
+    );
     // In the order in which that call entered them.
-    let order = |of: fn(&kerntune_analyze::anatomy::Node) -> Sums| {
+    let order = |of: fn(&kerntune_analyze::anatomy::AnatomyNode) -> NodeSums| {
         a.nodes.iter().map(of).filter(|sums| sums.operations > 0).map(|sums| sums.order).collect::<Vec<_>>()
     };
     assert_eq!((order(|node| node.worst), order(|node| node.typical)), (vec![0, 1, 2, 3, 4, 5], vec![0, 1]));
@@ -140,9 +153,14 @@ fn two_calls_and_what_they_do_before_a_boundary() {
 
 #[test]
 fn interrupts_and_other_threads_are_no_part_and_page_faults_are() {
-    let mut w = Writer::new(3);
-    w.begin(0, "r").enter(0, 1, How::Syscall).call(1, 2).enter(2, 9, How::Interrupt).call(1000, 2).exit(1000);
-    w.at(1000, Event::Resume).enter(4, 7, How::Exception).call(8, 3).exit(16).at(32, Event::Resume);
+    let mut w = TestTraceWriter::new(3);
+    w.begin(0, "r")
+        .enter(0, 1, EnterKind::Syscall)
+        .call(1, 2)
+        .enter(2, 9, EnterKind::Interrupt)
+        .call(1000, 2)
+        .exit(1000);
+    w.at(1000, Event::Resume).enter(4, 7, EnterKind::Exception).call(8, 3).exit(16).at(32, Event::Resume);
     w.at(64, Event::Switch { thread: 2 }).call(1000, 2).exit(1000).at(0, Event::Idle { ns: 5000 });
     w.at(1000, Event::Switch { thread: 1 }).exit(128).at(256, Event::Leave).end(0);
     let a = by_hand(&mut w, 1, &[]);
@@ -153,14 +171,14 @@ fn interrupts_and_other_threads_are_no_part_and_page_faults_are() {
 }
 
 /// The same trace once more.
-fn write_again(w: &Writer) -> Writer {
-    let mut again = Writer::new(3);
+fn write_again(w: &TestTraceWriter) -> TestTraceWriter {
+    let mut again = TestTraceWriter::new(3);
     for step in &w.steps {
         match step {
-            Step::Event(delta, _, Event::RegionBegin { .. }) => again.begin(*delta, "r"),
-            Step::Event(delta, _, Event::RegionEnd { .. }) => again.end(*delta),
-            Step::Event(delta, _, event) => again.at(*delta, *event),
-            Step::Start { .. } => &mut again,
+            TraceStep::Event(delta, _, Event::RegionBegin { .. }) => again.begin(*delta, "r"),
+            TraceStep::Event(delta, _, Event::RegionEnd { .. }) => again.end(*delta),
+            TraceStep::Event(delta, _, event) => again.at(*delta, *event),
+            TraceStep::Start { .. } => &mut again,
         };
     }
     again
@@ -168,8 +186,15 @@ fn write_again(w: &Writer) -> Writer {
 
 #[test]
 fn a_call_within_itself_is_a_callee() {
-    let mut w = Writer::new(2);
-    w.begin(0, "r").enter(0, 1, How::Syscall).call(1, 2).call(2, 1).call(4, 2).exit(8).exit(16).exit(32);
+    let mut w = TestTraceWriter::new(2);
+    w.begin(0, "r")
+        .enter(0, 1, EnterKind::Syscall)
+        .call(1, 2)
+        .call(2, 1)
+        .call(4, 2)
+        .exit(8)
+        .exit(16)
+        .exit(32);
     w.at(64, Event::Leave).end(0);
     let a = by_hand(&mut w, 2, &[2]);
     assert_eq!((a.all.ns.count, a.all.ns.sum), (1, 2 + 4 + 8 + 16 + 32));
@@ -179,11 +204,11 @@ fn a_call_within_itself_is_a_callee() {
 
 #[test]
 fn what_was_not_seen_whole_is_counted_once() {
-    let mut w = Writer::new(3);
+    let mut w = TestTraceWriter::new(3);
     // Thread 2 sleeps in f1 before the first region, through both, and after the second.
     w.at(0, Event::Switch { thread: 2 }).call(5, 1).at(5, Event::Switch { thread: 1 }).at(0, Event::Leave);
-    w.begin(0, "one").enter(1, 1, How::Syscall).at(1, Event::Leave).end(1);
-    // Begun in the first region and ended nowhere; two that begin and end in the second.
+    w.begin(0, "one").enter(1, 1, EnterKind::Syscall).at(1, Event::Leave).end(1);
+    // One that begins in the first region and never ends; two that begin and end in the second.
     w.begin(1, "two").call(1, 1).exit(2).call(1, 1).exit(4).call(1, 1).end(1);
     let a = by_hand(&mut w, 1, &[]);
     assert_eq!((a.all.ns.count, a.all.ns.sum, a.cut), (3, 1 + 2 + 4, 2));
@@ -191,11 +216,11 @@ fn what_was_not_seen_whole_is_counted_once() {
 
 #[test]
 fn calls_count_where_they_end() {
-    let mut w = Writer::new(2);
+    let mut w = TestTraceWriter::new(2);
     w.begin(0, "a").call(1, 1).begin(2, "b").exit(4).end(0).call(8, 1).exit(16).end(0);
     let (bytes, recording) = w.finish();
     let look = |regions: [bool; 2]| {
-        let a = Asked { regions: regions.to_vec(), ..Asked::of(1, &[], &recording) };
+        let a = OwnedRequest { regions: regions.to_vec(), ..OwnedRequest::of(1, &[], &recording) };
         let a = a.look(&bytes, &recording).unwrap();
         (a.all.ns.sum, a.elsewhere, a.nodes.len())
     };
@@ -207,11 +232,11 @@ fn calls_count_where_they_end() {
 
 #[test]
 fn more_calls_at_a_time_than_are_followed_are_left_out() {
-    let mut w = Writer::new(2);
+    let mut w = TestTraceWriter::new(2);
     w.begin(0, "r");
     // Each in an interrupt of its own.
     (0..1500).for_each(|_| {
-        w.enter(1, 9, How::Interrupt).call(1, 1);
+        w.enter(1, 9, EnterKind::Interrupt).call(1, 1);
     });
     (0..1500).for_each(|_| {
         w.exit(1).at(1, Event::Resume);
@@ -223,11 +248,11 @@ fn more_calls_at_a_time_than_are_followed_are_left_out() {
 
 #[test]
 fn what_finds_no_room_in_the_tree_is_its_callers() {
-    let mut w = Writer::new(2);
+    let mut w = TestTraceWriter::new(2);
     w.keep = false;
     w.begin(0, "r").call(0, 1);
-    // As many ways as there are numbers of seventeen bits: by f2 or f3 at each level.
-    fn walk(w: &mut Writer, levels: u32) {
+    // As many paths as there are numbers of seventeen bits: by f2 or f3 at each level.
+    fn walk(w: &mut TestTraceWriter, levels: u32) {
         if levels > 0 {
             for function in [2, 3] {
                 w.call(1, function);
@@ -240,9 +265,9 @@ fn what_finds_no_room_in_the_tree_is_its_callers() {
     let calls = (1 << 17) - 2;
     w.exit(1).end(0);
     let a = by_hand(&mut w, 1, &[]);
-    let sum = |of: fn(&Part) -> u64| a.nodes.iter().map(|node| of(&node.all.whole)).sum::<u64>();
+    let sum = |of: fn(&NodeFigures) -> u64| a.nodes.iter().map(|node| of(&node.all.whole)).sum::<u64>();
     assert_eq!((a.all.ns.sum, a.all.calls.sum), (2 * calls + 1, calls + 1));
-    assert_eq!(sum(|part| part.net_ns), 2 * calls + 1, "no time is lost");
+    assert_eq!(sum(|part| part.self_ticks), 2 * calls + 1, "no time is lost");
     assert_eq!(sum(|part| part.calls) + a.folded, calls + 1);
     assert!(a.folded > 0 && a.nodes.len() == (1 << 16) - 1, "{}", a.nodes.len());
     assert_eq!(a.typical.unwrap().figures, a.worst.unwrap().figures);
@@ -250,7 +275,7 @@ fn what_finds_no_room_in_the_tree_is_its_callers() {
 
 #[test]
 fn damage_is_an_error_or_left_out() {
-    let mut w = Writer::new(2);
+    let mut w = TestTraceWriter::new(2);
     w.begin(0, "r")
         .call(1, 1)
         .exit(2)
@@ -264,7 +289,7 @@ fn damage_is_an_error_or_left_out() {
         .exit(64)
         .end(0);
     let (mut bytes, recording) = w.finish();
-    let sound = Asked::of(1, &[], &recording);
+    let sound = OwnedRequest::of(1, &[], &recording);
     let all = sound.look(&bytes, &recording).unwrap();
     assert_eq!((all.all.ns.count, all.all.ns.sum), (4, 2 + 8 + 16 + 64));
     for length in [0, 20, bytes.len() - 1] {
@@ -274,19 +299,19 @@ fn damage_is_an_error_or_left_out() {
     bytes[at] ^= 0x55;
     let error = sound.look(&bytes, &recording).unwrap_err().to_string();
     assert!(error.contains("damaged in chunk 1") && error.contains("covers the virtual time"), "{error}");
-    let partial = Asked { partial: true, ..Asked::of(1, &[], &recording) };
+    let partial = OwnedRequest { partial: true, ..OwnedRequest::of(1, &[], &recording) };
     let rest = partial.look(&bytes, &recording).unwrap();
     assert_eq!((rest.all.ns.count, rest.all.ns.sum, rest.cut, rest.missing.len()), (2, 2 + 64, 1, 1));
 }
 
 #[test]
 fn it_stops_when_it_is_told_to() {
-    let mut w = Writer::new(2);
+    let mut w = TestTraceWriter::new(2);
     w.begin(0, "r").call(1, 1).exit(2).end(0);
     let (bytes, recording) = w.finish();
     let (bytes, regions) = (&bytes[..], [true]);
     let trace = TraceFile::open(&bytes, &recording).unwrap();
-    let request = Request {
+    let request = AnatomyRequest {
         function: FunctionIndex(1),
         functions: FUNCTIONS,
         regions: &regions,
@@ -297,20 +322,20 @@ fn it_stops_when_it_is_told_to() {
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
-/// A call of the operation, with all that it did.
+/// A call of the operation with all of its paths.
 #[derive(Debug, Clone, Default)]
-struct RefCall {
+struct ReferenceCall {
     begin: u64,
     thread: usize,
-    ways: BTreeMap<Way, Counts>,
+    ways: BTreeMap<CallPath, PathCounts>,
     depth: u64,
-    before: Option<(u32, Figures)>,
-    /// Where it ended: any number for a region that is not there.
+    before: Option<(u32, CallFigures)>,
+    /// The region in which it ended; any other number stands for a region that is not there.
     ended: Option<Option<u32>>,
 }
 
-impl RefCall {
-    fn figures(&self) -> Figures {
+impl ReferenceCall {
+    fn figures(&self) -> CallFigures {
         let sum = |at: usize| self.ways.values().map(|counts| counts[at]).sum();
         let functions: BTreeSet<u32> = self
             .ways
@@ -318,43 +343,43 @@ impl RefCall {
             .filter(|(_, counts)| counts[0] > 0)
             .map(|(way, _)| way.last().unwrap().0)
             .collect();
-        Figures { ns: sum(1), calls: sum(0), functions: functions.len() as u64, depth: self.depth }
+        CallFigures { ns: sum(1), calls: sum(0), functions: functions.len() as u64, depth: self.depth }
     }
 }
 
 #[derive(Debug, Clone)]
-struct RefFrame {
+struct ReferenceFrame {
     function: u32,
-    how: How,
-    /// Its call, and the way to it.
-    part: Option<(usize, Way)>,
-    /// It is within a call of the operation of which some was not seen.
+    how: EnterKind,
+    /// Index of its call, and the path from there.
+    part: Option<(usize, CallPath)>,
+    /// It is within a call of the operation of which some part was not recorded.
     unseen: bool,
 }
 
 #[derive(Default)]
-struct Reference {
+struct ReferenceAnatomy {
     function: u32,
     until: Vec<bool>,
-    stacks: Vec<Vec<RefFrame>>,
+    stacks: Vec<Vec<ReferenceFrame>>,
     running: usize,
     cpu: usize,
     cpus: Vec<usize>,
     regions: Vec<u32>,
     now: u64,
-    calls: Vec<RefCall>,
+    calls: Vec<ReferenceCall>,
     cut: u64,
     recursive: bool,
 }
 
-impl Reference {
-    fn of(steps: &[Step], function: u32, until: &[bool]) -> Self {
+impl ReferenceAnatomy {
+    fn of(steps: &[TraceStep], function: u32, until: &[bool]) -> Self {
         let mut it = Self { function, until: until.to_vec(), ..Self::default() };
         it.stacks = vec![Vec::new(); THREADS];
         for step in steps {
             match step {
-                Step::Start { now, cpu, cpus, stacks } => it.start(*now, *cpu, cpus, stacks),
-                Step::Event(delta, _, event) => {
+                TraceStep::Start { now, cpu, cpus, stacks } => it.start(*now, *cpu, cpus, stacks),
+                TraceStep::Event(delta, _, event) => {
                     it.now += delta;
                     if let Some((call, way)) = it.top().and_then(|top| top.part.clone()) {
                         it.calls[call].ways.get_mut(&way).unwrap()[1] += delta;
@@ -367,28 +392,29 @@ impl Reference {
         it
     }
 
-    fn top(&self) -> Option<&RefFrame> {
+    fn top(&self) -> Option<&ReferenceFrame> {
         self.stacks[self.running].last()
     }
 
-    /// Nothing was recorded before this: what was open is cut.
-    fn start(&mut self, now: u64, cpu: usize, cpus: &[(usize, bool)], stacks: &[Vec<(u32, How)>]) {
+    /// Nothing was recorded before this: open calls are cut.
+    fn start(&mut self, now: u64, cpu: usize, cpus: &[(usize, bool)], stacks: &[Vec<(u32, EnterKind)>]) {
         let open = std::mem::take(&mut self.calls);
         let (ended, cut): (Vec<_>, Vec<_>) = open.into_iter().partition(|call| call.ended.is_some());
         (self.calls, self.cut) = (ended, self.cut + cut.len() as u64);
         for (thread, stack) in stacks.iter().enumerate() {
-            let same = |(ours, theirs): &(&RefFrame, &(u32, How))| (ours.function, ours.how) == **theirs;
+            let same =
+                |(ours, theirs): &(&ReferenceFrame, &(u32, EnterKind))| (ours.function, ours.how) == **theirs;
             let kept = self.stacks[thread].iter().zip(stack).take_while(same).count();
             let mut within = false;
             let mut frames = Vec::new();
             for (at, &(function, how)) in stack.iter().enumerate() {
-                within &= how != How::Interrupt;
+                within &= how != EnterKind::Interrupt;
                 if !within && function == self.function {
                     within = true;
                     // Cut now or before, and counted then.
                     self.cut += u64::from(at >= kept);
                 }
-                frames.push(RefFrame { function, how, part: None, unseen: within });
+                frames.push(ReferenceFrame { function, how, part: None, unseen: within });
             }
             self.stacks[thread] = frames;
         }
@@ -400,8 +426,8 @@ impl Reference {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Enter { function, how } => self.enter(function, how),
-            Event::Exit => while self.end() == How::Jump && self.top().is_some() {},
-            Event::Resume => while !matches!(self.end(), How::Interrupt | How::Exception) {},
+            Event::Exit => while self.end() == EnterKind::Jump && self.top().is_some() {},
+            Event::Resume => while !matches!(self.end(), EnterKind::Interrupt | EnterKind::Exception) {},
             Event::Leave => {
                 while self.top().is_some_and(|top| !is_user(top.function)) {
                     self.end();
@@ -423,11 +449,11 @@ impl Reference {
         }
     }
 
-    fn enter(&mut self, function: u32, how: How) {
-        let below = self.top().filter(|_| how != How::Interrupt).cloned();
+    fn enter(&mut self, function: u32, how: EnterKind) {
+        let below = self.top().filter(|_| how != EnterKind::Interrupt).cloned();
         let (mut part, mut unseen) = (None, false);
         match below {
-            Some(RefFrame { part: Some((call, mut way)), .. }) => {
+            Some(ReferenceFrame { part: Some((call, mut way)), .. }) => {
                 let depth = way.len() as u64 + 1;
                 way.push((function, how as u8));
                 self.recursive |= function == self.function;
@@ -440,24 +466,29 @@ impl Reference {
                 of.ways.entry(way.clone()).or_default()[0] += 1;
                 part = Some((call, way));
             }
-            Some(RefFrame { unseen: true, .. }) => {
+            Some(ReferenceFrame { unseen: true, .. }) => {
                 self.recursive |= function == self.function;
                 unseen = true;
             }
             _ if function == self.function => {
                 let way = vec![(function, 0)];
                 let ways = BTreeMap::from([(way.clone(), [1, 0, 0, 0])]);
-                let call =
-                    RefCall { begin: self.now, thread: self.running, ways, depth: 1, ..RefCall::default() };
+                let call = ReferenceCall {
+                    begin: self.now,
+                    thread: self.running,
+                    ways,
+                    depth: 1,
+                    ..ReferenceCall::default()
+                };
                 self.calls.push(call);
                 part = Some((self.calls.len() - 1, way));
             }
             _ => {}
         }
-        self.stacks[self.running].push(RefFrame { function, how, part, unseen });
+        self.stacks[self.running].push(ReferenceFrame { function, how, part, unseen });
     }
 
-    fn end(&mut self) -> How {
+    fn end(&mut self) -> EnterKind {
         let frame = self.stacks[self.running].pop().unwrap();
         if let Some((call, _)) = frame.part.filter(|(_, way)| way.len() == 1) {
             self.calls[call].ended = Some(self.regions.last().copied());
@@ -466,24 +497,24 @@ impl Reference {
     }
 }
 
-/// Calls that ended and their elapsed time, as the profile has them.
+/// Calls that ended and their total time, as the profile has them.
 fn of_profile(tables: &Tables, function: u32, regions: &[bool]) -> (u64, u64) {
     let rows =
         tables.functions.iter().filter(|row| row.function.0 == function && regions[row.region as usize]);
-    rows.fold((0, 0), |(ended, elapsed), row| (ended + row.ended, elapsed + row.elapsed_ns.0))
+    rows.fold((0, 0), |(ended, elapsed), row| (ended + row.ended, elapsed + row.total_ticks.0))
 }
 
-fn sum_of(calls: &[&RefCall]) -> BTreeMap<Way, Counts> {
-    let mut sums: BTreeMap<Way, Counts> = BTreeMap::new();
+fn sum_of(calls: &[&ReferenceCall]) -> BTreeMap<CallPath, PathCounts> {
+    let mut sums: BTreeMap<CallPath, PathCounts> = BTreeMap::new();
     for (way, counts) in calls.iter().flat_map(|call| &call.ways) {
         sums.entry(way.clone()).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     sums
 }
 
-/// The first of the calls whose figure is the one in the middle.
-fn middle<'a>(calls: &[&'a RefCall], of: impl Fn(&RefCall) -> u64) -> Option<&'a RefCall> {
-    let mut order: Vec<&RefCall> = calls.to_vec();
+/// The first of the calls with the median figure.
+fn middle<'a>(calls: &[&'a ReferenceCall], of: impl Fn(&ReferenceCall) -> u64) -> Option<&'a ReferenceCall> {
+    let mut order: Vec<&ReferenceCall> = calls.to_vec();
     order.sort_by_key(|call| of(call));
     let middle = of(order.get(calls.len().checked_sub(1)? / 2)?);
     calls.iter().find(|call| of(call) == middle).copied()
@@ -503,18 +534,18 @@ proptest! {
         let (bytes, recording) = trace.finish();
         let symbols = symbols(FUNCTIONS as u32);
         let (source, points) = (&bytes[..], [("p0".into(), FunctionIndex(0)), ("p1".into(), FunctionIndex(1))]);
-        let input = Input { points: &points, threads: 1, ..Input::new(&source, &recording, &symbols) };
+        let input = AnalysisInput { points: &points, threads: 1, ..AnalysisInput::new(&source, &recording, &symbols) };
         let tables = analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap().tables;
-        let mut asked = Asked::of(function, &until, &recording);
-        if let Some(scope) = named.and_then(|name| Scope::named(&tables, name)) {
+        let mut asked = OwnedRequest::of(function, &until, &recording);
+        if let Some(scope) = named.and_then(|name| RegionScope::named(&tables, name)) {
             asked.regions = (0..tables.regions.len() as u32).map(|region| scope.contains(region)).collect();
         }
         let a = asked.look(&bytes, &recording).unwrap();
-        let reference = Reference::of(&trace.steps, function, &asked.until);
+        let reference = ReferenceAnatomy::of(&trace.steps, function, &asked.until);
 
-        let ended = |call: &&RefCall| call.ended.is_some();
-        let counts = |call: &&RefCall| call.ended.flatten().is_some_and(|region| asked.regions[region as usize]);
-        let all: Vec<&RefCall> = reference.calls.iter().filter(ended).filter(counts).collect();
+        let ended = |call: &&ReferenceCall| call.ended.is_some();
+        let counts = |call: &&ReferenceCall| call.ended.flatten().is_some_and(|region| asked.regions[region as usize]);
+        let all: Vec<&ReferenceCall> = reference.calls.iter().filter(ended).filter(counts).collect();
         let elsewhere = reference.calls.iter().filter(ended).count() - all.len();
         prop_assert_eq!((a.cut, a.elsewhere, a.crowded), (reference.cut, elsewhere as u64, 0));
         prop_assert_eq!((a.folded, a.missing.len()), (0, 0));
@@ -528,9 +559,9 @@ proptest! {
             prop_assert_eq!(of_profile(&tables, function, &asked.regions), (all.len() as u64, total));
         }
 
-        // Figures, each by itself.
+        // Distribution of each figure.
         for (spread, of) in [
-            (a.all.ns, (|f| f.ns) as fn(&Figures) -> u64),
+            (a.all.ns, (|f| f.ns) as fn(&CallFigures) -> u64),
             (a.all.calls, |f| f.calls),
             (a.all.functions, |f| f.functions),
             (a.all.depth, |f| f.depth),
@@ -544,26 +575,26 @@ proptest! {
         }
 
         // Single calls.
-        let gate = |call: &RefCall| call.before.map_or(0, |(_, before)| before.ns);
-        let reaching: Vec<&RefCall> = all.iter().copied().filter(|call| call.before.is_some()).collect();
+        let boundary = |call: &ReferenceCall| call.before.map_or(0, |(_, before)| before.ns);
+        let reaching: Vec<&ReferenceCall> = all.iter().copied().filter(|call| call.before.is_some()).collect();
         let longest = all.iter().map(|call| call.figures().ns).max();
         let worst = all.iter().find(|call| Some(call.figures().ns) == longest).copied();
         for (found, expected, of) in [
-            (a.typical, middle(&all, |call| call.figures().ns), (|node| node.typical) as fn(&kerntune_analyze::anatomy::Node) -> Sums),
+            (a.typical, middle(&all, |call| call.figures().ns), (|node| node.typical) as fn(&kerntune_analyze::anatomy::AnatomyNode) -> NodeSums),
             (a.worst, worst, |node| node.worst),
-            (a.before.typical, middle(&reaching, gate), |node| node.gate),
+            (a.before.typical, middle(&reaching, boundary), |node| node.boundary),
         ] {
             prop_assert_eq!(found.is_some(), expected.is_some());
             let (Some(found), Some(expected)) = (found, expected) else { continue };
             prop_assert_eq!((found.begin_ns, found.thread as usize), (expected.begin, expected.thread));
             prop_assert_eq!(found.figures, expected.figures());
-            prop_assert_eq!(found.before.map(|gate| (gate.function.0, gate.figures)), expected.before);
+            prop_assert_eq!(found.before.map(|boundary| (boundary.function.0, boundary.figures)), expected.before);
             prop_assert_eq!(ways(&a, of), expected.ways.clone());
         }
 
         // Before the boundary and after it.
         prop_assert_eq!(a.before.spreads.ns.count, reaching.len() as u64);
-        let before: u64 = reaching.iter().map(|call| gate(call)).sum();
+        let before: u64 = reaching.iter().map(|call| boundary(call)).sum();
         let times: u64 = reaching.iter().map(|call| call.figures().ns).sum();
         prop_assert_eq!((a.before.spreads.ns.sum, a.before.after_ns.sum), (before, times - before));
         prop_assert_eq!(a.nodes.first().map_or(0, |root| root.all.before.elapsed_ns), before);

@@ -1,18 +1,18 @@
-//! Readers of foreign formats.
+//! Readers of other programs' formats.
 
 use kerntune_convert::autofdo::SampleProfile;
-use kerntune_convert::gcda::{summarise, ByteOrder, Gcda, MergeWeights};
-use kerntune_convert::gmon::{import, Gmon, Record, Target};
+use kerntune_convert::gcda::{summarize, ByteOrder, Gcda, MergeWeights};
+use kerntune_convert::gmon::{import, Gmon, GmonRecord, GmonTarget};
 use kerntune_convert::perf::BranchStacks;
 use kerntune_convert::propeller::read_map;
-use kerntune_kgmon::Dump;
+use kerntune_kgmon::KgmonDump;
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 
 /// Counters of one object, merged with themselves.
 pub fn gcda(bytes: &[u8]) {
     let Ok(gcda) = Gcda::parse(bytes) else { return };
     assert_eq!(gcda.to_bytes(), bytes, "what was read is written again");
-    let _ = (gcda.sum_max(), gcda.total(), summarise([&gcda]));
+    let _ = (gcda.sum_max(), gcda.total(), summarize([&gcda]));
     if let Ok(twice) = Gcda::merge(&gcda, &gcda, MergeWeights::EQUAL) {
         assert_eq!(Gcda::parse(&twice.to_bytes()).expect("what we write is read"), twice);
     }
@@ -23,14 +23,14 @@ pub fn gcno(bytes: &[u8]) {
     kerntune_optimize::foreign::gcno(bytes);
 }
 
-/// `gmon.out` of either format and of every kind of target, and the profile that it comes to.
+/// `gmon.out` of each format and kind of target, and the profile imported from it.
 pub fn gmon(bytes: &[u8]) {
     for byte_order in [ByteOrder::Little, ByteOrder::Big] {
         for wide in [false, true] {
-            let target = Target { byte_order, wide };
+            let target = GmonTarget { byte_order, wide };
             let Ok(gmon) = Gmon::parse(bytes, target) else { continue };
-            // Wide bins are spread over many records: of some thousands of them a kernel's dump has none.
-            let wide = |record: &Record| matches!(record, Record::Histogram(of) if of.bins.iter().any(|bin| *bin > 1 << 20));
+            // Wide bins spread over many records, of which a kernel's dump has only some thousands.
+            let wide = |record: &GmonRecord| matches!(record, GmonRecord::Histogram(of) if of.bins.iter().any(|bin| *bin > 1 << 20));
             if gmon.records.iter().any(wide) {
                 let _ = import(&[gmon], Vec::new(), "attack");
                 continue;
@@ -50,29 +50,29 @@ pub fn gmon(bytes: &[u8]) {
     }
 }
 
-/// A dump of the module kgmon, as it is and with an end that fits.
+/// A dump of the module kgmon, as it is and with a valid seal.
 pub fn kgmon(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
     kerntune_kgmon::seal(&mut sealed);
     for bytes in [bytes, &sealed] {
-        let Ok(dump) = Dump::read(bytes) else { continue };
-        assert_eq!(Dump::read(&dump.to_bytes()).as_ref(), Ok(&dump), "what we write is read");
+        let Ok(dump) = KgmonDump::read(bytes) else { continue };
+        assert_eq!(KgmonDump::read(&dump.to_bytes()).as_ref(), Ok(&dump), "what we write is read");
         let _ = dump.add(&dump);
     }
 }
 
-/// LLVM's map of basic blocks, as it stands in a kernel's image.
+/// LLVM's map of basic blocks in a kernel's image.
 pub fn block_map(bytes: &[u8]) {
     let Ok(map) = read_map(bytes) else { return };
-    // Each function takes some bytes, and each block some more: what is read never outgrows what was given.
+    // Each function and each block takes some bytes, so that the result cannot outgrow the input.
     let blocks: usize = map.iter().map(|function| 1 + function.blocks.len()).sum();
     assert!(blocks <= bytes.len());
 }
 
-/// What `perf script` prints.
+/// Output of `perf script`.
 pub fn perf_text(bytes: &[u8]) {
     let Ok(stacks) = BranchStacks::read(bytes) else { return };
-    let _ = (stacks.silent_cpus(), stacks.strange_share());
+    let _ = (stacks.silent_cpus(), stacks.unparsed_share());
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     assert!(stacks.sample_lines + stacks.strange.lines <= lines);
 }

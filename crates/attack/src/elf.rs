@@ -3,9 +3,9 @@
 use kerntune_kernel::{CodeCalls, Symbols, Triggers};
 use std::path::Path;
 
-/// What a guest image needs to know of a program.
+/// Facts that a guest image needs about a program.
 pub fn guest(bytes: &[u8]) {
-    kerntune_guest::foreign::elf(bytes);
+    kerntune_guest::fuzz_entry::elf(bytes);
 }
 
 /// The function table of a kernel.
@@ -33,22 +33,22 @@ pub fn triggers(bytes: &[u8]) {
     assert!(triggers.all.windows(2).all(|pair| pair[0].tag < pair[1].tag));
 }
 
-/// The linker's hash in a file, and in notes alone.
+/// The linker's build id in a file, and in notes alone.
 pub fn build_id(bytes: &[u8]) {
-    kerntune_kernel::parsers::build_id(bytes);
+    kerntune_kernel::fuzz_entry::build_id(bytes);
 }
 
-/// Where a source line's code is.
+/// Addresses of a source line.
 pub fn source_lines(bytes: &[u8]) {
-    kerntune_machine::foreign::source_lines(bytes, "p.c", 8);
+    kerntune_machine::fuzz_entry::source_lines(bytes, "p.c", 8);
 }
 
-/// What the recorder is told of a traced program.
+/// Description of a traced program for the recorder.
 pub fn user(bytes: &[u8]) {
-    kerntune_machine::foreign::user_binary(bytes);
+    kerntune_machine::fuzz_entry::user_binary(bytes);
 }
 
-/// Which functions are inlined in which.
+/// Inlined functions, by the functions that contain them.
 pub fn inlined(bytes: &[u8]) {
     let _ = kerntune_symbols::inlined_in(bytes, "attack");
 }

@@ -1,8 +1,9 @@
-//! Damaged input for everything that reads foreign bytes.
+//! Damaged input for all readers of untrusted bytes.
 //!
-//! A [`Target`] is a reader with inputs that it takes: what comes back does not matter, but it must come back, without a
-//! panic and without memory that the input does not justify. Two things call it: `tests/mutations.rs` with [`mutate`]d
-//! seeds, a fixed number of them, and the fuzzers in `fuzz/`, for as long as one likes.
+//! An [`AttackTarget`] is a reader with valid inputs. Its result does not matter, but it must
+//! return, without a panic and without memory that the input does not justify. It is called from
+//! `tests/mutations.rs`, with a fixed number of seeds damaged by [`mutate`], and from the fuzzers
+//! in `fuzz/`, for an unlimited time.
 //!
 //! ```
 //! let gcda = kerntune_attack::target("gcda").unwrap();
@@ -22,23 +23,23 @@ mod trace;
 
 pub use mutate::mutate;
 
-/// A reader of foreign bytes.
+/// A reader of untrusted bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
-    /// Its name, also that of the fuzz target.
+pub struct AttackTarget {
+    /// Name of the target, also of the fuzz target.
     pub name: &'static str,
-    /// Inputs that it takes, or nearly.
+    /// Returns valid or nearly valid inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Reads an input.
     ///
     /// # Panics
-    /// What this is to find.
+    /// Any defect of the reader; finding these is the purpose.
     pub run: fn(&[u8]),
 }
 
-/// All targets.
-pub fn targets() -> Vec<Target> {
-    let target = |name, seeds, run| Target { name, seeds, run };
+/// Returns all targets.
+pub fn targets() -> Vec<AttackTarget> {
+    let target = |name, seeds, run| AttackTarget { name, seeds, run };
     vec![
         target("autofdo_text", seeds::autofdo_text, convert::autofdo_text),
         target("bench_results", seeds::bench_results, text::bench_results),
@@ -86,16 +87,16 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-/// Gives one input to a target.
+/// Passes one input to a target.
 ///
 /// # Panics
-/// There is no target of that name; and what the target does.
+/// If there is no target of that name, or the target panics.
 pub fn run(name: &str, bytes: &[u8]) {
     let target = target(name).unwrap_or_else(|| panic!("there is no target {name}"));
     (target.run)(bytes);
 }
 
-/// The target of that name.
-pub fn target(name: &str) -> Option<Target> {
+/// Returns the target of that name.
+pub fn target(name: &str) -> Option<AttackTarget> {
     targets().into_iter().find(|target| target.name == name)
 }

@@ -1,16 +1,16 @@
-//! What a collector of the running kernel reads.
+//! Readers of the running kernel's interfaces.
 
 use kerntune_live::{
-    cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat, Chain,
-    Layout, Record,
+    cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat,
+    CallChain, PerfRecord, SampleLayout,
 };
-use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, Kallsyms, Table};
+use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, FunctionTable, Kallsyms};
 
-/// A list of the kernel's symbols, and a look at every address of it.
+/// A list of the kernel's symbols, and lookups of all its addresses.
 pub fn kallsyms(bytes: &[u8]) {
     let Ok(list) = Kallsyms::parse(bytes, "attack") else { return };
     let addresses: Vec<u64> = list.symbols.iter().map(|symbol| symbol.address).collect();
-    let mut table = Table::new(list.symbols);
+    let mut table = FunctionTable::new(list.symbols);
     for address in &addresses {
         let _ = (table.lookup(*address), table.lookup(address.wrapping_sub(1)));
     }
@@ -23,14 +23,14 @@ pub fn kallsyms(bytes: &[u8]) {
     }
 }
 
-/// A record of perf's: kind, what it holds, mode, then its body.
+/// A record of perf: kind, contents, mode, then its body.
 pub fn perf_record(bytes: &[u8]) {
     let [kind, holds, mode, body @ ..] = bytes else { return };
-    let layout = Layout { period: holds & 1 != 0, raw: holds & 2 != 0 };
-    let mut chain = Chain::default();
+    let layout = SampleLayout { period: holds & 1 != 0, raw: holds & 2 != 0 };
+    let mut chain = CallChain::default();
     let read = parse_record((*kind).into(), (*mode).into(), body, layout, &mut chain);
     assert!(chain.kernel.len() + chain.user.len() <= body.len() / 8 + 1, "a chain out of nothing");
-    if let Some(Record::Sample { raw, .. }) = read {
+    if let Some(PerfRecord::Sample { raw, .. }) = read {
         assert!(raw.len() <= body.len());
     }
 }
@@ -54,7 +54,7 @@ pub fn proc_counts(bytes: &[u8]) {
     }
 }
 
-/// Notes of a kernel's memory, and the text that is among them.
+/// Notes of a kernel's memory, and the text in them.
 pub fn notes(bytes: &[u8]) {
     let _ = vmcoreinfo(bytes).and_then(slide_in_vmcoreinfo);
     let _ = slide_in_vmcoreinfo(bytes);

@@ -1,6 +1,6 @@
-//! Inputs that a collector takes: what kernels here show, or are laid out to show.
+//! Seeds for readers of the running kernel's interfaces: real output, or made to look like it.
 
-/// `/proc/kallsyms`, as Linux 6.18 has it, hidden and not.
+/// `/proc/kallsyms` of Linux 6.18, with hidden addresses and without.
 pub fn kallsyms() -> Vec<Vec<u8>> {
     let shown = "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\nffffffff81000010 t __pfx_read\n\
         ffffffff81000020 t read\nffffffff81000020 T __pi_read\nffffffff82000000 T _etext\n\
@@ -9,7 +9,8 @@ pub fn kallsyms() -> Vec<Vec<u8>> {
     vec![shown.into(), hidden.into()]
 }
 
-/// Samples with a call chain and a tracepoint's bytes, names, ends, losses, code that comes and goes.
+/// Samples with a call chain and a tracepoint's bytes, names, ends, losses, code that is loaded and
+/// unloaded.
 pub fn perf_record() -> Vec<Vec<u8>> {
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
     let record = |kind: u8, holds: u8, mode: u8, body: Vec<u8>| [vec![kind, holds, mode], body].concat();
@@ -35,7 +36,8 @@ pub fn perf_record() -> Vec<Vec<u8>> {
     ]
 }
 
-/// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, figures of ftrace's function profiler, a list of CPUs.
+/// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, figures of ftrace's function profiler, a
+/// list of CPUs.
 pub fn proc_counts() -> Vec<Vec<u8>> {
     let interrupts =
         "           CPU0       CPU7       \n 36:          0    8085066 PCI-MSIX-0000:00:02.0   1-edge      \
@@ -49,7 +51,7 @@ pub fn proc_counts() -> Vec<Vec<u8>> {
     [interrupts, softirqs, stat, hits, maps, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
-/// Notes with the text that tells where the kernel runs.
+/// Notes with the text that contains the kernel's address.
 pub fn vmcoreinfo() -> Vec<Vec<u8>> {
     let text = b"OSRELEASE=6.18.44\nSYMBOL(_stext)=ffffffff81000000\nKERNELOFFSET=1f000000\n".to_vec();
     let mut notes = Vec::new();

@@ -1,8 +1,8 @@
-//! Damage: what bits, cables, editors and enemies do to a file.
+//! Mutations: typical damage by bit errors, truncation, editors and attackers.
 
 use kerntune_stats::Rng;
 
-/// Values at which readers go wrong.
+/// Boundary values, which readers often handle wrongly.
 const NUMBERS: [u64; 14] = [
     0,
     1,
@@ -20,7 +20,7 @@ const NUMBERS: [u64; 14] = [
     u64::MAX,
 ];
 
-/// What readers of text go wrong at.
+/// Words that readers of text often handle wrongly.
 const WORDS: [&str; 16] = [
     "0",
     "-1",
@@ -40,10 +40,11 @@ const WORDS: [&str; 16] = [
     "%s",
 ];
 
-/// Nothing grows beyond this.
+/// Maximum size of a mutated input, in bytes.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// `seed` with one to eight kinds of damage. `others` are seeds of the same kind, parts of which may come in.
+/// Returns `seed` with one to eight mutations. `others` are seeds of the same kind, parts of which
+/// may be spliced in.
 pub fn mutate(seed: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=rng.index(8) {
@@ -54,7 +55,7 @@ pub fn mutate(seed: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
 }
 
 fn once(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
-    // Damage is as likely at the beginning, where headers are, as in all the rest, which may be long.
+    // Half of the damage is at the beginning, where headers are; the rest may be long.
     let at = match rng.index(2) {
         0 => rng.index(bytes.len() + 1),
         _ => rng.index(bytes.len().min(96) + 1),
@@ -103,7 +104,8 @@ fn once(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// Puts a number over what is there, of any width and order of bytes, also near the length of all.
+/// Overwrites bytes with a number of any width and byte order, possibly near the length of the
+/// input.
 fn number(bytes: &mut [u8], at: usize, rng: &mut Rng) {
     let value = match rng.index(4) {
         0 => (bytes.len() as u64).wrapping_add(rng.index(9) as u64).wrapping_sub(4),
@@ -119,7 +121,7 @@ fn number(bytes: &mut [u8], at: usize, rng: &mut Rng) {
     }
 }
 
-/// Puts a word in place of the next number in decimal digits.
+/// Replaces the next decimal number by a word.
 fn digits(bytes: &mut Vec<u8>, at: usize, rng: &mut Rng) {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let Some(from) = bytes[at..].iter().position(is_digit).map(|from| at + from) else { return };

@@ -1,4 +1,4 @@
-//! A profile's directory with one damaged table for which its manifest vouches.
+//! A profile's directory with one damaged table that matches its manifest.
 
 use kerntune_profile::{load_manifest, Profile, MANIFEST_FILE, SCHEMA};
 use kerntune_work::Hash;
@@ -9,11 +9,11 @@ use std::path::Path;
 use tempfile::TempDir;
 
 thread_local! {
-    /// For each table a whole profile, in which it alone is damaged.
+    /// A complete profile for each table, in which only that table is damaged.
     static DIRECTORIES: RefCell<BTreeMap<&'static str, TempDir>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The first byte says which table, the others are its file.
+/// The first byte selects the table, the others are its file.
 pub fn table(bytes: &[u8]) {
     let Some((which, bytes)) = bytes.split_first() else { return };
     let table = SCHEMA[usize::from(*which) % SCHEMA.len()].name;
@@ -41,6 +41,6 @@ fn damage(dir: &Path, table: &str, bytes: &[u8]) {
     entry.blake3 = Hash::of(bytes);
     let text = serde_json::to_vec(&manifest).expect("a manifest is JSON");
     fs::write(dir.join(MANIFEST_FILE), text).expect("the manifest is written");
-    // Sealed again: it is the readers behind the seal that are tried.
+    // Sealed again, so that the readers behind the seal are tested.
     kerntune_work::seal(dir, "profiles", &manifest.id, &[]).expect("the directory is sealed");
 }

@@ -1,13 +1,13 @@
-//! Inputs that the readers take: what compilers and programs here make, and what our own writers write.
+//! Seeds for the readers: output of compilers and programs of this host, and of our own writers.
 
 #[path = "../../profile/tests/support/mod.rs"]
 mod sample;
 
 use kerntune_profile::{Profile, SCHEMA};
-use kerntune_trace::stream::{Step, MOST_BYTES};
+use kerntune_trace::stream::{StreamRecord, MAX_INSN_BYTES};
 use kerntune_trace::{
-    Capture, ChunkIndex, ChunkState, Health, How, ModeCounters, OpenStack, Recording, Region, Thread,
-    TraceHeader, VERSION,
+    CaptureSpec, ChunkIndex, ChunkState, EnterKind, ModeCounters, OpenStack, RecordedRegion, RecordedThread,
+    Recording, RecordingHealth, TraceHeader, VERSION,
 };
 use std::path::Path;
 use std::process::Command;
@@ -21,29 +21,29 @@ const PROGRAM: &str = "#include <string.h>\n#include <stdlib.h>\n\
     for (int i = 0; i < 100; i++) { sum = f[i & argc & 1](sum) / (1 + i % 7);\n    memset(buf, sum, (i & 31) + argc); }\n\
     return sum + buf[0] > 1000000 ? 1 : 0; }\n";
 
-/// Triggers as the compiler places them, and what marks the beginning of what they read.
+/// Triggers as the compiler places them, and the mark at their beginning.
 const TAGGED: &str =
     ".globl __kt_tags_start\n.section kt_tags,\"a\",@progbits\n__kt_tags_start:\n__kt_tag.f: .byte 0, 0\n\
     __kt_tag.g: .byte 0, 0\n.text\n.type f, @function\nf: testb %al, __kt_tag.f(%rip)\n ret\n.size f, .-f\n";
 
-/// What compiling and running the program made.
+/// Files from compiling and running the program.
 #[derive(Default)]
-struct Made {
+struct CompiledSeeds {
     gcda: Vec<u8>,
     gcno: Vec<u8>,
     gmon: Vec<u8>,
-    /// The program with all its symbols, and without.
+    /// The program with all its symbols, and stripped.
     programs: Vec<Vec<u8>>,
     /// An object with event tags.
     tagged: Vec<u8>,
 }
 
-fn made() -> &'static Made {
-    static MADE: OnceLock<Made> = OnceLock::new();
+fn made() -> &'static CompiledSeeds {
+    static MADE: OnceLock<CompiledSeeds> = OnceLock::new();
     MADE.get_or_init(|| make().unwrap_or_else(|error| panic!("the seeds need gcc: {error}")))
 }
 
-fn make() -> io::Result<Made> {
+fn make() -> io::Result<CompiledSeeds> {
     let dir = tempfile::tempdir()?;
     let here = dir.path();
     fs::write(here.join("p.c"), PROGRAM)?;
@@ -64,7 +64,7 @@ fn make() -> io::Result<Made> {
     run(gcc, &["-O1", "-g", "-Wl,--build-id", "-o", "plain", "p.c"])?;
     run(gcc, &["-O1", "-s", "-o", "stripped", "p.c"])?;
     run(gcc, &["-O1", "-c", "-o", "object.o", "p.c"])?;
-    let mut made = Made { gmon: fs::read(here.join("gmon.out"))?, ..Made::default() };
+    let mut made = CompiledSeeds { gmon: fs::read(here.join("gmon.out"))?, ..CompiledSeeds::default() };
     for entry in fs::read_dir(here)? {
         let path = entry?.path();
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -95,18 +95,20 @@ pub fn gmon() -> Vec<Vec<u8>> {
 }
 
 pub fn kgmon() -> Vec<Vec<u8>> {
-    use kerntune_kgmon::{Arc, Dump, Module, Sample};
-    let module = |name: &str| Module { name: name.into(), start: 1, end: 2, gone: false };
-    let dump = Dump {
+    use kerntune_kgmon::{CallSiteCount, KgmonDump, ModuleRange, SampleCount};
+    let module = |name: &str| ModuleRange { name: name.into(), start: 1, end: 2, gone: false };
+    let dump = KgmonDump {
         counting: true,
         release: "6.12.117-kt".into(),
         text: Some((0x1000, 0x2000)),
-        arcs: (1..9).map(|at| Arc { caller: at * 64, callee: at * 128, calls: at << (at * 7) }).collect(),
-        samples: (1..9).map(|at| Sample { ip: at * 16, count: at }).collect(),
+        arcs: (1..9)
+            .map(|at| CallSiteCount { caller: at * 64, callee: at * 128, calls: at << (at * 7) })
+            .collect(),
+        samples: (1..9).map(|at| SampleCount { ip: at * 16, count: at }).collect(),
         modules: vec![module("veth"), module("ext4")],
-        ..Dump::default()
+        ..KgmonDump::default()
     };
-    vec![Dump::default().to_bytes(), dump.to_bytes()]
+    vec![KgmonDump::default().to_bytes(), dump.to_bytes()]
 }
 
 pub fn elf() -> Vec<Vec<u8>> {
@@ -154,16 +156,16 @@ pub fn autofdo_text() -> Vec<Vec<u8>> {
         .to_vec()]
 }
 
-/// A chunk's state and events, and a trace's beginning.
+/// A chunk's state and events, and the beginning of a trace.
 pub fn chunk() -> Vec<Vec<u8>> {
-    let frames = vec![(1, How::Call), (2, How::Call)];
+    let frames = vec![(1, EnterKind::Call), (2, EnterKind::Call)];
     let stacks = vec![OpenStack { thread: 1, running: true, frames }];
     let mut state = Vec::new();
     ChunkState { user: false, regions: vec![0], stacks, ..ChunkState::default() }.write(&mut state);
     let mut events = Vec::new();
     for number in 0..40 {
         let event = match number % 3 {
-            0 => kerntune_trace::Event::Enter { function: number, how: How::Call },
+            0 => kerntune_trace::Event::Enter { function: number, how: EnterKind::Call },
             1 => kerntune_trace::Event::Idle { ns: 1_000 },
             _ => kerntune_trace::Event::Operation,
         };
@@ -198,13 +200,13 @@ pub fn mcrae() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Tags as a line says them: records, text, pairs of bytes.
+/// Tags from a serial line: records, text, pairs of bytes.
 pub fn mcrae_stream() -> Vec<Vec<u8>> {
     let records = [[0x58, 0x02, 1, 0, 0], [0x59, 0x02, 0xff, 0, 0]].concat();
     vec![records, b"600 1\n0x259 255 # out\n".to_vec(), vec![0x84, 88, 0x84, 89, 5]]
 }
 
-/// An object with triggers that the compiler placed, and what marks their beginning.
+/// An object with triggers that the compiler placed, and the mark at their beginning.
 pub fn triggers() -> Vec<Vec<u8>> {
     vec![made().tagged.clone()]
 }
@@ -214,7 +216,7 @@ pub fn example_profile() -> Profile {
     sample::sample("attack")
 }
 
-/// Each table's file, with the number of the table before it.
+/// Each table's file, preceded by the number of the table.
 pub fn profile() -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().expect("a temporary directory");
     example_profile().save(dir.path()).expect("the example is written");
@@ -261,7 +263,7 @@ pub fn bench_results() -> Vec<Vec<u8>> {
 
 pub fn json_manifests() -> Vec<Vec<u8>> {
     let profile = serde_json::to_vec_pretty(&example_profile().manifest);
-    let region = Region {
+    let region = RecordedRegion {
         name: "all".into(),
         begin_ns: 0,
         elapsed_ns: 100,
@@ -278,15 +280,15 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 8,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],
-        threads: vec![Thread { task: 1, pid: 1, tgid: 1, comm: "init".into() }],
+        threads: vec![RecordedThread { task: 1, pid: 1, tgid: 1, comm: "init".into() }],
         chunks: Vec::<ChunkIndex>::new(),
         events: 0,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: vec!["a note".into()],
     };
     let image = br#"{"schema":"kerntune.guest/1","id":"1","workload":"rr","files":[{"path":"/init","size":9}],"bytes":512}"#;
@@ -371,7 +373,7 @@ pub fn step_output() -> Vec<Vec<u8>> {
         .to_vec()]
 }
 
-/// What a guest sends: its files in an archive.
+/// The archive with the files that a guest sends.
 pub fn results() -> Vec<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, text) in [("gcov/work/kernel/fork.gcda", "counters"), ("./status", "done"), ("out/1", "x")] {
@@ -405,19 +407,19 @@ pub fn tool_output() -> Vec<Vec<u8>> {
 /// Records of a stream of instructions.
 pub fn instructions() -> Vec<Vec<u8>> {
     let code = |number, address, code: &[u8]| {
-        let mut bytes = [0; MOST_BYTES];
+        let mut bytes = [0; MAX_INSN_BYTES];
         bytes[..code.len()].copy_from_slice(code);
-        Step::Instruction { number, address, length: code.len() as u8, bytes }
+        StreamRecord::Instruction { number, address, length: code.len() as u8, bytes }
     };
     let steps = [
         code(0, 0xffff_ffff_8100_0000, &[0x48, 0x8b, 0x07]),
         code(1, 0xffff_ffff_8100_0003, &[0x75, 0xfb]),
-        Step::Execute(0),
-        Step::Read(0x7000),
-        Step::Write(0x7008),
-        Step::Execute(1),
-        Step::Execute(0),
-        Step::End { instructions: 3 },
+        StreamRecord::Execute(0),
+        StreamRecord::Read(0x7000),
+        StreamRecord::Write(0x7008),
+        StreamRecord::Execute(1),
+        StreamRecord::Execute(0),
+        StreamRecord::End { instructions: 3 },
     ];
     let mut records = Vec::new();
     for step in steps {

@@ -1,9 +1,10 @@
-//! Readers of what kerntune stores, and another machine may have written.
+//! Readers of files that kerntune stores, and another machine may have written.
 
 use kerntune_work::{CommitHash, Hash, Id, Label, NameError, PlainName, RelativePath};
 use std::path::{Component, Path};
 
-/// Names out of files: what is taken stays below the directory that it is joined to, and a message shows it in its line.
+/// Names from files: a valid name stays below the directory to which it is joined, and a message
+/// shows it on one line.
 pub fn names(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let one: [Result<String, NameError>; 5] = [
@@ -29,7 +30,7 @@ pub fn names(bytes: &[u8]) {
     }
 }
 
-/// A sealed file: what opens is what was sealed.
+/// A sealed file: opening returns the sealed value.
 pub fn sealed(bytes: &[u8]) {
     let Ok(value) = kerntune_work::parse_sealed::<serde_json::Value>(bytes, Path::new("attack")) else {
         return;
@@ -39,7 +40,7 @@ pub fn sealed(bytes: &[u8]) {
     assert_eq!(same.expect("what we seal opens"), value);
 }
 
-/// Texts of a foreign kernel's package.
+/// Texts of another kernel's package.
 pub fn package(bytes: &[u8]) {
-    kerntune_kernel::parsers::package(&String::from_utf8_lossy(bytes));
+    kerntune_kernel::fuzz_entry::package(&String::from_utf8_lossy(bytes));
 }

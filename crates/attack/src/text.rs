@@ -1,6 +1,8 @@
-//! Readers of text: settings, manifests, and what other programs print.
+//! Readers of text: settings, manifests, and output of other programs.
 
-use kerntune_guest::{last_lines, Better, ConsoleMessage, Metric, Plan, Step, Workload};
+use kerntune_guest::{
+    last_lines, ConsoleMessage, InitPlan, MetricDirection, Workload, WorkloadMetric, WorkloadStep,
+};
 use kerntune_layout::FrontEndConfig;
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,14 +11,14 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// A workload file, without asking the host.
+/// A workload file, without access to the host.
 pub fn workload(bytes: &[u8]) {
     let text = text(bytes);
     match Workload::parse(&text, Path::new("attack.toml")) {
         Ok(workload) => {
-            let plan = Plan::of(&workload);
+            let plan = InitPlan::of(&workload);
             assert!(plan.text().ends_with('\n'));
-            kerntune_guest::foreign::shell_words(&workload);
+            kerntune_guest::fuzz_entry::shell_words(&workload);
         }
         Err(error) => assert!(!error.to_string().contains('\u{1b}'), "escapes in a message"),
     }
@@ -35,7 +37,7 @@ pub fn paper(bytes: &[u8]) {
     let _ = kerntune_optimize::gcc_pgo::Exclusions::parse(&text);
 }
 
-/// What is guarded, figures to be committed, and a source file in which a function is looked for.
+/// A guard file, a baseline, and a source file in which a function is located.
 pub fn guard(bytes: &[u8]) {
     let text = text(bytes);
     let rows_of = |name: &str| match name {
@@ -58,13 +60,16 @@ pub fn guard(bytes: &[u8]) {
                 (baseline.cell_for(cell), cell.rows.iter().map(kerntune_guard::RowFigure::path).sum::<f64>());
         }
     }
-    let _ =
-        kerntune_guard::lines::place("a.c", "send", [Some(&text), Some("int send(void)\n{\n\tput();\n}\n")]);
+    let _ = kerntune_guard::lines::locate_function(
+        "a.c",
+        "send",
+        [Some(&text), Some("int send(void)\n{\n\tput();\n}\n")],
+    );
 }
 
 /// Results of a benchmark.
 pub fn bench_results(bytes: &[u8]) {
-    let Ok(results) = kerntune_stats::Results::parse("attack", &text(bytes)) else { return };
+    let Ok(results) = kerntune_stats::BenchResults::parse("attack", &text(bytes)) else { return };
     for row in &results.rows {
         let _ = (row.name(), row.spread());
     }
@@ -74,21 +79,21 @@ pub fn bench_results(bytes: &[u8]) {
 pub fn json_manifests(bytes: &[u8]) {
     let _ = serde_json::from_slice::<kerntune_profile::Manifest>(bytes);
     let _ = serde_json::from_slice::<kerntune_kernel::KernelManifest>(bytes);
-    let _ = serde_json::from_slice::<kerntune_guest::Manifest>(bytes);
+    let _ = serde_json::from_slice::<kerntune_guest::ImageManifest>(bytes);
     if let Ok(recording) = serde_json::from_slice::<kerntune_trace::Recording>(bytes) {
-        // The trace that it describes is not there, or shorter.
+        // The trace that the recording describes is missing.
         let trace: &[u8] = b"";
         let _ = kerntune_analyze::TraceFile::open(&trace, &recording);
     }
 }
 
-/// A matrix's plan file, and what machines that work on it leave for each other.
+/// A matrix's plan file, and the files that its machines exchange.
 pub fn matrix(bytes: &[u8]) {
     let _ = kerntune_matrix::PlanFile::parse(&text(bytes), Path::new("attack.toml"));
-    kerntune_matrix::foreign::objects(bytes);
-    kerntune_matrix::foreign::answers(bytes);
+    kerntune_matrix::fuzz_entry::objects(bytes);
+    kerntune_matrix::fuzz_entry::answers(bytes);
     let to = tempfile::tempdir().expect("a directory");
-    kerntune_matrix::foreign::pack(bytes, to.path());
+    kerntune_matrix::fuzz_entry::pack(bytes, to.path());
 }
 
 /// A list of functions in order.
@@ -97,49 +102,49 @@ pub fn function_order(bytes: &[u8]) {
     let _ = (order.text(), order.id());
 }
 
-/// A kernel's configuration, and what Kbuild leaves for us.
+/// A kernel's configuration, and other files of Kbuild.
 pub fn kernel_config(bytes: &[u8]) {
-    kerntune_kernel::parsers::text(&text(bytes));
+    kerntune_kernel::fuzz_entry::text(&text(bytes));
 }
 
 /// A guest's console, in pieces.
 pub fn console(bytes: &[u8]) {
-    kerntune_machine::foreign::console(bytes);
+    kerntune_machine::fuzz_entry::console(bytes);
     for line in text(bytes).lines() {
         let _ = ConsoleMessage::parse(line);
     }
     assert!(!last_lines(&text(bytes)).contains('\u{1b}'));
 }
 
-/// What a step prints, judged.
+/// Output of a step, checked.
 pub fn step_output(bytes: &[u8]) {
-    let step = Step {
+    let step = WorkloadStep {
         fail: vec!["Failed requests: +[1-9]".into()],
         expect: vec!["Complete requests: +1000".into()],
-        metrics: vec![Metric {
+        metrics: vec![WorkloadMetric {
             name: "rps".into(),
             regex: r"Requests per second: +(\S+)".into(),
             unit: "requests/s".into(),
-            better: Better::Higher,
+            better: MetricDirection::Higher,
         }],
-        ..Step::default()
+        ..WorkloadStep::default()
     };
     if let Ok(figures) = step.judge(&text(bytes)) {
         assert!(figures.iter().all(|figure| figure.value.is_finite()));
     }
 }
 
-/// What a suite's program prints.
+/// Output of a suite's program.
 pub fn suite_lines(bytes: &[u8]) {
-    kerntune_tune::foreign::suite_lines(&text(bytes));
+    kerntune_tune::fuzz_entry::suite_lines(&text(bytes));
 }
 
-/// What a guest sends. Nothing of it gets out of the directory for it.
+/// The archive that a guest sends. Nothing is unpacked outside of its directory.
 pub fn results(bytes: &[u8]) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let archive = dir.path().join("out.tar");
     std::fs::write(&archive, bytes).expect("written");
-    kerntune_machine::foreign::results(&archive, &dir.path().join("out"));
+    kerntune_machine::fuzz_entry::results(&archive, &dir.path().join("out"));
     let beside = std::fs::read_dir(dir.path()).expect("listed").count();
     assert!(beside <= 2, "something was unpacked elsewhere");
     assert_eq!(std::fs::read(&archive).expect("read"), bytes, "the archive was overwritten");

@@ -1,25 +1,28 @@
 //! Traces: the bytes of a chunk, whole files, and McRae's dumps.
 
-use kerntune_analyze::anatomy::{anatomy, Request};
-use kerntune_analyze::path::{collect, Selection, Span};
-use kerntune_analyze::timeline::{stream, Part, Sink};
-use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
-use kerntune_convert::champsim::{convert, Mode};
-use kerntune_convert::mcrae::{replay, Decoder as StreamDecoder, Dump, Form, Names, Order, Records};
-use kerntune_convert::stacks::Unit;
+use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
+use kerntune_analyze::path::{collect, PathSelection, PathSpan};
+use kerntune_analyze::timeline::{stream, StreamSelection, TimelineSink};
+use kerntune_analyze::{analyze, Analysis, AnalysisInput, TraceFile};
+use kerntune_convert::champsim::{convert, InstructionFilter};
+use kerntune_convert::mcrae::{
+    replay, DumpByteOrder, RecordDecoder as StreamDecoder, RecordReader, StreamFormat, TagDump, TagNames,
+};
+use kerntune_convert::stacks::FigureUnit;
 use kerntune_convert::{firefox, perfetto};
 use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use kerntune_trace::stream::{pack, StreamReader};
 use kerntune_trace::{
-    counts::Counts, encode, Capture, ChunkHeader, ChunkState, Decoder, Event, Health, How, ModeCounters,
-    OpenStack, Recording, Region, Thread, TraceFileWriter, TraceHeader, VERSION,
+    counts::ExecutionCounts, encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, EventDecoder,
+    ModeCounters, OpenStack, RecordedRegion, RecordedThread, Recording, RecordingHealth, TraceFileWriter,
+    TraceHeader, VERSION,
 };
 use std::ops::ControlFlow;
 
 const FUNCTIONS: u32 = 12;
 const THREADS: u32 = 4;
 
-/// Names that exist, so that most inputs get past the checks of numbers.
+/// Maps numbers to existing ones, so that most inputs get past the checks of numbers.
 fn tame(event: Event) -> Event {
     match event {
         Event::Enter { function, how } => Event::Enter { function: function % FUNCTIONS, how },
@@ -36,7 +39,7 @@ pub fn instructions(bytes: &[u8]) {
     let packed = pack(bytes).expect("memory");
     for file in [&packed[..], bytes] {
         if let Ok(stream) = StreamReader::new(file) {
-            let _ = convert(stream, Mode::All, &mut Vec::new());
+            let _ = convert(stream, InstructionFilter::All, &mut Vec::new());
         }
     }
 }
@@ -46,7 +49,8 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
     let (mut now, mut total) = (0u64, 0u64);
     for (sequence, piece) in pieces.iter().enumerate() {
         let mut raw = Vec::new();
-        let frames = piece.iter().take(3).map(|byte| (u32::from(*byte) % FUNCTIONS, How::Call)).collect();
+        let frames =
+            piece.iter().take(3).map(|byte| (u32::from(*byte) % FUNCTIONS, EnterKind::Call)).collect();
         let thread = u32::from(piece.first().copied().unwrap_or(0)) % THREADS;
         let stacks = vec![OpenStack { thread, running: true, frames }];
         ChunkState {
@@ -63,7 +67,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
             put(&mut raw, wide, 0, Event::RegionBegin { region: 0 });
             events += 1;
         }
-        let mut decoder = Decoder::with_width(piece, wide);
+        let mut decoder = EventDecoder::with_width(piece, wide);
         while let Ok(Some((delta, event))) = decoder.next() {
             let (delta, event) = (delta % 100_000, tame(event));
             now += delta;
@@ -91,8 +95,8 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         writer.chunk(header, &raw).expect("memory");
     }
     let (bytes, chunks) = writer.finish().expect("memory");
-    let thread = |pid| Thread { task: 1 + u64::from(pid), pid, tgid: pid, comm: format!("t{pid}") };
-    let region = Region {
+    let thread = |pid| RecordedThread { task: 1 + u64::from(pid), pid, tgid: pid, comm: format!("t{pid}") };
+    let region = RecordedRegion {
         name: "all".into(),
         begin_ns: 0,
         elapsed_ns: now,
@@ -109,7 +113,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: wide },
+        capture: CaptureSpec { functions: true, edges: false, weights: wide },
         kernel_functions: FUNCTIONS - 4,
         cpus: 1,
         per_cpu: Vec::new(),
@@ -117,7 +121,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         threads: (0..THREADS).map(thread).collect(),
         chunks,
         events: total,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     };
     (bytes, recording)
@@ -125,24 +129,25 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
 
 fn put(raw: &mut Vec<u8>, wide: bool, delta: u64, event: Event) {
     match wide {
-        true => encode::wide_event(raw, delta, kerntune_trace::Weights::NONE, event),
+        true => encode::wide_event(raw, delta, kerntune_trace::EventWeights::NONE, event),
         false => encode::event(raw, delta, event),
     }
 }
 
-/// Net times of a region's functions, user and unattributed time against its threads' time.
+/// Compares self time of a region's functions, user and unattributed time with its threads' time.
 fn adds_up(analysis: &Analysis) {
     let tables = &analysis.tables;
-    let functions: u64 = tables.functions.iter().map(|row| row.net_ns.get()).sum();
-    let regions: u64 = tables.regions.iter().map(|row| row.unattributed_ns.get()).sum();
-    let paths: u64 = tables.paths.iter().map(|row| row.net_ns.get()).sum();
-    let threads: u64 = tables.threads.iter().map(|row| row.net_ns.get()).sum();
+    let functions: u64 = tables.functions.iter().map(|row| row.self_ticks.get()).sum();
+    let regions: u64 = tables.regions.iter().map(|row| row.unattributed_ticks.get()).sum();
+    let paths: u64 = tables.paths.iter().map(|row| row.self_ticks.get()).sum();
+    let threads: u64 = tables.threads.iter().map(|row| row.self_ticks.get()).sum();
     assert_eq!(paths, threads);
     assert!(functions + regions <= threads);
 }
 
-/// A whole trace of any events, cut into chunks anywhere, some of them damaged: the analysis ends with a result or an
-/// error, a result is the same for one thread and three, and its times add up.
+/// A whole trace of any events, cut into chunks anywhere, some of them damaged. The analysis
+/// returns a result or an error; the result is the same with one thread and three, and its times
+/// add up.
 pub fn whole(bytes: &[u8]) {
     let [flags, damage, rest @ ..] = bytes else { return };
     let wide = flags & 1 == 1;
@@ -166,10 +171,14 @@ pub fn whole(bytes: &[u8]) {
     let go = &mut |_| ControlFlow::Continue(());
     for partial in [false, true] {
         let points = [("p".to_string(), FunctionIndex(1))];
-        let input =
-            Input { partial, threads: 1, points: &points, ..Input::new(&source, &recording, &symbols) };
+        let input = AnalysisInput {
+            partial,
+            threads: 1,
+            points: &points,
+            ..AnalysisInput::new(&source, &recording, &symbols)
+        };
         let one = analyze(&input, go);
-        let three = analyze(&Input { threads: 3, ..input }, go);
+        let three = analyze(&AnalysisInput { threads: 3, ..input }, go);
         match (one, three) {
             (Ok(one), Ok(three)) => {
                 adds_up(&one);
@@ -184,14 +193,17 @@ pub fn whole(bytes: &[u8]) {
         let _ = collect(
             &trace,
             FUNCTIONS as usize,
-            &Selection { span: Span::Window { begin_ns: 0, end_ns: end }, ..Selection::default() },
+            &PathSelection {
+                span: PathSpan::Window { begin_ns: 0, end_ns: end },
+                ..PathSelection::default()
+            },
         );
         let until: Vec<bool> = (0..FUNCTIONS).map(|function| function == 2).collect();
         for partial in [false, true] {
             let (function, functions) = (FunctionIndex(1), FUNCTIONS as usize);
-            let request = Request { function, functions, regions: &[true], until: &until, partial };
+            let request = AnatomyRequest { function, functions, regions: &[true], until: &until, partial };
             if let Ok(found) = anatomy(&trace, &request, go) {
-                let net: u64 = found.nodes.iter().map(|node| node.all.whole.net_ns).sum();
+                let net: u64 = found.nodes.iter().map(|node| node.all.whole.self_ticks).sum();
                 assert_eq!(net, found.all.ns.sum);
             }
         }
@@ -199,17 +211,20 @@ pub fn whole(bytes: &[u8]) {
     }
 }
 
-/// Exports of a trace: either its end or an error, and samples sum to what was told.
+/// Exports of a trace return an error or the whole trace, and their samples add up.
 fn exported(trace: &TraceFile<'_>, symbols: Vec<Symbol>) {
     let tables = Tables { symbols, ..Tables::default() };
     let go = &mut |_| ControlFlow::Continue(());
-    for part in [Part::ALL, Part { from: 7, to: 5000, regions: Some(vec![true]), events: 100 }] {
-        let mut calls = perfetto::Timeline::new(std::io::sink(), "t", &tables, trace.recording);
+    for part in
+        [StreamSelection::ALL, StreamSelection { from: 7, to: 5000, regions: Some(vec![true]), events: 100 }]
+    {
+        let mut calls = perfetto::PerfettoTimeline::new(std::io::sink(), "t", &tables, trace.recording);
         let _ = stream(trace, &part, &mut calls, go);
         calls.finish().expect("a sink takes all");
-        let unit = Unit::Instructions;
-        let about = firefox::About { title: "t", creator: "t", unit, recorded_ms: 0.0, left_out: None };
-        let mut samples = firefox::Timeline::new(&about, &tables, trace.recording, 2_000);
+        let unit = FigureUnit::Instructions;
+        let about =
+            firefox::FirefoxMetadata { title: "t", creator: "t", unit, recorded_ms: 0.0, left_out: None };
+        let mut samples = firefox::FirefoxTimeline::new(&about, &tables, trace.recording, 2_000);
         if let Ok(told) = stream(trace, &part, &mut samples, go) {
             assert!(samples.is_full() || samples.total == told.busy);
         }
@@ -217,28 +232,33 @@ fn exported(trace: &TraceFile<'_>, symbols: Vec<Symbol>) {
     }
 }
 
-/// Everything that reads the bytes inside a chunk.
+/// All readers of the bytes inside a chunk.
 pub fn chunk(bytes: &[u8]) {
     let _ = TraceHeader::parse(bytes);
     let _ = ChunkHeader::parse(bytes);
-    let _ = Counts::parse(bytes);
+    let _ = ExecutionCounts::parse(bytes);
     if let Ok(state) = ChunkState::parse(bytes) {
         let mut again = Vec::new();
         state.write(&mut again);
         assert_eq!(ChunkState::parse(&again), Ok(state));
     }
     for wide in [false, true] {
-        let mut decoder = Decoder::with_width(bytes, wide);
+        let mut decoder = EventDecoder::with_width(bytes, wide);
         while let Ok(Some(_)) = decoder.next() {}
     }
 }
 
-/// Names for those inputs that have none of their own.
+/// Names for inputs without a names file.
 const NAMES: &str = "a/2\nb/4\nc/6\nswtch/8!\nother/10!\np/12=\n";
 
-/// Tags as they arrive, in each form: pieces come to what the whole does.
+/// Tags as they arrive, in each form: pieces give the same result as the whole.
 pub fn mcrae_stream(bytes: &[u8]) {
-    for form in [Form::Records(Order::Little), Form::Records(Order::Big), Form::Text, Form::Uart] {
+    for form in [
+        StreamFormat::Records(DumpByteOrder::Little),
+        StreamFormat::Records(DumpByteOrder::Big),
+        StreamFormat::Text,
+        StreamFormat::Uart,
+    ] {
         let whole = |pieces: &[&[u8]]| {
             let (mut decoder, mut out) = (StreamDecoder::new(form), Vec::new());
             pieces.iter().try_for_each(|piece| decoder.push(piece, 5, &mut out))?;
@@ -249,23 +269,23 @@ pub fn mcrae_stream(bytes: &[u8]) {
         let once = whole(&[bytes]);
         assert_eq!(once, whole(&[a, b]));
         assert!(once.is_err() || once.is_ok_and(|(out, _)| out.len() <= bytes.len()));
-        let _ = Records::new(bytes, form).take_while(Result::is_ok).count();
+        let _ = RecordReader::new(bytes, form).take_while(Result::is_ok).count();
     }
 }
 
-/// Names files and dumps of McRae's profiler, and the analysis of what they come to.
+/// Names files and dumps of McRae's profiler, and the analysis of the imported trace.
 pub fn mcrae(bytes: &[u8]) {
     // A names file, a NUL, a dump; or a dump.
     let (text, rest) =
         bytes.iter().position(|&byte| byte == 0).map_or((&[][..], bytes), |at| bytes.split_at(at));
     let text = std::str::from_utf8(text).unwrap_or_default();
-    let names = Names::parse([("names", text)]).unwrap_or_default();
+    let names = TagNames::parse([("names", text)]).unwrap_or_default();
     let names = match names.all() {
-        [] => Names::parse([("names", NAMES)]).unwrap_or_default(),
+        [] => TagNames::parse([("names", NAMES)]).unwrap_or_default(),
         _ => names,
     };
-    for order in [Order::Little, Order::Big] {
-        let Ok(dump) = Dump::read(rest, order) else { continue };
+    for order in [DumpByteOrder::Little, DumpByteOrder::Big] {
+        let Ok(dump) = TagDump::read(rest, order) else { continue };
         let Ok(imported) = replay(&names, &dump, Vec::new()) else { continue };
         let mut symbols: Vec<Symbol> = Vec::new();
         for (name, tag) in imported.functions.into_iter().chain([("[unknown code]".into(), 0)]) {
@@ -281,8 +301,11 @@ pub fn mcrae(bytes: &[u8]) {
         }
         let points: Vec<_> = imported.points.into_iter().map(|name| (name, FunctionIndex::NONE)).collect();
         let trace = imported.trace.as_slice();
-        let input =
-            Input { points: &points, threads: 1, ..Input::new(&trace, &imported.recording, &symbols) };
+        let input = AnalysisInput {
+            points: &points,
+            threads: 1,
+            ..AnalysisInput::new(&trace, &imported.recording, &symbols)
+        };
         let analysis = analyze(&input, &mut |_| ControlFlow::Continue(())).expect("what we write is read");
         for what in ["stack_mismatches", "running_mismatches", "clock_mismatches", "region_mismatch_ns"] {
             assert_eq!(analysis.health.get(what).copied().unwrap_or(0), 0, "{what}");

@@ -1,12 +1,13 @@
-//! Every reader of foreign bytes, with a fixed number of damaged inputs: none may panic, take memory that its input does not
-//! justify, or run for ever.
+//! Tests all readers of untrusted bytes with a fixed number of damaged inputs: none may panic, take
+//! memory that its input does not justify, or run forever.
 //!
-//! `KERNTUNE_ATTACK_MUTATIONS` is how many inputs each target gets (2,000), `KERNTUNE_ATTACK_TARGET` chooses one target. An input
-//! at which a target fails is left in the directory for temporary files, and its name is in the message.
+//! `KERNTUNE_ATTACK_MUTATIONS` is the number of inputs for each target (2,000),
+//! `KERNTUNE_ATTACK_TARGET` selects one target. An input at which a target fails is kept in the
+//! directory for temporary files, and named in the message.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use kerntune_attack::{mutate, targets, Target};
+use kerntune_attack::{mutate, targets, AttackTarget};
 use kerntune_stats::Rng;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -14,29 +15,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Inputs for each target.
+/// Default number of inputs for each target.
 const MUTATIONS: usize = 2_000;
-/// Bytes that reading one input may take at a time. The largest inputs have one MiB.
+/// Maximum memory for reading one input, in bytes. The largest inputs have one MiB.
 const MEMORY: usize = 512 << 20;
-/// CPU time that reading one input may take: some thousand times what it does take.
+/// Maximum CPU time for reading one input: some thousand times the usual.
 const SECONDS: i64 = 30;
 
-/// Counts, and gives nothing beyond a limit that no reader comes near: what asks for more aborts, with a message.
-struct Counting;
+/// Counts memory, and aborts with a message at a limit that no reader comes near.
+struct CountingAllocator;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 const NEVER: usize = 8 << 30;
 
 // SAFETY: all memory is the system allocator's; this only counts.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(live, Relaxed);
         if live > NEVER {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise, passed on.
         unsafe { System.alloc(layout) }
     }
 
@@ -48,11 +49,11 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What is being read, for whoever ends it.
+/// The current target and input, for the message of whoever ends the process.
 static NOW: Mutex<(&str, Vec<u8>)> = Mutex::new(("", Vec::new()));
-/// Rises with each input.
+/// Number of inputs so far.
 static INPUTS: AtomicUsize = AtomicUsize::new(0);
 static DONE: AtomicBool = AtomicBool::new(false);
 
@@ -80,7 +81,7 @@ fn watch() {
     }
 }
 
-/// Leaves an input for whoever looks into it; the path.
+/// Saves an input for inspection; returns its path.
 fn keep(target: &str, bytes: &[u8]) -> String {
     let path = std::env::temp_dir().join(format!("kerntune-attack-{target}-{}", std::process::id()));
     match std::fs::write(&path, bytes) {
@@ -89,14 +90,14 @@ fn keep(target: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Attacks one target; what it failed at, if it did.
-fn attack(target: &Target, mutations: usize) -> Option<String> {
+/// Attacks one target; returns a description of the failure, if there is one.
+fn attack(target: &AttackTarget, mutations: usize) -> Option<String> {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
     let mut failures = Vec::new();
     for number in 0..mutations + seeds.len() {
         let seed = &seeds[number % seeds.len()];
-        // Each seed as it is, then damaged.
+        // First each seed as it is, then damaged ones.
         let bytes = match number.checked_sub(seeds.len()) {
             None => seed.clone(),
             Some(number) => mutate(seed, &seeds, &mut Rng::new(number as u64)),
@@ -124,7 +125,7 @@ fn damaged_input_is_read_or_refused() {
     let mutations = std::env::var("KERNTUNE_ATTACK_MUTATIONS")
         .map_or(MUTATIONS, |text| text.parse().expect("KERNTUNE_ATTACK_MUTATIONS is a number"));
     let only = std::env::var("KERNTUNE_ATTACK_TARGET").ok();
-    let chosen: Vec<Target> = targets()
+    let chosen: Vec<AttackTarget> = targets()
         .into_iter()
         .filter(|target| only.as_deref().is_none_or(|only| only == target.name))
         .collect();

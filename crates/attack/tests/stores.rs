@@ -1,10 +1,11 @@
-//! Kernels, tunings and git trees that others made or changed, and a work directory is asked to use. Each is changed at random; the
-//! answer is right or refused, and no file outside the work directory changes.
+//! Kernels, tunings and git trees of others that a work directory is asked to use. Each is changed
+//! at random; it must be used correctly or refused, and no file outside of the work directory may
+//! change.
 //!
-//! `KERNTUNE_ATTACK_MUTATIONS` is how many changes there are; `make attack` asks for more than `make test`.
+//! `KERNTUNE_ATTACK_MUTATIONS` is the number of changes; `make attack` makes more than `make test`.
 
 use kerntune_attack::mutate;
-use kerntune_guard::Tree;
+use kerntune_guard::GitTree;
 use kerntune_kernel::Kernel;
 use kerntune_stats::Rng;
 use kerntune_work::{seal, write_sealed, Hash, NoProgress, WorkDir};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const KERNEL: &str = "4bee713b324fb459";
-/// Names that lead elsewhere, or say more than a name.
+/// Names that lead elsewhere, or contain more than a name.
 const HOSTILE: [&str; 16] = [
     "../victim",
     "../../victim/x",
@@ -35,13 +36,13 @@ const HOSTILE: [&str; 16] = [
     "a\u{0}b",
 ];
 
-/// Number of changes; slow ones are made `less` times less often.
+/// Number of changes, divided by `less` for slow tests.
 fn changes(less: usize) -> usize {
     let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
     (asked.unwrap_or(200) / less).max(4)
 }
 
-/// Files below a directory with their contents, links with where they lead.
+/// Files below a directory with their contents, and links with their targets.
 fn tree(root: &Path, except: &[&Path]) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(directory) = open.pop() {
@@ -65,7 +66,7 @@ fn tree(root: &Path, except: &[&Path]) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A work directory with a tuned kernel and its tuning, beside files of the user's.
+/// A work directory with a tuned kernel and its tuning, next to files of the user.
 struct TunedKernel {
     dir: tempfile::TempDir,
     work: WorkDir,
@@ -83,7 +84,7 @@ impl TunedKernel {
         let tuning = work.root().join("tunes/0123456789abcdef");
         fs::create_dir_all(kernel.join("patches")).unwrap();
         fs::create_dir_all(&tuning).unwrap();
-        // The smallest file that passes for a bzImage.
+        // The smallest file accepted as a bzImage.
         let mut image = vec![0; 0x400];
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
@@ -118,7 +119,7 @@ impl TunedKernel {
         Self { dir, work, kernel, tuning }
     }
 
-    /// The package's file, or why there is none.
+    /// The package's file, or the error.
     fn package(&self) -> Result<(PathBuf, Vec<String>), String> {
         let kernel = Kernel::load(&self.kernel).map_err(|error| error.to_string())?;
         let made = kerntune_tune::package::package(&self.work, &kernel, &NoProgress)
@@ -126,7 +127,7 @@ impl TunedKernel {
         Ok((made.file(), made.manifest.installs.clone()))
     }
 
-    /// Packages are made anew each time.
+    /// Forces packages to be made again.
     fn forget_packages(&self) {
         let _ = fs::remove_dir_all(self.work.root().join("packages"));
     }
@@ -141,7 +142,7 @@ fn a_package_has_no_figure_that_was_changed_on_the_disk() {
     let bench = TunedKernel::new();
     let bytes = || bench.package().map(|(file, _)| fs::read(file).unwrap());
     let whole = bytes().unwrap();
-    // A plan that cannot be read vouches for nothing: the package is without what came of it.
+    // Without a readable plan, the package leaves the plan's results out.
     let plan = bench.tuning.join("plan.json");
     let kept = fs::read(&plan).unwrap();
     fs::write(&plan, "{").unwrap();
@@ -251,7 +252,7 @@ fn no_name_in_a_foreign_kernel_gets_out_of_its_package() {
     println!("{refused} foreign kernels refused, {packed} packed");
 }
 
-/// git with input, in a tree; the first line of what it says.
+/// Runs git with input in a tree; returns the first line of its output.
 fn git(tree: &Path, words: &[&str], input: &[u8]) -> String {
     use std::io::Write;
     let mut child = Command::new("git")
@@ -268,7 +269,7 @@ fn git(tree: &Path, words: &[&str], input: &[u8]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Names that git itself would not write, or that mean something on the way.
+/// Names that git itself would not write, or that have a meaning in paths.
 const IN_A_TREE: [&[u8]; 14] = [
     b"..",
     b".git",
@@ -314,7 +315,7 @@ fn no_git_tree_of_others_leaves_its_room_or_runs_anything() {
     let raw = |hex: &str| -> Vec<u8> {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
     };
-    let opened = Tree::open(&work, &origin).unwrap();
+    let opened = GitTree::open(&work, &origin).unwrap();
     let before = tree(dir.path(), &[work.root(), &origin]);
     let (mut refused, mut taken) = (0, 0);
     for _ in 0..changes(50) {

@@ -1,10 +1,11 @@
-//! Source and machine code of a profile's functions, with how often each ran: out of its kernel's image and sources.
+//! Source and machine code of a profile's functions, with execution counts. Start from
+//! [`KernelCode`], which reads the kernel's vmlinux and source tree.
 
 use crate::exit::Failure;
-use kerntune_kernel::{find_recorded, ImportedSource, Kernel, Source, Symbols};
+use kerntune_kernel::{find_recorded, ImportedSource, Kernel, KernelSource, Symbols};
 use kerntune_profile::{Profile, Symbol};
 use kerntune_report::html::profile::{
-    function_code, packed, BlockCounts, Code, FunctionCode, PlacedInstruction,
+    function_code, packed, BlockCounts, FunctionCode, PageCode, PlacedInstruction,
 };
 use kerntune_symbols::MachineCode;
 use kerntune_work::{checked, hash_file, NoProgress, WorkDir, SUMS_FILE};
@@ -13,51 +14,55 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Of the bytes that a page may have, the part for code: one in so many.
-const PART: u64 = 8;
+/// Code gets 1 / `CODE_SHARE` of the bytes that a page may have.
+const CODE_SHARE: u64 = 8;
 
-/// What is known of the code of a profile's kernel.
-pub struct CodeOf<'a> {
+/// Code of a profile's kernel: instructions, line tables, sources, and the profile's execution
+/// counts.
+pub struct KernelCode<'a> {
     profile: &'a Profile,
     image: MachineCode,
     symbols: Symbols,
     counts: BlockCounts,
-    /// By function, the parts that the compiler put elsewhere.
+    /// By function index, the indices of its parts, such as `.cold` parts that the compiler split
+    /// off.
     parts: HashMap<usize, Vec<usize>>,
-    sources: Result<Sources, String>,
+    sources: Result<SourceTree, String>,
     kernel: String,
 }
 
-/// A source tree.
-struct Sources {
+/// The source tree that a kernel was built from.
+struct SourceTree {
     dir: PathBuf,
-    /// Of a result of the work directory: what its files were when they were written. Trees elsewhere were looked at as a whole.
+    /// Hashes of the files when the tree was stored, for a tree in the work directory. `None` for a
+    /// tree elsewhere, whose overall hash was compared instead.
     sums: Option<HashMap<String, String>>,
-    /// Lines of files that were read, or that there are none.
+    /// Cache of the lines of files; `None` for a file that cannot be shown.
     read: Mutex<HashMap<String, Option<Vec<String>>>>,
 }
 
-/// The reason that there is no code to show.
+/// The reason that a profile has no code to show.
 #[derive(Debug)]
-pub struct NoCode {
-    /// A sentence for the reader.
+pub struct CodeUnavailable {
+    /// The reason, as a sentence for the user.
     pub why: String,
-    /// The damage of the kernel, if it is there and cannot be read.
+    /// The error, if the kernel exists but cannot be read.
     pub damage: Option<Failure>,
 }
 
-impl From<String> for NoCode {
+impl From<String> for CodeUnavailable {
     fn from(why: String) -> Self {
         Self { why, damage: None }
     }
 }
 
-impl<'a> CodeOf<'a> {
-    /// Of a profile, or why there is no code to be shown.
+impl<'a> KernelCode<'a> {
+    /// Opens the code of a profile's kernel.
     ///
     /// # Errors
-    /// The reason, as a sentence for the reader.
-    pub fn open(work: &WorkDir, profile: &'a Profile) -> Result<Self, NoCode> {
+    /// The profile has no counts, or its kernel is missing or damaged; with a sentence for the
+    /// user.
+    pub fn open(work: &WorkDir, profile: &'a Profile) -> Result<Self, CodeUnavailable> {
         let manifest = &profile.manifest;
         if manifest.sampled.is_some() {
             return Err("Source and code have no counts here: this profile was sampled, and samples do not say how often \
@@ -78,7 +83,7 @@ impl<'a> CodeOf<'a> {
         let read = |error: String| format!("Source and code cannot be shown: kernel {label}: {error}.");
         let found = find_recorded(work, &manifest.kernel.id).map_err(|error| {
             let why = read(error.to_string());
-            NoCode { why, damage: Some(error.into()) }
+            CodeUnavailable { why, damage: Some(error.into()) }
         })?;
         let kernel = found.ok_or_else(|| {
             format!(
@@ -92,18 +97,18 @@ impl<'a> CodeOf<'a> {
         for at in 0..symbols.functions().len() {
             parts.entry(symbols.whole(at)).or_default().push(at);
         }
-        // Without line tables nothing is looked up in it.
+        // Without line tables the sources are never used.
         let sources = match image.has_lines() {
-            true => Sources::of(work, &kernel),
+            true => SourceTree::of(work, &kernel),
             false => Err(String::new()),
         };
         Ok(Self { profile, image, symbols, counts, parts, sources, kernel: label.clone() })
     }
 
-    /// The code of the function in that row of the symbols table.
+    /// Returns the code of the function in this row of the symbols table.
     ///
     /// # Errors
-    /// Why there is none, as a sentence for the reader.
+    /// The reason that it has no code, as a sentence for the user.
     pub fn function(&self, row: u32) -> Result<FunctionCode, String> {
         let symbol = self.profile.tables.symbols.get(row as usize).ok_or("There is no such function.")?;
         let name = &symbol.name;
@@ -137,7 +142,8 @@ impl<'a> CodeOf<'a> {
         Ok(code)
     }
 
-    /// Where its code is: the function, less what is within it and of another, and its parts.
+    /// Returns the address ranges of a function and its parts, without other functions that lie
+    /// inside.
     fn ranges(&self, symbol: &Symbol) -> Option<Vec<Range<u64>>> {
         let functions = self.symbols.functions();
         let whole =
@@ -186,7 +192,7 @@ impl<'a> CodeOf<'a> {
             .collect()
     }
 
-    /// `tcp_ack`, `tcp_ack+0x1f`.
+    /// Formats an address as `tcp_ack` or `tcp_ack+0x1f`.
     fn named(&self, address: u64) -> Option<String> {
         let function = self.symbols.functions().get(self.symbols.lookup(address)?)?;
         Some(match address - function.address {
@@ -199,12 +205,13 @@ impl<'a> CodeOf<'a> {
         self.sources.as_ref().ok()?.lines(file)
     }
 
-    /// The code of the functions with the most instructions of their own, as far as `room` bytes go, and what is said of the others.
-    pub fn heaviest(&self, limit: u64) -> kerntune_report::Result<Code> {
-        let room = limit / PART;
+    /// Returns the code of the functions with most self instructions, as much as fits into the
+    /// code's share of `limit` bytes, and the message for the other functions.
+    pub fn heaviest(&self, limit: u64) -> kerntune_report::Result<PageCode> {
+        let room = limit / CODE_SHARE;
         let mut own: HashMap<u32, u64> = HashMap::new();
         for row in &self.profile.tables.functions {
-            *own.entry(row.function.get()).or_default() += row.net_ns.get();
+            *own.entry(row.function.get()).or_default() += row.self_ticks.get();
         }
         let all: u64 = own.values().sum();
         let mut order: Vec<(u32, u64)> = own.into_iter().filter(|(_, net)| *net > 0).collect();
@@ -228,12 +235,15 @@ impl<'a> CodeOf<'a> {
             functions.len(),
             self.profile.manifest.id
         );
-        Ok(Code { functions, rest })
+        Ok(PageCode { functions, rest })
     }
 }
 
-impl Sources {
-    /// The tree that a kernel was built from, if it is still there and the same.
+impl SourceTree {
+    /// Opens the tree that a kernel was built from, if it still exists unchanged.
+    ///
+    /// # Errors
+    /// The reason that sources have no text, as a sentence for the user.
     fn of(work: &WorkDir, kernel: &Kernel) -> Result<Self, String> {
         let record = &kernel.manifest.source;
         if let Some(dir) = work.find("sources", &record.hash) {
@@ -246,7 +256,7 @@ impl Sources {
         if !path.is_dir() {
             return Err(gone());
         }
-        let source = Source::Directory(path.to_owned());
+        let source = KernelSource::Directory(path.to_owned());
         let found = ImportedSource::import(work, &source, &NoProgress).map_err(|_| gone())?;
         match found.hash() == record.hash {
             true => Ok(Self { dir: found.dir().to_owned(), sums: None, read: Mutex::default() }),
@@ -257,13 +267,14 @@ impl Sources {
         }
     }
 
-    /// The lines of a file of the tree.
+    /// Returns the lines of a file of the tree; `None` if it cannot be shown.
     fn lines(&self, file: &str) -> Option<Vec<String>> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.entry(file.to_owned()).or_insert_with(|| self.text(file)).clone()
     }
 
-    /// A path that leads out of the tree is no file of it, whatever an image says.
+    /// Reads a file of the tree. Paths come from the image's line tables and are not trusted: a
+    /// path out of the tree gives `None`.
     fn text(&self, file: &str) -> Option<Vec<String>> {
         let path = Path::new(file);
         if file.is_empty() || !path.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -281,7 +292,7 @@ impl Sources {
     }
 }
 
-/// Hash by path of a sealed tree's files.
+/// Reads the hashes, by path, of the files of a stored tree.
 fn sums(dir: &Path) -> Result<HashMap<String, String>, String> {
     checked(dir, &["Makefile"]).map_err(|error| error.to_string())?;
     let text = std::fs::read_to_string(dir.join(SUMS_FILE)).map_err(|error| error.to_string())?;

@@ -1,21 +1,22 @@
-//! The commands of the documents can be typed: each is one that clap takes, a target of the Makefile, or a script.
+//! Checks the commands in the documents: each must be accepted by clap, be a target of the
+//! Makefile, or be a script.
 
 #[path = "../tests/document_commands/extract.rs"]
 mod extract;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use extract::{all, of_text, root, row, split, table, Typed};
+use extract::{all, of_text, root, row, split, table, TypedCommand};
 use std::fs;
 
-/// A word in place of what the reader has to put in: `PROFILE`, `N`.
+/// Returns true for a placeholder that readers replace, such as `PROFILE` or `N`.
 fn is_placeholder(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || matches!(c, '_' | '|' | '-'))
 }
 
-/// Why clap does not take a command; none if it does.
-fn refused(typed: &Typed) -> Option<String> {
+/// Returns the reason that clap rejects a command, or `None` if it accepts it.
+fn refused(typed: &TypedCommand) -> Option<String> {
     let mut words = typed.words.clone();
-    // What has stood in for a placeholder so far.
+    // Values tried for placeholders so far.
     let mut tried: Vec<String> = Vec::new();
     loop {
         let error = crate::command().try_get_matches_from(&words).err()?;
@@ -25,7 +26,7 @@ fn refused(typed: &Typed) -> Option<String> {
         };
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
-            // Within a sentence a command is named, and what it needs is left out.
+            // Text names a command without its required arguments.
             ErrorKind::MissingRequiredArgument
             | ErrorKind::MissingSubcommand
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -63,11 +64,11 @@ fn refused(typed: &Typed) -> Option<String> {
     }
 }
 
-/// Targets of Linux's own Makefile that documents speak of.
+/// Targets of Linux's Makefile that the documents mention.
 const OF_LINUX: [&str; 3] = ["tinyconfig", "olddefconfig", "localmodconfig"];
 
-/// What is wrong with a command of `make`, `cargo`, or of `scripts/`; none if nothing is.
-fn lacking(typed: &Typed, targets: &[String]) -> Option<String> {
+/// Returns the error in a command that runs `make`, `cargo` or a script, or `None`.
+fn lacking(typed: &TypedCommand, targets: &[String]) -> Option<String> {
     let (first, rest) = typed.words.split_first()?;
     let after = |option: &str| {
         let pairs = rest.windows(2).filter(move |pair| pair[0] == option);
@@ -120,7 +121,7 @@ fn every_command_of_the_documents_is_run_by_a_test() {
     let mut used = vec![false; table.len()];
     let mut wrong = Vec::new();
     for typed in all().iter().filter(|typed| typed.words[0] == "kerntune" && typed.words.len() > 1) {
-        // An option of all commands, or no command in particular.
+        // A global option, or no particular command.
         if typed.words[1].starts_with('-') || is_placeholder(&typed.words[1]) {
             continue;
         }

@@ -1,20 +1,21 @@
-//! Examples of each command, for its help and its manual page: `examples.tsv`.
+//! Examples of each command in help and manual pages, from `examples.tsv`.
 
 use clap::Command;
 use std::fmt::Write as _;
 
 const TABLE: &str = include_str!("examples.tsv");
 
-/// A line of the table.
-struct Example {
-    /// The words of the command; none for `kerntune` itself.
+/// A line of `examples.tsv`.
+struct CommandExample {
+    /// Words of the command; empty for `kerntune` itself.
     command: &'static str,
     arguments: &'static str,
     does: &'static str,
 }
 
-impl Example {
-    /// What is typed. A report's name stands after its profile, and so among the arguments.
+impl CommandExample {
+    /// Returns the command line to type. The name of a report follows its profile, and so is part
+    /// of the arguments.
     fn line(&self) -> String {
         let command = match self.command.starts_with("report ") {
             true => "report",
@@ -25,14 +26,14 @@ impl Example {
     }
 }
 
-fn table() -> impl Iterator<Item = Example> {
+fn table() -> impl Iterator<Item = CommandExample> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut fields = line.split('\t');
-        Some(Example { command: fields.next()?, arguments: fields.next()?, does: fields.next()? })
+        Some(CommandExample { command: fields.next()?, arguments: fields.next()?, does: fields.next()? })
     })
 }
 
-/// The command with examples below the help of each command.
+/// Adds examples to the help of each command.
 pub fn with_examples(command: Command) -> Command {
     below(command, "")
 }
@@ -42,7 +43,7 @@ fn below(command: Command, path: &str) -> Command {
         .filter(|example| example.command == path)
         .map(|example| (example.line(), example.does.to_owned()))
         .collect();
-    // Of a file of its own, which may have its own.
+    // A format or report may bring its own examples in its file.
     let own = command.get_after_help().is_some();
     let examples = match examples.is_empty() && !command.has_subcommands() && !own {
         true => vec![of_a_file(&command, path)],
@@ -58,7 +59,8 @@ fn below(command: Command, path: &str) -> Command {
     })
 }
 
-/// The example of a format or report that has none in the table: it is a file of its own, and nothing else need name it.
+/// Makes the example of a format or report that has none in the table, so that its own file is all
+/// that it needs.
 fn of_a_file(command: &Command, path: &str) -> (String, String) {
     let does = command.get_about().map(ToString::to_string).unwrap_or_default();
     let line = match path.split_once(' ') {
@@ -84,7 +86,7 @@ mod tests {
     use crate::args::Arguments;
     use clap::CommandFactory;
 
-    /// The commands that are called by their names alone, with the words of each.
+    /// Collects the commands without subcommands, each with its full name.
     fn leaves(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let path = format!("{path} {}", inner.get_name()).trim_start().to_owned();
@@ -127,7 +129,7 @@ mod tests {
                 assert!(typed.is_ok(), "{path}: {line}: {:?}", typed.err());
                 seen += 1;
             }
-            // Others may come before it: what has to be recorded first.
+            // Other examples may precede, such as the recording to make first.
             assert!(help.contains(&format!("kerntune {path} ")), "{path}: {help}");
         }
         assert!(seen >= 8, "{seen}");
@@ -158,7 +160,7 @@ mod tests {
     fn options_of_one_name_are_written_alike() {
         let mut all = Vec::new();
         leaves(&crate::command(), "", &mut all);
-        // An option that several commands have, with its short form: the same everywhere.
+        // An option that several commands have must have the same short form everywhere.
         let shorts = [("output", 'o'), ("jobs", 'j'), ("quiet", 'q'), ("verbose", 'v')];
         for (path, command) in all {
             for argument in command.get_arguments() {
@@ -167,7 +169,7 @@ mod tests {
                     let (is_name, is_short) = (long == name, argument.get_short() == Some(short));
                     assert_eq!(is_name, is_short, "{path}: --{long}");
                 }
-                // What a command writes is named by an option.
+                // Output files are named by an option, never by a positional argument.
                 let output = argument.is_positional() && !argument.is_hide_set();
                 let id = argument.get_id().as_str();
                 assert!(!(output && id == "output"), "{path}: OUTPUT is an argument");
@@ -212,7 +214,7 @@ mod tests {
     fn every_line_of_the_table_is_read_and_of_a_command() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(table().count(), lines, "a line has three fields");
-        for Example { command, .. } in table() {
+        for CommandExample { command, .. } in table() {
             let mut inner = &Arguments::command();
             for word in command.split(' ').filter(|word| !word.is_empty()) {
                 inner = inner.find_subcommand(word).unwrap_or_else(|| panic!("no command {command}"));

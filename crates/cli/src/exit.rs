@@ -1,16 +1,18 @@
-//! How the command ends: docs/exit-status.md.
+//! Exit statuses, as documented in docs/exit-status.md, and the errors that end a command. Start
+//! from [`Failure`].
 
-use kerntune_work::is_out_of_memory;
+use kerntune_work::{is_out_of_memory, ClassifyError, ErrorClass};
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// The exit statuses.
+/// Exit statuses of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well.
+    /// Success.
     Ok = 0,
-    /// It worked, and the answer is no: problems in a workload file, failed checks of a kernel.
+    /// The command worked, and its result is negative: problems in a workload file, failed checks
+    /// of a kernel.
     Findings = 1,
     /// The arguments or an input file are wrong.
     Usage = 2,
@@ -24,7 +26,7 @@ pub enum Exit {
     Recording = 6,
     /// A profile or kernel was refused: damaged, of another build, without effect.
     Profile = 7,
-    /// Standard output does not take the results.
+    /// Standard output does not accept the results.
     Output = 8,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
@@ -36,7 +38,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What went wrong and how to end.
+/// An error message, with the exit status that it leads to.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
@@ -48,12 +50,13 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
-    /// The recording cannot be read.
+    /// Makes the failure for an unreadable recording.
     pub fn recording(error: impl StdError + 'static) -> Self {
         Self::new(Exit::Recording, error)
     }
 
-    /// A full disk is a full disk, whoever noticed it, and so is a quota or a limit of file sizes; too little memory as well.
+    /// Makes a failure with status `exit`, except that a full disk, a quota, a file size limit and
+    /// lack of memory have their own statuses.
     fn new(exit: Exit, error: impl StdError + 'static) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
@@ -67,9 +70,10 @@ impl Failure {
     }
 }
 
-/// Holds damage apart from what ends a command at once: the command goes on without the damaged thing, says so
-/// ([`Output::left_out`](crate::output::Output::left_out)) and ends with that status.
-pub fn held_apart<T>(read: Result<Option<T>, Failure>) -> Result<(Option<T>, Option<Failure>), Failure> {
+/// Separates damage from errors that must end a command at once. The command continues without the
+/// damaged part, reports it ([`CliOutput::left_out`](crate::output::CliOutput::left_out)) and ends
+/// with the status of the damage.
+pub fn separate_damage<T>(read: Result<Option<T>, Failure>) -> Result<(Option<T>, Option<Failure>), Failure> {
     match read {
         Ok(found) => Ok((found, None)),
         Err(failure) if failure.exit == Exit::Profile => Ok((None, Some(failure))),
@@ -77,260 +81,61 @@ pub fn held_apart<T>(read: Result<Option<T>, Failure>) -> Result<(Option<T>, Opt
     }
 }
 
-impl From<kerntune_work::Error> for Failure {
-    fn from(error: kerntune_work::Error) -> Self {
-        use kerntune_work::Error;
-        let exit = match &error {
-            Error::Interrupted => Exit::Interrupted,
-            Error::Spawn { .. } => Exit::Missing,
-            Error::Changed { .. } | Error::Seal { .. } | Error::Json { .. } => Exit::Profile,
-            _ => Exit::Usage,
-        };
-        Self::new(exit, error)
+impl From<ErrorClass> for Exit {
+    fn from(class: ErrorClass) -> Self {
+        match class {
+            ErrorClass::NegativeResult => Self::Findings,
+            ErrorClass::Usage => Self::Usage,
+            ErrorClass::MissingPrerequisite => Self::Missing,
+            ErrorClass::BuildFailure => Self::Build,
+            ErrorClass::GuestFailure => Self::Guest,
+            ErrorClass::RecordingFailure => Self::Recording,
+            ErrorClass::RefusedResult => Self::Profile,
+            ErrorClass::Interruption => Self::Interrupted,
+        }
     }
 }
 
-impl From<kerntune_kernel::Error> for Failure {
-    fn from(error: kerntune_kernel::Error) -> Self {
-        use kerntune_kernel::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::NoDebianSource { .. } | Error::MissingTools { .. } | Error::OtherInputs { .. } => {
-                Self::new(Exit::Missing, error)
+/// Implements `From` for errors that classify themselves. One generic implementation would forbid
+/// those of the errors below, whose crates do not depend on `kerntune_work`.
+macro_rules! failure_from_classified {
+    ($($error:ty),+ $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(error.class().into(), error)
             }
-            Error::Make { .. }
-            | Error::NotReproduced { .. }
-            | Error::OtherImage { .. }
-            | Error::Package { .. } => Self::new(Exit::Build, error),
-            Error::Damaged { .. } => Self::new(Exit::Profile, error),
-            other => Self::new(Exit::Usage, other),
         }
-    }
+    )+};
 }
 
-impl From<kerntune_guest::Error> for Failure {
-    fn from(error: kerntune_guest::Error) -> Self {
-        use kerntune_guest::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Package { .. }
-            | Error::PackageQuery { .. }
-            | Error::Program { .. }
-            | Error::Library { .. }
-            | Error::Compile { .. } => Self::new(Exit::Missing, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_machine::Error> for Failure {
-    fn from(error: kerntune_machine::Error) -> Self {
-        use kerntune_machine::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Kernel(inner) => inner.into(),
-            Error::NoRecorder { .. } | Error::NoKvm { .. } | Error::NotContained { .. } => {
-                Self::new(Exit::Missing, error)
-            }
-            Error::Code { .. }
-            | Error::NotOnKvm { .. }
-            | Error::NotOnUml { .. }
-            | Error::NoDriver { .. }
-            | Error::NoMitigations { .. }
-            | Error::MitigatedSelection
-            | Error::NotOnEmulator { .. } => Self::new(Exit::Usage, error),
-            Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
-                Self::new(Exit::Recording, error)
-            }
-            other => Self::new(Exit::Guest, other),
-        }
-    }
-}
-
-/// Whether it is no profile that is to blame, but where it is kept, or nobody.
-fn is_of_the_place(error: &kerntune_work::Error) -> bool {
-    use std::io::ErrorKind::{OutOfMemory, PermissionDenied, ReadOnlyFilesystem};
-    match error {
-        kerntune_work::Error::Interrupted => true,
-        kerntune_work::Error::Io { source, .. } => {
-            [OutOfMemory, PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
-        }
-        _ => false,
-    }
-}
-
-impl From<kerntune_profile::Error> for Failure {
-    fn from(error: kerntune_profile::Error) -> Self {
-        use kerntune_profile::Error;
-        match error {
-            Error::Work(inner) if is_of_the_place(&inner) => inner.into(),
-            Error::NotFound { .. } | Error::Ambiguous { .. } => Self::new(Exit::Usage, error),
-            other => Self::new(Exit::Profile, other),
-        }
-    }
-}
-
-impl From<kerntune_fleet::Error> for Failure {
-    fn from(error: kerntune_fleet::Error) -> Self {
-        use kerntune_fleet::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Profile(inner) => inner.into(),
-            Error::Misplaced { .. } | Error::Another { .. } => Self::new(Exit::Profile, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_matrix::Error> for Failure {
-    fn from(error: kerntune_matrix::Error) -> Self {
-        use kerntune_matrix::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Kernel(inner) => inner.into(),
-            Error::Guest(inner) => inner.into(),
-            Error::Profile(inner) => inner.into(),
-            Error::Tune(inner) => inner.into(),
-            Error::Compare(_) | Error::Differs { .. } | Error::Replaced { .. } | Error::Object { .. } => {
-                Self::new(Exit::Recording, error)
-            }
-            Error::Store { .. }
-            | Error::NoHelper { .. }
-            | Error::Slurm { .. }
-            | Error::OtherCode { .. }
-            | Error::Untrusted { .. } => Self::new(Exit::Missing, error),
-            Error::NotReady { .. } => Self::new(Exit::Findings, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_live::Error> for Failure {
-    fn from(error: kerntune_live::Error) -> Self {
-        use kerntune_live::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Profile(inner) => inner.into(),
-            Error::Symbols(inner) => inner.into(),
-            Error::NotPermitted { .. }
-            | Error::NoPerf { .. }
-            | Error::NoCalls { .. }
-            | Error::Event { .. }
-            | Error::Spawn { .. } => Self::new(Exit::Missing, error),
-            Error::Nothing(_) => Self::new(Exit::Recording, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_symbols::Error> for Failure {
-    fn from(error: kerntune_symbols::Error) -> Self {
-        use kerntune_symbols::Error;
-        match error {
-            Error::Kernel(inner) => inner.into(),
-            other => Self::new(Exit::Missing, other),
-        }
-    }
+failure_from_classified! {
+    kerntune_work::Error,
+    kerntune_kernel::Error,
+    kerntune_guest::Error,
+    kerntune_machine::Error,
+    kerntune_profile::Error,
+    kerntune_fleet::Error,
+    kerntune_matrix::Error,
+    kerntune_live::Error,
+    kerntune_symbols::Error,
+    kerntune_analyze::path::PathError,
+    kerntune_optimize::Error,
+    kerntune_optimize::ProofRefusal,
+    kerntune_tune::Error,
+    kerntune_tune::bench::Error,
+    kerntune_guard::Error,
 }
 
 impl From<kerntune_report::Error> for Failure {
     fn from(error: kerntune_report::Error) -> Self {
-        match error {
-            kerntune_report::Error::Trace(_) => Self::new(Exit::Recording, error),
-            other => Self::new(Exit::Usage, other),
-        }
+        let is_trace = matches!(error, kerntune_report::Error::Trace(_));
+        Self::new(if is_trace { Exit::Recording } else { Exit::Usage }, error)
     }
 }
 
 impl From<kerntune_stats::Error> for Failure {
     fn from(error: kerntune_stats::Error) -> Self {
         Self::new(Exit::Usage, error)
-    }
-}
-
-impl From<kerntune_analyze::path::PathError> for Failure {
-    fn from(error: kerntune_analyze::path::PathError) -> Self {
-        use kerntune_analyze::path::PathError;
-        match error {
-            PathError::Trace(_) | PathError::AnotherCall { .. } => Self::new(Exit::Recording, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_tune::Error> for Failure {
-    fn from(error: kerntune_tune::Error) -> Self {
-        use kerntune_tune::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Kernel(inner) => inner.into(),
-            Error::Guest(inner) => inner.into(),
-            Error::Machine(inner) => inner.into(),
-            Error::Profile(inner) => inner.into(),
-            Error::Optimize(inner) => inner.into(),
-            Error::Refused(inner) => inner.into(),
-            Error::Bench(inner) => inner.into(),
-            Error::Output { .. }
-            | Error::Misbehaves { .. }
-            | Error::NotTheObjects { .. }
-            | Error::LinkedAgain { .. }
-            | Error::StillFails { .. } => Self::new(Exit::Guest, error),
-            Error::PerfData { .. } => Self::new(Exit::Profile, error),
-            Error::Study { .. } => Self::new(Exit::Recording, error),
-            Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_guard::Error> for Failure {
-    fn from(error: kerntune_guard::Error) -> Self {
-        use kerntune_guard::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Kernel(inner) => inner.into(),
-            Error::Guest(inner) => inner.into(),
-            Error::Profile(inner) => inner.into(),
-            Error::Tune(inner) => (*inner).into(),
-            Error::NotWhole { .. } | Error::OtherMaking { .. } => Self::new(Exit::Profile, error),
-            Error::NoRow { .. } | Error::Sum { .. } => Self::new(Exit::Recording, error),
-            Error::NoEnd { .. } => Self::new(Exit::Guest, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_tune::bench::Error> for Failure {
-    fn from(error: kerntune_tune::bench::Error) -> Self {
-        use kerntune_tune::bench::Error;
-        match error {
-            Error::NothingRuns { .. } => Self::new(Exit::Missing, error),
-            Error::Program { .. } | Error::NotFigures { .. } => Self::new(Exit::Guest, error),
-            Error::NotRecorded { .. } => Self::new(Exit::Recording, error),
-            other => Self::new(Exit::Usage, other),
-        }
-    }
-}
-
-impl From<kerntune_optimize::Error> for Failure {
-    fn from(error: kerntune_optimize::Error) -> Self {
-        use kerntune_optimize::Error;
-        match error {
-            Error::Work(inner) => inner.into(),
-            Error::Kernel(inner) => inner.into(),
-            Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
-            Error::NotRewritable { .. }
-            | Error::Compiler { .. }
-            | Error::Exclusion { .. }
-            | Error::ExclusionList(_) => Self::new(Exit::Usage, error),
-            other => Self::new(Exit::Profile, other),
-        }
-    }
-}
-
-impl From<kerntune_optimize::Refused> for Failure {
-    fn from(refused: kerntune_optimize::Refused) -> Self {
-        Self::new(Exit::Profile, refused)
     }
 }
 
@@ -353,5 +158,12 @@ mod tests {
         }
         let trace = kerntune_analyze::Error::Memory { chunk: 1, source: zstd() };
         assert_eq!(Failure::from(kerntune_tune::Error::from(trace)).exit, Exit::Recording);
+    }
+
+    #[test]
+    fn an_interruption_keeps_its_status_through_other_errors() {
+        let kernel = kerntune_kernel::Error::from(kerntune_work::Error::Interrupted);
+        let tune = kerntune_tune::Error::from(kerntune_machine::Error::from(kernel));
+        assert_eq!(Failure::from(kerntune_guard::Error::from(tune)).exit, Exit::Interrupted);
     }
 }

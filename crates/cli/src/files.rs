@@ -1,37 +1,40 @@
-//! Files and directories that the user names. They are looked at before long work, so that it is not lost at its end.
+//! Files and directories that the user names. They are checked before long work starts, so that its
+//! results are not lost at the end. Start from [`OutputFile`].
 
 use crate::exit::Failure;
-use crate::streams::{self, Stream};
+use crate::streams::{self, OutputStream};
 use kerntune_work::{create_new, interrupt, open_file, read_file, IoContext};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Refuses what is no file, or cannot be read; `option` is where it was named.
+/// Checks that `path` is a readable file; `option` is the option that named it.
 pub fn check_input(option: &str, path: &Path) -> Result<(), Failure> {
     let refused = |why| Failure::usage(format!("{option}: cannot read {}: {why}", path.display()));
     open_file(path).map(drop).map_err(refused)
 }
 
-/// Refuses a configuration, whole or a part of one, that does not read.
+/// Checks that a kernel configuration, complete or a fragment, can be parsed.
 pub fn check_config(option: &str, path: &Path) -> Result<(), Failure> {
     check_input(option, path)?;
     kerntune_kernel::check_config(path).map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
-/// A file for results.
+/// A file that will receive results.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    /// A device, a pipe, or what is open already, which is written as it is: none of them could be replaced by a whole file.
+    /// The open file, if `path` is a device, a pipe or an inherited descriptor: these are written
+    /// directly, because they cannot be replaced.
     stream: Option<File>,
 }
 
 impl OutputFile {
-    /// The file that `option` names. Nothing is written yet.
+    /// Checks the file that `option` names; writes nothing yet.
     ///
     /// # Errors
-    /// A directory, a socket, a pipe that nobody reads; a name in no directory, a directory that takes no files.
+    /// A directory, a socket, or a pipe without a reader; a missing directory, or one that cannot
+    /// be written.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let refused = |why: &dyn std::fmt::Display| {
             Failure::usage(format!("{option}: cannot write {}: {why}", path.display()))
@@ -45,7 +48,7 @@ impl OutputFile {
         if let Some(stream) = streams::open(path).map_err(|error| refused(&error))? {
             return Ok(Self { path: path.to_owned(), stream: Some(stream) });
         }
-        // What a link points to is what is meant: it is replaced, and not the link.
+        // A symbolic link keeps its name; the file that it points to is replaced.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if path.file_name().is_none() {
             return Err(refused(&"it is a directory"));
@@ -60,59 +63,58 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), stream: None })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is a file that has these bytes already.
+    /// Returns true if it is a regular file with exactly these bytes.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         self.stream.is_none() && read_file(&self.path).is_ok_and(|there| there == bytes)
     }
 
-    /// Writes all of it, or nothing.
+    /// Writes the file atomically: all of it, or nothing.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.write_with(|out| out.write_all(bytes))
     }
 
-    /// The same of what is too large to be made first; `write` writes it.
+    /// Writes the file atomically with the closure `write`, for contents too large for memory.
     pub fn write_with<T>(
         &self,
-        write: impl FnOnce(&mut BufWriter<Stream<'_>>) -> io::Result<T>,
+        write: impl FnOnce(&mut BufWriter<OutputStream<'_>>) -> io::Result<T>,
     ) -> Result<T, Failure> {
-        let (written, whole) = self.write_aside(write)?;
+        let (written, whole) = self.write_temporary(write)?;
         whole.publish()?;
         Ok(written)
     }
 
-    /// Writes files that belong together: all of them, or nothing.
+    /// Writes several files: all of them, or none.
     pub fn write_together(files: &[(&Self, &[u8])]) -> Result<(), Failure> {
         let mut whole = Vec::new();
         for (file, bytes) in files {
-            whole.push(file.write_aside(|out| out.write_all(bytes))?.1);
+            whole.push(file.write_temporary(|out| out.write_all(bytes))?.1);
         }
-        whole.into_iter().try_for_each(Aside::publish)
+        whole.into_iter().try_for_each(UnpublishedFile::publish)
     }
 
-    /// Writes the file under another name.
-    fn write_aside<T>(
+    /// Writes the contents to a temporary file in the same directory.
+    fn write_temporary<T>(
         &self,
-        write: impl FnOnce(&mut BufWriter<Stream<'_>>) -> io::Result<T>,
-    ) -> Result<(T, Aside<'_>), Failure> {
-        let mut aside = Aside { to: &self.path, from: None };
+        write: impl FnOnce(&mut BufWriter<OutputStream<'_>>) -> io::Result<T>,
+    ) -> Result<(T, UnpublishedFile<'_>), Failure> {
+        let mut aside = UnpublishedFile { to: &self.path, from: None };
         let mut made = None;
         let file = match &self.stream {
             Some(stream) => stream,
             None => {
-                let from = beside(&self.path);
+                let from = temporary_path(&self.path);
                 let file = create_new(&from).at("create", &from)?;
                 aside.from = Some(from);
                 made.insert(file)
             }
         };
-        let mut out = BufWriter::new(Stream(file));
+        let mut out = BufWriter::new(OutputStream(file));
         let done = write(&mut out).and_then(|written| out.flush().map(|()| written));
-        // A reader that stopped us by a signal is not to blame.
+        // An interruption while waiting for a reader is no error of the file.
         let written = match done {
             Err(_) if interrupt::is_set() => Err(kerntune_work::Error::Interrupted)?,
             done => done.at("write", &self.path)?,
@@ -123,7 +125,7 @@ impl OutputFile {
         Ok((written, aside))
     }
 
-    /// The same of a value as indented JSON with a final newline.
+    /// Writes a value as indented JSON with a final newline, atomically.
     pub fn write_json(&self, value: &impl serde::Serialize) -> Result<(), Failure> {
         let json = |source| kerntune_work::Error::Json { path: self.path.clone(), source };
         let mut text = serde_json::to_vec_pretty(value).map_err(json)?;
@@ -132,13 +134,13 @@ impl OutputFile {
     }
 }
 
-/// A whole file that has not its name yet; removed if it does not get it.
-struct Aside<'a> {
+/// A complete temporary file that is renamed to its final name by `publish`, and removed otherwise.
+struct UnpublishedFile<'a> {
     to: &'a Path,
     from: Option<PathBuf>,
 }
 
-impl Aside<'_> {
+impl UnpublishedFile<'_> {
     fn publish(mut self) -> Result<(), Failure> {
         match self.from.take() {
             None => Ok(()),
@@ -151,7 +153,7 @@ impl Aside<'_> {
     }
 }
 
-impl Drop for Aside<'_> {
+impl Drop for UnpublishedFile<'_> {
     fn drop(&mut self) {
         if let Some(from) = &self.from {
             let _ = fs::remove_file(from);
@@ -159,21 +161,22 @@ impl Drop for Aside<'_> {
     }
 }
 
-/// A directory for results, made if need be.
+/// Checks the directory that `option` names, and creates it if it is missing.
 pub fn output_directory(option: &str, path: &Path) -> Result<(), Failure> {
     let made = fs::create_dir_all(path).and_then(|()| probe(path, "probe"));
     made.map_err(|error| Failure::usage(format!("{option}: cannot write into {}: {error}", path.display())))
 }
 
-/// Whether `directory` takes a file of this name beside others: makes one, as [`OutputFile::write`] does, and removes it.
+/// Checks that `directory` accepts a temporary file as [`OutputFile::write`] makes it: creates one
+/// and removes it.
 fn probe(directory: &Path, name: &str) -> io::Result<()> {
-    let aside = beside(&directory.join(name));
+    let aside = temporary_path(&directory.join(name));
     create_new(&aside)?;
     fs::remove_file(&aside)
 }
 
-/// Where a file is until it is whole.
-fn beside(path: &Path) -> PathBuf {
+/// Returns the path of the temporary file for `path`, in the same directory.
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
@@ -248,7 +251,7 @@ mod tests {
         for name in ["page.partial", "victim"] {
             fs::write(at(name), "precious").unwrap();
         }
-        symlink(at("victim"), beside(&at("page"))).unwrap();
+        symlink(at("victim"), temporary_path(&at("page"))).unwrap();
         OutputFile::new("--html", &at("page")).unwrap().write(b"new").unwrap();
         for name in ["page.partial", "victim"] {
             assert_eq!(fs::read(at(name)).unwrap(), b"precious");

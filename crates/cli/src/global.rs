@@ -1,4 +1,4 @@
-//! Options of every command, and `--json`.
+//! Global options, and the option `--json`.
 
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
@@ -6,13 +6,13 @@ use kerntune_work::WorkDir;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What options of every command stand below in help.
+/// Heading of the global options in help.
 const GLOBAL: &str = "Global options";
 
-/// Options of every command.
+/// Options that every command accepts.
 #[derive(Debug, Args)]
-pub struct Global {
-    /// The work directory, where kerntune keeps results and finds them again
+pub struct GlobalOptions {
+    /// The work directory, where kerntune keeps and finds results
     #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", hide_env_values = true, default_value = ".kerntune", value_name = "DIR")]
     pub dir: PathBuf,
     /// Print details
@@ -21,31 +21,32 @@ pub struct Global {
     /// Print results and errors only
     #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// When to use colour
-    #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
-    pub color: When,
-    /// Do not page long reports and lists; without this option $PAGER or less shows them on a terminal
+    /// When to use color
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = ColorMode::Auto, value_name = "WHEN")]
+    pub color: ColorMode,
+    /// Do not page long reports and lists; by default, $PAGER or less shows them on a terminal
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum When {
+pub enum ColorMode {
     Auto,
     Always,
     Never,
 }
 
-// `--json` of commands that print a table. As documentation this would be the help of what has it.
+// The option `--json` of commands that print a table. Not a doc comment: it would replace the help
+// of the command that flattens this struct.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Json {
+pub struct FormatOptions {
     /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
 }
 
-/// The work directory of this call.
-pub fn work(global: &Global) -> Result<WorkDir, Failure> {
+/// Opens the work directory that `--dir` names; prints its notes unless `--quiet` is given.
+pub fn work(global: &GlobalOptions) -> Result<WorkDir, Failure> {
     let work = WorkDir::open(&global.dir)?;
     Ok(match global.quiet {
         true => work,

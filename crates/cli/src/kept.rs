@@ -1,21 +1,21 @@
-//! Progress that is shown, and kept as a text as well.
+//! Progress that is both displayed and recorded as text.
 
 use kerntune_work::Progress;
 use std::sync::{Mutex, PoisonError};
 
-/// Hands on what it hears.
-pub struct Kept<'a> {
+/// Forwards progress to `shown`, and records tasks and notes.
+pub struct RecordedProgress<'a> {
     shown: &'a dyn Progress,
     text: Mutex<String>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> RecordedProgress<'a> {
     pub fn new(shown: &'a dyn Progress) -> Self {
         Self { shown, text: Mutex::default() }
     }
 
-    /// What was heard, a line for each piece of work and each note.
-    pub fn said(&self) -> Vec<u8> {
+    /// Returns the recorded text, one line for each task and each note.
+    pub fn text(&self) -> Vec<u8> {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone().into_bytes()
     }
 
@@ -26,7 +26,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-impl Progress for Kept<'_> {
+impl Progress for RecordedProgress<'_> {
     fn begin(&self, what: &str, total: Option<u64>) {
         self.keep(what);
         self.shown.begin(what, total);
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn what_is_said_is_kept() {
-        let kept = Kept::new(&NoProgress);
+        let kept = RecordedProgress::new(&NoProgress);
         kept.begin("booting", None);
         kept.note("a remark");
-        assert_eq!(kept.said(), b"booting\n  a remark\n");
+        assert_eq!(kept.text(), b"booting\n  a remark\n");
     }
 }

@@ -1,11 +1,11 @@
-//! What the options of kernels take: labels and lines of a configuration.
+//! Parsers for options of kernels: labels, and lines of a configuration.
 
 use kerntune_work::Label;
 
-/// The longest label, bytes: files are named by it.
+/// Largest length of a label, in bytes: labels become file names.
 const LONGEST: usize = 100;
 
-/// A kernel's label. It is listed, and files are named by it.
+/// Parses a kernel label; labels appear in lists and file names.
 pub fn label(text: &str) -> Result<String, String> {
     let why = match text.parse::<Label>() {
         Ok(label) if label.len() <= LONGEST => return Ok(label.into()),
@@ -18,7 +18,7 @@ pub fn label(text: &str) -> Result<String, String> {
     Err(format!("not a label: {why}"))
 }
 
-/// One line of a configuration that sets an option.
+/// Parses a line of a kernel configuration that sets an option.
 pub fn config_line(text: &str) -> Result<String, String> {
     if text.contains(char::is_control) {
         return Err("not one line `CONFIG_NAME=value`".into());

@@ -1,10 +1,10 @@
-//! Keys of what is shown in a terminal.
+//! Keys of the terminal user interfaces.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// A key, whatever the terminal calls it.
+/// A key press that a terminal user interface handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum TerminalKey {
     Char(char),
     Escape,
     Enter,
@@ -18,25 +18,25 @@ pub enum Key {
     Interrupt,
 }
 
-/// The key that was pressed, if it is one of ours.
-pub fn key(event: &Event) -> Option<Key> {
+/// Converts a terminal event to a key; `None` for other events.
+pub fn key(event: &Event) -> Option<TerminalKey> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else { return None };
     Some(match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Char(c) => Key::Char(*c),
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Tab => Key::Next,
-        KeyCode::BackTab => Key::Previous,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::Up => Key::Up(1),
-        KeyCode::Down => Key::Down(1),
-        KeyCode::PageUp => Key::Up(20),
-        KeyCode::PageDown => Key::Down(20),
-        KeyCode::Home => Key::Up(usize::MAX),
-        KeyCode::End => Key::Down(usize::MAX),
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => TerminalKey::Interrupt,
+        KeyCode::Char(c) => TerminalKey::Char(*c),
+        KeyCode::Esc => TerminalKey::Escape,
+        KeyCode::Enter => TerminalKey::Enter,
+        KeyCode::Backspace => TerminalKey::Backspace,
+        KeyCode::Tab => TerminalKey::Next,
+        KeyCode::BackTab => TerminalKey::Previous,
+        KeyCode::Left => TerminalKey::Left,
+        KeyCode::Right => TerminalKey::Right,
+        KeyCode::Up => TerminalKey::Up(1),
+        KeyCode::Down => TerminalKey::Down(1),
+        KeyCode::PageUp => TerminalKey::Up(20),
+        KeyCode::PageDown => TerminalKey::Down(20),
+        KeyCode::Home => TerminalKey::Up(usize::MAX),
+        KeyCode::End => TerminalKey::Down(usize::MAX),
         _ => return None,
     })
 }

@@ -1,4 +1,5 @@
-//! The `kerntune` command: arguments → validated options → one library call → output.
+//! The `kerntune` command: parses and validates arguments, makes one library call, and prints the
+//! result. Start from `args` (the command line) and `commands` (a module for each command).
 
 mod args;
 mod code;
@@ -31,12 +32,12 @@ mod timed_files;
 use args::{Arguments, Command};
 use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure};
-use output::Output;
+use output::CliOutput;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     kerntune_work::interrupt::install();
-    // Also where a variable of the environment is an option: clap then does not take it for nothing.
+    // Without arguments show help, even if environment variables set some options.
     let typed = std::env::args_os().chain((std::env::args_os().len() < 2).then(|| "--help".into()));
     let parsed = command().try_get_matches_from(typed).and_then(|matches| {
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return output::parsed(&error).into(),
     };
-    let output = Output::new(&arguments.global);
+    let output = CliOutput::new(&arguments.global);
     let output = if is_read(&arguments.command) { output.paged(&arguments.global) } else { output };
     let exit = run(&arguments, &output).unwrap_or_else(|failure| {
         output.failure(&failure);
@@ -54,24 +55,28 @@ fn main() -> ExitCode {
     output.finish(exit).into()
 }
 
-/// All that can be typed, with examples.
+/// Returns the whole command line for clap, with examples.
 fn command() -> clap::Command {
     examples::with_examples(Arguments::command())
 }
 
-/// Whether what a command prints is to be read, and not the end of some work.
+/// Returns true if the command prints a report or list to read, which a pager may show.
 fn is_read(command: &Command) -> bool {
-    use args::{Kernel, Profile, Workload};
+    use args::{KernelCommand, ProfileCommand, WorkloadCommand};
     match command {
-        Command::Report(_) | Command::Characterise(_) | Command::Advise(_) | Command::Anatomy(_) => true,
-        Command::Kernel(command) => matches!(command, Kernel::List { .. } | Kernel::Show { .. }),
-        Command::Profile(command) => matches!(command, Profile::List { .. } | Profile::Show { .. }),
-        Command::Workload(command) => matches!(command, Workload::List { .. }),
+        Command::Report(_) | Command::Characterize(_) | Command::Advise(_) | Command::Anatomy(_) => true,
+        Command::Kernel(command) => {
+            matches!(command, KernelCommand::List { .. } | KernelCommand::Show { .. })
+        }
+        Command::Profile(command) => {
+            matches!(command, ProfileCommand::List { .. } | ProfileCommand::Show { .. })
+        }
+        Command::Workload(command) => matches!(command, WorkloadCommand::List { .. }),
         _ => false,
     }
 }
 
-fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
+fn run(arguments: &Arguments, output: &CliOutput) -> Result<Exit, Failure> {
     let global = &arguments.global;
     match &arguments.command {
         Command::Manuals { directory } => commands::command_line::run(directory),
@@ -89,7 +94,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Worker(options) => commands::matrix::worker(global, options, output),
         Command::Report(options) => options.run(global, output),
         Command::View(options) => commands::view::run(global, options, output),
-        Command::Characterise(options) => commands::characterise::run(global, options, output),
+        Command::Characterize(options) => commands::characterize::run(global, options, output),
         Command::Advise(options) => commands::advise::run(global, options, output),
         Command::Export(format) => format.run(global, output),
         Command::Import(format) => format.run(global, output),

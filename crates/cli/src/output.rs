@@ -1,9 +1,10 @@
-//! Where words go: results to standard output, progress and trouble to standard error.
+//! Output of the command: results to standard output, progress and errors to standard error. Start
+//! from [`CliOutput`].
 
 use crate::exit::{Exit, Failure};
-use crate::global::{Global, When};
+use crate::global::{ColorMode, GlobalOptions};
 use crate::pager;
-use crate::progress::Shown;
+use crate::progress::ProgressDisplay;
 use crate::stderr::say;
 use crate::streams::check_standard_output;
 use kerntune_report::{plain_table, printable_text, Style};
@@ -12,48 +13,48 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock};
 
-/// How to talk.
-pub struct Output {
+/// Destination of results, progress and messages, according to the global options.
+pub struct CliOutput {
     quiet: bool,
-    color: When,
+    color: ColorMode,
     progress: Box<dyn Progress>,
-    /// Why results could not be written: nothing is after that.
+    /// First error while writing results; nothing more is written after it.
     unwritten: OnceLock<io::Error>,
-    /// A pager, and what it is to show.
+    /// The pager, and the results collected for it.
     paged: Option<(OsString, Mutex<String>)>,
 }
 
-impl Output {
-    pub fn new(global: &Global) -> Self {
+impl CliOutput {
+    pub fn new(global: &GlobalOptions) -> Self {
         let progress: Box<dyn Progress> =
-            if global.quiet { Box::new(NoProgress) } else { Box::new(Shown::new(global.verbose)) };
+            if global.quiet { Box::new(NoProgress) } else { Box::new(ProgressDisplay::new(global.verbose)) };
         Self { quiet: global.quiet, color: global.color, progress, unwritten: OnceLock::new(), paged: None }
     }
 
-    /// The same for results to read at leisure: a pager shows them, if they go to a terminal.
-    pub fn paged(self, global: &Global) -> Self {
+    /// Collects results for a pager, if standard output is a terminal.
+    pub fn paged(self, global: &GlobalOptions) -> Self {
         let terminal = io::stdout().is_terminal() && !global.no_pager;
         let pager = terminal.then(pager::wanted).flatten();
         Self { paged: pager.map(|pager| (pager, Mutex::new(String::new()))), ..self }
     }
 
-    /// Whom long work tells of its progress.
+    /// Returns the progress display, which long work reports to.
     pub fn progress(&self) -> &dyn Progress {
         self.progress.as_ref()
     }
 
-    /// How reports are dressed.
+    /// Returns the style of text reports: color and width.
     pub fn style(&self) -> Style {
         let terminal = io::stdout().is_terminal();
         let color = match self.color {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
+            ColorMode::Always => true,
+            ColorMode::Never => false,
+            ColorMode::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
         };
         Style { color, width: terminal.then(terminal_width).flatten() }
     }
 
-    /// A result: text, or a JSON document.
+    /// Prints a result: text, or a JSON document.
     pub fn print(&self, text: &str) {
         if self.unwritten.get().is_some() {
             return;
@@ -71,7 +72,7 @@ impl Output {
         }
     }
 
-    /// A result as JSON.
+    /// Prints a result as indented JSON.
     pub fn json(&self, value: &impl serde::Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.print(&text),
@@ -83,7 +84,8 @@ impl Output {
         let _ = self.unwritten.set(error);
     }
 
-    /// How the command ends, if `exit` is what it came to and everything was written.
+    /// Flushes all results, and returns the final exit status: `exit`, unless results could not be
+    /// written.
     pub fn finish(&self, exit: Exit) -> Exit {
         self.progress.end();
         if let Some(text) = self.paged.as_ref().and_then(|(_, shown)| shown.lock().ok()) {
@@ -102,31 +104,33 @@ impl Output {
         }
     }
 
-    /// A result as a plain table; columns whose head begins with `#` are numbers.
+    /// Prints a result as a plain table; columns whose head begins with `#` are numbers.
     pub fn table(&self, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
         self.print(&plain_table(heads, rows));
     }
 
-    /// A remark for people.
+    /// Prints a note on standard error, unless `--quiet` is given.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             say(text);
         }
     }
 
-    /// Something that a list leaves out. Said to the quiet, too: it is no remark on the work, but a hole in the result.
+    /// Reports an entry that a list had to leave out. Printed even with `--quiet`, because the
+    /// result is incomplete.
     pub fn damaged(&self, error: &dyn std::fmt::Display) {
         say(&format!("damaged: {error}"));
     }
 
-    /// Says what is missing in the results, since something beside the profile's tables is damaged; how the command ends.
+    /// Reports results that are missing because of damage outside the profile's tables; returns the
+    /// exit status for it.
     pub fn left_out(&self, damage: &Failure, missing: &str) -> Exit {
         self.progress.end();
         say(&format!("kerntune: {}\nkerntune: so {missing}", damage.message));
         damage.exit
     }
 
-    /// Why it failed.
+    /// Prints the error message of a failure.
     pub fn failure(&self, failure: &Failure) {
         self.progress.end();
         say(&format!("kerntune: {}", failure.message));
@@ -141,8 +145,8 @@ fn write_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// How the command ends, if `exit` is what it came to and results could not be written: a result that nobody got is none. A
-/// reader that went away wanted no more.
+/// Reports that results could not be written, and returns the exit status: [`Exit::Output`] instead
+/// of success. A reader that closed the pipe is no error.
 fn unwritten(error: &io::Error, exit: Exit) -> Exit {
     if error.kind() == ErrorKind::BrokenPipe {
         return exit;
@@ -154,7 +158,8 @@ fn unwritten(error: &io::Error, exit: Exit) -> Exit {
     }
 }
 
-/// Says what clap found in the command line: help and version are results, all else is a usage error.
+/// Prints clap's message and returns the exit status. Help and version are results; anything else
+/// is a usage error.
 pub fn parsed(error: &clap::Error) -> Exit {
     let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
     let printed = match exit {

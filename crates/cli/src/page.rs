@@ -1,21 +1,22 @@
-//! What the page of a profile is made of beside its tables: the trace, in a file as far as it fits, or in a server.
+//! Timeline of a profile's HTML page, read from the trace. A file embeds as much of the trace as
+//! fits; a server serves all of it.
 
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_analyze::timeline::{detail, overview};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::Profile;
-use kerntune_report::html::profile::{windows, Embedded, Place, Timeline, BINS};
-use kerntune_trace::{Recording, Region};
+use kerntune_report::html::profile::{windows, ChunkStorage, TimelinePlace, TraceTimeline, BINS};
+use kerntune_trace::{RecordedRegion, Recording};
 use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::watch;
 use kerntune_work::interrupt;
 use std::path::Path;
 
-/// Who wrote a page.
+/// Program and version, as a page names its creator.
 pub const WRITTEN: &str = concat!("kerntune ", env!("CARGO_PKG_VERSION"));
 
-/// The trace beside a profile; a profile without one has a page without a timeline.
+/// Opens the trace of a profile; `None` if the profile has none, and its page then has no timeline.
 pub fn run_files(directory: &Path) -> Result<Option<RunFiles>, Failure> {
     match RunFiles::open(directory) {
         Ok(files) => Ok(Some(files)),
@@ -24,14 +25,15 @@ pub fn run_files(directory: &Path) -> Result<Option<RunFiles>, Failure> {
     }
 }
 
-/// Reads the timeline. `room` is how many bytes of the trace may go on the page; none if a server has it.
+/// Reads the timeline. `room` is the number of bytes of trace to embed in the page; `None` for a
+/// server.
 pub fn timeline<'a>(
     files: &'a RunFiles,
     profile: &Profile,
     region: Option<&str>,
     room: Option<u64>,
-    output: &Output,
-) -> Result<Timeline<'a>, Failure> {
+    output: &CliOutput,
+) -> Result<TraceTimeline<'a>, Failure> {
     output.progress().begin("reading the trace", Some(files.recording.events));
     let timeline = read(files, profile, region, room, output);
     output.progress().end();
@@ -44,53 +46,55 @@ fn read<'a>(
     profile: &Profile,
     region: Option<&str>,
     room: Option<u64>,
-    output: &Output,
-) -> Result<Timeline<'a>, kerntune_analyze::Error> {
+    output: &CliOutput,
+) -> Result<TraceTimeline<'a>, kerntune_analyze::Error> {
     let trace = TraceFile::open(&files.trace, &files.recording)?;
-    let overview = overview(&trace, BINS, &mut |events| watch::at(output.progress(), events))?;
+    let overview = overview(&trace, BINS, &mut |events| watch::report(output.progress(), events))?;
     let places = places(&trace, profile, region)?;
     let chunks = match room {
         Some(room) => embedded(&trace, region, &places, room)?,
-        None => vec![Embedded::Served; trace.chunks()],
+        None => vec![ChunkStorage::Served; trace.chunks()],
     };
-    Ok(Timeline { recording: &files.recording, wide: trace.wide, overview, places, chunks })
+    Ok(TraceTimeline { recording: &files.recording, wide: trace.wide, overview, places, chunks })
 }
 
-/// Where to go to, and how far each goes.
+/// Returns the places of interest that the page links to, each with its begin and end.
 pub fn places(
     trace: &TraceFile<'_>,
     profile: &Profile,
     region: Option<&str>,
-) -> Result<Vec<Place>, kerntune_analyze::Error> {
+) -> Result<Vec<TimelinePlace>, kerntune_analyze::Error> {
     let mut places = Vec::new();
     for choice in windows(profile, region) {
         let found = detail(trace, &choice.window)?;
         if found.end > found.begin {
             let (label, function) = (choice.label, choice.function);
-            places.push(Place { label, function, begin: found.begin, end: found.end });
+            places.push(TimelinePlace { label, function, begin: found.begin, end: found.end });
         }
     }
     Ok(places)
 }
 
-/// The chunks of the regions that are shown: all of them if there is room, else those of the places, as long as there is.
+/// Chooses the chunks to embed: all chunks of the shown regions if they fit into `room`, otherwise
+/// those of the places in order, while they fit.
 fn embedded(
     trace: &TraceFile<'_>,
     region: Option<&str>,
-    places: &[Place],
+    places: &[TimelinePlace],
     room: u64,
-) -> Result<Vec<Embedded>, kerntune_analyze::Error> {
+) -> Result<Vec<ChunkStorage>, kerntune_analyze::Error> {
     let Recording { chunks, regions, .. } = trace.recording;
     let is_wanted = |begin: u64, end: u64| {
-        let touches = |of: &Region| of.begin_ns <= end && begin <= of.begin_ns.saturating_add(of.elapsed_ns);
+        let touches =
+            |of: &RecordedRegion| of.begin_ns <= end && begin <= of.begin_ns.saturating_add(of.elapsed_ns);
         region.is_none_or(|name| regions.iter().any(|of| of.name == name && touches(of)))
     };
     let mut out = Vec::with_capacity(chunks.len());
     let mut size = 0;
     for (at, chunk) in chunks.iter().enumerate() {
         out.push(match is_wanted(chunk.begin_ns, chunk.end_ns) {
-            true => Embedded::Here(trace.chunk_bytes(at)?),
-            false => Embedded::Elsewhere,
+            true => ChunkStorage::Here(trace.chunk_bytes(at)?),
+            false => ChunkStorage::Elsewhere,
         });
         size += bytes(out.last());
     }
@@ -108,16 +112,16 @@ fn embedded(
         }
     }
     for (chunk, kept) in out.iter_mut().zip(kept) {
-        if !kept && matches!(chunk, Embedded::Here(_)) {
-            *chunk = Embedded::LeftOut;
+        if !kept && matches!(chunk, ChunkStorage::Here(_)) {
+            *chunk = ChunkStorage::LeftOut;
         }
     }
     Ok(out)
 }
 
-fn bytes(chunk: Option<&Embedded>) -> u64 {
+fn bytes(chunk: Option<&ChunkStorage>) -> u64 {
     match chunk {
-        Some(Embedded::Here(bytes)) => bytes.len() as u64,
+        Some(ChunkStorage::Here(bytes)) => bytes.len() as u64,
         _ => 0,
     }
 }

@@ -1,14 +1,15 @@
-//! A pager between long results and a terminal.
+//! The pager that shows long results on a terminal.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a shell ends with if there is no such program, or it cannot be run.
+/// Exit statuses of a shell that could not run the program.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-/// The pager that is wanted: `PAGER`, else `less`; none if it is `cat` or nothing, or `less` is not here.
+/// Returns the pager: `$PAGER`, or `less`. `None` if `$PAGER` is empty or `cat`, or if `less` is
+/// missing.
 pub fn wanted() -> Option<OsString> {
     match std::env::var_os("PAGER") {
         Some(pager) if pager.is_empty() || pager == "cat" => None,
@@ -22,13 +23,15 @@ fn has(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).is_file())
 }
 
-/// Shows a text in it, and waits until its reader has seen enough. `false` if it cannot be run: nobody has seen the text then.
+/// Shows a text in the pager, and waits until the user closes it. Returns false if the pager cannot
+/// be run; the text was not shown then.
 ///
 /// # Errors
-/// The pager could not be given the text. That it wanted no more of it is no error.
+/// The text could not be written to the pager. A pager that is closed early is no error.
 pub fn show(pager: &OsString, text: &str) -> io::Result<bool> {
     let mut command = Command::new("sh");
-    // As git has it: less ends if all of it fits, shows colours, and leaves what it showed on the screen.
+    // git's defaults: less exits if the text fits on the screen, shows colors, and leaves the text
+    // on the screen.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRX");
     }

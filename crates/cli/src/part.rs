@@ -1,9 +1,9 @@
-//! A part of a trace, as options name it: regions, and virtual times.
+//! Selection of a part of a trace for exports: regions, and virtual times.
 
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::CliOutput;
 use clap::Args;
-use kerntune_analyze::timeline::{stream, Part, Sink, Streamed};
+use kerntune_analyze::timeline::{stream, StreamSelection, StreamSummary, TimelineSink};
 use kerntune_analyze::TraceFile;
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
@@ -11,30 +11,30 @@ use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::watch;
 use kerntune_work::interrupt;
 
-/// Which part of the trace an export has.
+/// Options that select the part of the trace to export.
 #[derive(Debug, Clone, Args)]
-pub struct PartOptions {
-    /// Only what happened in the regions of this name
+pub struct TracePartOptions {
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// Only from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
+    /// Export only events from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Only until this time
+    /// Export only events before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// Export the call paths with their sums instead of the trace, without order in time; a profile without a trace has nothing
-    /// more
+    /// Export call paths with their sums, without order in time, instead of the trace; the only
+    /// choice for a profile without a trace
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub paths: bool,
 }
 
-impl PartOptions {
-    /// The part of a profile's trace with at most so many events.
+impl TracePartOptions {
+    /// Converts the options to a selection of at most `events` events.
     ///
     /// # Errors
-    /// A region that the profile does not have; an end before the beginning.
-    pub fn part(&self, profile: &Profile, events: u64) -> Result<Part, Failure> {
+    /// A region that the profile does not have; an end that is not after the beginning.
+    pub fn part(&self, profile: &Profile, events: u64) -> Result<StreamSelection, Failure> {
         let scope = kerntune_report::scope(profile, self.region.as_deref())?;
         let regions = self
             .region
@@ -44,23 +44,23 @@ impl PartOptions {
         if from >= to {
             return Err(Failure::usage("--to: the end is not after the beginning (--from)"));
         }
-        Ok(Part { from, to, regions, events })
+        Ok(StreamSelection { from, to, regions, events })
     }
 }
 
-/// Reads that part of the trace.
+/// Streams the selected part of the trace into `sink`.
 ///
 /// # Errors
-/// A damaged trace, an interruption, and a part in which nothing was recorded.
-pub fn tell(
+/// A damaged trace, an interruption, or a selection without events.
+pub fn stream_events(
     files: &RunFiles,
-    part: &Part,
-    sink: &mut dyn Sink,
-    output: &Output,
-) -> Result<Streamed, Failure> {
+    part: &StreamSelection,
+    sink: &mut dyn TimelineSink,
+    output: &CliOutput,
+) -> Result<StreamSummary, Failure> {
     let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
     output.progress().begin("reading the trace", Some(files.recording.events.min(part.events)));
-    let told = stream(&trace, part, sink, &mut |events| watch::at(output.progress(), events));
+    let told = stream(&trace, part, sink, &mut |events| watch::report(output.progress(), events));
     output.progress().end();
     interrupt::check()?;
     let told = told.map_err(kerntune_tune::Error::from)?;
@@ -72,8 +72,8 @@ pub fn tell(
     }
 }
 
-/// What was left out, in a sentence; none if nothing was.
-pub fn left_out(told: &Streamed, files: &RunFiles) -> Option<String> {
+/// Returns a sentence on the events that were left out, or `None` if there are none.
+pub fn left_out(told: &StreamSummary, files: &RunFiles) -> Option<String> {
     (!told.whole).then(|| {
         format!(
             "cut after {} events, at {} ns; the trace has {} events: choose a part with --region or --from and --to, or \
@@ -85,8 +85,9 @@ pub fn left_out(told: &Streamed, files: &RunFiles) -> Option<String> {
     })
 }
 
-/// A title that says how much of the part is in the file: `rr on base, first 3 % only`. The same if all of it is.
-pub fn cut_title(title: &str, told: &Streamed, part: &Part, profile: &Profile) -> String {
+/// Adds the exported share of the part to a title, as in `rr on base, first 3 % only`; unchanged if
+/// all of it was exported.
+pub fn cut_title(title: &str, told: &StreamSummary, part: &StreamSelection, profile: &Profile) -> String {
     if told.whole {
         return title.to_owned();
     }
@@ -97,14 +98,14 @@ pub fn cut_title(title: &str, told: &Streamed, part: &Part, profile: &Profile) -
     };
     let regions = profile.tables.regions.iter().enumerate();
     let busy = regions.filter(|(number, region)| is_all && chosen(*number, region.depth));
-    let busy: u64 = busy.map(|(_, region)| region.busy_ns.get()).sum();
+    let busy: u64 = busy.map(|(_, region)| region.busy_ticks.get()).sum();
     format!(
         "{title}, first {} only",
         share(told.busy, busy).unwrap_or_else(|| format!("{} events", grouped(told.events)))
     )
 }
 
-/// `3 %`, of less than a hundredth with digits; none of nothing, or of more than the whole.
+/// Formats a share as `3 %`, with decimals below 1 %. `None` if `whole` is 0 or less than `part`.
 fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 || part > whole {
         return None;
@@ -117,8 +118,8 @@ fn share(part: u64, whole: u64) -> Option<String> {
     })
 }
 
-/// What was told of, for people.
-pub fn summary(told: &Streamed, unit: &str) -> String {
+/// Summarizes the exported events in a sentence.
+pub fn summary(told: &StreamSummary, unit: &str) -> String {
     format!(
         "{} events from {} to {} ns: {} {unit} executed, {} ns halted",
         grouped(told.events),
@@ -129,7 +130,8 @@ pub fn summary(told: &Streamed, unit: &str) -> String {
     )
 }
 
-/// A time in ns: a number with a unit (`s`, `ms`, `us`, `ns`), without one in ns.
+/// Parses a time with a unit (`s`, `ms`, `us`, `ns`) into nanoseconds; a number without a unit is
+/// in nanoseconds.
 pub fn time(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a time: write 5123456789, 5.12s, 5120ms or 5120000us");
     let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
@@ -137,7 +139,7 @@ pub fn time(text: &str) -> Result<u64, String> {
     let (number, per) = found.unwrap_or((text, 1u64));
     let number = number.trim().replace([',', '_'], "");
     let (whole, part) = number.split_once('.').unwrap_or((&number, "0"));
-    // Digit by digit: a float does not hold every nanosecond.
+    // Parsed digit by digit, because a float cannot represent every nanosecond.
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     if !digits(whole) || !digits(part) {
         return Err(wrong());

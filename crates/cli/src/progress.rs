@@ -1,4 +1,4 @@
-//! Progress on a terminal as a bar, elsewhere as lines.
+//! Progress display: a bar on a terminal, lines elsewhere.
 
 use crate::stderr::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,31 +9,31 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Shows progress on standard error.
-pub struct Shown {
+pub struct ProgressDisplay {
     verbose: bool,
     terminal: bool,
-    current: Mutex<Option<Piece>>,
+    current: Mutex<Option<ProgressStep>>,
 }
 
-struct Piece {
+struct ProgressStep {
     what: String,
     bar: Option<ProgressBar>,
     started: Instant,
 }
 
-impl Shown {
+impl ProgressDisplay {
     pub fn new(verbose: bool) -> Self {
         Self { verbose, terminal: std::io::stderr().is_terminal(), current: Mutex::new(None) }
     }
 
-    fn with(&self, work: impl FnOnce(&mut Option<Piece>)) {
+    fn with(&self, work: impl FnOnce(&mut Option<ProgressStep>)) {
         if let Ok(mut current) = self.current.lock() {
             work(&mut current);
         }
     }
 }
 
-impl Progress for Shown {
+impl Progress for ProgressDisplay {
     fn begin(&self, what: &str, total: Option<u64>) {
         self.end();
         let bar = self.terminal.then(|| {
@@ -52,7 +52,9 @@ impl Progress for Shown {
         if bar.is_none() {
             say(&format!("  {what} …"));
         }
-        self.with(|current| *current = Some(Piece { what: what.into(), bar, started: Instant::now() }));
+        self.with(|current| {
+            *current = Some(ProgressStep { what: what.into(), bar, started: Instant::now() })
+        });
     }
 
     fn at(&self, done: u64) {
@@ -68,7 +70,7 @@ impl Progress for Shown {
 
     fn note(&self, line: &str) {
         let line = &printable(line);
-        // Whoever does not look at progress is to see a warning, too.
+        // Warnings are shown even without `--verbose`.
         let shown = self.verbose || line.starts_with("warning: ");
         self.with(|current| match current.as_ref().and_then(|piece| piece.bar.as_ref()) {
             Some(bar) if !shown => {

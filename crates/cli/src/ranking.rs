@@ -1,21 +1,22 @@
-//! Which recipe is taken where none is named: the best by the clock (`ranking.tsv`) of those that this machine can carry out.
+//! The default recipe: the best by measured times (`ranking.tsv`) that this machine's tools can
+//! build.
 
 use crate::exit::Failure;
 use kerntune_kernel::{Compiler, ObjectFlags};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::{Recipe, RecipeOptions};
 
-/// The recipes that were timed, with what came of it.
+/// Recipes with the results of timing them.
 const RANKING: &str = include_str!("ranking.tsv");
 
-/// Taken where nothing that was timed can be carried out; its own errors say what is missing.
-const OTHERWISE: &str = "gcc-pgo";
+/// Default if no timed recipe can be built here; its errors name the missing tools.
+const FALLBACK_RECIPE: &str = "gcc-pgo";
 
-/// What the clock has shown of a recipe.
+/// A recipe with the results of timing it, a line of `ranking.tsv`.
 #[derive(Debug, Clone, PartialEq)]
-struct Timed {
+struct TimedRecipe {
     recipe: Recipe,
-    /// Change of the time, geometric mean over the rows, per cent.
+    /// Change of the time in percent, as geometric mean over the rows; negative is faster.
     percent: f64,
     rows: u32,
     faster: u32,
@@ -25,34 +26,34 @@ struct Timed {
     page: String,
 }
 
-/// What a recipe has to do.
-pub struct Asked<'a> {
-    /// The compiler, if one was named.
+/// Requirements on the default recipe, from the command line.
+pub struct RecipeQuery<'a> {
+    /// Name of the compiler; `None` if not given.
     pub compiler: Option<&'a str>,
-    /// What only some recipes know.
+    /// Options that only some recipes accept.
     pub options: RecipeOptions,
-    /// Wishes for single objects.
+    /// Compiler flags for single objects.
     pub object_flags: &'a [ObjectFlags],
-    /// What is left out.
+    /// Code that the recipe must leave unchanged.
     pub exclusions: &'a Exclusions,
 }
 
-/// The best that can do what was asked, and a sentence on why it was taken.
+/// Returns the fastest recipe that meets the requirements, and a sentence that explains the choice.
 ///
 /// # Errors
-/// A compiler that is none.
-pub fn best(asked: &Asked) -> Result<(Recipe, String), Failure> {
+/// An unknown compiler.
+pub fn best(query: &RecipeQuery) -> Result<(Recipe, String), Failure> {
     let named: Option<Compiler> =
-        asked.compiler.map(|name| name.parse().map_err(Failure::usage)).transpose()?;
+        query.compiler.map(|name| name.parse().map_err(Failure::usage)).transpose()?;
     let can = |recipe: Recipe| {
         let compiler = named.clone().unwrap_or_else(|| recipe.default_compiler());
-        recipe.check_options(asked.options, asked.object_flags, asked.exclusions).is_ok()
+        recipe.check_options(query.options, query.object_flags, query.exclusions).is_ok()
             && recipe.check_compiler(&compiler).is_ok()
     };
     match ranking()?.into_iter().find(|timed| can(timed.recipe)) {
         Some(timed) => Ok((timed.recipe, timed.sentence())),
         None => {
-            let recipe: Recipe = OTHERWISE.parse().map_err(Failure::usage)?;
+            let recipe: Recipe = FALLBACK_RECIPE.parse().map_err(Failure::usage)?;
             Ok((
                 recipe,
                 format!(
@@ -64,7 +65,7 @@ pub fn best(asked: &Asked) -> Result<(Recipe, String), Failure> {
     }
 }
 
-impl Timed {
+impl TimedRecipe {
     fn sentence(&self) -> String {
         let Self { recipe, percent, rows, faster, slower, boots, place, page } = self;
         format!(
@@ -75,20 +76,20 @@ impl Timed {
     }
 }
 
-/// All of them, the best first.
-fn ranking() -> Result<Vec<Timed>, Failure> {
+/// Reads the timed recipes, fastest first.
+fn ranking() -> Result<Vec<TimedRecipe>, Failure> {
     let lines = RANKING.lines().filter(|line| !line.starts_with('#'));
-    let mut all: Vec<Timed> = lines
+    let mut all: Vec<TimedRecipe> = lines
         .map(|line| parse(line).ok_or_else(|| Failure::usage(format!("ranking.tsv: `{line}`"))))
         .collect::<Result<_, _>>()?;
     all.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     Ok(all)
 }
 
-fn parse(line: &str) -> Option<Timed> {
+fn parse(line: &str) -> Option<TimedRecipe> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [recipe, percent, rows, faster, slower, boots, place, page] = fields[..] else { return None };
-    Some(Timed {
+    Some(TimedRecipe {
         recipe: recipe.parse().ok()?,
         percent: percent.parse().ok().filter(|percent: &f64| percent.is_finite())?,
         rows: rows.parse().ok()?,
@@ -104,8 +105,8 @@ fn parse(line: &str) -> Option<Timed> {
 mod tests {
     use super::*;
 
-    fn asked<'a>(compiler: Option<&'a str>, values: bool, exclusions: &'a Exclusions) -> Asked<'a> {
-        Asked { compiler, options: RecipeOptions { values }, object_flags: &[], exclusions }
+    fn query<'a>(compiler: Option<&'a str>, values: bool, exclusions: &'a Exclusions) -> RecipeQuery<'a> {
+        RecipeQuery { compiler, options: RecipeOptions { values }, object_flags: &[], exclusions }
     }
 
     #[test]
@@ -127,14 +128,14 @@ mod tests {
     #[test]
     fn what_was_asked_for_decides_first() {
         let none = Exclusions::default();
-        let (recipe, why) = best(&asked(Some("gcc"), false, &none)).unwrap();
+        let (recipe, why) = best(&query(Some("gcc"), false, &none)).unwrap();
         assert_eq!(recipe.name(), "gcc-pgo+layout");
         assert!(why.contains("rows faster") && why.contains("choose another with --recipe"), "{why}");
-        // Only GCC counts values.
-        assert_eq!(best(&asked(None, true, &none)).unwrap().0.name(), "gcc-pgo+layout");
-        // No such compiler: its recipe says so.
-        let (recipe, why) = best(&asked(Some("gcc-1"), false, &none)).unwrap();
-        assert_eq!(recipe.name(), OTHERWISE);
+        // Only GCC profiles values.
+        assert_eq!(best(&query(None, true, &none)).unwrap().0.name(), "gcc-pgo+layout");
+        // There is no such compiler; the recipe reports it.
+        let (recipe, why) = best(&query(Some("gcc-1"), false, &none)).unwrap();
+        assert_eq!(recipe.name(), FALLBACK_RECIPE);
         assert!(why.contains("no recipe with measured times"), "{why}");
     }
 }

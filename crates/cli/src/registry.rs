@@ -1,71 +1,81 @@
-//! Subcommands that are a file each: the formats of `export` and `import`, the kinds of `report`.
+//! Subcommands with a file each: the formats of `export` and `import`, and the kinds of `report`.
 //!
-//! A file in one of these folders is a subcommand; nothing else names it. It has its arguments, the comment on which is its
-//! help, what it does with them, and
+//! A file in one of these folders is a subcommand; no list names it. It has a struct for its
+//! arguments, whose doc comments are the help texts, an implementation of [`RunSubcommand`] for the
+//! struct, and
 //!
 //! ```text
-//! pub const ENTRY: Entry = entry::<_, Options>("bolt", 2);
+//! pub const ENTRY: Entry = entry::<_, ExportBoltOptions>("bolt", 2);
 //! ```
 
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::Subcommand;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-/// What such a file does with its arguments. `On` is what it is given: the options of every command, or a profile.
-pub trait Run<On>: Debug {
-    fn run(&self, on: &On, output: &Output) -> Result<Exit, Failure>;
+/// A subcommand with its parsed arguments. `Context` is its input: the global options, or a
+/// profile.
+pub trait RunSubcommand<Context>: Debug {
+    fn run(&self, on: &Context, output: &CliOutput) -> Result<Exit, Failure>;
 }
 
-/// The subcommand called `name`; `place` is where it stands in help.
-pub const fn entry<On, R: Run<On> + Args + 'static>(
+/// Makes the entry of the subcommand `name`; `place` is its position in help.
+pub const fn entry<Context, R: RunSubcommand<Context> + Args + 'static>(
     name: &'static str,
     place: u8,
-) -> Subcommand<dyn Run<On>> {
+) -> Subcommand<dyn RunSubcommand<Context>> {
     Subcommand::new::<R>(name, place, |matches| Ok(Box::new(R::from_arg_matches(matches)?)))
 }
 
-/// Some of the subcommands of a command.
-pub trait Folder<On> {
-    /// Each with its place in help.
+/// A group of subcommands of one command, usually the files of a folder.
+pub trait SubcommandFolder<Context> {
+    /// Returns the subcommands, each with its position in help.
     fn commands(&self) -> Vec<(u8, Command)>;
 
-    /// What the arguments of the one called `name` become, if it is here.
-    fn read(&self, name: &str, matches: &ArgMatches) -> Option<Result<Box<dyn Run<On>>, Error>>;
+    /// Parses the arguments of the subcommand `name`; `None` if this folder does not have it.
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<Context>>, Error>>;
 }
 
-impl<On> Folder<On> for &[&Subcommand<dyn Run<On>>] {
+impl<Context> SubcommandFolder<Context> for &[&Subcommand<dyn RunSubcommand<Context>>] {
     fn commands(&self) -> Vec<(u8, Command)> {
         self.iter().map(|entry| (entry.place, entry.command())).collect()
     }
 
-    fn read(&self, name: &str, matches: &ArgMatches) -> Option<Result<Box<dyn Run<On>>, Error>> {
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<Context>>, Error>> {
         self.iter().find(|entry| entry.name == name).map(|entry| entry.read(matches))
     }
 }
 
-/// A command whose subcommands are files.
-pub trait Registry: Debug {
-    /// What they are given.
-    type On: 'static;
-    /// Where they are.
-    fn folders() -> Vec<&'static dyn Folder<Self::On>>;
+/// A command whose subcommands come from folders.
+pub trait SubcommandRegistry: Debug {
+    /// Input of every subcommand.
+    type Context: 'static;
+    /// Returns the folders with the subcommands.
+    fn folders() -> Vec<&'static dyn SubcommandFolder<Self::Context>>;
 }
 
-/// The subcommand that was chosen.
+/// The subcommand that the user chose, with its arguments.
 #[derive(Debug)]
-pub struct Chosen<R: Registry>(Box<dyn Run<R::On>>, PhantomData<R>);
+pub struct ChosenSubcommand<R: SubcommandRegistry>(Box<dyn RunSubcommand<R::Context>>, PhantomData<R>);
 
-impl<R: Registry> Chosen<R> {
-    pub fn run(&self, on: &R::On, output: &Output) -> Result<Exit, Failure> {
+impl<R: SubcommandRegistry> ChosenSubcommand<R> {
+    pub fn run(&self, on: &R::Context, output: &CliOutput) -> Result<Exit, Failure> {
         self.0.run(on, output)
     }
 }
 
-impl<R: Registry> clap::Subcommand for Chosen<R> {
+impl<R: SubcommandRegistry> clap::Subcommand for ChosenSubcommand<R> {
     fn augment_subcommands(command: Command) -> Command {
         let mut all: Vec<_> = R::folders().iter().flat_map(|folder| folder.commands()).collect();
         all.sort_by(|(a, one), (b, other)| (a, one.get_name()).cmp(&(b, other.get_name())));
@@ -84,7 +94,7 @@ impl<R: Registry> clap::Subcommand for Chosen<R> {
     }
 }
 
-impl<R: Registry> FromArgMatches for Chosen<R> {
+impl<R: SubcommandRegistry> FromArgMatches for ChosenSubcommand<R> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let read =
             |(name, matches): (&str, _)| R::folders().iter().find_map(|folder| folder.read(name, matches));

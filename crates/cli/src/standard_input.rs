@@ -1,4 +1,5 @@
-//! Standard input of a command that runs in a guest: a file is packed; of anything else it is said that the command does not read it.
+//! Standard input of a command that runs in a guest. A file is packed into the guest image; for
+//! anything else a note says that the command does not read it.
 
 use crate::exit::Failure;
 use kerntune_guest::StandardInput;
@@ -8,20 +9,20 @@ use std::io::{stdin, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-/// Bytes of a standard input at most.
+/// Largest standard input, in bytes.
 const INPUT_MAX: u64 = 256 << 20;
 
-/// What the command reads in the guest, and a sentence about what it does not.
+/// Input for the command in the guest, and a note if kerntune's standard input is not passed on.
 #[derive(Default)]
 pub struct CommandInput {
     pub file: Option<StandardInput>,
     pub note: Option<String>,
 }
 
-/// Looks at our own standard input. A file is read from where it stands to its end, and stays there for whoever reads it next; a
-/// pipe or socket is not read, as one that was only inherited may never end.
+/// Reads kerntune's own standard input. A file is read from its current position to its end, and
+/// its position is restored. A pipe or socket is not read: an inherited one may never end.
 pub fn command_input() -> Result<CommandInput, Failure> {
-    // Whoever has none has nothing to pass on.
+    // Standard input is closed.
     let Ok(own) = stdin().as_fd().try_clone_to_owned() else { return Ok(CommandInput::default()) };
     let mut file = File::from(own);
     let Ok(meta) = file.metadata() else { return Ok(CommandInput::default()) };
@@ -44,7 +45,7 @@ pub fn command_input() -> Result<CommandInput, Failure> {
     let mut bytes = Vec::new();
     let read = file.by_ref().take(INPUT_MAX).read_to_end(&mut bytes);
     file.seek(std::io::SeekFrom::Start(begin)).map_err(unreadable)?;
-    // One that is open to be written only is no input.
+    // A write-only descriptor is no input.
     if read.is_err() || bytes.is_empty() {
         return Ok(CommandInput::default());
     }
@@ -52,7 +53,8 @@ pub fn command_input() -> Result<CommandInput, Failure> {
     Ok(CommandInput { file: Some(StandardInput { bytes, is_private }), note: None })
 }
 
-/// Whether a pipe or socket has something to be read now. A terminal has what is typed ahead, which is for the shell.
+/// Returns true if a pipe or socket has input now. Terminals do not count: their input is meant for
+/// the shell.
 fn has_bytes(file: &File) -> bool {
     use std::os::unix::fs::FileTypeExt;
     let Ok(kind) = file.metadata().map(|meta| meta.file_type()) else { return false };

@@ -1,9 +1,9 @@
-//! Lines on standard error.
+//! Messages on standard error.
 
 use kerntune_report::printable_text;
 use std::io::{self, Write};
 
-/// A line on standard error. If nobody takes it, there is nobody to tell.
+/// Prints a line on standard error. Errors are ignored, because nothing is left to report them.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_text(text, false));
 }

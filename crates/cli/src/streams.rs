@@ -1,4 +1,5 @@
-//! What results are written to where it is no file: devices, pipes, and what the shell has opened already.
+//! Output to paths that are no regular files: devices, pipes, and descriptors that the shell
+//! opened.
 
 use kerntune_work::{file_kind, interrupt};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -11,22 +12,23 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the process began without standard output (`>&-`).
+/// Set if the process started with standard output closed (`>&-`).
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The standard library opens `/dev/null` in place of what is closed, before `main`: this comes before that.
-#[expect(unsafe_code, reason = "the linker is told to have this called before the standard library begins")]
+/// Runs before `main`, because the standard library opens `/dev/null` for closed standard
+/// descriptors before `main`.
+#[expect(unsafe_code, reason = "the linker calls this before the standard library begins")]
 #[used]
 #[link_section = ".init_array"]
-static LOOK: extern "C" fn() = look;
+static CHECK_STDOUT: extern "C" fn() = record_closed_stdout;
 
-extern "C" fn look() {
+extern "C" fn record_closed_stdout() {
     if fcntl_getfd(rustix::stdio::stdout()) == Err(Errno::BADF) {
         IS_CLOSED.store(true, Ordering::Relaxed);
     }
 }
 
-/// Refuses a standard output that is not there: what is written to it would be lost without a word.
+/// Fails if standard output was closed at the start: results would be lost silently.
 pub fn check_standard_output() -> io::Result<()> {
     match IS_CLOSED.load(Ordering::Relaxed) {
         true => Err(Errno::BADF.into()),
@@ -34,7 +36,11 @@ pub fn check_standard_output() -> io::Result<()> {
     }
 }
 
-/// Opens a path that is no file to be replaced: `None` for a file, and for what is not there.
+/// Opens a path that must be written directly. Returns `None` for a regular file, which can be
+/// replaced, and for a missing path.
+///
+/// # Errors
+/// A directory or a socket; a pipe without a reader; standard output that was closed.
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     let number = number(path);
     if number == Some(1) {
@@ -43,13 +49,13 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     let Ok(found) = fs::metadata(path) else { return Ok(None) };
     match (file_kind(found.file_type()), number) {
         (None, None) => Ok(None),
-        // Written on where the shell was, and not from the beginning.
+        // The shell's descriptor keeps its file offset, so that `>>` appends.
         (None, Some(1)) => Ok(Some(io::stdout().as_fd().try_clone_to_owned()?.into())),
         (None, Some(2)) => Ok(Some(io::stderr().as_fd().try_clone_to_owned()?.into())),
         (None, Some(_)) => OpenOptions::new().append(true).open(path).map(Some),
         (Some(kind @ ("a directory" | "a socket")), _) => Err(io::Error::other(format!("it is {kind}"))),
         (Some(_), _) => {
-            // Without O_NONBLOCK a pipe that nobody reads would be waited for.
+            // Without O_NONBLOCK, opening a pipe waits for a reader.
             let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
             let opened = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path);
             opened.map(Some).map_err(|error| match Errno::from_io_error(&error) {
@@ -60,7 +66,7 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The number of an open file in `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N`.
+/// Returns the descriptor number of `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` or `/proc/self/fd/N`.
 fn number(path: &Path) -> Option<u32> {
     let path = path.to_str()?;
     let number = ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|directory| path.strip_prefix(directory));
@@ -71,13 +77,13 @@ fn number(path: &Path) -> Option<u32> {
     }
 }
 
-/// Writes to a file or a pipe. A signal ends the wait for a reader.
+/// Writer for a file or pipe that may be non-blocking. An interrupt ends the wait for a reader.
 #[derive(Debug)]
-pub struct Stream<'a>(pub &'a File);
+pub struct OutputStream<'a>(pub &'a File);
 
-impl Write for Stream<'_> {
+impl Write for OutputStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
         loop {
             let mut file = self.0;
             match file.write(bytes) {
@@ -85,7 +91,7 @@ impl Write for Stream<'_> {
                     if interrupt::is_set() {
                         return Err(io::Error::other("interrupted"));
                     }
-                    let _ = poll(&mut [PollFd::new(self.0, PollFlags::OUT)], Some(&LOOK));
+                    let _ = poll(&mut [PollFd::new(self.0, PollFlags::OUT)], Some(&POLL_INTERVAL));
                 }
                 other => return other,
             }

@@ -1,33 +1,34 @@
-//! The profile that a report or an export is of.
+//! The profile for a report or an export.
 
 use crate::exit::Failure;
-use crate::global::{work, Global};
+use crate::global::{work, GlobalOptions};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{find, Profile};
-use kerntune_report::Who;
+use kerntune_report::ThreadFilter;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::WorkDir;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// A profile and where it is kept.
+/// A loaded profile, with its directory and work directory.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct ProfileSubject {
     pub work: WorkDir,
     pub directory: PathBuf,
     pub profile: Profile,
 }
 
-impl Subject {
-    /// The profile called `name`: beginning of an id, directory, or `latest`.
-    pub fn open(global: &Global, name: &str) -> Result<Self, Failure> {
+impl ProfileSubject {
+    /// Loads the profile `name`: beginning of an id, directory, or `latest`.
+    pub fn open(global: &GlobalOptions, name: &str) -> Result<Self, Failure> {
         let work = work(global)?;
         let directory = find(&work, name)?.path;
         Ok(Self { profile: Profile::load(&directory)?, work, directory })
     }
 
-    /// The same of some threads alone, read from the trace if there is one, else as far as call paths say.
-    pub fn narrowed(&self, who: Option<&Who>) -> Result<Cow<'_, Subject>, Failure> {
+    /// Restricts the profile to some threads: exactly from the trace if there is one, otherwise as
+    /// far as the call paths allow.
+    pub fn narrowed(&self, who: Option<&ThreadFilter>) -> Result<Cow<'_, ProfileSubject>, Failure> {
         let Some(who) = who.filter(|who| !who.is_everybody()) else { return Ok(Cow::Borrowed(self)) };
         let profile = match RunFiles::open(&self.directory) {
             Ok(files) => {

@@ -1,4 +1,5 @@
-//! `record -- COMMAND`: the program that is measured is the one that was named, with its arguments, files and input as they are here.
+//! `record -- COMMAND`: the named program is measured, with its arguments, files and standard input
+//! as on this machine.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ fn record(directory: &Path, input: Stdio, command: &[&str]) -> Output {
     support::kerntune(arguments).current_dir(directory).stdin(input).output().unwrap()
 }
 
-/// What it printed in the guest, and what `record` said.
+/// Returns the program's output in the guest, and the output of `record`.
 fn printed(output: &Output, program: &str) -> (String, String) {
     let said = support::said(output);
     assert!(output.status.success(), "{said}");
@@ -45,7 +46,8 @@ fn arguments_have_any_bytes() {
     assert_eq!(found, "a\tb|c\nstep\tinjected\t7\tsh|\\n\\||done\n");
 }
 
-/// Files below `/tmp` too, with links and modes as they are here; what the command makes there is its own.
+/// Files below `/tmp` are included, with their links and modes; files that the command creates stay
+/// in the guest.
 #[test]
 fn relative_programs_and_files_are_those_of_the_directory() {
     let directory = tempfile::tempdir_in("/tmp").unwrap();
@@ -80,7 +82,7 @@ fn a_file_is_the_commands_input_and_a_pipe_is_told_of() {
     cat.wait().unwrap();
     let (found, said) = printed(&record(Path::new("/"), pipe, &["wc", "-l"]), "wc");
     assert!(found == "0\n" && said.contains("the command reads /dev/null, not this pipe"), "{said}");
-    // One that nobody writes to is not waited for.
+    // A pipe without a writer must not block the command.
     let mut silent = std::process::Command::new("sleep").arg("600").stdout(Stdio::piped()).spawn().unwrap();
     let pipe: Stdio = silent.stdout.take().unwrap().into();
     let (_, said) = printed(&record(Path::new("/"), pipe, &["wc", "-l"]), "wc");

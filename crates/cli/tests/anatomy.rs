@@ -1,10 +1,11 @@
-//! `kerntune anatomy` on a recording of the base kernel: its figures are those of the profile's tables and of single paths.
+//! `kerntune anatomy` on a recording of the base kernel: its figures must equal those of the
+//! profile's tables and of single paths.
 
 use crate::support::{self, fails, json, kerntune, run};
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// A recording of `rr`.
+/// Returns a recording of `rr`.
 fn profile() -> &'static str {
     static PROFILE: OnceLock<String> = OnceLock::new();
     PROFILE.get_or_init(|| {
@@ -34,7 +35,7 @@ fn figures_are_those_of_the_table_of_functions() {
         let functions = json([&["report", profile(), "functions", "--json"][..], &within].concat());
         let rows = functions["functions"].as_array().unwrap();
         let mut compared = 0;
-        // None of them calls itself.
+        // None of these functions is recursive.
         for name in
             ["tcp_sendmsg", "vfs_read", "__x64_sys_read", "schedule", "asm_sysvec_apic_timer_interrupt"]
         {
@@ -42,7 +43,7 @@ fn figures_are_those_of_the_table_of_functions() {
                 continue;
             };
             let found = anatomy(&[&[name], &within[..]].concat());
-            // So the mean is the same fraction.
+            // The mean is the same fraction.
             assert_eq!(
                 (at(&found, "calls_whole"), at(&found["all"]["elapsed"], "sum")),
                 (at(row, "ended"), at(row, "elapsed")),

@@ -1,27 +1,28 @@
-//! The store under attack: the program killed at every place where it changes the disk and at any time, the disk full at
-//! every write, files of results changed, two at once.
+//! Fault injection for the store: the program is killed at every place where it changes the disk
+//! and at random times, the disk is full at every write, files of results are changed, and two
+//! processes run at once.
 //!
-//! Whatever happens, no result may be half there or another one, and the same command must come to the same end. The
-//! operations are those that need no emulator; they use the same store as all others. `make attack` does much more of
-//! the same: `KERNTUNE_ATTACK` says how many times as much.
+//! In all cases no result may be incomplete or wrong, and the same command must still succeed. The
+//! operations need no emulator, but use the same store as all others. `make attack` runs many more
+//! cases: `KERNTUNE_ATTACK` is the factor.
 
 use crate::support::said;
-use kerntune_convert::mcrae::{Dump, Record};
+use kerntune_convert::mcrae::{DumpRecord, TagDump};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// How many times as much as `make test` does.
+/// Factor for the number of cases, compared with `make test`.
 fn effort() -> u64 {
     std::env::var("KERNTUNE_ATTACK").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// SplitMix64: the same numbers in every run.
-struct Random(u64);
+struct RandomNumbers(u64);
 
-impl Random {
+impl RandomNumbers {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -31,12 +32,12 @@ impl Random {
     }
 }
 
-/// Inputs, and a work directory that can be made anew.
-struct Field {
+/// Input files, and a work directory that can be recreated.
+struct AttackedStore {
     dir: tempfile::TempDir,
 }
 
-impl Field {
+impl AttackedStore {
     fn new() -> Self {
         let field = Self { dir: tempfile::tempdir().unwrap() };
         fs::write(field.path("names"), "main/2\nread/4\nbread/6\n").unwrap();
@@ -49,7 +50,7 @@ impl Field {
         field
     }
 
-    /// A source that stands in for a kernel's: its Makefile answers as Kbuild does.
+    /// Creates a fake kernel source, whose Makefile answers as Kbuild does.
     fn source(&self) {
         let gate = self.path("gate");
         for name in ["src/kernel", "src/include/linux", "gate"] {
@@ -79,7 +80,7 @@ impl Field {
         self.path("work")
     }
 
-    /// `kerntune` with this work directory.
+    /// Returns a command that runs `kerntune` with this work directory.
     fn kerntune(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
         command.current_dir(self.dir.path()).env("KERNTUNE_DIR", self.work()).args(arguments);
@@ -93,14 +94,15 @@ impl Field {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The id in a command's JSON.
+    /// Runs a command and returns the id in its JSON output.
     fn id(&self, arguments: &[&str]) -> String {
         let found: Value = serde_json::from_str(&self.run(arguments)).unwrap();
         let id = found.pointer("/manifest/id").or(found.get("profile")).or(found.get("id"));
         id.and_then(Value::as_str).unwrap_or_else(|| panic!("{arguments:?}: {found}")).to_string()
     }
 
-    /// A work directory with two profiles in it, and neither a store nor a fleet.
+    /// Recreates the work directory with two profiles, without a store or a fleet; returns the
+    /// profiles.
     fn begin(&self) -> [String; 2] {
         for name in ["work", "store", "fleet"] {
             let _ = fs::remove_dir_all(self.path(name));
@@ -110,9 +112,9 @@ impl Field {
     }
 }
 
-/// Records of calls that nest, 300 of them.
+/// Makes 300 records of nested calls.
 fn dump(seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = RandomNumbers(seed);
     let (mut records, mut open, mut time) = (Vec::new(), Vec::new(), 0);
     for _ in 0..300 {
         time += 1 + random.below(50) as u32;
@@ -123,21 +125,21 @@ fn dump(seed: u64) -> Vec<u8> {
         } else {
             open.pop().unwrap() + 1
         };
-        records.push(Record { tag, time });
+        records.push(DumpRecord { tag, time });
     }
-    Dump { records }.to_bytes()
+    TagDump { records }.to_bytes()
 }
 
-/// One command that changes the store, and what must be true after it.
-struct Operation {
+/// A command that changes the store.
+struct StoreCommand {
     name: &'static str,
     arguments: Vec<String>,
-    /// Comes to the same standard output again and again.
+    /// Set if every run has the same standard output.
     repeats: bool,
 }
 
-fn operations([one, two]: &[String; 2]) -> Vec<Operation> {
-    let of = |name, repeats, arguments: &[&str]| Operation {
+fn operations([one, two]: &[String; 2]) -> Vec<StoreCommand> {
+    let of = |name, repeats, arguments: &[&str]| StoreCommand {
         name,
         repeats,
         arguments: arguments.iter().map(ToString::to_string).collect(),
@@ -154,22 +156,22 @@ fn operations([one, two]: &[String; 2]) -> Vec<Operation> {
     ]
 }
 
-/// What does not repeat from one making to the next: times.
+/// Removes values that differ between runs: times.
 fn steady(text: &str) -> String {
-    // Whether a profile was new to its fleet depends on what was killed.
+    // `new` depends on the moment of the kill.
     let timed = ["\"built\"", "\"build_seconds\"", "\"date\"", "\"recorded\"", "\"new\""];
     text.lines().filter(|line| !timed.iter().any(|key| line.contains(key))).collect()
 }
 
-impl Field {
-    /// The command with a fault.
-    fn with_fault(&self, operation: &Operation, fault: &str) -> Output {
+impl AttackedStore {
+    /// Runs the command with a fault.
+    fn with_fault(&self, operation: &StoreCommand, fault: &str) -> Output {
         let arguments: Vec<&str> = operation.arguments.iter().map(String::as_str).collect();
         self.kerntune(&arguments).env("KERNTUNE_FAULT", fault).output().unwrap()
     }
 
-    /// How many places the command passes.
-    fn places(&self, operation: &Operation) -> u64 {
+    /// Returns the number of places that the command passes.
+    fn places(&self, operation: &StoreCommand) -> u64 {
         let output = self.with_fault(operation, "count");
         assert!(output.status.success(), "{}: {}", operation.name, said(&output));
         String::from_utf8_lossy(&output.stderr)
@@ -178,17 +180,19 @@ impl Field {
             .count() as u64
     }
 
-    /// Nothing is damaged, and the command comes to its end.
-    fn recovers(&self, operation: &Operation, expected: Option<&str>, after: &str) {
+    /// Checks that nothing is damaged, and that the command succeeds.
+    fn recovers(&self, operation: &StoreCommand, expected: Option<&str>, after: &str) {
         let name = operation.name;
-        // What was ended before it wrote anything left nothing to look at, and `check` says so of what it is given.
-        let beside = |name: &str| has_files(&self.path(name)).then(|| ["--".to_owned() + name, name.to_owned()]);
+        // A command killed before its first write leaves nothing to check, and `check` rejects a
+        // missing store.
+        let beside =
+            |name: &str| has_files(&self.path(name)).then(|| ["--".to_owned() + name, name.to_owned()]);
         let beside: Vec<String> = ["store", "fleet"].into_iter().filter_map(beside).flatten().collect();
         let check = self.kerntune(&["check", "--json"]).args(beside).output().unwrap();
         assert!(check.status.success(), "{name} after {after}: {}", said(&check));
         let arguments: Vec<&str> = operation.arguments.iter().map(String::as_str).collect();
         let output = self.kerntune(&arguments).output().unwrap();
-        // What was removed before the kill is not there to be removed again.
+        // A profile that was removed before the kill cannot be removed again.
         let gone = name == "remove" && said(&output).contains("there is no profile");
         assert!(output.status.success() || gone, "{name} after {after}: {}", said(&output));
         if let Some(expected) = expected {
@@ -202,14 +206,14 @@ impl Field {
     }
 }
 
-/// Whether a file is below a directory, outside of those whose names begin with a dot.
+/// Returns true if the directory contains a file, outside of hidden directories.
 fn has_files(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let seen = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
     entries.filter(seen).any(|entry| entry.path().is_file() || has_files(&entry.path()))
 }
 
-/// What is neither a whole result nor a lock.
+/// Returns files that are neither part of a complete result nor locks.
 fn leftovers(work: &Path) -> Vec<PathBuf> {
     let mut left = Vec::new();
     for kind in fs::read_dir(work).unwrap().flatten() {
@@ -226,7 +230,7 @@ fn leftovers(work: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn killed_at_any_place_every_command_comes_to_the_same_end() {
-    let field = Field::new();
+    let field = AttackedStore::new();
     let mut kills = 0;
     let profiles = field.begin();
     for operation in operations(&profiles) {
@@ -236,7 +240,7 @@ fn killed_at_any_place_every_command_comes_to_the_same_end() {
         field.begin();
         let places = field.places(&operation);
         assert!(places > 0 || operation.name == "gc", "{} changes nothing", operation.name);
-        // Every place is visited in `make attack`; a share of them, spread out, in `make test`.
+        // `make attack` visits every place, `make test` a regular sample.
         let step = (places / (8 * effort())).max(1);
         for place in (1..=places).step_by(step as usize) {
             field.begin();
@@ -251,15 +255,16 @@ fn killed_at_any_place_every_command_comes_to_the_same_end() {
 
 #[test]
 fn killed_at_any_time_every_command_comes_to_the_same_end() {
-    let field = Field::new();
-    let mut random = Random(17);
+    let field = AttackedStore::new();
+    let mut random = RandomNumbers(17);
     let profiles = field.begin();
     let mut kills = 0;
     for operation in operations(&profiles).into_iter().filter(|operation| operation.repeats) {
         let arguments: Vec<&str> = operation.arguments.iter().map(String::as_str).collect();
         field.begin();
         let expected = steady(&field.run(&arguments));
-        // Times are not run out of as places are: some three hundred each in `make attack`.
+        // Unlike places, times have no natural end; `make attack` tries some three hundred for each
+        // command.
         for round in 0..3 * effort() * effort().min(6) {
             field.begin();
             let mut child =
@@ -275,7 +280,7 @@ fn killed_at_any_time_every_command_comes_to_the_same_end() {
 
 #[test]
 fn a_full_disk_is_said_and_leaves_nothing_half() {
-    let field = Field::new();
+    let field = AttackedStore::new();
     let profiles = field.begin();
     let mut refused = 0;
     for operation in operations(&profiles) {
@@ -291,7 +296,7 @@ fn a_full_disk_is_said_and_leaves_nothing_half() {
             let text = said(&output);
             assert!(!text.contains("panicked at"), "{text}");
             if output.status.success() {
-                // Only what comes after the result is in its place may fail without a word.
+                // Only faults after the result is in place may be silent.
                 assert!(place > places / 2, "{} at {place} of {places}: {text}", operation.name);
             } else {
                 refused += 1;
@@ -309,7 +314,7 @@ fn a_full_disk_is_said_and_leaves_nothing_half() {
 
 #[test]
 fn no_change_of_a_stored_file_gives_another_figure() {
-    let field = Field::new();
+    let field = AttackedStore::new();
     let [one, _] = field.begin();
     let profile = field.work().join("profiles").join(&one);
     let merged = field.id(&["profile", "merge", &one, &one, "--json"]);
@@ -330,7 +335,7 @@ fn no_change_of_a_stored_file_gives_another_figure() {
         }
     }
     files.sort();
-    let mut random = Random(23);
+    let mut random = RandomNumbers(23);
     let (mut refused, mut same) = (0, 0);
     for round in 0..40 * effort() {
         let path = &files[random.below(files.len() as u64) as usize];
@@ -363,7 +368,7 @@ fn no_change_of_a_stored_file_gives_another_figure() {
         }
         fs::write(path, &whole).unwrap();
     }
-    // The merged profile stands on its own.
+    // The merged profile does not depend on its parts.
     field.run(&["report", &merged, "--json"]);
     field.run(&["check"]);
     println!("{refused} refused, {same} not concerned");
@@ -371,7 +376,7 @@ fn no_change_of_a_stored_file_gives_another_figure() {
 
 #[test]
 fn two_at_once_make_one_result() {
-    let field = Field::new();
+    let field = AttackedStore::new();
     for _ in 0..effort() {
         let _ = fs::remove_dir_all(field.work());
         let arguments = ["import", "mcrae", "names", "one.dump", "--json"];
@@ -391,17 +396,18 @@ fn two_at_once_make_one_result() {
 
 #[test]
 fn a_work_directory_of_an_older_version_is_made_again_and_never_mixed() {
-    let field = Field::new();
+    let field = AttackedStore::new();
     let [one, _] = field.begin();
     let expected = field.run(&["report", &one, "functions", "--json"]);
-    // As versions without seals left it: the same directories, nothing that vouches for them, other numbers.
+    // Imitates results of versions without seals: the same directories without checksums, and other
+    // version numbers.
     let profile = field.work().join("profiles").join(&one);
     for name in ["result.json", "BLAKE3SUMS"] {
         fs::remove_file(profile.join(name)).unwrap();
     }
     let manifest = profile.join("manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replace("\"busy_ns\": ", "\"busy_ns\": 9")).unwrap();
+    fs::write(&manifest, text.replace("\"busy_ticks\": ", "\"busy_ticks\": 9")).unwrap();
     let refused = field.kerntune(&["report", &one]).output().unwrap();
     assert!(!refused.status.success() && said(&refused).contains(&one), "{}", said(&refused));
     let seen: Value = serde_json::from_str(&field.run(&["gc", "--json"])).unwrap();

@@ -1,11 +1,11 @@
-//! Bad input: one clear message, the documented exit status (docs/exit-status.md), no panic.
+//! Invalid input: one clear message, the documented exit status (docs/exit-status.md), no panic.
 
 use crate::support::{self, fails, kerntune, workload};
 use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A workload file that is good but for `special`.
+/// Writes a workload file that is valid except for `special`.
 fn special(directory: &TempDir, special: &str) -> String {
     let step = "command = [\"rr\", \"--only\", \"getpid\"]\n";
     let text = format!(
@@ -14,7 +14,7 @@ fn special(directory: &TempDir, special: &str) -> String {
     workload(directory, &text)
 }
 
-/// Recording it on the base kernel fails like this.
+/// Checks that recording the workload on the base kernel fails with this status and message.
 fn recording_fails(file: &str, status: i32, words: &[&str]) {
     let kernel = support::base_kernel();
     fails(&mut kerntune(["record", "--kernel", &kernel, "--workload", file]), status, words);
@@ -54,8 +54,8 @@ fn a_kernel_that_panics_is_quoted() {
 fn a_full_disk_ends_the_recording_with_a_word() {
     let kernel = support::base_kernel();
     let work = support::work_dir();
-    // A work directory on a file system of 3 MiB, in a mount namespace of its own, that has the
-    // kernel and the image by link, but no room for the trace.
+    // A work directory on a file system of 3 MiB in its own mount namespace: kernel and image are
+    // links, and there is no space for the trace.
     let script = r#"
         set -e
         mount -t tmpfs -o size=3m kerntune-test "$SMALL"
@@ -65,7 +65,7 @@ fn a_full_disk_ends_the_recording_with_a_word() {
         done
         exec "$KERNTUNE" --dir "$SMALL" record --kernel "$KERNEL" --workload rr
     "#;
-    // The image has to be there already.
+    // The image must already exist.
     support::run([
         "record",
         "--kernel",
@@ -119,7 +119,7 @@ fn a_truncated_profile_is_refused() {
 fn counters_of_another_build_are_refused() {
     let kernel = support::base_kernel();
     let directory = tempfile::tempdir().unwrap();
-    // Real counters of a real program, that is not this kernel.
+    // Valid counters, but of another program.
     fs::write(directory.path().join("fork.c"), "int main(void) { return 0; }\n").unwrap();
     let shell =
         "gcc --coverage fork.c -o fork && ./fork && mkdir -p gcda/kernel && cp *.gcda gcda/kernel/fork.gcda";
@@ -131,7 +131,7 @@ fn counters_of_another_build_are_refused() {
 
 #[test]
 fn wrong_words_are_usage_errors() {
-    fails(&mut kerntune(["report", "latest", "--sort", "colour"]), 2, &["colour", "net"]);
+    fails(&mut kerntune(["report", "latest", "--sort", "color"]), 2, &["color", "net"]);
     fails(&mut kerntune(["tune", "--workload", "rr", "--recipe", "magic"]), 2, &["magic", "gcc-pgo"]);
     fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, remote, rr"]);
     let autofdo = ["tune", "--workload", "rr", "--recipe", "clang-autofdo", "--values"];
@@ -172,7 +172,7 @@ fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(["record", "--kernel", "nobody", "--workload", "rr"]), 2, &["nobody"]);
 }
 
-/// What would have no effect is not accepted.
+/// Options without effect are rejected.
 #[test]
 fn options_that_mean_nothing_are_refused() {
     let kernel = support::base_kernel();
@@ -201,7 +201,7 @@ fn options_that_mean_nothing_are_refused() {
     }
 }
 
-/// Whatever is named by its path is looked at first; each message is the only line.
+/// Files named by a path are checked first, and each error is a single line.
 #[test]
 fn files_are_looked_at_before_the_work() {
     let kernel = support::base_kernel();
@@ -234,7 +234,7 @@ fn files_are_looked_at_before_the_work() {
         assert_eq!(text.matches("kerntune: ").count(), 1, "{text}");
         assert!(!text.contains(" …\n"), "work was begun:\n{text}");
     }
-    // Counters of no kernel: none at all, and a file that is none.
+    // Counters that belong to no kernel: an empty directory, and a file of another kind.
     fails(&mut kerntune(optimize.iter().chain(&["--gcda", &here])), 7, &["no .gcda file"]);
     fs::write(directory.path().join("a.gcda"), "not counters").unwrap();
     fails(&mut kerntune(optimize.iter().chain(&["--gcda", &here])), 7, &["a.gcda"]);
@@ -255,7 +255,7 @@ fn a_work_directory_that_cannot_be_used_is_named() {
     }
 }
 
-/// A plan is shown only of what can be built, and says what that costs.
+/// A plan is shown only if everything in it can be built; it includes estimates.
 #[test]
 fn a_plan_of_what_cannot_be_built_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn a_plan_of_what_cannot_be_built_is_refused() {
     fails(&mut dry_run(&["--config", &path("bad.config")]), 2, &["bad.config, line 2: `CONFIG_B=yes`"]);
     fails(&mut dry_run(&["--set", "CONFIG_B=yes"]), 2, &["CONFIG_B=yes", "y, m, n"]);
 
-    // As distributions pack it, and as a running kernel shows it.
+    // Compressed as in /proc/config.gz and in distributions' packages.
     let lines: String = (0..2000).map(|at| format!("CONFIG_A{at}=y\n")).collect();
     fs::write(path("config"), lines + "CONFIG_M=m # a module\n").unwrap();
     for program in ["xz", "gzip"] {

@@ -1,4 +1,5 @@
-//! The suites: every row on the emulator, quick ones on the host, and what a machine cannot do said up front.
+//! Benchmark suites: all rows in the emulator, short ones on the host; unsupported rows are
+//! reported first.
 
 use crate::support::{self, base_kernel, fails, json, kerntune};
 use serde_json::Value;
@@ -6,14 +7,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-/// The rows of the tables of Speer, Kumar and Partridge, and the sum of McKusick's.
+/// Rows of the tables of Speer, Kumar and Partridge, and the sum of McKusick's rows.
 const SUITES: [(&str, usize); 4] = [("kbx", 26), ("osbench", 19), ("netperf", 20), ("mckusick", 39)];
 
 fn rows(document: &Value) -> &[Value] {
     document["rows"].as_array().unwrap()
 }
 
-/// By `suite/row`.
+/// Returns the rows by `suite/row`.
 fn by_name(document: &Value) -> BTreeMap<String, &Value> {
     let name = |row: &Value| format!("{}/{}", row["suite"].as_str().unwrap(), row["row"].as_str().unwrap());
     rows(document).iter().map(|row| (name(row), row)).collect()
@@ -66,7 +67,7 @@ fn every_row_of_the_suites_has_exact_figures_on_the_emulator() {
             assert!(figure > 0.0 || metric.ends_with("misses"), "{name} {metric} {figure}");
         }
     }
-    // What has to do more does: a kernel that does not would not do the work.
+    // Rows with more work have longer paths; otherwise the kernel would not have done the work.
     let path = |name: &str| by_name[name]["values"][0]["value"].as_f64().unwrap();
     for order in [
         ["kbx/getpid", "kbx/pipe_20", "kbx/pipe_8192", "kbx/pipe_switch_20", "kbx/inet_socket_20"],
@@ -131,13 +132,13 @@ fn a_kernel_without_an_option_runs_no_row_that_needs_it() {
     fails(&mut kerntune(run), 3, &["`emulator`", reason]);
 }
 
-/// Every `tcp_sendmsg` calls 100 instructions more, on 13 cache lines of their own: 1 % of a round trip. It shows on the row
-/// that it hits, as such, and on no other.
+/// Every `tcp_sendmsg` executes 100 more instructions on 13 additional cache lines: 1 % of a round
+/// trip. The change must appear in the affected row and in no other.
 #[test]
 fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     const FREE: [&str; 6] = ["udp_rr", "pipe_rr", "socketpair_rr", "creat_close", "stat", "getpid"];
     let planted = support::planted_kernel();
-    // Four times the usual work: what is different once for all is a quarter of the figure.
+    // Four times the usual work, so that one-time differences are a quarter of the figure.
     let text = format!(
         "description = \"Rows that a regression hits, and others\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
          [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--scale\", \"4\", \"--only\", \"tcp_rr,{}\"]\n",
@@ -157,17 +158,17 @@ fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     };
     let (percent, instructions) = change("tcp_rr", "path_length");
     assert!((0.9..1.1).contains(&percent), "{percent} %, {instructions} instructions");
-    // 26 lines in a round trip that nothing keeps in the cache.
+    // 26 lines per round trip that do not stay in the cache.
     let (_, misses) = change("tcp_rr", "l1i_misses");
     assert!(misses > 10.0, "{misses}");
     for row in FREE {
         let (percent, instructions) = change(row, "path_length");
-        // Seen: 0.006 % of a row of two processes, and 0 of rows of one.
+        // Observed: 0.006 % in a row of two processes, and 0 in rows of one process.
         assert!(percent.abs() < 0.02, "{row}: {percent} %, {instructions} instructions");
     }
 }
 
-/// A proof's bundle has all that a repetition needs, and says whether that came out the same.
+/// A bundle contains everything to repeat the proof, and reports whether the results are the same.
 #[test]
 fn a_proof_is_repeated_from_its_bundle() {
     let (base, tuned) = (base_kernel(), support::planted_kernel());
@@ -198,7 +199,7 @@ fn a_proof_is_repeated_from_its_bundle() {
     assert_eq!((&proof["timed"], &proof["exact"]["runs"]), (&Value::Null, &2.into()));
     let paragraph = proof["paragraph"].as_str().unwrap();
     assert!(paragraph.contains("Whole path") && paragraph.contains("not time"), "{paragraph}");
-    // What was asked for is asked for again.
+    // The script repeats the options of the command.
     assert!(fs::read_to_string(place("proof/repeat.sh"))
         .unwrap()
         .contains("--runs 2 --interval hodges-lehmann"));
@@ -213,14 +214,14 @@ fn a_proof_is_repeated_from_its_bundle() {
     let again = repeat();
     let said = String::from_utf8_lossy(&again.stdout);
     assert!(again.status.success() && said.contains("every exact figure is the same"), "{again:?}");
-    // Figures that are not what was found here.
+    // Changed figures.
     let exact = place("proof/results/exact.json");
     fs::write(&exact, fs::read_to_string(&exact).unwrap().replacen("\"base\": ", "\"base\": 1", 2)).unwrap();
     let again = repeat();
     assert!(
         String::from_utf8_lossy(&again.stderr).contains("exact figures differ") && !again.status.success()
     );
-    // A kernel that is not what was measured; a directory that is somebody else's.
+    // A changed kernel; a directory of another owner.
     let image = place("proof/tuned/bzImage");
     let mut bytes = fs::read(&image).unwrap();
     bytes[4096] ^= 1;
@@ -266,7 +267,7 @@ fn what_the_host_cannot_do_is_said_and_has_no_figure() {
     let on_host = ["bench", "run", "--machine", "host", "--runs", "1", "--scale", "0.1"];
     let run = |rest: &[&str]| {
         let all = on_host.iter().chain(rest).copied();
-        // Root without these capabilities, or whoever runs the tests, who has none.
+        // Root without these capabilities, or the user of the tests, who has none.
         if fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t") {
             let kerntune = kerntune(all);
             let mut command = Command::new("setpriv");

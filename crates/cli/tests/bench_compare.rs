@@ -1,10 +1,10 @@
-//! `kerntune bench compare` on files whose truth is known.
+//! `kerntune bench compare` on synthetic files with known results.
 
 use crate::support::{self, fails, kerntune, run};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
-/// Boots of one kernel: each row with its values by boot.
+/// Writes boots of one kernel: each row with its values by boot.
 fn write(directory: &TempDir, name: &str, version: &str, rows: &[(&str, &str, [f64; 6])]) -> String {
     let row = |(row, better, values): &(&str, &str, [f64; 6])| {
         let value = |(boot, value): (usize, &f64)| json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": value});
@@ -26,13 +26,13 @@ fn write(directory: &TempDir, name: &str, version: &str, rows: &[(&str, &str, [f
 const AROUND_100: [f64; 6] = [100.0, 100.4, 99.8, 100.1, 99.6, 100.2];
 
 fn times(by: f64) -> [f64; 6] {
-    // In another order, so that boots do not pair up.
+    // Reordered, so that boots cannot be paired.
     let mut values = AROUND_100.map(|value| value * by);
     values.reverse();
     values
 }
 
-/// Base, tuned and base again.
+/// Writes files of the base kernel, the tuned kernel, and the base kernel again.
 fn files(directory: &TempDir) -> [String; 3] {
     let wild = [100.0, 131.0, 88.0, 104.0, 79.0, 117.0];
     let rows = |pipe: [f64; 6], read: [f64; 6], fork: [f64; 6]| {
@@ -55,7 +55,7 @@ fn each_row_has_its_verdict() {
     let directory = tempfile::tempdir().unwrap();
     let [base, tuned, again] = files(&directory);
     let json = support::json(["bench", "compare", &base, &tuned, "--aa", &again, "--json"]);
-    assert_eq!((&json["schema"], &json["machine"]), (&json!("kerntune-bench-comparison/1"), &json!("host")));
+    assert_eq!((&json["schema"], &json["machine"]), (&json!("kerntune-bench-comparison/2"), &json!("host")));
     let rows = json["rows"].as_array().unwrap();
     let said: Vec<_> =
         rows.iter().map(|row| (row["row"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
@@ -73,7 +73,7 @@ fn each_row_has_its_verdict() {
         (&json["left_out"][0]["row"], &json["left_out"][0]["why"]),
         (&json!("gone"), &json!("only the base kernel has it"))
     );
-    // The same call gives the same text.
+    // The output is deterministic.
     let call = ["bench", "compare", &base, &tuned, "--paper"];
     let text = run(call);
     assert_eq!(text, run(call));

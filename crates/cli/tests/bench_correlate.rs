@@ -1,4 +1,4 @@
-//! `kerntune bench correlate` on files whose truth is known.
+//! `kerntune bench correlate` on synthetic files with known results.
 
 use crate::support::{self, fails, kerntune, run};
 use serde_json::{json, Value};
@@ -26,7 +26,7 @@ fn results(machine: &str, model: Option<&str>, rows: Vec<Value>) -> Value {
     results
 }
 
-/// Times of the rows in four boots.
+/// Writes times of the rows in four boots.
 fn timed(directory: &TempDir, name: &str, times: [f64; 5]) -> String {
     let value = |time: f64, boot: u32| json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": time + f64::from(boot)});
     let row = |(row, time): (&str, f64)| {
@@ -57,14 +57,14 @@ fn the_model_is_held_against_the_clock() {
     let all = support::json(call.into_iter().chain(["--json"]));
     assert_eq!((&all["schema"], &all["model"]), (&json!("kerntune-bench-prediction/1"), &json!("zen4")));
     let cycles = |json: &Value| json["correlations"][4].clone();
-    // 5 2 3 … the last row is first on the clock and last in the model.
+    // Ranks 5 2 3 …: the last row is first by time and last in the model.
     assert_eq!(
         (&cycles(&all)["figure"], &cycles(&all)["correlation"]["rho"]),
         (&json!("model_cycles"), &json!(0.0))
     );
     assert_eq!(all["correlations"][0]["correlation"], Value::Null, "path length is the same in all");
     assert_eq!(all["rows"][0]["predicted_percent"][2], Value::Null, "nothing misses");
-    // Without it, in which the two machines do other things, the order is the same.
+    // Without the row for which the machines run different code, the ranks agree.
     let skipped = call.into_iter().chain(["--skip", "batched/odd"]);
     let rest = support::json(skipped.clone().chain(["--json"]));
     assert_eq!(cycles(&rest)["correlation"]["rho"], json!(1.0));
@@ -75,7 +75,8 @@ fn the_model_is_held_against_the_clock() {
     }
 }
 
-/// Two models make a range, and the clock's change lies in it or not; more boots of a kernel are one kernel.
+/// Two models give a range, which contains the timed change or not; several boots count as one
+/// kernel.
 #[test]
 fn several_models_make_a_range() {
     let directory = tempfile::tempdir().unwrap();
@@ -93,7 +94,8 @@ fn several_models_make_a_range() {
     let found = support::json(call.clone().chain(["--json", "--picture", &picture]));
     let of = &found["under_models"];
     assert_eq!((&of["models"], &of["points"]), (&json!(["zen4", "skylake"]), &json!(5)));
-    // -1, -10, -20, -30 and -90 % by the clock; the ranges -2 … -0.5, -15 … -5, -25 … -10, -35 … -25 and -1.
+    // Timed changes are -1, -10, -20, -30 and -90 %; the ranges are -2 … -0.5, -15 … -5, -25 … -10,
+    // -35 … -25 and -1.
     let inside: Vec<bool> = found["rows"]
         .as_array()
         .unwrap()
@@ -114,7 +116,7 @@ fn several_models_make_a_range() {
     {
         assert!(text.contains(words), "{words:?} is not in:\n{text}");
     }
-    // One model has no range to draw, and kernels are no files.
+    // One model gives no range to draw, and kernels are not files.
     let one = ["bench", "correlate", "--timed", &base, &tuned, "--exact", &zen4_base, &zen4];
     fails(&mut kerntune(one.iter().chain(&["--picture", &picture])), 2, &["--picture", "several models"]);
     fails(&mut kerntune(one.iter().chain(&["--kernels", "a", "b"])), 2, &["--kernels"]);

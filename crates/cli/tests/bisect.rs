@@ -1,7 +1,7 @@
 //! `kerntune kernel bisect`: a kernel in which one object was compiled wrongly.
 
 use crate::support::{self, json, work_dir};
-use kerntune_kernel::{find, Kernel, Mixer};
+use kerntune_kernel::{find, Kernel, ObjectMixer};
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
 use std::fs;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The other compiler flag: code that is right, and different.
+/// A flag that gives different, but correct code.
 const DIFFERENT: &str = "-fno-tree-vrp";
-/// Functions of another calling convention than everybody who calls them: no compiler says a word.
+/// A flag that gives functions with another calling convention than their callers expect; the
+/// compiler does not warn.
 const WRONG: &str = "-mabi=ms";
 const CULPRIT: &str = "fs/namei.o";
-/// What is compiled anew, the culprit among it.
+/// Objects that are compiled again, including the culprit.
 const OBJECTS: [&str; 12] = [
     "fs/attr.o",
     "fs/dcache.o",
@@ -30,10 +31,10 @@ const OBJECTS: [&str; 12] = [
     "mm/mmap.o",
 ];
 
-/// A kernel made for the test, and gone after it.
-struct Made<'a>(&'a WorkDir, Kernel);
+/// A kernel made by the test, and removed when dropped.
+struct TemporaryKernel<'a>(&'a WorkDir, Kernel);
 
-impl Drop for Made<'_> {
+impl Drop for TemporaryKernel<'_> {
     fn drop(&mut self) {
         let _ = kerntune_kernel::remove(self.0, &self.1.manifest.id);
     }
@@ -42,7 +43,7 @@ impl Drop for Made<'_> {
 #[test]
 fn the_one_object_that_was_compiled_wrongly_is_found() {
     let work = WorkDir::open(work_dir()).unwrap();
-    // The kernel that the tuned one was linked from: it has its objects.
+    // The kernel that the tuned one was linked from, which has object files.
     let tuned = json(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--json"]);
     let tuned = json(["kernel", "show", tuned["tuned"]["id"].as_str().unwrap(), "--json"]);
     let good = find(&work, tuned["base_id"].as_str().unwrap()).unwrap();
@@ -61,8 +62,8 @@ fn the_one_object_that_was_compiled_wrongly_is_found() {
     // None, all, four halvings, the culprit alone, and all but the culprit.
     assert!(found["mixes"].as_u64().unwrap() <= 8, "{found}");
 
-    // Nothing of the good kernel was touched: its objects are its own, in their places.
-    let mixer = Mixer::open(&work, &good, &bad.1).unwrap();
+    // The object files of the good kernel are unchanged and in place.
+    let mixer = ObjectMixer::open(&work, &good, &bad.1).unwrap();
     assert_eq!(mixer.objects().len(), OBJECTS.len());
     drop(mixer);
     assert_eq!(json(["kernel", "bisect", label, "--json"]), found, "found again");
@@ -70,17 +71,18 @@ fn the_one_object_that_was_compiled_wrongly_is_found() {
     for line in ["culprit: fs/namei.o: the kernel does not boot", "[[exclude]]", "path = \"fs/namei.o\""] {
         assert!(text.contains(line), "{text}");
     }
-    // A kernel that works is nobody's fault.
+    // A working kernel cannot be bisected.
     let sound = json(["kernel", "bisect", &good.manifest.id, "--json"]);
     assert_eq!((&sound["failure"], &sound["excluded"]), (&Value::Null, &serde_json::json!([])));
 }
 
-/// `good` with some objects compiled in another way and one wrongly, linked and listed.
-fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
+/// Links `good` with some objects compiled differently and one compiled wrongly, and registers the
+/// result.
+fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> TemporaryKernel<'a> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let id = format!("{:016x}", now as u64);
     let directory = work.root().join("kernels").join(&id);
-    // While another test uses its objects they are elsewhere; nobody uses them for longer than a build takes.
+    // Another test may have moved the objects away, at most for the time of a build.
     let is_home = || {
         std::thread::sleep(Duration::from_secs(1));
         good.build_dir().is_some()
@@ -116,9 +118,9 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     fs::write(&kept, again).unwrap();
     let seal = || kerntune_work::seal(&directory, "kernels", &id, &["build"]).unwrap();
     seal();
-    let bad = Made(work, Kernel::load(&directory).unwrap());
+    let bad = TemporaryKernel(work, Kernel::load(&directory).unwrap());
     let image = tempfile::tempdir().unwrap();
-    let mut mixer = Mixer::open(work, good, &bad.1).unwrap();
+    let mut mixer = ObjectMixer::open(work, good, &bad.1).unwrap();
     assert_eq!(mixer.objects().iter().collect::<std::collections::BTreeSet<_>>().len(), OBJECTS.len());
     let all: Vec<usize> = (0..OBJECTS.len()).collect();
     mixer.link(&all, image.path(), "broken", &NoProgress).unwrap();
@@ -129,7 +131,8 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     bad
 }
 
-/// Links to the source beside the build directory, where the commands that Kbuild noted look for it.
+/// Makes links to the source beside the build directory, where Kbuild's recorded commands expect
+/// it.
 fn source_beside(work: &WorkDir, kernel: &Kernel, directory: &Path) -> Vec<PathBuf> {
     let source = work.root().join("sources").join(&kernel.manifest.source.hash);
     let link = |entry: std::io::Result<fs::DirEntry>| {
@@ -140,7 +143,7 @@ fn source_beside(work: &WorkDir, kernel: &Kernel, directory: &Path) -> Vec<PathB
     fs::read_dir(&source).unwrap().filter_map(link).collect()
 }
 
-/// As Kbuild compiled it, with one more flag.
+/// Compiles an object with Kbuild's recorded command and one more flag.
 fn compile(build: &Path, object: &str, flag: &str) {
     let path = Path::new(object);
     let noted = path.with_file_name(format!(".{}.cmd", path.file_name().unwrap().to_str().unwrap()));

@@ -1,4 +1,5 @@
-//! `record --instructions` and `export champsim`: every instruction of a region, held against what the recorder counts of it.
+//! `record --instructions` and `export champsim`: compares the instructions of a region with the
+//! recorder's counts.
 
 use crate::support::{self, fails, json, kerntune, said};
 use serde_json::Value;
@@ -6,8 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// ChampSim's record, by its header.
-struct Record {
+/// ChampSim's trace record, as its header defines it.
+struct TraceRecord {
     address: u64,
     is_branch: bool,
     taken: bool,
@@ -16,13 +17,13 @@ struct Record {
     memory: [u64; 6],
 }
 
-fn records(path: &Path) -> Vec<Record> {
+fn records(path: &Path) -> Vec<TraceRecord> {
     let bytes = fs::read(path).unwrap();
     assert_eq!(bytes.len() % 64, 0);
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let record = |bytes: &[u8]| {
         assert!(bytes[8] <= 1 && bytes[9] <= bytes[8], "a branch is or is not, and only one is taken");
-        Record {
+        TraceRecord {
             address: word(&bytes[..8]),
             is_branch: bytes[8] == 1,
             taken: bytes[9] == 1,
@@ -40,8 +41,8 @@ fn recorded(kernel: &str, options: &[&str]) -> Value {
     json(arguments.into_iter().chain(options.iter().copied()).chain(program))
 }
 
-/// What ChampSim takes a branch for, as its `inc/instruction.h` decides.
-fn kind(record: &Record) -> &'static str {
+/// Returns ChampSim's type of a branch, by the rules of its `inc/instruction.h`.
+fn kind(record: &TraceRecord) -> &'static str {
     let (read, written) = (|n| record.read.contains(&n), |n| record.written.contains(&n));
     let other = record.read.iter().any(|n| ![0, 6, 25, 26].contains(n));
     match (read(6), read(26), read(25), written(6)) {
@@ -81,13 +82,15 @@ fn every_instruction_of_a_region_is_there_once() {
         (kernel_side, all.len() as u64 - kernel_side),
         (figure("kernel_instructions"), figure("user_instructions"))
     );
-    // Taken branches of kernel code, but for those that lead into it and out of it, as the recorder counts them: by operation.
+    // Taken branches per operation, without those that enter or leave the kernel, as counted by the
+    // recorder.
     let per_operation = region["taken_branches"].as_f64().unwrap();
     let counted = (per_operation * figure("operations") as f64).round();
     let taken = all.iter().filter(|record| record.taken && record.address >> 63 == 1).count() as f64;
     assert!((taken / counted - 1.0).abs() < 0.02, "{taken} and {counted}");
 
-    // What ChampSim takes them for is what they are: calls and returns pair, what is not taken goes on.
+    // ChampSim's types are right: calls and returns pair, and a branch that is not taken continues
+    // with the next instruction.
     let mut kinds: HashMap<&str, usize> = HashMap::new();
     for pair in all.windows(2) {
         let [one, next] = pair else { continue };
@@ -102,20 +105,20 @@ fn every_instruction_of_a_region_is_there_once() {
     let calls = of("call") + of("indirect call");
     assert!(calls > 1_000 && calls.abs_diff(of("return")) * 100 < calls, "{kinds:?}");
     assert!(of("conditional") > of("jump") && of("another") == 0, "{kinds:?}");
-    // A call writes its return address, and a return reads it there.
+    // A call writes its return address, and a return reads it.
     let writes = all.iter().filter(|record| kind(record) == "call" && record.memory[0] != 0).count();
     assert_eq!(writes, all.iter().filter(|record| kind(record) == "call").count());
 
-    // One side alone is the same without the other.
+    // Each mode alone gives the same records as the full export.
     let kernel_alone = records(&export("kernel", &["--mode", "kernel"]));
     assert_eq!(kernel_alone.len() as u64, kernel_side);
     assert_eq!(records(&export("user", &["--mode", "user"])).len() as u64, figure("user_instructions"));
-    // gzip has the same bytes in it.
+    // The compressed file has the same contents.
     let packed = export("all.gz", &[]);
     let unpacked = std::process::Command::new("gzip").arg("-dc").arg(&packed).output().unwrap();
     assert_eq!(unpacked.stdout, fs::read(file("all")).unwrap());
 
-    // Nothing else in the recording is different.
+    // The option changes nothing else in the recording.
     let without = recorded(&kernel, &[]);
     assert_eq!(summary["regions"], without["regions"]);
     let profile = without["profile"].as_str().unwrap();
@@ -144,7 +147,7 @@ fn a_bound_is_kept_and_what_makes_no_sense_is_refused() {
     ] {
         fails(&mut kerntune(record.iter().chain(options)), 2, words);
     }
-    // A stream that was damaged is refused before anything is written.
+    // A damaged stream is rejected before anything is written.
     let stored = json(["profile", "list", "--json"]);
     let of = stored.as_array().unwrap().iter().find(|one| one["manifest"]["id"] == profile).unwrap();
     let copy = directory.path().join("copy");

@@ -1,10 +1,11 @@
-//! The count of instructions is the guest's clock: after exceptions and self-modifying code, before idle.
+//! The guest's clock is the count of instructions, even after exceptions, self-modifying code and
+//! idle time.
 
 use crate::support;
 use std::path::Path;
 use std::process::Command;
 
-/// The program of `faults/faults.c`.
+/// Compiles the program `faults/faults.c`.
 fn program(directory: &Path) -> String {
     let (source, program) =
         (support::checkout().join("crates/cli/tests/faults/faults.c"), directory.join("faults"));
@@ -19,7 +20,7 @@ fn program(directory: &Path) -> String {
 #[test]
 fn blocks_that_are_left_early_leave_no_difference() {
     let kernel = support::base_kernel();
-    // /tmp of the guest is its own.
+    // The guest has its own /tmp.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = program(directory.path());
     let step = format!("step]]\ncommand = [{program:?}]\n");
@@ -33,7 +34,7 @@ fn blocks_that_are_left_early_leave_no_difference() {
         let health = &summary["health"];
         assert!(health["clock_checks"].as_u64().unwrap() > 31, "{options:?}: {health}");
         assert_eq!(health["clock_errors"], 0, "{options:?}: {health}");
-        // It rests in each of its regions.
+        // The program sleeps in each of its regions.
         assert!(summary["idle_ns"].as_u64().unwrap() >= 31 * 900_000, "{options:?}: {summary}");
     }
 }

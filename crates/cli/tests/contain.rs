@@ -1,6 +1,8 @@
-//! Hostile workloads on the machine `host`: none of the host's is changed, and nothing of theirs outlives the run.
+//! Hostile workloads on the machine `host`: nothing on the host may change, and nothing of the
+//! workload may outlive the run.
 //!
-//! `guest/hostile.c` is what runs, under the kernel that is booted. Who may not contain here gets a reason, and no run.
+//! The program is `guest/hostile.c`, on the running kernel. If the host does not allow containment,
+//! the run is refused with a reason.
 
 use crate::support::{self, fails, said};
 use std::collections::BTreeSet;
@@ -14,10 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Who is neither root nor anybody else here, and has no ids in /etc/subuid.
+/// A user id that is not root, not used on this host, and not in /etc/subuid.
 const NOBODY: u32 = 54_321;
 
-/// A directory that everybody may enter and whose files an image may hold, with the program in it.
+/// Makes a directory that everybody may enter and whose files an image may contain, with the
+/// program in it.
 fn hostile() -> TempDir {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -29,7 +32,8 @@ fn hostile() -> TempDir {
     directory
 }
 
-/// A workload of these steps of it, each with a pattern of what it has to print; its file.
+/// Writes a workload with these steps, each with a pattern that its output must match; returns the
+/// file.
 fn workload(directory: &TempDir, memory_mb: u32, steps: &[(&str, &str)]) -> String {
     let program = directory.path().join("hostile").display().to_string();
     let mut text =
@@ -56,7 +60,7 @@ fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t0\t")
 }
 
-/// What there is of the host's that a workload may not change, as text.
+/// Returns the state of the host that a workload must not change, as text.
 fn host() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_else(|error| error.kind().to_string());
     let mut state: Vec<(String, String)> = [
@@ -91,7 +95,7 @@ fn host() -> Vec<(String, String)> {
     state
 }
 
-/// Cgroups of ours below the first two levels.
+/// Returns kerntune's cgroups below the first two levels.
 fn groups() -> Vec<String> {
     let below = |path: &Path| -> Vec<std::path::PathBuf> {
         fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
@@ -101,7 +105,7 @@ fn groups() -> Vec<String> {
     all.map(|path| path.display().to_string()).filter(|path| path.contains("/kerntune.")).collect()
 }
 
-/// Processes of any user's with this word among their arguments.
+/// Returns processes of any user with this word among their arguments.
 fn processes(word: &str) -> Vec<u32> {
     let numbers = fs::read_dir("/proc").unwrap().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -112,7 +116,7 @@ fn processes(word: &str) -> Vec<u32> {
     numbers.filter(has).collect()
 }
 
-/// Waits for it; the limit is for what never comes.
+/// Waits until `done` returns true; panics at a time limit.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let began = Instant::now();
     while !done() {
@@ -121,7 +125,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// All attempts and the host's things that they are made on; the closure runs the workload.
+/// Prepares all attempts and their targets on the host; the closure runs the workload.
 fn attempts(directory: &TempDir, run: impl FnOnce(&str)) {
     let canary = directory.path().join("canary");
     fs::write(&canary, "as it was").unwrap();
@@ -170,7 +174,7 @@ fn a_hostile_workload_changes_nothing_of_the_host() {
     });
 }
 
-/// Contained in a namespace of one user, or refused with the reason.
+/// Contained in a namespace of one user, or refused with a reason.
 #[test]
 fn so_it_is_for_who_is_not_root() {
     if !is_root() {
@@ -201,7 +205,7 @@ fn so_it_is_for_who_is_not_root() {
         }
     });
     if contained {
-        // What needs other users is told why it has none.
+        // Steps that need other users are refused with a reason.
         let text = "description = \"x\"\nbinaries = [\"busybox\"]\n[training]\n[[training.step]]\ncommand = [\"busybox\"]\n\
                     [measured]\n[[measured.step]]\nregion = \"x\"\noperations = 1\n\
                     command = [\"busybox\", \"chown\", \"33:33\", \"/tmp\"]\n\
@@ -229,7 +233,7 @@ fn what_a_hostile_workload_takes_is_bounded() {
     assert_eq!(groups(), [""; 0]);
 }
 
-/// The run, and its workload's process that ignores all signals and has left its session.
+/// Starts the run; the workload has a process that ignores all signals and left its session.
 fn running(directory: &TempDir, mark: &str) -> Child {
     let file = workload(directory, 256, &[(&format!("stay {mark} && sleep 10000"), "rate")]);
     let mut run = on_host(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -287,7 +291,7 @@ fn a_host_that_cannot_contain_says_why_and_runs_nothing() {
         outer.current_dir(support::checkout()).env("KERNTUNE_DIR", support::work_dir());
         outer
     };
-    // A hard limit of 0 (`ulimit -c 0`), under which a program that takes dumps would still be started.
+    // A hard limit of 0 (`ulimit -c 0`), under which core dump handlers would still be started.
     let takes_dumps = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap().starts_with(['|', '@']);
     let mut limited = within(&["setpriv", "--bounding-set", "-sys_resource", "prlimit", "--core=0:0"]);
     match takes_dumps {
@@ -297,7 +301,7 @@ fn a_host_that_cannot_contain_says_why_and_runs_nothing() {
             assert!(output.status.success(), "{}", said(&output));
         }
     }
-    // Root without a right, and a container, whose /proc is not seen whole.
+    // Root without a capability, and a container with a restricted /proc.
     let mut powerless = within(&["setpriv", "--bounding-set", "-setuid"]);
     fails(&mut powerless, 3, &["does not let a workload be contained", "CAP_SETUID"]);
     let hidden = "mount -t tmpfs none /proc/sys && exec \"$@\"";

@@ -1,10 +1,10 @@
-//! `record --data`: what is known to be missed, and shared, is what is reported.
+//! `record --data`: known cache misses and sharing must be reported.
 
 use crate::support::{self, json, planted_kernel, work_dir};
 use kerntune_profile::{Profile, Tables};
 use serde_json::Value;
 
-/// A program of this source as a workload for so many CPUs.
+/// Compiles a program as a workload for this number of CPUs.
 fn program(directory: &tempfile::TempDir, source: &str, cpus: u32, memory_mb: u32) -> String {
     let source = support::checkout().join(source);
     let program = directory.path().join("program");
@@ -35,7 +35,7 @@ fn data(profile: &str, region: &str) -> Value {
     json(["report", profile, "data", "--region", region, "--json"])
 }
 
-/// The lines that hold a variable.
+/// Returns the lines that contain a variable.
 fn lines<'a>(report: &'a Value, object: &str) -> Vec<&'a Value> {
     let lines = report["lines"].as_array().unwrap().iter();
     lines
@@ -43,7 +43,7 @@ fn lines<'a>(report: &'a Value, object: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Misses by region: of accesses, by path, and by place.
+/// Returns misses by region: by access mode, by path, and by place.
 fn sums(tables: &Tables) -> [Vec<[u64; 6]>; 3] {
     let mut sums = [0, 1, 2].map(|_| vec![[0; 6]; tables.regions.len()]);
     let mut add = |which: usize, region: u32, counts: [u64; 6]| {
@@ -69,7 +69,8 @@ fn planted_sharing_and_known_misses_are_found() {
     const WITH: &[&str] = &["--data", "--model", "skylake"];
     const WITHOUT: &[&str] = &["--model", "skylake"];
     planted_kernel();
-    // At once: each takes one CPU for half a minute, and what it counts does not depend on the others.
+    // In parallel: each uses one CPU for half a minute, and counts do not depend on other
+    // processes.
     let recorded = std::thread::scope(|scope| {
         let workload = workload.as_str();
         let start = |options| scope.spawn(move || record(workload, options));
@@ -77,13 +78,13 @@ fn planted_sharing_and_known_misses_are_found() {
     });
     let [(id, profile), (_, again), (plain_id, plain)] = recorded;
 
-    // Nothing is counted in one table and not in the others.
+    // The tables must agree.
     let [accesses, paths, places] = sums(&profile.tables);
     assert_eq!(accesses, paths);
     assert_eq!(accesses, places);
 
     let shared = data(&id, "shared");
-    // Two counters in one line, of which each CPU has one: false sharing, by type and member.
+    // Two counters in one line, each used by one CPU: false sharing, by type and member.
     let [line] = lines(&shared, "kt_counters")[..] else { panic!("{shared:#}") };
     assert_eq!(line["sharing"], "false");
     let transfers = line["transfers"].as_u64().unwrap();
@@ -91,14 +92,14 @@ fn planted_sharing_and_known_misses_are_found() {
     for piece in line["pieces"].as_array().unwrap() {
         assert_eq!(piece["type"], "struct kt_counters", "{piece:#}");
         assert_eq!(piece["field"], format!("of_cpu{}", piece["cpu"]), "{piece:#}");
-        // From the first transfer on.
+        // Counted from the first transfer.
         assert!((295..=300).contains(&piece["stores"].as_u64().unwrap()), "{piece:#}");
     }
-    // One counter of both: the line is needed where it goes.
+    // One counter used by both CPUs: true sharing.
     let [line] = lines(&shared, "kt_common")[..] else { panic!("{shared:#}") };
     assert_eq!(line["sharing"], "true");
     assert_eq!(line["pieces"][0]["field"], "of_both");
-    // A line for each: none goes anywhere.
+    // A line for each counter: no transfers.
     assert!(lines(&shared, "kt_apart").is_empty(), "{shared:#}");
     let by_field = shared["fields"].as_array().unwrap();
     let counters: u64 = by_field
@@ -108,7 +109,7 @@ fn planted_sharing_and_known_misses_are_found() {
         .sum();
     assert_eq!(counters, transfers);
 
-    // Each line of 12 MiB once: none of them is in a cache of 8 MiB.
+    // Each line of 12 MiB is read once; a cache of 8 MiB holds none of them.
     let walk = data(&id, "walk");
     let user = &walk["modes"][1];
     assert_eq!(user["mode"], "user");
@@ -126,7 +127,7 @@ fn planted_sharing_and_known_misses_are_found() {
         "{row}"
     );
 
-    // The same again, to the last member; and without data the same as with it.
+    // Recording is reproducible, down to members; without --data all other figures are the same.
     assert_eq!(again.tables, profile.tables);
     let nothing = Tables {
         data_accesses: Vec::new(),
@@ -153,7 +154,7 @@ fn a_model_without_data_is_named() {
     support::fails(&mut support::kerntune(line), 2, &["--data", "--no-functions"]);
 }
 
-/// What a region touched of one memory in pages of one size: pages, lines, accesses.
+/// Returns the use of a memory area by a region, for pages of one size: pages, lines, accesses.
 fn touched(profile: &str, region: &str, memory: &str, page_bytes: u64) -> [u64; 3] {
     let report = data(profile, region);
     let rows = report["memory"]["touched"].as_array().unwrap();
@@ -165,7 +166,7 @@ fn touched(profile: &str, region: &str, memory: &str, page_bytes: u64) -> [u64; 
 #[test]
 fn pages_and_lines_that_are_touched_are_counted_exactly() {
     let directory = tempfile::tempdir_in(work_dir()).unwrap();
-    // Kernels with less than 512 MiB make no huge pages by themselves.
+    // Kernels with less than 512 MiB do not use huge pages by themselves.
     let workload = program(&directory, "crates/cli/tests/data/touch.c", 1, 1024);
     let kernel = support::base_kernel();
     let line =
@@ -174,7 +175,7 @@ fn pages_and_lines_that_are_touched_are_counted_exactly() {
     const SMALL: u64 = 4096;
     const HUGE: u64 = 2 << 20;
     let user = |region: &str, page_bytes: u64| touched(&id, region, "user", page_bytes);
-    // Beside what it asks for a region touches one line of the program's stack, some times.
+    // Besides the requested accesses, a region touches one line of the program's stack a few times.
     let holds = |region: &str, [pages, lines, accesses]: [u64; 3]| {
         let found = user(region, SMALL);
         println!("{region}: {found:?}");
@@ -186,13 +187,14 @@ fn pages_and_lines_that_are_touched_are_counted_exactly() {
     holds("lines", [100, 6400, 6400]);
     holds("huge", [0, 0, 0]);
     holds("both", [300, 300, 300]);
-    // Both ends of each access: of 100 the second page of one is not the first of the next. An access is one.
+    // Both ends of each access: the second page of one access is never the first of the next. Each
+    // counts as one access.
     holds("across", [200, 200, 100]);
     assert_eq!(user("small_500", HUGE), [0; 3]);
     assert_eq!(user("huge", HUGE), [6, 6 * 512, 6 * 512]);
     assert_eq!(user("both", HUGE), [6, 6 * 512, 6 * 512]);
 
-    // The sum over pages is that over modes, in each region.
+    // Sums over pages equal sums over access modes, in each region.
     let profile = Profile::load(&work_dir().join("profiles").join(&id)).unwrap();
     for region in &profile.tables.regions {
         let of_pages = profile.tables.page_accesses.iter().filter(|row| row.region == region.region);
@@ -201,7 +203,7 @@ fn pages_and_lines_that_are_touched_are_counted_exactly() {
         let modes = of_modes.fold([0, 0], |sum, row| [sum[0] + row.loads, sum[1] + row.stores]);
         assert_eq!(pages, modes, "{}", region.name);
     }
-    // What all regions touch is touched once.
+    // Memory used by several regions counts once in the total.
     let all = json(["report", &id, "data", "--json"]);
     let row = |memory: &str, page_bytes: u64| {
         let rows = all["memory"]["touched"].as_array().unwrap();
@@ -210,14 +212,14 @@ fn pages_and_lines_that_are_touched_are_counted_exactly() {
     };
     assert_eq!(row("user", HUGE), [6, 6 * 512]);
     assert_eq!(row("user", SMALL)[0], 500 + 1);
-    // The model's TLBs.
+    // TLBs of the model.
     let reach = all["memory"]["reach"].as_array().unwrap();
     assert!(reach.iter().any(|row| row["tlb"] == "dtlb" && row["bytes"] == 64 * SMALL), "{reach:?}");
     assert!(reach.iter().any(|row| row["tlb"] == "dtlb_large" && row["bytes"] == 32 * HUGE), "{reach:?}");
     let text = support::run(["report", &id, "data", "--region", "huge"]);
     assert!(text.contains("Memory touched") && text.contains("2 MiB"), "{text}");
     let json =
-        json(["characterise", &id, "--region", "huge", "--beside", &format!("{id}:small_500"), "--json"]);
+        json(["characterize", &id, "--region", "huge", "--beside", &format!("{id}:small_500"), "--json"]);
     let percent = |at: usize| json["beside"][at]["figures"]["huge_percent"].as_f64().unwrap();
     assert!(percent(0) > 99.0 && percent(1) == 0.0, "{}", json["beside"]);
 }

@@ -1,4 +1,5 @@
-//! A workload's disk: it repeats, its path is seen, and what it lacks is said.
+//! Disks of workloads: runs are reproducible, paths through the disk are visible, and missing parts
+//! are reported.
 
 use crate::support::{self, checkout, fails, json, kerntune, workload};
 use serde_json::{json, Value};
@@ -8,11 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Reads of a page, each of which waits for the disk, and a write that is synchronised.
+/// Number of page reads, each of which waits for the disk; a synchronous write follows.
 const READS: u64 = 40;
 const LATENCY_US: u64 = 500;
 
-/// A workload with such a disk: its file.
+/// Writes a workload with such a disk; returns its file.
 fn described(directory: &TempDir, disk: &str) -> String {
     workload(
         directory,
@@ -28,14 +29,14 @@ fn described(directory: &TempDir, disk: &str) -> String {
     )
 }
 
-/// Calls of each function of a region.
+/// Returns calls by function in a region.
 fn calls(profile: &str, region: &str) -> BTreeMap<String, u64> {
     let report = json(["report", profile, "functions", "--region", region, "--json"]);
     let rows = report["functions"].as_array().unwrap().iter();
     rows.map(|row| (row["name"].as_str().unwrap().to_string(), row["calls"].as_u64().unwrap())).collect()
 }
 
-/// All that a summary says, but what is another one each time.
+/// Removes the values of a summary that differ in every run.
 fn figures(mut summary: Value) -> Value {
     for key in ["profile", "recorded"] {
         summary.as_object_mut().unwrap().remove(key).unwrap();
@@ -68,7 +69,7 @@ fn a_disk_in_virtual_time_repeats_and_its_requests_are_seen_from_end_to_end() {
             assert_eq!(read.get(function), Some(&READS), "{function}: {why}");
         }
     }
-    // Virtual time: the CPU is idle while the disk works.
+    // In virtual time the CPU is idle while the disk works.
     let region = one["regions"].as_array().unwrap().iter().find(|region| region["name"] == "read").unwrap();
     let idle_us = region["idle_ns"].as_u64().unwrap() / 1000;
     assert!(idle_us > READS * LATENCY_US * 9 / 10, "{region}");
@@ -91,7 +92,7 @@ fn a_disk_in_virtual_time_repeats_and_its_requests_are_seen_from_end_to_end() {
     }
 }
 
-/// The one row of a region's requests, and a value of it.
+/// Returns the single row of a region's requests.
 fn requests(profile: &str, region: &str) -> Value {
     let report = json(["report", profile, "io", "--region", region, "--json"]);
     assert_eq!(report["seen"], true);
@@ -164,19 +165,20 @@ fn requests_are_what_a_program_asks_for() {
             "{region}"
         );
         assert_eq!([&row["unfinished"], &row["again"]], [&json!(0), &json!(0)], "{region}");
-        // The timer is set after the request is issued and data is copied, and its interrupt runs some code.
+        // The timer is set after the request is issued and data is copied, and its interrupt
+        // handler takes some instructions.
         let time = &row["time_ns"];
         let [median, max] = ["median", "max"].map(|figure| time[figure].as_u64().unwrap());
         assert!(time["values"][0][0].as_u64().unwrap() > latency_ns, "{region}: {time}");
         assert!(median < latency_ns * 11 / 10 && max < latency_ns * 2, "{region}: {time}");
         assert_eq!(time["count"], count, "{region}");
     }
-    // What was asked for before completes here, and is in no figure.
+    // Requests issued before the region are completed inside, and count in no figure.
     let late = requests(&profile, "late");
     assert_eq!((&late["requests"], &late["issued_before"]), (&json!(0), &json!(4)), "{late}");
     let text = support::run(["report", &profile, "io", "--region", "late"]);
     assert!(text.contains("4 more completed in a region in which they were not issued"), "{text}");
-    // All of it: each request is counted once.
+    // In total each request is counted once.
     let all = json(["report", &profile, "io", "--json"]);
     assert_eq!(all["all"]["requests"], 40 + 30 + 80 + 4);
 }
@@ -224,7 +226,7 @@ fn a_disk_of_the_host_is_said_not_to_repeat() {
     assert!(summary["notes"].to_string().contains("figures differ from run to run"), "{summary}");
 }
 
-/// The host takes 50 ms for each request, and the guest's clock waits for it.
+/// The host takes 50 ms for each request; the guest's clock must wait.
 #[test]
 fn a_slow_disk_of_the_host_uses_up_none_of_the_guests_time() {
     let directory = tempfile::tempdir().unwrap();

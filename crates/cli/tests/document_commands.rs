@@ -1,11 +1,11 @@
-//! The commands of the documents, run: those that need no kernel, and reports of a recording. `document_commands/how.tsv` says
-//! which these are, and which test runs commands like the others.
+//! Runs commands of the documents: those that need no kernel, and reports of a recording.
+//! `document_commands/how.tsv` lists them, and names the tests that run similar commands.
 
 #[path = "document_commands/extract.rs"]
 mod extract;
 
 use crate::support::{self, said};
-use extract::{all, row, table, Typed};
+use extract::{all, row, table, TypedCommand};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -15,10 +15,10 @@ fn kerntune(words: &[String], directory: &Path, work: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// The commands of blocks that are tried so, each once.
-fn tried(how: &str) -> Vec<Typed> {
+/// Returns the commands in code blocks with this method, without repetitions.
+fn tried(how: &str) -> Vec<TypedCommand> {
     let table = table();
-    let mut found: Vec<Typed> = Vec::new();
+    let mut found: Vec<TypedCommand> = Vec::new();
     for typed in all() {
         let is_one = !typed.is_inline
             && typed.words[0] == "kerntune"
@@ -39,13 +39,13 @@ fn what_needs_no_kernel_is_run_as_it_stands() {
     let commands = tried("run");
     assert!(commands.len() > 5, "{}", commands.len());
     for typed in commands {
-        // It would not write over a file that is there.
+        // The command does not overwrite an existing file.
         let is_new = typed.words[1..3.min(typed.words.len())] == ["workload", "new"];
         if is_new {
             std::fs::remove_file(directory.join("my.toml")).unwrap();
         }
         let output = kerntune(&typed.words[1..], directory, &work);
-        // The doctor may find that something is missing, and a kernel that nobody built cannot be removed.
+        // doctor may find missing tools, and a kernel that was not built cannot be removed.
         let also = match (typed.words[1].as_str(), typed.words.get(2).map(String::as_str)) {
             ("doctor", _) => Some(3),
             ("kernel", Some("remove")) => Some(2),
@@ -57,7 +57,8 @@ fn what_needs_no_kernel_is_run_as_it_stands() {
     }
 }
 
-/// The word with the profile in place of one that the document has: its first digits, a name in capitals, `latest`.
+/// Replaces the profile of the document by `profile`: its first digits, a name in capitals, or
+/// `latest`.
 fn with_profile(word: &str, profile: &str) -> String {
     let (name, region) = word.split_once(':').map_or((word, None), |(name, region)| (name, Some(region)));
     let is_id = name.len() >= 4
@@ -71,7 +72,7 @@ fn with_profile(word: &str, profile: &str) -> String {
     }
 }
 
-/// Options whose value is a name that only the recording of the document has.
+/// Replaces option values that exist only in the document's recording.
 fn for_rr(words: &[String], profile: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
@@ -95,7 +96,8 @@ fn reports_are_run_on_a_recording() {
     let profile = recorded["profile"].as_str().unwrap();
     let (mut printed, mut lacking) = (0, Vec::new());
     for typed in tried("profile") {
-        // A reference workload is written for a build; placeholders of a kind and of a number cannot be filled in.
+        // A reference workload is written for a build; placeholders for a kind and for a number
+        // cannot be filled in.
         if typed.words.iter().any(|word| ["--save-reference", "KIND", "MIB"].contains(&word.as_str())) {
             continue;
         }
@@ -105,7 +107,8 @@ fn reports_are_run_on_a_recording() {
         assert!(!text.contains("panicked at") && !text.contains("try '--help'"), "{}: {text}", typed.place());
         match output.status.code() {
             Some(0) => printed += 1,
-            // This workload did nothing of the kind, or was recorded without what the report needs; the message says so.
+            // The recording has no such events, or lacks data for the report; the message explains
+            // it.
             Some(2) => {
                 lacking.push(format!("{}: {}", typed.place(), text.lines().last().unwrap_or_default()))
             }

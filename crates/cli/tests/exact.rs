@@ -1,12 +1,13 @@
-//! Exactness: recordings repeat, disturb nothing, and agree with the guest's own ftrace.
+//! Exactness: recordings are reproducible, do not disturb the guest, and agree with the guest's own
+//! ftrace.
 
 use crate::support;
-use kerntune_analyze::events::{self, replay, Bounds, Visitor};
+use kerntune_analyze::events::{self, replay, EventVisitor, TraceBounds};
 use kerntune_analyze::TraceFile;
-use kerntune_guest::{Collect, GuestImage, Workload};
+use kerntune_guest::{CollectOptions, GuestImage, Workload};
 use kerntune_kernel::Kernel;
-use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, RunRequest};
-use kerntune_trace::How;
+use kerntune_machine::{CaptureRequest, Emulator, Machine, MachineDemands, RunRequest};
+use kerntune_trace::EnterKind;
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ fn two_recordings_are_the_same() {
     assert_eq!(functions(&one), functions(&two));
 }
 
-/// Nanoseconds per row as the guest itself measured them.
+/// Returns nanoseconds by row, measured by the guest itself.
 fn rows(guest_files: &Path) -> BTreeMap<String, u64> {
     let mut rows = BTreeMap::new();
     for entry in
@@ -76,7 +77,7 @@ fn the_guest_does_not_notice_the_recorder() {
     }
 }
 
-/// Calls per function from the kernel's `trace_stat/function0`.
+/// Reads calls by function from the kernel's `trace_stat/function0`.
 fn ftrace(path: &Path) -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(path).unwrap();
     let rows = text.lines().skip(2).filter_map(|line| {
@@ -91,14 +92,14 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     agree_with_ftrace(1, None);
 }
 
-/// CPU by CPU: where a call was made is told from the CPUs' turns.
+/// For each CPU: the CPU of a call is known from the CPUs' turns.
 #[test]
 fn calls_on_two_cpus_agree_with_the_kernels_own_function_profiler() {
     agree_with_ftrace(2, None);
 }
 
-/// Retpolines and return thunks: calls are told by the stack pointer. The kernel of the tests above has them, too, but its CPU
-/// needs none there, so that it patches them away when it boots.
+/// Retpolines and return thunks: calls are recognized by the stack pointer. The kernel of the tests
+/// above has them too, but patches them away at boot, because its CPU needs none.
 #[test]
 fn calls_with_mitigations_agree_with_the_kernels_own_function_profiler() {
     agree_with_ftrace(1, Some("zen2"));
@@ -106,12 +107,12 @@ fn calls_with_mitigations_agree_with_the_kernels_own_function_profiler() {
 }
 
 /// Calls by CPU and function.
-struct Calls(BTreeMap<(usize, u32), u64>);
+struct CallCounts(BTreeMap<(usize, u32), u64>);
 
-impl Visitor for Calls {
-    type Frame = ();
+impl EventVisitor for CallCounts {
+    type PerFrame = ();
 
-    fn enter(&mut self, machine: &mut events::Machine<()>, function: u32, _: How) {
+    fn enter(&mut self, machine: &mut events::ReplayState<()>, function: u32, _: EnterKind) {
         *self.0.entry((machine.cpu(), function)).or_default() += 1;
     }
 }
@@ -132,8 +133,8 @@ fn agree_with_ftrace(cpus: u32, mitigations: Option<&str>) {
     std::fs::create_dir(&run).unwrap();
     let request = RunRequest {
         capture: Some(CaptureRequest { functions: true, ..CaptureRequest::default() }),
-        collect: Collect { ftrace: true, ..Collect::default() },
-        demands: Demands { cpus, mitigations, ..Demands::default() },
+        collect: CollectOptions { ftrace: true, ..CollectOptions::default() },
+        demands: MachineDemands { cpus, mitigations, ..MachineDemands::default() },
         ..RunRequest::new(&kernel, &image.initramfs, "measured")
     };
     let outcome = Emulator::find().unwrap().run(&request, &run, &NoProgress).unwrap();
@@ -145,7 +146,8 @@ fn agree_with_ftrace(cpus: u32, mitigations: Option<&str>) {
     let symbols = kerntune_tune::record::symbols(&kernel).unwrap();
     let trace = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&trace, recording).unwrap();
-    let (mut machine, mut calls) = (events::Machine::new(Bounds::of(recording)), Calls(BTreeMap::new()));
+    let (mut machine, mut calls) =
+        (events::ReplayState::new(TraceBounds::of(recording)), CallCounts(BTreeMap::new()));
     let mut reader = trace.reader().unwrap();
     for chunk in 0..trace.chunks() {
         replay(&mut machine, &mut calls, &reader.read(chunk).unwrap()).unwrap();
@@ -158,8 +160,8 @@ fn agree_with_ftrace(cpus: u32, mitigations: Option<&str>) {
         ours
     };
 
-    // The TCP path from the system call to the wire and back up. All of it lies strictly between
-    // the moments at which the profiler is turned on and off, so the counts have to be equal.
+    // The TCP path from the system call to the wire and back. It runs entirely between switching
+    // the profiler on and off, so the counts must be equal.
     let path = [
         "tcp_sendmsg",
         "tcp_sendmsg_locked",
@@ -206,7 +208,7 @@ fn agree_with_ftrace(cpus: u32, mitigations: Option<&str>) {
     for cpu in 0..cpus as usize {
         let (witness, ours) = (witness(cpu), ours(cpu));
         for name in path {
-            // Some are inlined, according to the compiler's mood: then neither knows them.
+            // The compiler may have inlined some; then neither side has them.
             let (Some(theirs), Some(count)) = (witness.get(name), ours.get(name)) else { continue };
             println!("CPU {cpu} {name:32} ftrace {theirs:6}  recorder {count:6}");
             assert_eq!(count, theirs, "{name} on CPU {cpu}");

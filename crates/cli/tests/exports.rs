@@ -1,10 +1,10 @@
-//! Profiles in other tools' formats: whatever the format, what it sums to is what `kerntune report` prints. Whether the tools
-//! read them is asked by `scripts/check-exports`.
+//! Exports in other tools' formats: sums of every format must equal the figures of `kerntune
+//! report`. `scripts/check-exports` checks that the tools can read them.
 
 use crate::support::{self, fails, json, kerntune, said};
 use kerntune_profile::{
-    Address, FunctionIndex, How, KernelId, Manifest, Nanoseconds, PathKind, PathNode, Profile, Sampled,
-    Symbol, Tables, ROOM,
+    Address, CallKind, FunctionIndex, KernelId, Manifest, PathKind, PathNode, Profile, SamplingSummary,
+    Symbol, Tables, Ticks, KIND,
 };
 use kerntune_work::{Key, WorkDir};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The profile of a small recording: a system call, and programs that are started.
+/// Makes a small recording: a system call, and started programs.
 fn recorded() -> String {
     let kernel = support::base_kernel();
     let arguments = ["record", "--json", "--kernel", &kernel, "--workload", "rr", "--"];
@@ -31,7 +31,7 @@ impl Exports {
         Self { directory: tempfile::tempdir().unwrap(), profile: recorded() }
     }
 
-    /// Exports; the file and what was said on standard output.
+    /// Exports a profile; returns the file and standard output.
     fn export(&self, format: &str, options: &[&str]) -> (PathBuf, String) {
         let path = self.directory.path().join(format!("{format}{}", options.join("").replace('/', "_")));
         let mut command = kerntune(["export", format, &self.profile, "--output", path.to_str().unwrap()]);
@@ -44,7 +44,7 @@ impl Exports {
         fs::read_to_string(self.export(format, options).0).unwrap()
     }
 
-    /// What reports say: busy time and that of interrupts, of all regions or of some.
+    /// Returns busy time and interrupt time from reports, for all regions or for some.
     fn busy(&self, region: &[&str]) -> u64 {
         let arguments = ["report", &self.profile, "functions", "--json"];
         json(arguments.into_iter().chain(region.iter().copied()))["busy"].as_u64().unwrap()
@@ -87,7 +87,7 @@ fn every_format_sums_to_what_reports_say() {
     assert_eq!(sum_of(&threads, "self_instructions"), all.busy(&[]));
 }
 
-/// A column of a table without quoted fields in front of it.
+/// Sums a column of a CSV table that has no quoted fields before it.
 fn sum_of(text: &str, column: &str) -> u64 {
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -124,7 +124,7 @@ fn a_trace_sums_to_the_same_and_keeps_the_threads() {
     assert!(said.contains("cut after 1,000 events"), "{said}");
     let value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert!(value["meta"]["extra"].to_string().contains("cut after 1,000 events"));
-    // The viewer's title says so, too: how much of what is executed is there.
+    // The viewer's title also contains the exported share.
     let product = value["meta"]["product"].as_str().unwrap();
     assert!(product.contains(", first 0.") && product.ends_with(" % only"), "{product}");
 
@@ -157,7 +157,7 @@ fn pprof_is_gzip_and_the_paths_of_a_trace_are_there_without_it() {
 fn a_difference_to_itself_is_none() {
     let all = Exports::new();
     let svg = all.text("flamegraph", &["--base", &all.profile]);
-    assert!(svg.contains("rgb(240,240,240)") && !svg.contains("rgb(245,"), "a colour where nothing differs");
+    assert!(svg.contains("rgb(240,240,240)") && !svg.contains("rgb(245,"), "a color where nothing differs");
 }
 
 #[test]
@@ -195,10 +195,10 @@ fn autofdo_refuses_a_kernel_without_line_tables() {
     assert!(!output.exists());
 }
 
-/// A work directory with a profile of the machine that it runs on, of two samples.
+/// Makes a work directory with a profile of two samples, as of this machine.
 fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
     let work = WorkDir::open(directory).unwrap();
-    let staged = work.stage(ROOM, &Key::new("test/1", "test")).unwrap();
+    let staged = work.stage(KIND, &Key::new("test/1", "test")).unwrap();
     let path = |at: u32, parent: u32, kind: PathKind, own: u64| PathNode {
         region: 0,
         path: at,
@@ -206,9 +206,9 @@ fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
         kind,
         comm: if kind == PathKind::Thread { "worker".into() } else { String::new() },
         function: if kind == PathKind::Function { FunctionIndex(0) } else { FunctionIndex::NONE },
-        how: How::Call,
+        how: CallKind::Call,
         calls: 0,
-        net_ns: Nanoseconds(own),
+        self_ticks: Ticks(own),
         taken_branches: 0,
         l1i_misses: 0,
         itlb_misses: 0,
@@ -224,12 +224,12 @@ fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
     let region = kerntune_profile::RegionStats {
         region: 0,
         name: "live".into(),
-        begin_ns: Nanoseconds(0),
-        elapsed_ns: Nanoseconds(3_000_000),
-        busy_ns: Nanoseconds(3_000_000),
-        idle_ns: Nanoseconds(0),
-        user_ns: Nanoseconds(1_000_000),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(0),
+        elapsed_ticks: Ticks(3_000_000),
+        busy_ticks: Ticks(3_000_000),
+        idle_ticks: Ticks(0),
+        user_ticks: Ticks(1_000_000),
+        unattributed_ticks: Ticks(0),
         operations: 0,
         depth: 0,
         kernel_instructions: kerntune_profile::Instructions(0),
@@ -252,12 +252,12 @@ fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
         ..Tables::default()
     };
     let mut manifest = Manifest::new("live", KernelId::default(), "live", "host");
-    manifest.sampled = Some(Sampled {
+    manifest.sampled = Some(SamplingSummary {
         source: "perf: cpu-clock".into(),
         samples: 3,
-        sample_ns: Nanoseconds(1_000_000),
+        sample_ns: Ticks(1_000_000),
         cpus: 1,
-        wall_ns: Nanoseconds(3_000_000),
+        wall_ns: Ticks(3_000_000),
         period: String::new(),
         bias: None,
         filter: None,
@@ -310,7 +310,7 @@ fn an_empty_profile_is_refused() {
     let formats = ["folded", "flamegraph", "speedscope", "pprof", "callgrind"];
     let (nothing, bare) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     live(nothing.path(), |profile| {
-        profile.tables.paths.iter_mut().for_each(|path| path.net_ns = Nanoseconds(0));
+        profile.tables.paths.iter_mut().for_each(|path| path.self_ticks = Ticks(0));
     });
     live(bare.path(), |profile| profile.tables.paths.clear());
     for format in formats {

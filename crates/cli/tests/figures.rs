@@ -1,12 +1,12 @@
-//! The figures of two papers from a live recording: McRae's trace of a receive from the network card's interrupt to the
-//! switch to its reader ("Hardware Profiling of Kernels"), and McKusick's entries of a cycle and of a function that calls
-//! itself ("Using gprof to Tune the 4.2BSD Kernel").
+//! Figures of two papers from a recording: McRae's trace of a receive from the network card's
+//! interrupt to the switch to its reader ("Hardware Profiling of Kernels"), and McKusick's entries
+//! of a cycle and of a recursive function ("Using gprof to Tune the 4.2BSD Kernel").
 
 use crate::support::{base_kernel, json, run, work_dir};
 use serde_json::Value;
 use std::path::Path;
 
-/// An array of objects; empty if there is none.
+/// Returns an array of objects; empty if it is missing.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -19,7 +19,7 @@ fn a_receive_from_the_cards_interrupt_to_its_reader_and_recursion() {
     let path = work_dir().join("profiles").join(&profile).display().to_string();
     let trace = std::fs::read(Path::new(&path).join("run/trace.kt")).unwrap();
 
-    // Two cards are on one interrupt line, and nobody else raises interrupts but the clock.
+    // Two cards share an interrupt line; the only other interrupts come from the clock.
     let interrupts = json(["report", &path, "interrupts", "--json"]);
     let card = list(&interrupts["interrupts"])
         .iter()
@@ -50,12 +50,13 @@ fn a_receive_from_the_cards_interrupt_to_its_reader_and_recursion() {
     let received = list(&rows["functions"]).iter().find(|f| f["name"] == "tcp_v4_rcv").unwrap();
     assert_eq!(received["calls"], 600, "there and back, 300 times");
 
-    // Four instances: adding the second to the first, the kernel walks from the second to the fourth.
+    // Four instances: when the second is added to the first, the kernel walks from the second to
+    // the fourth.
     let graph = json(["report", &path, "graph", "--function", "ep_loop_check_proc", "--json"]);
     let entry = list(&graph["entries"]).iter().find(|e| e["name"] == "ep_loop_check_proc").unwrap();
     assert_eq!((&entry["calls"], &entry["self_calls"]), (&300.into(), &600.into()), "{entry}");
 
-    // The event goes up from instance to instance.
+    // The event propagates from instance to instance.
     let region = ["report", &path, "graph", "--function", "ep_poll_callback", "--region", "epoll_nested"];
     let graph = json(region.iter().copied().chain(["--json"]));
     let cycle = list(&graph["entries"]).iter().find(|e| e["kind"] == "cycle").unwrap();
@@ -64,7 +65,7 @@ fn a_receive_from_the_cards_interrupt_to_its_reader_and_recursion() {
         |name: &str| list(&cycle["members"]).iter().find(|m| m["name"] == name).unwrap()["calls"].clone();
     assert_eq!([calls("ep_poll_callback"), calls("__wake_up")], [1200, 900]);
 
-    // Cards and all, a run repeats to the byte.
+    // Even with cards a run is reproducible to the byte.
     run(["profile", "remove", &path]);
     assert_eq!(record()["profile"], profile.as_str());
     assert!(std::fs::read(Path::new(&path).join("run/trace.kt")).unwrap() == trace, "another trace");

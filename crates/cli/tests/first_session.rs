@@ -1,8 +1,9 @@
-//! What somebody types who has just installed kerntune, and what it says: `first_session/session.txt`, a plain script. No step
-//! needs the documents: each says what the next can be, or `--help` does.
+//! The first session of a new user: `first_session/session.txt`, a plain script. No step needs the
+//! documents: the output of each names the next, or `--help` does.
 //!
-//! A line `$ …` is typed. What follows is expected of both outputs, in order: `…` alone stands for any lines, within a line
-//! for any text, and runs of blanks are one. `PREFIX` is where kerntune was installed, and the work directory is that of all tests.
+//! A line `$ …` is typed. The lines after it are expected on both outputs, in order: `…` alone
+//! stands for any lines, within a line for any text, and runs of blanks count as one. `PREFIX` is
+//! the installation directory, and the work directory is shared with all tests.
 
 use crate::support;
 use std::fs;
@@ -12,14 +13,14 @@ use std::process::Command;
 
 const SESSION: &str = include_str!("first_session/session.txt");
 
-/// The program and its recorder where `make install` puts them, with what it generates.
+/// Installs the program, the recorder and generated files as `make install` does.
 fn install(prefix: &Path) {
     let built = Path::new(env!("CARGO_BIN_EXE_kerntune"));
     let recorder = built.with_file_name("libkerntune_recorder.so");
     for (place, file) in [("bin/kerntune", built), ("lib/kerntune/libkerntune_recorder.so", &recorder)] {
         let place = prefix.join(place);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
-        // A copy would be a hundred megabytes, and a link to a file of another disk cannot be hard.
+        // Hard links avoid a copy of a hundred megabytes, but work only within one file system.
         if fs::hard_link(file, &place).is_err() {
             symlink(file, &place).unwrap();
         }
@@ -28,7 +29,7 @@ fn install(prefix: &Path) {
     assert!(status.success());
 }
 
-/// Both outputs of a line, as a shell mixes them.
+/// Runs a line in a shell; returns both outputs as mixed by the shell.
 fn typed(line: &str, prefix: &Path, directory: &Path) -> String {
     let path = format!("{}:{}", prefix.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
@@ -46,12 +47,12 @@ fn typed(line: &str, prefix: &Path, directory: &Path) -> String {
     }
 }
 
-/// One blank for many, none at the ends.
+/// Collapses runs of blanks, and removes them at the ends.
 fn plain(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a line is what was expected, `…` being any text.
+/// Returns true if a line matches the expected one, where `…` matches any text.
 fn fits(expected: &str, line: &str) -> bool {
     let mut parts = expected.split('…');
     let first = parts.next().unwrap_or_default();
@@ -64,7 +65,7 @@ fn fits(expected: &str, line: &str) -> bool {
             None => return false,
         }
     }
-    // What follows the last text is to be its end.
+    // The last text must match at the end of the line.
     match last {
         None => rest.is_empty(),
         Some("") => true,
@@ -72,7 +73,7 @@ fn fits(expected: &str, line: &str) -> bool {
     }
 }
 
-/// The first line that was expected and not found; none if all were.
+/// Returns the first expected line that was not found, or `None`.
 fn missing<'a>(expected: &[&'a str], found: &str) -> Option<&'a str> {
     let lines: Vec<String> = found.lines().map(plain).filter(|line| !line.is_empty()).collect();
     let mut at = 0;

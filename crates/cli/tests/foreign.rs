@@ -1,4 +1,5 @@
-//! What others wrote: files that are no files, that are too large, that play with the terminal, or that cannot be understood.
+//! Files of other origin: special files, files that are too large, control characters for the
+//! terminal, and files that cannot be parsed.
 
 use crate::support::{self, fails, kerntune, said};
 use std::fs;
@@ -54,7 +55,8 @@ fn a_recipe_says_that_it_needs_a_training() {
     fails(kerntune(optimize).arg(&file), 2, &["workload mine has no run `training`", "[[training.step]]"]);
 }
 
-/// Lines that are no samples' are counted; a few are told of, many are refused, and so are counts that overflow.
+/// Lines that are no samples are counted; a few are reported, many are rejected, and so are counts
+/// that overflow.
 #[test]
 fn damaged_branch_records_are_counted_or_refused() {
     let directory = tempfile::tempdir().unwrap();

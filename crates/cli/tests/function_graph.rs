@@ -1,25 +1,28 @@
-//! `kerntune anatomy` against the kernel's own function_graph tracer, which traces the same operations in the same guest.
+//! Compares `kerntune anatomy` with the kernel's own function_graph tracer, which traces the same
+//! operations in the same guest.
 //!
-//! One operation of each row of `guest/operations.c` is seen by both, the tracer and the recorder: what it calls has to be the
-//! same, in the same order and as deep, but for functions that the tracer has no hook in (available_filter_functions). The
-//! operations before it were recorded with no tracer in place; the typical one of them is what `anatomy` shows.
+//! For one operation of each row of `guest/operations.c`, tracer and recorder must show the same
+//! calls in the same order and at the same depth, except functions that the tracer cannot hook
+//! (available_filter_functions). The operations before it were recorded without a tracer; `anatomy`
+//! shows the typical one of them.
 //!
-//! `KERNTUNE_GRAPH_KERNEL=LABEL cargo test … --test cli function_graph:: -- --nocapture` does the same on another kernel, and prints
-//! the figures of docs/results/anatomy.md. The tracer returns to where a function was called from by a call and a return that do not
-//! belong together. The recorder follows that where it tells calls by the stack pointer, in kernels with mitigations: of others
-//! only the typical call is compared.
+//! `KERNTUNE_GRAPH_KERNEL=LABEL cargo test … --test cli function_graph:: -- --nocapture` runs the
+//! comparison on another kernel, and prints the figures of docs/results/anatomy.md. The tracer
+//! returns to a caller with a call and a return that do not pair. The recorder can follow this if
+//! it recognizes calls by the stack pointer, as it does for kernels with mitigations; for other
+//! kernels only the typical call is compared.
 
 use crate::support::{self, checkout, json};
-use kerntune_analyze::path::{collect, CallStart, EntryKind, Selection, Span};
+use kerntune_analyze::path::{collect, CallStart, PathEntryKind, PathSelection, PathSpan};
 use kerntune_analyze::TraceFile;
-use kerntune_profile::{FunctionIndex, How, Profile};
+use kerntune_profile::{CallKind, FunctionIndex, Profile};
 use kerntune_tune::run_files::RunFiles;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A row of guest/operations.c, the function that is taken apart, its how manieth call in the traced operation that is (the
-/// system calls that switch the tracer are seen, too), and a boundary.
+/// A row of guest/operations.c, the function to examine, the number of its call within the traced
+/// operation (which includes the system calls that switch the tracer), and a boundary.
 const OPERATIONS: [(&str, &str, u64, &str); 7] = [
     ("direct_read", "__x64_sys_pread64", 1, "submit_bio"),
     ("buffered_read", "__x64_sys_pread64", 1, "lib/iov_iter.c"),
@@ -30,31 +33,33 @@ const OPERATIONS: [(&str, &str, u64, &str); 7] = [
     ("futex_wake", "futex_wake", 1, "try_to_wake_up"),
 ];
 
-/// Those whose calls hang on nothing but the operation: what is traced is the typical one. The tracer makes all of them longer, so that
-/// a tick may fall into the others, and the scheduler finds something else to do.
+/// Rows whose calls depend only on the operation, so that the traced one is the typical one. The
+/// tracer makes all operations longer, so that a tick may fall into the others, or the scheduler
+/// may act differently.
 const ALIKE: [(&str, &str); 3] = [
     ("direct_read", "__x64_sys_pread64"),
     ("buffered_read", "__x64_sys_pread64"),
     ("page_fault", "handle_mm_fault"),
 ];
 
-/// What runs when the stack is another thread's already and `current` is not yet (`__switch_to`): to the tracer it is of who leaves the
-/// CPU, to the recorder of who comes. Neither's is compared.
+/// Function that runs while the stack already belongs to the next thread and `current` does not
+/// (`__switch_to`). The tracer attributes it to the previous thread, the recorder to the next one,
+/// so it is not compared.
 const WHOSE: &str = "save_fpregs_to_fpstate";
 
-/// A call, and how deep: 0 for the operation.
-type Call = (usize, String);
+/// A call with its depth; 0 for the operation.
+type GraphCall = (usize, String);
 
-/// The work of this test on one kernel.
-struct Recorded {
+/// Recordings of both tools on one kernel.
+struct FunctionGraph {
     profile: Profile,
     files: RunFiles,
     graph: PathBuf,
-    /// Functions with a hook.
+    /// Functions that the tracer can hook.
     hooks: BTreeSet<String>,
 }
 
-fn recorded(kernel: String) -> (String, Recorded) {
+fn recorded(kernel: String) -> (String, FunctionGraph) {
     let text = std::fs::read_to_string(checkout().join("workloads/operations.toml")).unwrap();
     let text = text.replace(
         "command = [\"operations\"",
@@ -70,14 +75,16 @@ fn recorded(kernel: String) -> (String, Recorded) {
     let hooks = std::fs::read_to_string(graph.join("available_filter_functions")).unwrap();
     let hooks = hooks.lines().filter_map(|line| line.split_whitespace().next()).map(String::from).collect();
     let (profile, files) = (Profile::load(&directory).unwrap(), RunFiles::open(&directory).unwrap());
-    (id, Recorded { profile, files, graph, hooks })
+    (id, FunctionGraph { profile, files, graph, hooks })
 }
 
-/// The first call of a function by a process that the tracer saw from entry to exit, and what it called.
-fn theirs(file: &Path, function: &str, pid: u32) -> Vec<Call> {
+/// Returns the first call of a function by a process that the tracer recorded completely, with the
+/// calls below it.
+fn theirs(file: &Path, function: &str, pid: u32) -> Vec<GraphCall> {
     let text = std::fs::read_to_string(file).unwrap();
-    // How many calls are open, and the one that is looked for, if it has begun: how deep, and what it called.
-    let (mut depth, mut found): (usize, Option<(usize, Vec<Call>)>) = (0, None);
+    // Number of open calls, and the call of interest once it has begun: its depth and the calls
+    // below it.
+    let (mut depth, mut found): (usize, Option<(usize, Vec<GraphCall>)>) = (0, None);
     for line in text.lines() {
         // ` operati-45    |      vfs_read() {`
         let Some((task, what)) = line.split_once('|') else { continue };
@@ -97,7 +104,7 @@ fn theirs(file: &Path, function: &str, pid: u32) -> Vec<Call> {
         }
         depth = match (what.ends_with('{'), what.starts_with('}')) {
             (true, _) => depth + 1,
-            // Of what was open when the tracer began.
+            // A call that was open when the tracer started.
             (_, true) => depth.saturating_sub(1),
             _ => depth,
         };
@@ -110,40 +117,40 @@ fn theirs(file: &Path, function: &str, pid: u32) -> Vec<Call> {
     panic!("{function} is not in {}:\n{text}", file.display());
 }
 
-/// What the recorder saw of a call.
+/// A call as the recorder saw it.
 #[derive(Default)]
-struct Ours {
+struct OwnTrace {
     pid: u32,
-    /// What has a hook, and whether an interrupt did it.
-    calls: Vec<(Call, bool)>,
-    /// The same without what interrupts did, and without what the scheduler tells a tracer that is in place.
-    own: Vec<Call>,
-    /// What has no hook, and how often; with its source file.
+    /// Calls of hooked functions, and whether an interrupt made them.
+    calls: Vec<(GraphCall, bool)>,
+    /// The same without interrupts, and without calls that exist only while a tracer is active.
+    own: Vec<GraphCall>,
+    /// Number of calls of functions without a hook, by name and source file.
     without: BTreeMap<(String, String), u64>,
-    /// Interrupts on the way.
+    /// Number of interrupts during the call.
     interrupts: u64,
 }
 
-impl Recorded {
-    fn ours(&self, start: CallStart) -> Ours {
+impl FunctionGraph {
+    fn ours(&self, start: CallStart) -> OwnTrace {
         let trace = TraceFile::open(&self.files.trace, &self.files.recording).unwrap();
-        let span = Span::Call(start);
-        let selection = Selection { span, thread: None, all: false, depth: None, limit: 10_000_000 };
+        let span = PathSpan::Call(start);
+        let selection = PathSelection { span, thread: None, all: false, depth: None, limit: 10_000_000 };
         let symbols = &self.profile.tables.symbols;
         let path = collect(&trace, symbols.len(), &selection).unwrap();
         let thread = path.threads.iter().find(|thread| Some(thread.thread) == path.call).unwrap();
         let known = self.files.recording.threads.get(thread.thread as usize);
-        let mut ours = Ours { pid: known.map_or(0, |known| known.pid), ..Ours::default() };
-        // Levels that are open, of those with a hook; those of an interrupt and of what is the tracer's.
+        let mut ours = OwnTrace { pid: known.map_or(0, |known| known.pid), ..OwnTrace::default() };
+        // Open calls of hooked functions; the depth of an interrupt, and of the tracer's own calls.
         let (mut open, mut interrupt, mut tracer): (Vec<u32>, Option<u32>, Option<u32>) = Default::default();
         for entry in &thread.entries {
-            let EntryKind::Call { function, how } = entry.kind else { continue };
+            let PathEntryKind::Call { function, how } = entry.kind else { continue };
             open.retain(|level| *level < entry.level);
             [&mut interrupt, &mut tracer]
                 .into_iter()
                 .for_each(|of| *of = of.filter(|level| *level < entry.level));
             let symbol = &symbols[function.get() as usize];
-            if how == How::Interrupt && interrupt.is_none() {
+            if how == CallKind::Interrupt && interrupt.is_none() {
                 interrupt = Some(entry.level);
                 ours.interrupts += 1;
             }
@@ -173,15 +180,16 @@ impl Recorded {
     }
 }
 
-/// Both have the same functions in the same order, and what no interrupt did is as deep. An interrupt that arrives while the tracer
-/// notes that a function has ended is within that function to the tracer, and within its caller to the recorder.
-fn compare(ours: &[(Call, bool)], theirs: &[Call], what: &str) {
-    let same = |(((depth, name), interrupt), (other, function)): &(&(Call, bool), &Call)| {
+/// Checks that both have the same functions in the same order, and at the same depth except for
+/// interrupts. An interrupt that arrives while the tracer records the end of a function counts
+/// inside the function for the tracer, and inside its caller for the recorder.
+fn compare(ours: &[(GraphCall, bool)], theirs: &[GraphCall], what: &str) {
+    let same = |(((depth, name), interrupt), (other, function)): &(&(GraphCall, bool), &GraphCall)| {
         name == function && (*interrupt || depth == other)
     };
     let at = ours.iter().zip(theirs).take_while(same).count();
     let from = at.saturating_sub(5);
-    let line = |(depth, name): &Call| format!("{:depth$}{name}\n", "");
+    let line = |(depth, name): &GraphCall| format!("{:depth$}{name}\n", "");
     let recorder: String = ours.iter().skip(from).take(12).map(|(call, _)| line(call)).collect();
     let tracer: String = theirs.iter().skip(from).take(12).map(line).collect();
     assert!(
@@ -190,8 +198,8 @@ fn compare(ours: &[(Call, bool)], theirs: &[Call], what: &str) {
     );
 }
 
-/// How often each function is called more by one than by the other.
-fn difference(one: &[Call], other: &[Call]) -> BTreeMap<String, i64> {
+/// Returns the difference of call counts by function.
+fn difference(one: &[GraphCall], other: &[GraphCall]) -> BTreeMap<String, i64> {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
     one.iter().for_each(|(_, name)| *counts.entry(name.clone()).or_default() += 1);
     other.iter().for_each(|(_, name)| *counts.entry(name.clone()).or_default() -= 1);
@@ -213,7 +221,7 @@ fn calls_are_those_of_the_kernels_own_function_graph_tracer() {
         let stats = std::fs::read_to_string(recorded.graph.join(format!("{row}.stats"))).unwrap();
         assert!(stats.contains("overrun: 0\n"), "the tracer lost something:\n{stats}");
         let index = recorded.function(function);
-        // A peer does the same: the first by the process that is traced.
+        // A peer makes the same call; the first one belongs to the traced process.
         let traced = (nth..nth + 4)
             .map(|nth| {
                 recorded.ours(CallStart::Nth { function: index, nth, region: Some(format!("{row}_graph")) })
@@ -254,8 +262,8 @@ fn calls_are_those_of_the_kernels_own_function_graph_tracer() {
     }
 }
 
-/// Without what the scheduler tells a tracer that is in place.
-fn without_tracer(calls: &[Call]) -> Vec<Call> {
+/// Removes calls that the scheduler makes only for an active tracer.
+fn without_tracer(calls: &[GraphCall]) -> Vec<GraphCall> {
     let mut tracer: Option<usize> = None;
     let own = calls.iter().filter(|(depth, name)| {
         tracer = tracer.filter(|level| level < depth);
@@ -267,7 +275,7 @@ fn without_tracer(calls: &[Call]) -> Vec<Call> {
     own.cloned().collect()
 }
 
-/// Functions by source file.
+/// Lists functions by source file.
 fn listed(functions: &BTreeMap<(String, String), u64>) -> String {
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for ((name, file), count) in functions {

@@ -1,9 +1,9 @@
-//! The call graph of a live kernel against GNU gprof, and a program's `gmon.out` through the
-//! command line. Needs gcc and binutils; the kernel is shared as in `exact.rs`.
+//! Compares the call graph of a recorded kernel with GNU gprof, and imports a program's `gmon.out`.
+//! Needs gcc and binutils; the kernel is shared as in `exact.rs`.
 
 use crate::support::{self, gprof, unique};
-use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation};
-use kerntune_kernel::{CodeCalls, Symbols, Unknown};
+use kerntune_analyze::graph::{ArcChanges, AutoCut, CallGraph, Propagation};
+use kerntune_kernel::{CodeCalls, Symbols, UnresolvedCalls};
 use kerntune_profile::Profile;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
@@ -30,10 +30,10 @@ fn a_live_kernels_graph_is_gprofs() {
     let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| names[&at].clone());
     let compared = gprof::compare(&graph, &printed, name, 1e3);
     println!("{compared:?}");
-    // Whether a function calls itself is the kernel's business; the program below does.
+    // A kernel may have no recursive function; the program below does.
     assert!(compared.functions > 500 && compared.cycles > 0, "{compared:?}");
 
-    // What was measured: everything that nothing called has, together, all time of all calls.
+    // As measured: the functions that nothing called have all time of all calls.
     let exact = CallGraph::of_tables(&profile.tables, |_| true, Propagation::Exact).unwrap();
     assert_eq!(exact.cycles.len(), graph.cycles.len());
     let top: u64 = exact.arcs.iter().filter(|arc| arc.caller.is_none()).map(|arc| arc.total_ns()).sum();
@@ -47,7 +47,7 @@ fn a_live_kernels_graph_is_gprofs() {
     }
 }
 
-/// gprof's `-k` and ours: the same arc out, and the same times left.
+/// gprof's `-k` and ours must remove the same arc and leave the same times.
 #[test]
 fn what_is_cut_is_cut_as_gprof_cuts_it() {
     let kernel = support::base_kernel();
@@ -62,15 +62,15 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     let named = directory.path().join("unique");
     std::fs::write(&named, symbols).unwrap();
     let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
-    let auto = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
-    let of = |propagation, changes: &Changes| {
+    let auto = ArcChanges { auto: Some(AutoCut { max_percent: 100 }), ..ArcChanges::default() };
+    let of = |propagation, changes: &ArcChanges| {
         CallGraph::of_tables_with(&profile.tables, |_| true, propagation, changes).unwrap()
     };
-    let plain = of(Propagation::Counts, &Changes::default());
+    let plain = of(Propagation::Counts, &ArcChanges::default());
     let graph = of(Propagation::Counts, &auto);
     let cut: BTreeSet<(usize, usize)> = graph.cuts().map(|arc| (arc.caller.unwrap(), arc.callee)).collect();
     assert!(!plain.cycles.is_empty() && graph.cycles.is_empty() && !cut.is_empty());
-    // gprof leaves an arc out of everything.
+    // gprof removes an arc from all figures.
     let mut command = Command::new("gprof");
     command.arg("-b");
     for (from, to) in &cut {
@@ -80,14 +80,16 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     let printed = gprof::parse(&String::from_utf8(output.stdout).unwrap());
     assert!(printed.cycles.is_empty(), "{:?}", printed.cycles.keys());
     for (at, function) in graph.functions.iter().enumerate().filter(|(_, function)| !function.is_idle()) {
-        // A function that only cut calls called has no entry if it has no time; gprof counts it all the same.
+        // A function that was called only over removed arcs has no entry if it has no time; gprof
+        // counts it anyway.
         let Some(entry) = printed.entries.get(&names[&at]) else { continue };
         let theirs = (entry.line.own, entry.line.descendants);
         let ours = (function.self_ns as f64 / 1e3, function.descendants_ns as f64 / 1e3);
         let same = |a: f64, b: f64| (a - b).abs() <= 0.011 + 2e-6 * b;
         assert!(same(ours.0, theirs.0) && same(ours.1, theirs.1), "{}: {ours:?} {theirs:?}", names[&at]);
     }
-    // As measured nothing is lost: what nothing called and what was cut have all time together.
+    // As measured no time is lost: functions that nothing called, and removed arcs, have all time
+    // together.
     let exact = of(Propagation::Exact, &auto);
     let top = exact.arcs.iter().filter(|arc| arc.caller.is_none() || arc.tie.is_cut());
     assert_eq!(top.map(|arc| arc.total_ns()).sum::<u64>(), exact.total_ns);
@@ -105,14 +107,14 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     support::fails(&mut none, 2, &["nobody_*/nothing"]);
 }
 
-/// Direct calls and jumps between functions as `objdump -d` shows them: places by caller and callee, and places
-/// without a target by caller.
-type Shown = (BTreeMap<(usize, usize), (u32, u32)>, BTreeMap<usize, (u32, u32)>, BTreeSet<usize>);
+/// Direct calls and jumps between functions in the output of `objdump -d`: places by caller and
+/// callee, and places without a target by caller.
+type GprofListing = (BTreeMap<(usize, usize), (u32, u32)>, BTreeMap<usize, (u32, u32)>, BTreeSet<usize>);
 
-fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
+fn objdump(vmlinux: &Path, symbols: &Symbols) -> GprofListing {
     let begins: HashMap<u64, usize> =
         symbols.functions().iter().enumerate().map(|(at, function)| (function.address, at)).collect();
-    let mut shown = Shown::default();
+    let mut shown = GprofListing::default();
     let mut child = Command::new("objdump")
         .args(["-d", "--no-show-raw-insn"])
         .arg(vmlinux)
@@ -133,7 +135,8 @@ fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
             .collect();
         let Some(mnemonic) = words.first() else { continue };
         if words.contains(&"(bad)") {
-            // An instruction that this objdump does not know (`lkgs`): it goes astray in what follows.
+            // An instruction that this objdump does not know (`lkgs`), after which its output is
+            // wrong.
             shown.2.extend(symbols.lookup(address).map(|owner| symbols.whole(owner)));
         }
         let is_call = mnemonic.starts_with("call");
@@ -172,7 +175,7 @@ fn what_the_code_has_is_what_objdump_shows() {
     let ours = CodeCalls::load(&vmlinux, &symbols).unwrap();
     let (direct, indirect, astray) = objdump(&vmlinux, &symbols);
     let name = |at: usize| symbols.functions()[at].name.as_str();
-    // Thunks and trampolines are no callees; of these there are few kinds.
+    // Thunks and trampolines are no callees; there are few kinds.
     let is_thunk = |at: usize| ["__x86_", "__SCT__"].iter().any(|begin| name(at).starts_with(begin));
     let theirs: BTreeMap<(usize, usize), (u32, u32)> =
         direct.into_iter().filter(|((_, callee), _)| !is_thunk(*callee)).collect();
@@ -191,17 +194,18 @@ fn what_the_code_has_is_what_objdump_shows() {
     println!("{} arcs, {} calls, {} jumps", theirs.len(), sum(|p| p.0), sum(|p| p.1));
     assert!(theirs.len() > 30_000);
     for (at, places) in indirect.iter().filter(|(at, _)| !astray.contains(at)) {
-        let Unknown { calls, jumps, .. } = ours.unknown.get(at).copied().unwrap_or_default();
+        let UnresolvedCalls { calls, jumps, .. } = ours.unknown.get(at).copied().unwrap_or_default();
         assert!(calls >= places.0 && jumps >= places.1, "{}: {places:?}, {calls} {jumps}", name(*at));
     }
-    let count = |part: fn(&Unknown) -> u32| ours.unknown.values().map(|u| u64::from(part(u))).sum::<u64>();
+    let count =
+        |part: fn(&UnresolvedCalls) -> u32| ours.unknown.values().map(|u| u64::from(part(u))).sum::<u64>();
     println!(
         "{} indirect calls, {} jumps, {} patched",
         count(|u| u.calls),
         count(|u| u.jumps),
         count(|u| u.patched)
     );
-    // What ran is in the code: every call of a recording that the code could say is among these.
+    // Every recorded call that can be read from the code must be among the static calls.
     let recorded = support::json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
     let id = recorded["profile"].as_str().unwrap();
     let text = support::run(["report", id, "graph", "--static", "--function", "tcp_v4_rcv"]);
@@ -216,7 +220,7 @@ fn what_the_code_has_is_what_objdump_shows() {
     assert!(never > 10 && entry["unknown"]["calls"].as_u64().unwrap() > 0, "{entry}");
     let plain = support::json(["report", id, "graph", "--function", "tcp_v4_rcv", "--json"]);
     assert_eq!(plain["entries"][0]["descendants"], entry["descendants"]);
-    // As gprof's -c has it such arcs bind cycles: in a kernel nearly all functions become one.
+    // Like gprof's -c, such arcs form cycles: in a kernel nearly all functions become one.
     let bound = support::json(["report", id, "graph", "--static=cycles", "--json"]);
     let members = |entry: &serde_json::Value| entry["members"].as_array().map_or(0, Vec::len);
     let largest = bound["entries"].as_array().unwrap().iter().map(members).max();
@@ -259,7 +263,7 @@ fn a_programs_gmon_out_becomes_a_profile() {
     support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["is not an ELF file"]);
 }
 
-/// GNU gprof finds calls in code, too (`-c`); on x86-64 those to higher addresses alone.
+/// GNU gprof also finds calls in code (`-c`), on x86-64 only those to higher addresses.
 #[test]
 fn a_programs_code_has_what_gprof_finds_in_it_and_more() {
     let directory = tempfile::tempdir().unwrap();

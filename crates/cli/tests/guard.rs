@@ -1,4 +1,4 @@
-//! `kerntune guard` on Linux: three planted regressions, a layout, files, and what is refused.
+//! `kerntune guard` on Linux: three planted regressions, another layout, invalid files.
 
 use crate::support::{base_kernel, fails, json, kerntune, planted_kernel, run, said};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use std::fs;
 const GUARD: &str = "[[workload]]\nname = \"osbench\"\nrows = [\"cwcor_64K\", \"select_15_15\", \"getpid\", \"open_close\"]\n\
     [[workload]]\nname = \"kbx\"\nrows = [\"ioctl_tcgeta\", \"umask\", \"pipe_20\"]\n";
 
-struct Guard {
+struct GuardFixture {
     dir: tempfile::TempDir,
 }
 
-impl Guard {
+impl GuardFixture {
     fn new(text: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("guard.toml"), text).unwrap();
@@ -34,12 +34,12 @@ fn row<'a>(check: &'a Value, name: &str) -> &'a Value {
     rows.find(|row| row["row"] == name).unwrap_or_else(|| panic!("{name}: {check:#}"))
 }
 
-/// Names along a path.
+/// Joins the names along a path.
 fn path(of: &Value) -> String {
     of.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>().join(">")
 }
 
-/// What is explained sums to the change.
+/// Checks that the explanation sums to the change.
 fn whole(explained: &Value) {
     let pair = |of: &Value| of[1].as_i64().unwrap() - of[0].as_i64().unwrap();
     let functions: i64 =
@@ -50,13 +50,13 @@ fn whole(explained: &Value) {
 
 #[test]
 fn planted_regressions_are_found_with_function_path_and_line() {
-    let guard = Guard::new(GUARD);
+    let guard = GuardFixture::new(GUARD);
     let (base, planted) = (base_kernel(), planted_kernel());
     run(guard.words("record", &["--kernel", &base]));
     let figures = fs::read_to_string(guard.path("guard-baseline.json")).unwrap();
     assert!(figures.contains("\"kerntune-guard/1\"") && figures.contains(&base), "{figures}");
 
-    // The same kernel is as it was.
+    // The same kernel has no findings.
     let same = json(guard.words("check", &["--kernel", &base, "--json"]));
     assert_eq!(same["findings"], 0);
 
@@ -72,7 +72,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
         "{found:#}"
     );
 
-    // One path a tenth of a per cent longer.
+    // A path that is 0.1 % longer.
     let select = row(&found, "select_15_15");
     assert_eq!(select["verdict"], "longer");
     let change = select["change_percent"].as_f64().unwrap();
@@ -89,7 +89,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
     let each = first["path_change"].as_i64().unwrap() / operations;
     assert!((2..=4).contains(&each), "two instructions, and what the compiler moves for them: {each}");
 
-    // A slow path twice as often.
+    // A slow path that is taken twice as often.
     let pages = row(&found, "cwcor_64K");
     assert_eq!(pages["verdict"], "longer");
     whole(&pages["explained"]);
@@ -103,7 +103,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
     assert!(path(&slow["path"]).ends_with(">folio_batch_move_lru"), "{slow:#}");
     assert!(slow["what"].as_str().unwrap().contains("times as often"), "{slow:#}");
 
-    // One that is made up for elsewhere.
+    // A longer part that is compensated elsewhere.
     let ioctl = row(&found, "ioctl_tcgeta");
     assert_eq!(ioctl["verdict"], "made-up", "{ioctl:#}");
     assert!(ioctl["change_percent"].as_f64().unwrap() <= 0.0, "{ioctl:#}");
@@ -116,7 +116,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
         "{place:#}"
     );
 
-    // And nobody else is blamed.
+    // No other row has a finding.
     for name in ["getpid", "open_close", "umask", "pipe_20"] {
         let row = row(&found, name);
         assert_eq!(row["verdict"], "same", "{row:#}");
@@ -139,10 +139,10 @@ fn planted_regressions_are_found_with_function_path_and_line() {
     }
 }
 
-/// A kernel with its functions in another order does the same work, and no row is longer.
+/// A kernel with its functions in another order does the same work, so no row is longer.
 #[test]
 fn another_layout_raises_nothing() {
-    let guard = Guard::new(
+    let guard = GuardFixture::new(
         "[[workload]]\nname = \"rr\"\nrows = [\"stat\", \"pipe_rr\", \"tcp_rr\", \"creat_close\"]\n",
     );
     let tuned = json(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--json"]);
@@ -157,11 +157,11 @@ fn another_layout_raises_nothing() {
     }
 }
 
-/// Figures that were made with another workload are not used, and that is said.
+/// Figures of another workload are not used, and the output explains it.
 #[test]
 fn a_file_of_another_workload_is_named_and_strict_fails() {
     let base = base_kernel();
-    let guard = Guard::new("[[workload]]\nname = \"my.toml\"\n");
+    let guard = GuardFixture::new("[[workload]]\nname = \"my.toml\"\n");
     let mine = |operations: u32| {
         let step = format!(
             "[[measured.step]]\ncommand = [\"true\"]\nregion = \"mine\"\noperations = {operations}\n"
@@ -198,14 +198,14 @@ fn a_file_of_another_workload_is_named_and_strict_fails() {
 #[test]
 fn what_cannot_be_is_refused() {
     let base = base_kernel();
-    let guard = Guard::new("[[workload]]\nname = \"rr\"\nrows = [\"tcp\"]\n[tolerance]\npath = -1\n");
+    let guard = GuardFixture::new("[[workload]]\nname = \"rr\"\nrows = [\"tcp\"]\n[tolerance]\npath = -1\n");
     fails(
         &mut kerntune(guard.words("check", &["--kernel", &base])),
         2,
         &["guard.toml:3:9: workload[0].rows: \"tcp\" is no row", "5:8: tolerance.path"],
     );
     fails(&mut kerntune(guard.words("validate", &[])), 1, &["guard.toml:3:9"]);
-    let guard = Guard::new("[[workload]]\nname = \"rr\"\nrows = [\"stat\"]\n");
+    let guard = GuardFixture::new("[[workload]]\nname = \"rr\"\nrows = [\"stat\"]\n");
     run(guard.words("validate", &[]));
     fails(&mut kerntune(guard.words("check", &["--kernel", &base])), 2, &["guard-baseline.json"]);
     fails(&mut kerntune(guard.words("check", &["--commit", "HEAD", "--against", &base])), 2, &["--git DIR"]);

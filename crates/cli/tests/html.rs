@@ -1,4 +1,4 @@
-//! `kerntune report PROFILE html` on a profile with its trace beside it, both made up.
+//! `kerntune report PROFILE html` on a synthetic profile with a trace.
 
 #[path = "../../report/tests/synthetic/mod.rs"]
 mod synthetic;
@@ -7,8 +7,8 @@ use std::fs;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A work directory with the profile; `trace` keeps the recording beside it.
-fn work(run: &synthetic::Run, trace: bool) -> TempDir {
+/// Makes a work directory with the profile, and with its recording if `trace` is set.
+fn work(run: &synthetic::SyntheticRun, trace: bool) -> TempDir {
     let work = tempfile::tempdir().unwrap();
     let profile = work.path().join("profiles/p-synthetic");
     fs::create_dir_all(profile.join("run")).unwrap();
@@ -39,7 +39,8 @@ fn the_page_has_a_timeline_where_there_is_a_trace() {
     assert!(output.status.success(), "{output:?}");
     assert!(page(&whole).contains("Timeline: time by thread"));
 
-    // The whole trace is on the page where there is room, and the rest is said to be elsewhere.
+    // The whole trace is on the page if it fits; otherwise the page names the command that shows
+    // the rest.
     assert!(page(&whole).contains("The whole trace is on the page"));
     assert!(html(&whole, &["--size-limit", "0"]).status.success());
     assert!(page(&whole).contains("are not on the page"));
@@ -68,8 +69,8 @@ fn what_cannot_be_is_said() {
     assert!(!whole.path().join("page.html").exists());
 }
 
-/// What a reader does with the page, in Chromium: `scripts/check-page` has it all. Where there is no browser it is left out, unless
-/// KERNTUNE_BROWSER says that there must be one (`make check` does).
+/// Runs `scripts/check-page`, which uses the page in Chromium. Skipped if there is no browser,
+/// unless KERNTUNE_BROWSER requires one (as in `make check`).
 #[test]
 fn the_page_does_what_it_should_in_a_browser() {
     let run = synthetic::run(400);

@@ -1,11 +1,11 @@
-//! docs/store.md lists every key.
+//! Checks that docs/store.md lists every key.
 
 use crate::support::checkout;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The rules in the source, but for those of tests and examples.
+/// Collects the rules in the source, without those of tests and examples.
 fn rules(directory: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).unwrap().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -32,7 +32,7 @@ fn rules(directory: &Path, found: &mut BTreeSet<String>) {
 fn every_rule_is_in_the_documentation() {
     let mut found = BTreeSet::new();
     rules(&checkout().join("crates"), &mut found);
-    // What is no result of its own: a lock on kept objects, and directories that nobody else names.
+    // Names that are no results: a lock on kept objects, and directories that no code refers to.
     for inner in ["objects/1", "named-by-itself/1"] {
         assert!(found.remove(inner), "{inner} is gone: {found:?}");
     }

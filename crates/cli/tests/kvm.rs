@@ -1,14 +1,16 @@
-//! The machine kvm: what it says where there is none, and what comes after it, tried on the same guest emulated.
+//! The machine kvm: its error if it is missing, and the rest of the command on the same guest in
+//! the emulator.
 
 use crate::support::{base_kernel, fails, kerntune, work_dir};
 use kerntune_guest::{Suite, Workload};
 use kerntune_machine::Kvm;
-use kerntune_stats::Counter;
+use kerntune_stats::PerfCounter;
 use kerntune_tune::bench::{select, timed};
 use kerntune_tune::Session;
 use kerntune_work::{NoProgress, WorkDir};
 
-/// KVM may be there, may be absent, and may be there and boot nothing: a figure or a reason, and nothing else.
+/// KVM may work, be absent, or be present and boot nothing; the result must be a figure or a
+/// reason.
 #[test]
 fn there_are_times_or_there_is_a_reason() {
     let kernel = base_kernel();
@@ -46,10 +48,10 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
     let effort = |workload: &Workload| {
         let batched = workload.name == "batched";
         let scale = (workload.name != "redis").then_some(0.2);
-        timed::Effort::of(workload, 2, batched.then_some(3), scale)
+        timed::TimedEffort::of(workload, 2, batched.then_some(3), scale)
     };
-    // The kernel's own counters are there without a PMU; of the CPU's, an emulated one has none.
-    let counters = [Counter::ContextSwitches, Counter::Instructions];
+    // Kernel counters need no PMU; an emulated CPU has no hardware counters.
+    let counters = [PerfCounter::ContextSwitches, PerfCounter::Instructions];
     let effort = |workload: &Workload| Ok(effort(workload)?.counting(&counters));
     let results = timed::run(&session, &machine, checked, &kernel, effort).unwrap();
     assert_eq!(results.machine, "kvm");
@@ -66,11 +68,12 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
         ]
     );
     assert!(results.rows.iter().flat_map(|row| &row.values).all(|value| value.value > 0.0));
-    let switches: Vec<_> = results.rows.iter().map(|row| row.counted(Counter::ContextSwitches)).collect();
-    // One operation of tcp_rr_1 is there and back: two, or a little more. Servers' rows are init's, which counts nothing.
+    let switches: Vec<_> = results.rows.iter().map(|row| row.counted(PerfCounter::ContextSwitches)).collect();
+    // One operation of tcp_rr_1 is a round trip: two switches, or a few more. Rows of servers run
+    // in init, which counts nothing.
     assert!(switches[0].unwrap() < 0.5 && (1.9..2.5).contains(&switches[1].unwrap()), "{switches:?}");
     assert!(switches[2].unwrap() < 0.5 && switches[3].is_none(), "{switches:?}");
-    assert_eq!(results.uncounted.keys().collect::<Vec<_>>(), [&Counter::Instructions]);
-    // Suites of different efforts have none in common.
+    assert_eq!(results.uncounted.keys().collect::<Vec<_>>(), [&PerfCounter::Instructions]);
+    // Suites with different effort have no common values.
     assert_eq!((results.scale, results.iterations), (None, None));
 }

@@ -1,5 +1,6 @@
-//! The kernel of this machine, profiled while it works. Needs root and perf events; where the host does not allow them, the
-//! message that says so is what is tested, and the test says so. Needs redis, perf and binutils.
+//! Profiling the kernel of this machine. Needs root and perf events; if the host does not allow
+//! them, the error message is tested instead, and the test reports it. Needs redis, perf and
+//! binutils.
 
 use crate::support::{fails, said};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// `kerntune` with a work directory of its own.
+/// Returns a command that runs `kerntune` with its own work directory.
 fn kerntune(work: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
     command.arg("--dir").arg(work).args(arguments);
@@ -26,7 +27,7 @@ fn json(work: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&run(work, &[arguments, &["--json"]].concat())).unwrap()
 }
 
-/// Whether this host lets us profile its kernel. If not, the refusal has been looked at.
+/// Returns true if this host allows profiling its kernel; otherwise checks the error message.
 fn is_allowed() -> bool {
     let work = tempfile::tempdir().unwrap();
     let output = kerntune(work.path(), &["record", "--live", "--", "sleep", "0.2"]).output().unwrap();
@@ -41,10 +42,10 @@ fn is_allowed() -> bool {
     false
 }
 
-/// A Redis on loopback, ended with the test.
-struct Redis(Child, String);
+/// A Redis server on loopback, stopped when dropped.
+struct RedisServer(Child, String);
 
-impl Redis {
+impl RedisServer {
     fn start() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let port = free.to_string();
@@ -68,7 +69,7 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
+impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -84,7 +85,7 @@ fn a_commands_kernel_time_is_in_every_report() {
     if !is_allowed() {
         return;
     }
-    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let (dir, redis) = (tempfile::tempdir().unwrap(), RedisServer::start());
     let work = dir.path();
     let command = redis.benchmark("100000");
     let summary: Value = {
@@ -97,7 +98,7 @@ fn a_commands_kernel_time_is_in_every_report() {
     let source = sampled["source"].as_str().unwrap();
     assert!(["perf: cpu-clock", "perf: cycles"].contains(&source), "{source}");
     assert!(sampled["period"].as_str().unwrap().contains("random") && sampled["bias"].is_string());
-    // Every ns that was watched is somebody's.
+    // All observed time is attributed.
     let functions = json(work, &["report", "latest", "functions"]);
     let net: u64 = functions["functions"].as_array().unwrap().iter().map(|row| number(&row["self"])).sum();
     let beside = number(&functions["user"]) + number(&functions["unattributed"]);
@@ -110,7 +111,7 @@ fn a_commands_kernel_time_is_in_every_report() {
     let threads = json(work, &["report", "latest", "threads"]);
     let all: u64 = threads["threads"].as_array().unwrap().iter().map(|row| number(&row["self"])).sum();
     assert_eq!(all, number(&threads["busy"]));
-    // What the benchmark is known to do, on whatever kernel: to send and receive over loopback.
+    // On any kernel the benchmark sends and receives over loopback.
     let total = |name: &str| {
         let rows = functions["functions"].as_array().unwrap();
         rows.iter().filter(|row| row["name"] == name).map(|row| number(&row["elapsed"])).sum::<u64>()
@@ -137,14 +138,14 @@ fn a_commands_kernel_time_is_in_every_report() {
     run(work, &["report", "latest", "html", "--output", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Sampled, not exact:") && !page.contains("virtual time in regions"));
-    // Against itself nothing changes; the error of what did not change is that of both.
+    // Compared with itself nothing changes; the error of an unchanged value is that of both.
     let id = summary["profile"].as_str().unwrap();
     let text = run(work, &["report", id, "diff", id]);
     assert!(text.contains('±') && text.contains("total"), "{text}");
     run(work, &["check"]);
 }
 
-/// Shares of the kernel's functions in all samples, by name.
+/// Returns the shares of kernel functions in all samples, by name.
 fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
     let functions = json(work, &["report", "latest", "functions"]);
     let elapsed = number(&functions["elapsed_ns"]) as f64;
@@ -156,7 +157,7 @@ fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
     (shares, number(&functions["sampled"]["samples"]) as f64)
 }
 
-/// The same as perf has it.
+/// Returns the same shares as measured by perf.
 fn shares_of_perf(data: &Path) -> (BTreeMap<String, f64>, f64) {
     let output = Command::new("perf")
         .args([
@@ -197,7 +198,7 @@ fn perf_says_the_same_of_the_same_time() {
     if !is_allowed() {
         return;
     }
-    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let (dir, redis) = (tempfile::tempdir().unwrap(), RedisServer::start());
     let (work, data) = (dir.path(), dir.path().join("perf.data"));
     let watched = ["perf", "record", "-q", "-a", "-g", "-F", "1499", "-o", data.to_str().unwrap(), "--"];
     let watched = [&watched[..], &redis.benchmark("300000")].concat();
@@ -205,7 +206,7 @@ fn perf_says_the_same_of_the_same_time() {
     let (ours, our_samples) = shares_of_kerntune(work);
     let (theirs, their_samples) = shares_of_perf(&data);
     let mut top: Vec<(&String, f64)> = theirs.iter().map(|(name, share)| (name, *share)).collect();
-    // Halted CPUs are idle time with us, and a function with perf.
+    // kerntune counts halted CPUs as idle time, perf as a function.
     top.retain(|(name, _)| {
         !["native_safe_halt", "pv_native_safe_halt", "default_idle"].contains(&name.as_str())
     });
@@ -213,7 +214,7 @@ fn perf_says_the_same_of_the_same_time() {
     let mut apart = Vec::new();
     for (name, share) in top.into_iter().take(20) {
         let own = ours.get(name).copied().unwrap_or(0.0);
-        // Both are samples; and the two do not begin and end at one moment.
+        // Both are samples, and their periods do not coincide exactly.
         let error = (share / their_samples + own / our_samples).sqrt();
         println!("{name:<40} perf {:.3} % ours {:.3} % ± {:.3}", 100.0 * share, 100.0 * own, 100.0 * error);
         if (own - share).abs() > 4.0 * error + 0.002 {
@@ -228,7 +229,7 @@ fn a_collector_outlives_its_terminal_and_is_asked() {
     if !is_allowed() {
         return;
     }
-    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let (dir, redis) = (tempfile::tempdir().unwrap(), RedisServer::start());
     let work = dir.path();
     fails(&mut kerntune(work, &["live", "status"]), 1, &["no collector runs"]);
     fails(&mut kerntune(work, &["live", "dump"]), 2, &["no collector runs", "live start"]);
@@ -264,15 +265,15 @@ fn a_collector_outlives_its_terminal_and_is_asked() {
     run(work, &["live", "stop"]);
     fails(&mut kerntune(work, &["live", "stop"]), 2, &["no collector runs"]);
     run(work, &["check"]);
-    // Two of one kernel add up; one that was not sampled is none of them.
+    // Two profiles of one kernel can be merged; one that was not sampled cannot.
     let (a, b) = (first["profile"].as_str().unwrap(), after["profile"].as_str().unwrap());
     let merged = json(work, &["profile", "merge", a, b]);
     assert_eq!(samples(&merged["manifest"]), samples(&first) + samples(&after));
 }
 
-/// GNU gprof reads the dump, and its flat profile is ours.
+/// Checks that GNU gprof reads the dump, and that its flat profile equals ours.
 fn gprof_agrees(work: &Path, gmon: &Path) {
-    // Any program will do as image: all names come from the list.
+    // Any program can be the image: all names come from the symbol list.
     let symbols = format!("{}.symbols", gmon.display());
     let output =
         Command::new("gprof").args(["-b", "-p", "-S", &symbols, "/bin/true"]).arg(gmon).output().unwrap();
@@ -286,7 +287,7 @@ fn gprof_agrees(work: &Path, gmon: &Path) {
             *seconds.entry(name.to_string()).or_default() += own.parse::<f64>().unwrap();
         }
     }
-    // gprof prints microseconds with two decimals, or with less where there are more of them.
+    // gprof prints microseconds with two decimals, or with fewer for large values.
     let mut ours: BTreeMap<String, f64> = BTreeMap::new();
     for row in flat["functions"].as_array().unwrap() {
         *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self"]) as f64;
@@ -309,7 +310,7 @@ fn kill(process: &str) {
     assert!(Command::new("kill").args(["-9", process]).status().unwrap().success());
 }
 
-/// Processes of this work directory, or children of theirs, that have a perf event open.
+/// Returns processes of this work directory, and their children, that have a perf event open.
 fn watchers(work: &Path) -> Vec<String> {
     let (mut found, work) = (Vec::new(), work.display().to_string());
     for process in std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()) {
@@ -331,7 +332,7 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     if !is_allowed() {
         return;
     }
-    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let (dir, redis) = (tempfile::tempdir().unwrap(), RedisServer::start());
     let work = dir.path();
     let mut load = Command::new("redis-benchmark");
     load.args(&redis.benchmark("100000000")[1..]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -340,7 +341,7 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     let seed = u64::try_from(since.as_nanos() & 0xffff_ffff).unwrap();
     println!("seed {seed}");
     let mut state = seed;
-    // Milliseconds less than `most`, by Knuth's generator.
+    // Random milliseconds less than `most`, with Knuth's generator.
     let mut random = |most: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Duration::from_millis((state >> 33) % most)
@@ -351,7 +352,7 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
         let collector = process(work);
         assert_eq!(watchers(work).len(), 1);
         std::thread::sleep(random(300));
-        // Three of four while it makes a dump.
+        // Three of four are killed while a dump is made.
         let dump = (round % 4 > 0).then(|| {
             let mut dump = kerntune(work, &["live", "dump", "-q"]);
             dump.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
@@ -383,7 +384,7 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     for entry in listed.as_array().unwrap() {
         run(work, &["report", entry["path"].as_str().unwrap(), "flat"]);
     }
-    // A socket of nobody's is in no one's way.
+    // A stale socket must not prevent the start.
     run(work, &["live", "start"]);
     run(work, &["live", "stop"]);
     run(work, &["live", "start"]);
@@ -391,11 +392,11 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     assert_eq!(watchers(work), Vec::<String>::new());
 }
 
-/// A cgroup of ours; gone with the test.
-struct Cgroup(PathBuf);
+/// A cgroup of the test, removed when dropped.
+struct TestCgroup(PathBuf);
 
-impl Cgroup {
-    /// None where this process may not make one.
+impl TestCgroup {
+    /// `None` if this process may not create one.
     fn make(name: &str) -> Option<Self> {
         let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/perf_event", "/sys/fs/cgroup"];
         let mount = mounts.iter().map(Path::new).find(|mount| mount.join("cgroup.procs").exists())?;
@@ -405,7 +406,7 @@ impl Cgroup {
     }
 }
 
-impl Drop for Cgroup {
+impl Drop for TestCgroup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
@@ -414,7 +415,7 @@ impl Drop for Cgroup {
 #[test]
 fn one_cgroup_is_watched_and_nothing_else() {
     let name = format!("kerntune-test-{}", std::process::id());
-    let Some(cgroup) = is_allowed().then(|| Cgroup::make(&name)).flatten() else {
+    let Some(cgroup) = is_allowed().then(|| TestCgroup::make(&name)).flatten() else {
         eprintln!("no cgroup can be made and watched here: left out");
         return;
     };
@@ -423,7 +424,7 @@ fn one_cgroup_is_watched_and_nothing_else() {
         let shell = dir.path().join(name);
         std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
         let script = format!("{before} while :; do read line < /proc/self/stat; done");
-        Spinner(Command::new(shell).args(["-c", &script]).spawn().unwrap())
+        SpinnerProcess(Command::new(shell).args(["-c", &script]).spawn().unwrap())
     };
     let enter = format!("echo $$ > {};", cgroup.0.join("cgroup.procs").display());
     let spinners = [spin("kt-inside", &enter), spin("kt-outside", "")];
@@ -437,7 +438,7 @@ fn one_cgroup_is_watched_and_nothing_else() {
             rows.iter().filter(|row| row["comm"] == comm).map(|row| number(&row["self"])).sum::<u64>()
         };
         assert!(own("kt-inside") > 0 && own("kt-outside") == 0, "{threads}");
-        // Interrupts, and what no sample stands for, are of no thread.
+        // Interrupts, and values without samples, belong to no thread.
         let mut watched = rows.iter().filter(|row| row["kind"] == "thread" && row["pid"] != 0);
         assert!(watched.all(|row| row["comm"] == "kt-inside"), "{threads}");
         let functions = json(&work, &["report", "latest", "functions"]);
@@ -446,10 +447,10 @@ fn one_cgroup_is_watched_and_nothing_else() {
     drop(spinners);
 }
 
-/// A process that works until it is dropped.
-struct Spinner(Child);
+/// A busy process, killed when dropped.
+struct SpinnerProcess(Child);
 
-impl Drop for Spinner {
+impl Drop for SpinnerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -556,8 +557,8 @@ fn call_chains_go_on_into_programs_if_asked() {
     };
     let (spin, outer, busy) = (of("spin"), of("outer"), number(&functions["busy"]));
     assert!(spin.0 * 2 > busy && outer.1 >= spin.1, "{spin:?} {outer:?} of {busy}");
-    // What the program asked of the kernel is below the function that asked. The C library's has no frame of its own, so that the
-    // chain goes from there to the caller of `ask`.
+    // System calls appear below the calling user function. The C library's function has no frame,
+    // so the chain continues with the caller of `ask`.
     let children = |function: &str| -> Vec<String> {
         let graph = json(work, &["report", "latest", "graph", "--function", function]);
         let children = graph["entries"][0]["children"].as_array().unwrap().clone();

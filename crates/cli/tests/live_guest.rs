@@ -1,9 +1,9 @@
-//! `kerntune live` at work in an emulated guest, held against the recorder, which watches it instruction by instruction.
+//! `kerntune live` in an emulated guest, compared with the recorder, which sees every instruction.
 
 #[path = "live_guest/seen.rs"]
 mod seen;
 
-use crate::support::arcs::{self, Arcs};
+use crate::support::arcs::{self, ArcCounts};
 use crate::support::{self, gprof, unique};
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_guest::{GuestImage, Workload};
@@ -11,12 +11,12 @@ use kerntune_kernel::Symbols;
 use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
 use kerntune_profile::Profile;
 use kerntune_work::{NoProgress, WorkDir};
-use seen::{Parts, Window};
+use seen::{TraceWindow, WindowBoundary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the guest does, a step a line. In OUT is what comes back.
+/// Script of the guest, one step per line. Files in OUT are returned.
 const SCRIPT: &str = r#"
 set -e
 kt() { kerntune --dir "$OUT/work" "$@"; }
@@ -47,16 +47,16 @@ cat $tracing/available_filter_functions_addrs > "$OUT/functions"
 kgmon unload kgmon
 "#;
 
-struct Guest {
+struct LiveGuest {
     _directory: tempfile::TempDir,
     out: PathBuf,
-    windows: Vec<Window>,
-    sampled: Vec<Window>,
+    windows: Vec<TraceWindow>,
+    sampled: Vec<TraceWindow>,
     symbols: Symbols,
     vmlinux: PathBuf,
 }
 
-impl Guest {
+impl LiveGuest {
     fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -73,9 +73,9 @@ impl Guest {
         let kernel = kerntune_kernel::find(&work, &id).unwrap();
         let symbols = kernel.symbols().unwrap();
         let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
-        // Not below /tmp, which is the guest's own.
+        // Not below /tmp: the guest has its own.
         let directory = tempfile::tempdir_in(support::work_dir()).unwrap();
-        // Without what only a debugger reads: all of it is unpacked into the guest's memory.
+        // Without debug information, because everything is unpacked into the guest's memory.
         let program = directory.path().join("kerntune");
         let stripped =
             Command::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_kerntune")).status();
@@ -98,8 +98,8 @@ impl Guest {
         let ran = directory.path().join("run");
         std::fs::create_dir(&ran).unwrap();
         let outcome = Emulator::find().unwrap().run(&request, &ran, &NoProgress).unwrap();
-        let windows = seen::recorded(&outcome, &symbols, Parts::Snapshots);
-        let sampled = seen::recorded(&outcome, &symbols, Parts::Samples);
+        let windows = seen::recorded(&outcome, &symbols, WindowBoundary::Snapshots);
+        let sampled = seen::recorded(&outcome, &symbols, WindowBoundary::Samples);
         Self {
             out: outcome.guest_files.clone(),
             _directory: directory,
@@ -110,8 +110,8 @@ impl Guest {
         }
     }
 
-    /// The profile's counted calls by names of functions, of those that ftrace can trace.
-    fn counted(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> Arcs {
+    /// Returns the profile's counted calls by function, for functions that ftrace can trace.
+    fn counted(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> ArcCounts {
         let number = |function: kerntune_profile::FunctionIndex| {
             let symbol = profile.tables.symbols.iter().find(|symbol| symbol.function == function);
             symbol
@@ -120,7 +120,7 @@ impl Guest {
         };
         let mut numbers = BTreeMap::new();
         let mut of = |function| *numbers.entry(function).or_insert_with(|| number(function));
-        let mut arcs = Arcs::new();
+        let mut arcs = ArcCounts::new();
         for arc in profile.tables.arcs.iter().filter(|arc| arc.calls > 0) {
             let key = (of(arc.caller), of(arc.callee));
             if traceable.contains(&key.1) {
@@ -130,13 +130,15 @@ impl Guest {
         arcs
     }
 
-    /// The time that the profile is of: what it counted is what the recorder saw between two snapshots, arc by arc.
-    fn window_of(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> Window {
-        // Who was called before the recording began, and has not returned, is not always known to the recorder.
+    /// Returns the window of the profile: its counts must equal the recorder's between two
+    /// snapshots, arc by arc.
+    fn window_of(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> TraceWindow {
+        // The recorder may not know functions that were called before the recording began and have
+        // not returned.
         let entered = seen::entered(&self.windows);
         let unknown = self.symbols.functions().len() as u32;
-        let merged = |arcs: &Arcs| {
-            let mut merged = Arcs::new();
+        let merged = |arcs: &ArcCounts| {
+            let mut merged = ArcCounts::new();
             for ((caller, callee), calls) in arcs.iter().filter(|(key, _)| traceable.contains(&key.1)) {
                 let caller = if entered.contains(caller) { *caller } else { unknown };
                 *merged.entry((caller, *callee)).or_default() += calls;
@@ -145,15 +147,16 @@ impl Guest {
         };
         let counted = merged(&self.counted(profile, traceable));
         let calls: u64 = counted.values().sum();
-        // Others read that clock from code without a name, too: the time may be several windows long.
-        let of_traceable = |window: &Window| -> u64 {
+        // Code in no known function reads this clock for other reasons too, so the time may span
+        // several windows.
+        let of_traceable = |window: &TraceWindow| -> u64 {
             window.arcs.iter().filter(|(key, _)| traceable.contains(&key.1)).map(|(_, calls)| calls).sum()
         };
         let each: Vec<u64> = self.windows.iter().map(of_traceable).collect();
         let ranges = (0..each.len()).flat_map(|from| (from + 1..=each.len()).map(move |to| from..to));
         let nearest =
             ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
-        let window = Window::sum(&self.windows[nearest]);
+        let window = TraceWindow::sum(&self.windows[nearest]);
         let left: Vec<String> = arcs::differences(&merged(&window.arcs), &counted, traceable, &self.symbols)
             .iter()
             .map(|of| format!("{} -> {}: recorder {}, live {}", of.caller, of.callee, of.recorder, of.kgmon))
@@ -173,20 +176,20 @@ impl Guest {
 
 #[test]
 fn what_live_says_is_what_happened() {
-    let guest = Guest::run();
+    let guest = LiveGuest::run();
     for name in ["profiler.txt", "command.txt", "start.txt", "status.txt"] {
         println!("== {name}\n{}", guest.text(name));
     }
     let snapshots: Vec<u64> = guest.windows.iter().map(|window| window.arcs.values().sum()).collect();
     println!("calls between snapshots: {snapshots:?}");
     let traceable = arcs::traceable(&guest.text("functions"), &guest.symbols);
-    // Counted calls: the module's, of one command and of a collector's two dumps.
+    // Calls counted by the module, for one command and for two dumps of a collector.
     let command = guest.profile("command.json");
     guest.window_of(&command, &traceable);
     let [first, second] = ["first.json", "second.json"].map(|name| guest.profile(name));
     guest.window_of(&first, &traceable);
     guest.window_of(&second, &traceable);
-    // GNU gprof reads the dump, and its graph is ours.
+    // GNU gprof reads the dump, and its graph equals ours.
     let symbols = guest.text("gmon.out.symbols");
     let (text, names) = unique::unique(&symbols, &first);
     let named = guest.out.join("unique");
@@ -213,10 +216,10 @@ fn what_live_says_is_what_happened() {
         command.manifest.counted.iter().find(|row| row.name == "getpid").map(|row| row.kind.as_str()),
         Some("syscall")
     );
-    // A killed collector's functions are NOPs again.
+    // After a collector was killed, its functions are NOPs again.
     assert!(guest.text("enabled.during").lines().count() > 1000);
     assert_eq!(guest.text("enabled.after"), "");
-    // Every sample is of the function that the sampler's interrupt hit, and no other.
+    // Every sample belongs to the function that the sampler's interrupt hit.
     let samples = guest.profile("samples.json");
     let of = samples.manifest.sampled.as_ref().unwrap().samples - samples.manifest.lost_events;
     let window = guest.sampled.iter().max_by_key(|window| window.samples.values().sum::<u64>()).unwrap();
@@ -226,7 +229,7 @@ fn what_live_says_is_what_happened() {
         let errors = (row.sampled as f64 - row.exact) / row.exact.max(1.0).sqrt();
         println!("{:<44} {:>6} {:>6} {:>9.1} {errors:>7.1}", row.name, row.sampled, row.hit, row.exact);
     }
-    // Those that hit the halted CPU are nobody's time.
+    // Samples of the halted CPU count as idle time.
     let busy: Vec<_> = rows.iter().filter(|row| row.name != "pv_native_safe_halt").collect();
     let other: Vec<_> = busy.iter().filter(|row| row.sampled != row.hit).collect();
     assert!(other.is_empty(), "{other:#?}");

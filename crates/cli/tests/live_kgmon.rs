@@ -1,4 +1,5 @@
-//! kgmon held against the truth: the module runs in an emulated guest while the recorder watches.
+//! Checks kgmon against exact recordings: the module runs in an emulated guest while the recorder
+//! observes it.
 
 #[path = "live_kgmon/bench.rs"]
 mod bench;
@@ -14,16 +15,17 @@ mod times;
 mod truth;
 
 use crate::support::{self, arcs};
-use bench::{Bench, RR};
-use kerntune_kgmon::Dump;
+use bench::{KgmonBench, RR};
+use kerntune_kgmon::KgmonDump;
 use kerntune_machine::CaptureRequest;
 use smp::{calls, places};
 use std::collections::{BTreeMap, BTreeSet};
 
 const ROWS: &str = "tcp_rr,udp_rr,pipe_rr,socketpair_rr,fork_exit,fork_exec,creat_close,stat,read_cached,write_cached,getpid";
 
-/// Everything that kgmon and the recorder say differently of one window, printed; how many arcs and calls they agree on.
-fn compare(bench: &Bench, window: &arcs::Arcs, dump: &Dump, functions: &str) -> (usize, u64) {
+/// Prints the differences between kgmon and the recorder in one window; returns the number of arcs
+/// and calls on which they agree.
+fn compare(bench: &KgmonBench, window: &arcs::ArcCounts, dump: &KgmonDump, functions: &str) -> (usize, u64) {
     let counted = truth::counted(dump, &bench.symbols);
     let traceable = arcs::traceable(functions, &bench.symbols);
     let differences = arcs::differences(window, &counted, &traceable, &bench.symbols);
@@ -36,8 +38,8 @@ fn compare(bench: &Bench, window: &arcs::Arcs, dump: &Dump, functions: &str) -> 
     (counted.len(), counted.values().sum())
 }
 
-/// One run in which the module and the recorder count the same window, and must say the same of every arc.
-fn every_arc(bench: &Bench, workload: &str, load: &str, entry: &str) -> (usize, u64) {
+/// Runs the module and the recorder over the same window, and checks that they agree on every arc.
+fn every_arc(bench: &KgmonBench, workload: &str, load: &str, entry: &str) -> (usize, u64) {
     let steps = format!(
         "LOAD
          start timer=off entry={entry}
@@ -65,7 +67,7 @@ fn every_arc(bench: &Bench, workload: &str, load: &str, entry: &str) -> (usize, 
 
 #[test]
 fn every_arc_is_the_recorders() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     for entry in ["direct", "generic"] {
         let (arcs, calls) = every_arc(&bench, RR, &format!("rr --only {ROWS} --scale 0.05"), entry);
         assert!(arcs > 2000 && calls > 100_000);
@@ -79,7 +81,7 @@ fn every_arc_of_kbx_and_of_redis_is_the_recorders() {
 name = \"redis\"
 command = [\"redis-server\", \"--bind\", \"127.0.0.1\", \"--save\", \"\", \"--appendonly\", \"no\", \"--daemonize\", \"no\"]
 ready = { tcp = 6379, within_seconds = 10 }";
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let (arcs, calls) = every_arc(&bench, "programs = [\"kbx\"]", "kbx --scale 0.02", "direct");
     assert!(arcs > 2000 && calls > 100_000);
     let load = "redis-benchmark -c 5 -n 500 -d 16 -t set,get --csv";
@@ -87,20 +89,21 @@ ready = { tcp = 6379, within_seconds = 10 }";
     assert!(arcs > 1000 && calls > 100_000);
 }
 
-/// Makes the process that is forked for each load as large as it will ever be.
+/// Makes the process that is forked for each load as large as it will become.
 const LARGE: &str = "save /init large";
 
-/// What a CPU keeps until it has a batch of it: pages of the files that dumps are written to are worked off by a load.
+/// Functions that process batches: a load also processes pages of files to which dumps were
+/// written.
 const BATCHED: [&str; 3] = ["folio_batch_move_lru", "lru_add", "folios_put_refs"];
 
-/// What is called where a file's time is of another tick than now, and by a tick that finds a program in user mode: how often depends on
-/// where ticks fall.
+/// Functions that depend on ticks: they are called if a file's time is of an earlier tick, or by a
+/// tick in user mode, so their number depends on the position of ticks.
 const BY_TICK: [&str; 4] =
     ["generic_update_time", "inode_update_timestamps", "__mark_inode_dirty", "account_user_time"];
 
 #[test]
 fn dumps_add_up_to_what_was_never_interrupted() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let load = |row: &str| format!("run rr --only {row} --scale 0.05");
     let (first, second) = (load("pipe_rr"), load("stat,getpid"));
     let steps = format!(
@@ -128,23 +131,24 @@ fn dumps_add_up_to_what_was_never_interrupted() {
     assert_eq!(windows.len(), 7);
     let functions = run.text("functions");
     let sum = |of: &[usize]| {
-        let mut sum = arcs::Arcs::new();
+        let mut sum = arcs::ArcCounts::new();
         for (key, count) in of.iter().flat_map(|&at| &windows[at]) {
             *sum.entry(*key).or_default() += count;
         }
         sum
     };
-    // A dump says what was counted since the reset, however often it is read.
+    // A dump has all counts since the reset, however often it is read.
     compare(&bench, &windows[1], &run.dump("one"), &functions);
     compare(&bench, &windows[3], &run.dump("two"), &functions);
     compare(&bench, &sum(&[3, 4]), &run.dump("three"), &functions);
-    // Takes leave nothing out: together they are everything from the reset on, with what the dumps themselves called.
+    // Takes lose nothing: together they contain everything since the reset, including calls by the
+    // dumps themselves.
     let taken = run.dump("three").add(&run.dump("four")).unwrap();
     compare(&bench, &sum(&[3, 4, 5]), &taken, &functions);
 
-    // The same loads without any interruption, counted by the module alone. The commands themselves call functions,
-    // and what the kernel does by itself comes at other moments: of all functions that nothing but the loads calls,
-    // every arc.
+    // The same loads without interruptions, counted by the module alone. The commands themselves
+    // call functions, and the kernel's own activity comes at other moments, so only functions that
+    // nothing but the loads calls are compared, with every arc.
     let steps = format!(
         "LOAD\n{LARGE}\nstart timer=off\ntake before\n{first}\n{second}\ndump all\nstop\nunload kgmon"
     );
@@ -170,7 +174,7 @@ fn dumps_add_up_to_what_was_never_interrupted() {
 
 #[test]
 fn what_does_not_fit_is_counted_as_lost() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = "LOAD
          start timer=off arcs=100
          begin all
@@ -192,14 +196,14 @@ fn what_does_not_fit_is_counted_as_lost() {
     assert_eq!(counted + dump.lost_calls, of_all);
 }
 
-/// Four writers, each with so many calls of a module's function, on whatever CPU they are.
+/// Number of writers; each calls a module's function a known number of times, on any CPU.
 const WRITERS: u64 = 4;
 const WRITES: u64 = 40;
 const CALLS: u64 = 5000;
 
 #[test]
 fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     const CPU3: &str = "/sys/devices/system/cpu/cpu3/online";
     let writer = format!("fork kgmon repeat {WRITES} /proc/callee calls {CALLS}\n");
     let steps = format!(
@@ -238,7 +242,7 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
         writer.repeat(WRITERS as usize)
     );
     let run = bench.run_on_four_cpus(&steps);
-    let dumps: Vec<Dump> = (1..=7).map(|at| run.dump(&format!("d{at}"))).collect();
+    let dumps: Vec<KgmonDump> = (1..=7).map(|at| run.dump(&format!("d{at}"))).collect();
     for dump in &dumps {
         assert!(!dump.stalled && !dump.modules_missed && dump.lost_calls == 0 && dump.lost_samples == 0);
         assert_eq!(dump.possible_cpus, 4);
@@ -255,18 +259,18 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
     assert_eq!(of(Some("callee_calls"), "int_sqrt"), all);
     assert_eq!(of(Some("callee_down"), "callee_down"), 20);
     assert_eq!(of(None, "callee_down"), 21);
-    // 600 times three or four CPUs, of which some were merged while one was pending.
+    // 600 on each of three or four CPUs; some merge with a pending one.
     println!("{handled} NMIs handled");
     assert!(handled > 600);
     assert_eq!(of(Some("in_nmi_handler"), "callee_in_nmi"), handled);
     assert_eq!(of(Some("in_nmi_handler"), "callee_leaf"), handled);
     assert_eq!(of(None, "callee_leaf"), all + handled + 600);
 
-    // Loaded again, wherever the kernel put it this time.
+    // Loaded again, possibly at another address.
     let functions = places(&run.text("again"));
     assert_eq!(calls(&dumps[5], &functions, Some("callee_write"), "callee_calls"), 777);
     assert_eq!(calls(&dumps[5], &functions, None, "int_sqrt"), 777);
-    let gone = |dump: &Dump| {
+    let gone = |dump: &KgmonDump| {
         dump.modules.iter().filter(|module| module.gone).map(|m| m.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(gone(&dumps[5]), ["callee"]);
@@ -277,7 +281,7 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
 
 #[test]
 fn counting_goes_on_after_a_stop() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = "LOAD
          CALLEE
          start timer=off arcs=4096
@@ -311,13 +315,13 @@ fn counting_goes_on_after_a_stop() {
     assert_eq!(["stopped", "on", "again", "rest"].map(|dump| of(dump, "callee_down")), [0, 21, 21, 0]);
     let [stopped, on] = ["stopped", "on"].map(|dump| run.dump(dump));
     assert!(!stopped.counting && on.counting && stopped.lost_calls == 0 && on.lost_calls == 0);
-    // What counts is only held while it counts.
+    // The counters use memory only while they count.
     assert!(stopped.memory_bytes < on.memory_bytes);
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_in_words_and_nothing_stays_behind() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = "LOAD
          refuse 61 dump
          refuse 22 fly
@@ -372,18 +376,19 @@ fn what_cannot_be_done_is_refused_in_words_and_nothing_stays_behind() {
     }
 }
 
-/// Kernel instructions per operation of each row within a region.
-fn path_lengths(run: &bench::Run, region: &str) -> BTreeMap<String, f64> {
+/// Returns kernel instructions per operation for each row of a region.
+fn path_lengths(run: &bench::KgmonRun, region: &str) -> BTreeMap<String, f64> {
     let regions = &run.outcome.recording.as_ref().unwrap().regions;
     let outer = regions.iter().find(|r| r.name == region).unwrap();
-    let inside = |r: &&kerntune_trace::Region| {
+    let inside = |r: &&kerntune_trace::RecordedRegion| {
         r.depth == 1 && r.begin_ns >= outer.begin_ns && r.begin_ns < outer.begin_ns + outer.elapsed_ns
     };
-    let per_operation = |r: &kerntune_trace::Region| r.kernel.instructions as f64 / r.operations as f64;
+    let per_operation =
+        |r: &kerntune_trace::RecordedRegion| r.kernel.instructions as f64 / r.operations as f64;
     regions.iter().filter(inside).map(|r| (r.name.clone(), per_operation(r))).collect()
 }
 
-/// The rows within a region of its own.
+/// Runs the rows in a region of their own.
 fn load(region: &str) -> String {
     format!("begin {region}\nrun rr --only {ROWS} --scale 0.1\nend {region}\n")
 }
@@ -392,9 +397,9 @@ fn load(region: &str) -> String {
 fn counting_costs_what_the_documentation_says() {
     const NAMES: [&str; 9] =
         ["unloaded", "loaded", "stopped", "macro", "all", "generic", "timer", "profiler", "graph"];
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let macro_set: String = kerntune_kgmon::MACRO.iter().map(|glob| format!(" filter={glob}")).collect();
-    // The first rows that a guest runs find the slabs empty: theirs are not looked at.
+    // The first rows in a guest find the slabs empty, so they are not compared.
     let steps = format!(
         "{}{}LOAD\n{}start timer=off\nstop\n{}start timer=off{macro_set}\n{}stop\nstart timer=off\n{}stop\n\
          start timer=off entry=generic\n{}stop\nstart entry=off\n{}stop\nunload kgmon\n\
@@ -431,13 +436,14 @@ fn counting_costs_what_the_documentation_says() {
     assert!(all < profiler && all < graph / 3.0 && generic < profiler);
 }
 
-/// What other profilers cost on the same rows. They are packages that nothing else here needs: `cargo test --release
-/// --test cli live_kgmon:: -- --ignored --nocapture` with linux-perf, trace-cmd and bpftrace installed.
+/// Measures the cost of other profilers on the same rows. Nothing else needs their packages: run
+/// `cargo test --release --test cli live_kgmon:: -- --ignored --nocapture` with linux-perf,
+/// trace-cmd and bpftrace installed.
 #[test]
 #[ignore = "needs linux-perf, trace-cmd and bpftrace"]
 fn what_other_profilers_cost() {
     let rows = format!("rr --only {ROWS} --scale 0.1");
-    let bench = Bench::on(&support::bpf_kernel());
+    let bench = KgmonBench::on(&support::bpf_kernel());
     for (program, watched) in [
         ("perf", format!("run perf record -a -g -F 1000 -o /tmp/perf.data {rows}")),
         ("trace-cmd", format!("run trace-cmd record -p function_graph -o /tmp/trace.dat {rows}")),
@@ -475,12 +481,12 @@ fn what_other_profilers_cost() {
     }
 }
 
-/// Rows whose path is the same each time: the others find a slab, a page or a chain of names longer or shorter.
+/// Rows with constant paths; in the others a slab, page or name chain may differ in length.
 const STEADY: [&str; 5] = ["tcp_rr", "udp_rr", "pipe_rr", "socketpair_rr", "getpid"];
 
 #[test]
 fn a_stopped_module_costs_no_instruction() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = format!(
         "{}{}LOAD\n{}start\n{}stop\n{}unload kgmon\n{}",
         load("warm"),
@@ -493,7 +499,7 @@ fn a_stopped_module_costs_no_instruction() {
     let run = bench.run(&steps, true);
     let lengths = lengths::recorded(&run.outcome);
     for row in ROWS.split(',') {
-        // Of ten operations the second: some few find more to do, or less.
+        // First decile: a few operations have more or less work.
         let usual = |round: &str| {
             let mut sorted = lengths[&(round.to_string(), row.to_string())].clone();
             sorted.sort_unstable();
@@ -508,8 +514,8 @@ fn a_stopped_module_costs_no_instruction() {
     }
 }
 
-/// Samples by function, [`times::USER`] and [`times::IDLE`].
-fn sampled(bench: &Bench, dump: &Dump) -> BTreeMap<u32, u64> {
+/// Returns samples by function, [`times::USER`] and [`times::IDLE`].
+fn sampled(bench: &KgmonBench, dump: &KgmonDump) -> BTreeMap<u32, u64> {
     let unknown = bench.symbols.functions().len() as u32;
     let function = |ip| bench.symbols.lookup(ip).map_or(unknown, |at| bench.symbols.whole(at) as u32);
     let mut samples = BTreeMap::from([(times::USER, dump.user_samples), (times::IDLE, dump.idle_samples)]);
@@ -519,8 +525,8 @@ fn sampled(bench: &Bench, dump: &Dump) -> BTreeMap<u32, u64> {
     samples
 }
 
-/// A function's name, or what else time is spent in.
-fn named(bench: &Bench, number: u32) -> &str {
+/// Returns the name of a function, or of another consumer of time.
+fn named(bench: &KgmonBench, number: u32) -> &str {
     match number {
         times::USER => "(user code)",
         times::IDLE => "(idle)",
@@ -532,12 +538,12 @@ fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 
-/// Of the timer, ns: about ten times as long as what a sample takes.
+/// Period of the timer, in ns: about ten times the duration of a sample.
 const PERIOD: u64 = 20_000;
 
 #[test]
 fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let switches = times::switches(&bench.kernel, &bench.symbols);
     assert!(switches.len() > 200, "{}", switches.len());
     let steps = format!(
@@ -571,13 +577,15 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
     // Each take, start and stop reads the clock once.
     assert_eq!(windows.len(), 11);
 
-    // The time in which interrupts are off is sampled where they come on.
+    // Time with interrupts off is sampled where they are switched on.
     let (dump, window) = (run.dump("rr"), &windows[1]);
     let samples = sampled(&bench, &dump);
-    let (count, all): (u64, u64) = (samples.values().sum(), window.own.values().map(times::Time::own).sum());
+    let (count, all): (u64, u64) =
+        (samples.values().sum(), window.own.values().map(times::InterruptTime::own).sum());
     assert!(count > 5000 && dump.lost_samples == 0, "{count}");
     println!("rr: {count} samples in {all} ns, {} late", dump.late_samples);
-    let mut functions: Vec<(u32, times::Time)> = window.own.iter().map(|(at, time)| (*at, *time)).collect();
+    let mut functions: Vec<(u32, times::InterruptTime)> =
+        window.own.iter().map(|(at, time)| (*at, *time)).collect();
     functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.seen()));
     let (mut squares, mut largest) = (Vec::new(), Vec::new());
     println!("| function | self time | interrupts off | expected | samples | sigma |");
@@ -608,25 +616,26 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
             percent(found, count)
         );
     }
-    // Two runs are not the same to the last sample: when the host is done with a device's work is up to it. Of 60 functions
-    // chance puts one beyond 3 sigma in each sixth run, so that a few may be; none is to be beyond 4.5, and the sum of squares is
-    // held to five deviations of what chance makes of it, 60 and 11.
+    // Two runs are not identical, because the host decides when a device's work is done. Of 60
+    // functions, chance puts one beyond 3 sigma in every sixth run, so a few may be; none may be
+    // beyond 4.5, and the sum of squares may differ by five deviations from its expectation, 60 ±
+    // 11.
     let sum: f64 = squares.iter().sum();
     println!("sum of squares {sum:.1}, beyond 3 sigma {largest:?}");
     assert!(largest.len() <= 3, "{largest:?}");
     assert!(squares.iter().all(|square| *square <= 4.5 * 4.5), "{largest:?}");
     assert!(sum < 60.0 + 5.0 * 11.0, "{sum}");
 
-    // What a timer of the kernel's calls on every tick: callee spins for a tenth of the time.
+    // A kernel timer calls it on every tick: callee spins for a tenth of the time.
     let unknown = bench.symbols.functions().len() as u32;
     let shares = [("random", 5), ("tick", 9)].map(|(name, at)| {
         let (dump, window) = (run.dump(name), &windows[at]);
         let samples = sampled(&bench, &dump);
         let (count, all): (u64, u64) =
-            (samples.values().sum(), window.own.values().map(times::Time::own).sum());
+            (samples.values().sum(), window.own.values().map(times::InterruptTime::own).sum());
         println!("{name}: {count} samples in {all} ns");
         println!("| function | self time | interrupts off | samples |");
-        let mut functions: Vec<(u32, times::Time)> =
+        let mut functions: Vec<(u32, times::InterruptTime)> =
             window.own.iter().map(|(at, time)| (*at, *time)).collect();
         functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.own()));
         for (at, time) in functions.iter().take(25) {

@@ -1,6 +1,7 @@
-//! The real program on real kernels: one program of tests, in which a file is a module.
+//! Tests of the real program on real kernels: one test program with a module per file.
 //!
-//! `cargo test --release -p kerntune-cli --test cli tune::` runs those of `tune.rs`. Two run at a time, where there are two CPUs.
+//! `cargo test --release -p kerntune-cli --test cli tune::` runs those of `tune.rs`. Two tests run
+//! at a time if there are two CPUs.
 
 mod ad_hoc;
 mod anatomy;
@@ -11,7 +12,7 @@ mod bench_compare;
 mod bench_correlate;
 mod bisect;
 mod champsim;
-mod characterise;
+mod characterize;
 mod clock;
 mod contain;
 mod data;

@@ -9,7 +9,7 @@ use std::process::Command;
 const WORKLOAD: &str =
     "[[measured.step]]\nregion = \"files\"\noperations = 1\ncommand = [\"ls\", \"/usr\"]\n";
 
-/// A plan of the base kernel with two small workloads.
+/// Writes a plan of the base kernel with two small workloads.
 fn plan(directory: &Path) -> String {
     for (name, program) in [("listed", "/usr"), ("counted", "/etc")] {
         let text = format!("name = \"{name}\"\n{}", WORKLOAD.replace("/usr", program));
@@ -24,7 +24,7 @@ fn plan(directory: &Path) -> String {
     path.display().to_string()
 }
 
-/// The results of a store, by name.
+/// Returns the results of a store, by name.
 fn results(store: &str) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(Path::new(store).join("results"))
         .unwrap()
@@ -49,7 +49,7 @@ fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
         .collect();
     assert!(paths.iter().all(|path| *path > 100_000), "{done}");
 
-    // Elsewhere: another store and work directory, one CPU, and the kernel out of the store.
+    // On another machine: another store and work directory, one CPU, and the kernel from the store.
     let planned = json(["matrix", "plan", &plan, "--store", &theirs, "--json"]);
     let id = planned["plan"].as_str().unwrap();
     assert_eq!(done["plan"], planned["plan"]);
@@ -76,7 +76,7 @@ fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
     let text = run(["matrix", "results", id, "--store", &theirs]);
     assert!(text.contains("base/-/-/none/listed") && text.contains("files"), "{text}");
     assert!(run(["matrix", "log", id, "2", "--store", &theirs]).contains("measure base counted"));
-    // It is found, and nothing is begun.
+    // Results are found, and nothing is computed.
     let output = kerntune(["matrix", "run", &plan, "--store", &ours]).output().unwrap();
     let said = support::said(&output);
     assert!(output.status.success() && !said.contains("begun"), "{said}");
@@ -113,7 +113,7 @@ fn a_command_of_a_plan_of_others_runs_only_where_it_is_trusted() {
     assert!(!Path::new(&store).join("results").exists());
     let output = worker().arg("--trust-commands").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
-    // Another machine believes it, and says so, until it has computed it.
+    // Another machine trusts the result and reports this, until it has computed it itself.
     let elsewhere = at("elsewhere");
     let show = |command: &[&str]| {
         let output = kerntune(["--dir", &elsewhere, "matrix"])
@@ -127,13 +127,13 @@ fn a_command_of_a_plan_of_others_runs_only_where_it_is_trusted() {
     assert!(show(&["results"]).contains("1 of 1 results are what other machines say"));
     let confirmed = show(&["run", "--confirm", "--trust-commands", "--json"]);
     assert!(confirmed.contains("\"confirmed\": true"), "{confirmed}");
-    // A digit changed on the disk is found by all.
+    // A digit changed on the disk is detected by all commands.
     let result = fs::read_dir(Path::new(&store).join("results")).unwrap().next().unwrap().unwrap().path();
     let text = fs::read_to_string(&result).unwrap();
     fs::write(&result, text.replace("fleet", "fleeT")).unwrap();
     fails(&mut kerntune(["matrix", "results", id, "--store", &store]), 6, &["is not what was written"]);
     fails(&mut kerntune(["--dir", &work, "check", "--store", &store]), 1, &["is not what was written"]);
-    // What is checked by name has to be there, and nothing is made of a name.
+    // Stores named for a check must exist, and are not created.
     let [empty, missing] = ["empty", "missing"].map(|name| format!("{work}/{name}"));
     fs::create_dir(&empty).unwrap();
     for place in [&empty, &missing] {
@@ -175,13 +175,14 @@ fn profiles_of_a_fleet_are_merged_as_profile_merge_does() {
 
     let ours = json(["fleet", "merge", &prefix, "--weight", "host=web-2:3", "--json"]);
     let entries = json(["fleet", "query", &prefix, "--by", "host", "--by", "workload", "--json"]);
-    // In the order of places: by day, then host.
+    // Ordered by path: by day, then host.
     assert_eq!(entries["groups"][0]["values"][0], "web-1");
     let theirs = json(["profile", "merge", &format!("{}:1", ids[0]), &format!("{}:3", ids[1]), "--json"]);
     assert_eq!(ours["manifest"], theirs["manifest"]);
 }
 
-/// A plan of one command, handed to programs that stand in for Slurm's: `sbatch` does `what`, nothing is in the queue.
+/// Runs a plan of one command with fake Slurm programs: `sbatch` does `what`, and the queue is
+/// empty.
 fn by_slurm(what: &str) -> std::process::Output {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();

@@ -1,9 +1,9 @@
-//! McRae's profiler from end to end: names kept, dumps imported, and the emulator in the place of his
-//! box, whose figures have to be those that a recording of the same run has.
+//! McRae's profiler end to end: maintaining names, importing dumps, and the emulator instead of his
+//! hardware, whose figures must equal those of a recording of the same run.
 
 use crate::support::{self, checkout, fails, kerntune};
 use kerntune_kernel::Triggers;
-use kerntune_profile::{How, PathKind};
+use kerntune_profile::{CallKind, PathKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,28 +13,29 @@ use std::process::{Command, Stdio};
 
 const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
 const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";
-/// The directories in which `planted/tags.patch` has them placed: half of the objects are those of the base kernel.
+/// Directories in which `planted/tags.patch` adds triggers; half of the objects are those of the
+/// base kernel.
 const TAGGED: [&str; 5] = ["fs/", "ipc/", "kernel/", "mm/", "net/"];
 
-/// Instructions of a call that lie outside of its triggers, at most: what a function does with its
-/// stack before the first and after the last.
+/// Largest number of instructions of a call outside its triggers: handling of the stack before the
+/// first and after the last.
 const OUTSIDE_NS: f64 = 50.0;
 
 /// Standard deviation of the difference of two times that are each rounded down to whole
-/// microseconds, ns: √(2/12) µs.
+/// microseconds, in ns: √(2/12) µs.
 const ROUNDING_NS: f64 = 408.3;
 
-/// Runs a command; standard output as JSON.
+/// Runs a command; returns standard output as JSON.
 fn json(arguments: &[&str]) -> Value {
     support::json(arguments)
 }
 
-/// The profile's directory.
+/// Returns the directory of the profile.
 fn profile(summary: &Value) -> PathBuf {
     support::work_dir().join("profiles").join(summary["profile"].as_str().unwrap())
 }
 
-/// Calls, net and elapsed time (ns) per function.
+/// Returns calls, self time and total time (ns) per function.
 fn functions(profile: &Path) -> BTreeMap<String, (u64, u64, u64)> {
     let report = json(&["report", profile.to_str().unwrap(), "functions", "--json"]);
     let number = |row: &Value, key: &str| row[key].as_u64().unwrap();
@@ -46,16 +47,16 @@ fn functions(profile: &Path) -> BTreeMap<String, (u64, u64, u64)> {
     rows.iter().map(row).collect()
 }
 
-/// What ran on top of the program or in its place, ns: interrupts and other threads. A recording stops a call's
-/// clock for them, triggers in a program know nothing of them.
+/// Returns the time of interrupts and other threads during the program, in ns. A recording stops a
+/// call's clock for them; triggers in a program do not know them.
 fn beside(profile: &Path, program: &str) -> f64 {
     let report = json(&["report", profile.to_str().unwrap(), "threads", "--json"]);
     let others = report["threads"].as_array().unwrap().iter().filter(|thread| thread["comm"] != program);
     others.map(|thread| thread["self"].as_u64().unwrap() as f64).sum()
 }
 
-/// As many calls, and an elapsed time that differs by no more than the place of the triggers, the grain of
-/// the clock, and what ran `beside` explain.
+/// Checks that calls are equal, and that total times differ only by the position of the triggers,
+/// the resolution of the clock, and the time `beside`.
 fn agree(name: &str, imported: (u64, u64, u64), recorded: (u64, u64, u64), beside: f64) {
     println!("{name:20} imported {imported:?} recorded {recorded:?}");
     assert_eq!(imported.0, recorded.0, "calls of {name}");
@@ -95,14 +96,14 @@ fn a_program_with_triggers_gives_the_figures_of_its_recording() {
         assert_eq!(ours[name].0, calls, "{name}");
         agree(name, ours[name], theirs[name], beside);
     }
-    // The recursive function's net time is the sum of its levels.
+    // The recursive function's self time is the sum of its levels.
     let net = (ours["fibonacci"].1 as f64, theirs["fibonacci"].1 as f64);
     assert!((net.0 - net.1).abs() <= 2_000.0 + 0.1 * net.1, "{net:?}");
     let path = support::run(["report", imported.to_str().unwrap(), "path"]);
     assert!(path.contains("== resend"), "{path}");
 }
 
-/// Functions in which nobody waits. Each is in the patches, and called by its own name.
+/// Functions that do not wait. Each is in the patches, and called by its own name.
 const BUSY: [&str; 9] = [
     "net_rx_action",
     "ip_rcv",
@@ -114,7 +115,7 @@ const BUSY: [&str; 9] = [
     "__tcp_transmit_skb",
     "__dev_queue_xmit",
 ];
-/// Those in which the reader waits.
+/// Functions in which the reader waits.
 const WAITING: [&str; 2] = ["tcp_recvmsg", "sk_wait_data"];
 
 #[test]
@@ -143,15 +144,16 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     for name in BUSY {
         agree(name, ours[name], theirs[name], 0.0);
         assert!(ours[name].0 >= 1000, "{name}");
-        // The triggers' own cost: two instructions for each of the 13 that a call holds at most but for
-        // the two that call all others, and what keeping an exit for them costs in each function.
+        // Cost of the triggers: two instructions for each of the at most 13 in a call, except the
+        // two functions that call all others, plus the cost of keeping an exit for them in each
+        // function.
         assert_eq!(ours[name].0, without[name].0, "{name} without triggers");
         let cost = (theirs[name].2 as f64 - without[name].2 as f64) / theirs[name].0 as f64;
         println!("{name:20} {cost:.1} ns more per call");
         assert!((0.0..100.0).contains(&cost), "{name}: {cost} ns per call");
     }
-    // The time of a waiting function does not hold that of the switch, which is idle by McRae's rule;
-    // it is the same switch for both.
+    // The time of a waiting function does not include the switch, which is idle by McRae's rule;
+    // both have the same switch.
     let missing = WAITING.map(|name| {
         assert_eq!(ours[name].0, theirs[name].0, "{name}");
         theirs[name].2 as f64 - ours[name].2 as f64
@@ -161,8 +163,8 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     let bound = 8.0 * ROUNDING_NS * calls.sqrt() + OUTSIDE_NS * calls;
     assert!((missing[0] - missing[1]).abs() <= bound, "{missing:?}");
 
-    // Two processes that take turns, each waiting in the same functions: triggers cannot tell them apart (docs/mcrae.md), and
-    // nobody else is there. What they tell apart is in crates/convert/tests/mcrae_dumps.rs.
+    // Two processes take turns and wait in the same functions; triggers cannot distinguish them
+    // (docs/mcrae.md). crates/convert/tests/mcrae_dumps.rs tests cases that they can distinguish.
     let tables = json(&["report", imported.to_str().unwrap(), "summary", "--json"]);
     let text = support::run(["report", imported.to_str().unwrap(), "path"]);
     assert!(text.contains("process 1") && !text.contains("process 2"), "{tables} {text}");
@@ -172,8 +174,9 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     }
 }
 
-/// Calls by a function's name in some regions, of the rows of call paths that are not below an interrupt or the scheduler,
-/// in threads of `comm`; and the names of what ran there or in other threads.
+/// Returns calls by function name in some regions, from the rows of call paths that are not below
+/// an interrupt or the scheduler, in threads of `comm`; and the names of functions that ran there
+/// or in other threads.
 fn of_thread(profile: &Path, comm: &str, regions: &[&str]) -> (BTreeMap<String, u64>, BTreeSet<String>) {
     let tables = kerntune_profile::Profile::load(profile).unwrap().tables;
     let named: BTreeMap<u32, &str> =
@@ -185,7 +188,7 @@ fn of_thread(profile: &Path, comm: &str, regions: &[&str]) -> (BTreeMap<String, 
         let is_own = match row.kind {
             PathKind::Thread => row.comm == comm,
             _ => {
-                let by_time = row.how == How::Interrupt || tables.name(row.function) == "__schedule";
+                let by_time = row.how == CallKind::Interrupt || tables.name(row.function) == "__schedule";
                 above.unwrap_or(false) && !by_time
             }
         };
@@ -201,7 +204,7 @@ fn of_thread(profile: &Path, comm: &str, regions: &[&str]) -> (BTreeMap<String, 
     (calls, others)
 }
 
-/// Kernel instructions by region.
+/// Returns kernel instructions by region.
 fn instructions(summary: &Value) -> BTreeMap<String, u64> {
     let regions = summary["regions"].as_array().unwrap().iter();
     let each =
@@ -209,11 +212,12 @@ fn instructions(summary: &Value) -> BTreeMap<String, u64> {
     regions.map(each).collect()
 }
 
-/// What nobody waits in: no call of it depends on the time that others take.
+/// Regions in which nothing waits, so that no call depends on the time of others.
 const ALONE: [&str; 4] = ["creat_close", "stat", "read_cached", "write_cached"];
 
-/// Every function of five directories says its tags, and nobody placed one: what the compiler's triggers count is what the recorder
-/// counts in the same run, and what a kernel without triggers counts wherever time has no part in it.
+/// Every function of five directories has triggers from the compiler, none placed by hand. Their
+/// counts must equal the recorder's in the same run, and those of a kernel without triggers
+/// wherever time has no influence.
 #[test]
 fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let base = support::base_kernel();
@@ -227,7 +231,7 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let triggers = Triggers::load(&image(&tagged)).unwrap().unwrap();
     assert!(triggers.all.len() > 10_000, "{}", triggers.all.len());
     let plain = |name: &str| name.split('@').next().unwrap().to_string();
-    // Elsewhere a function may have the name of one with a trigger, or take the place of a weak one.
+    // Elsewhere a function may have the same name as one with a trigger, or replace a weak one.
     let store = kerntune_work::WorkDir::open(&work).unwrap();
     let symbols = kerntune_kernel::find(&store, &tagged).unwrap().symbols().unwrap();
     let is_tagged = |file: &String| TAGGED.iter().any(|directory| file.starts_with(directory));
@@ -256,7 +260,7 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let imported =
         profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
 
-    // The same run: all of them.
+    // The same run: all functions.
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
     for (name, (calls, _, _)) in functions(&imported) {
         *ours.entry(plain(&name)).or_default() += calls;
@@ -274,7 +278,7 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     println!("{compared} functions ran, of {} with triggers: {calls} calls", triggers.all.len());
     assert!(compared > 300);
 
-    // Without triggers: the same functions, as the compiler inlined the same.
+    // Without triggers: the same functions, because the compiler inlined the same ones.
     let functions_of = |kernel: &str| -> BTreeSet<String> {
         let symbols = kerntune_kernel::Symbols::load(&image(kernel)).unwrap();
         symbols.functions().iter().map(|function| function.name.clone()).collect()
@@ -282,12 +286,13 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let (before, after) = (functions_of(&base), functions_of(&tagged));
     let new: Vec<_> = after.difference(&before).chain(before.difference(&after)).collect();
     assert!(new.is_empty(), "functions of one kernel alone: {new:?}");
-    // And the same calls, but for what ticks of the clock and the scheduler call, too: they come at other places. Where two
-    // processes take turns a tick decides who waits, and one wait more or less is a call of some forty functions.
+    // The same calls, except functions that ticks and the scheduler call too, at other moments. If
+    // two processes take turns, a tick decides which one waits, and one more wait means one more
+    // call of some forty functions.
     for (regions, bound) in [(&ALONE[..], None), (&["tcp_rr"], Some(20))] {
         let ((tagged_calls, timed), (plain_calls, timed_too)) =
             (of_thread(&recorded, "rr", regions), of_thread(&untagged, "rr", regions));
-        // __cond_resched() calls it where it does not call the scheduler.
+        // __cond_resched() calls it if it does not call the scheduler.
         let instead = "rcu_all_qs".to_string();
         let by_time: BTreeSet<&String> = timed.union(&timed_too).chain([&instead]).collect();
         let names: BTreeSet<&String> = tagged_calls.keys().chain(plain_calls.keys()).collect();
@@ -308,7 +313,7 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
         }
     }
 
-    // What it costs: one instruction for each record, and what the longer time brings with it.
+    // Cost: one instruction for each record, and the effects of the longer run.
     let records = fs::metadata(&dump).unwrap().len() / 5;
     let (with, without) = (instructions(&with_tags), instructions(&without_tags));
     for (region, count) in &without {
@@ -325,7 +330,7 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     assert!(more.abs_diff(records) * 50 < records, "{more} instructions, {records} records");
 }
 
-/// `import mcrae --follow`: tags as they come, and an interrupt ends it with all that came.
+/// `import mcrae --follow` reads tags as they arrive; an interrupt ends it and keeps all of them.
 #[test]
 fn a_stream_is_followed_until_its_end_or_an_interrupt() {
     let directory = tempfile::tempdir().unwrap();
@@ -347,7 +352,7 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
         let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
         writer.write_all(text).unwrap();
         if interrupted {
-            // Until it has read all, and in the middle of the next line.
+            // After it has read all, in the middle of the next line.
             writer.write_all(b"502").unwrap();
             std::thread::sleep(std::time::Duration::from_millis(1500));
             let id = child.id().to_string();
@@ -375,7 +380,7 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
     fails(&mut none, 2, &["--kernel"]);
 }
 
-/// A hand-made dump goes all the way: one call of 10 µs in one of 42 µs, 5 µs of idle time.
+/// Imports a handmade dump: a call of 10 µs inside one of 42 µs, and 5 µs of idle time.
 #[test]
 fn a_dump_becomes_a_profile() {
     let directory = tempfile::tempdir().unwrap();
@@ -401,7 +406,7 @@ fn a_dump_becomes_a_profile() {
     };
     assert_eq!(row("main"), [1, 32_000, 42_000]);
     assert_eq!(row("read"), [1, 10_000, 10_000]);
-    // The same again is found.
+    // The same import finds the existing profile.
     let again = run(&["import", "mcrae", &path("names"), &path("more"), &path("dump"), "--json"]);
     assert_eq!(again["profile"], summary["profile"]);
 
@@ -428,7 +433,7 @@ fn a_names_file_is_kept() {
     support::run(["tags", &names, "--header", &header]);
     assert_eq!(fs::read_to_string(&names).unwrap(), "# mine\nmain/502\nswtch/504!\nread/506\nMGET/508=\n");
     assert!(fs::read_to_string(&header).unwrap().contains("#define KT_TAG_MGET 508"));
-    // Functions of an ELF file: those of this test's own program.
+    // Functions of an ELF file: this test program.
     let program = std::env::current_exe().unwrap().display().to_string();
     support::run(["tags", &names, "--from-symbols", &program, "*a_names_file_is_kept*"]);
     assert!(fs::read_to_string(&names).unwrap().contains("a_names_file_is_kept"));
@@ -439,7 +444,7 @@ fn a_names_file_is_kept() {
     assert_eq!(fs::read_to_string(&names).unwrap(), "f/65534\n");
 }
 
-/// As under `make -j`.
+/// Parallel processes, as under `make -j`.
 #[test]
 fn names_that_come_at_once_are_all_kept() {
     let directory = tempfile::tempdir().unwrap();

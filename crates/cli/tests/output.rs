@@ -1,5 +1,5 @@
-//! Where results go: standard output that does not take them, and names that are none for a terminal. No kernel is
-//! needed.
+//! Output of results: a standard output that rejects them, and names with control characters. Needs
+//! no kernel.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// `kerntune` in an empty directory.
+/// Returns a command that runs `kerntune` in an empty directory.
 fn kerntune(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
     command.current_dir(directory).env_remove("KERNTUNE_DIR").args(arguments);
@@ -22,7 +22,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Commands whose results are there without a kernel.
+/// Commands that have results without a kernel.
 const COMMANDS: [&[&str]; 8] = [
     &["workload", "list"],
     &["workload", "list", "--json"],
@@ -48,7 +48,7 @@ fn results_that_find_no_room_are_an_error() {
     }
 }
 
-/// What a command shows on a terminal, which `script` makes for it.
+/// Runs a command on a terminal made by `script`; returns its output.
 fn on_a_terminal(directory: &TempDir, arguments: &str, pager: &str) -> String {
     let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_kerntune"));
     let output = Command::new("script")
@@ -72,12 +72,12 @@ fn a_pager_stands_before_a_terminal_and_nowhere_else() {
     let paged = on_a_terminal(&directory, list, "sed 's/^/paged: /'");
     assert!(paged.lines().all(|line| line.starts_with("paged: ")), "{paged}");
     assert_eq!(paged.replace("paged: ", ""), plain);
-    // One that cannot be run is none, nor is cat; one that has seen enough is no error.
+    // A pager that cannot be run, or `cat`, is not used; a pager that exits early is no error.
     for pager in ["no-such-pager", "cat", ""] {
         assert!(on_a_terminal(&directory, list, pager).contains("\nredis "), "{pager}");
     }
     assert_eq!(on_a_terminal(&directory, list, "head -n 1 | tr A-Z a-z").lines().count(), 1);
-    // What is no end of reading, but of work, is not paged.
+    // Results of work are not paged.
     let directory_of = on_a_terminal(&directory, "gc", "sed 's/^/paged: /'");
     assert!(!directory_of.contains("paged: "), "{directory_of}");
     let mut piped = kerntune(&directory, &["workload", "list"]);
@@ -92,7 +92,7 @@ fn an_answer_that_nobody_got_is_no_answer() {
     let check = ["workload", "check", "bad.toml"];
     assert_eq!(kerntune(&directory, &check).output().unwrap().status.code(), Some(1));
     assert_eq!(kerntune(&directory, &check).stdout(full()).output().unwrap().status.code(), Some(8));
-    // A failure stays what it is.
+    // A failure keeps its exit status.
     let missing = ["workload", "check", "none.toml"];
     assert_eq!(kerntune(&directory, &missing).stdout(full()).output().unwrap().status.code(), Some(2));
 }
@@ -111,7 +111,7 @@ fn a_reader_that_went_away_is_no_failure() {
 #[test]
 fn messages_that_nobody_takes_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    // A remark on standard error, and none on standard output.
+    // Only a note on standard error; nothing on standard output.
     let output = kerntune(&directory, &["kernel", "list"]).stderr(full()).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let output = kerntune(&directory, &["kernel", "show", "nobody"]).stderr(full()).output().unwrap();
@@ -159,7 +159,7 @@ fn names_from_files_do_not_steer_the_terminal() {
         assert!(is_safe(&output.stdout).contains(escaped), "{color}");
         assert!(is_safe(&output.stderr).contains("worse.toml"), "{color}");
     }
-    // JSON is the same text for who reads it.
+    // JSON output is unchanged for programs.
     let output = kerntune(&directory, &["workload", "list", "--json"]).output().unwrap();
     let list: serde_json::Value = serde_json::from_str(&is_safe(&output.stdout)).unwrap();
     let evil = list.as_array().unwrap().iter().find(|workload| workload["name"] == "evil").unwrap();
@@ -186,7 +186,7 @@ fn what_a_list_leaves_out_is_named() {
 
 #[test]
 fn a_full_disk_and_a_read_only_one_are_said_and_nothing_is_half_written() {
-    // A file system of 16 KiB, in a mount namespace of its own.
+    // A file system of 16 KiB in its own mount namespace.
     let script = r#"
         set -e
         mount -t tmpfs -o size=16k kerntune-test "$SMALL"
@@ -217,7 +217,7 @@ fn a_full_disk_and_a_read_only_one_are_said_and_nothing_is_half_written() {
         small.display()
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{said}");
-    // An empty list is one also where nothing can be written.
+    // An empty list is a success even if nothing can be written.
     let [messages, notes]: [Vec<&str>; 2] = [true, false]
         .map(|message| said.lines().filter(|line| line.starts_with("kerntune: ") == message).collect());
     assert_eq!(messages.len(), 2, "one message for each that fails:\n{said}");

@@ -1,11 +1,11 @@
-//! `kerntune package`: acceptance point 8 of the optimiser's issue.
+//! `kerntune package`, end to end on a Debian system.
 
 use crate::support::{self, debian, json, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a program of the host and expects success; standard output.
+/// Runs a program of the host; returns its standard output.
 fn host(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {}", said(&output));
@@ -16,7 +16,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// The tuned kernel of tests/tune.rs, which carries a profile and an order, and its directory.
+/// Returns the id and directory of the tuned kernel of tests/tune.rs, which has a profile and an
+/// order.
 fn tuned() -> (String, PathBuf) {
     let tuned = json(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--json"]);
     let id = text(&tuned["tuned"]["id"]).to_string();
@@ -33,8 +34,8 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
     assert!(name.ends_with(&id[..8]) && name.starts_with(text(&package["release"])), "{package}");
     holds_what_was_measured(&package, &kernel);
 
-    // The base kernel starts the system from outside; from there on it is on its own.
-    let mut machine = debian::Machine::new();
+    // QEMU loads the base kernel for the first boot; later boots are from the disk.
+    let mut machine = debian::DebianMachine::new();
     let base = support::work_dir().join("kernels").join(support::base_kernel()).join("bzImage");
     let deb = Path::new(text(&package["path"]));
     let installed = machine.boot(
@@ -45,7 +46,7 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
          dpkg --install /mnt/*.deb\n\
          ls -1 /boot",
     );
-    // initramfs-tools misses no modules.
+    // initramfs-tools reports no missing modules.
     for word in ["W: ", "ERROR", "WARNING"] {
         assert!(!installed.contains(word), "{installed}");
     }
@@ -53,7 +54,7 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
         assert!(installed.contains(&format!("\n{file}-{name}\n")), "{file} in:\n{installed}");
     }
 
-    // From the disk: BIOS, GRUB, the package's kernel, systemd.
+    // From the disk: BIOS, GRUB, the packaged kernel, systemd.
     let scratch = tempfile::tempdir().unwrap();
     let rr = rr(scratch.path());
     let booted = machine.boot(
@@ -83,7 +84,7 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
         line("BOOT_IMAGE=").starts_with(&format!("BOOT_IMAGE=/boot/vmlinuz-{name} root=UUID=")),
         "{booted}"
     );
-    // The running kernel is this vmlinux and no other: the linker's hash of it is in both.
+    // The running kernel is this vmlinux: both have the linker's build id.
     let notes = host("readelf", &["--notes", kernel.join("vmlinux").to_str().unwrap()]);
     let build_id = notes.lines().find_map(|l| l.trim().strip_prefix("Build ID: ")).unwrap();
     assert!(build_id.len() == 40 && line("notes ").contains(build_id), "{build_id} in:\n{booted}");
@@ -94,11 +95,11 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
             "{row} in:\n{booted}"
         );
     }
-    // And it goes without a trace.
+    // Removal leaves nothing behind.
     assert_eq!((line("left:"), line("entries:")), ("left:", "entries: 0"), "{booted}");
 }
 
-/// What dpkg unpacks is the kernel as it is in the work directory, with all that belongs to it.
+/// Checks that the unpacked package has the kernel of the work directory, with all its files.
 fn holds_what_was_measured(package: &Value, kernel: &Path) {
     let root = tempfile::tempdir().unwrap();
     host("dpkg-deb", &["--extract", text(&package["path"]), root.path().to_str().unwrap()]);
@@ -120,7 +121,7 @@ fn holds_what_was_measured(package: &Value, kernel: &Path) {
     assert!(control.contains("Architecture: amd64") && control.contains("recipe gcc-pgo"), "{control}");
 }
 
-/// The benchmark program, compiled for any Linux.
+/// Compiles the benchmark program, statically for any Linux.
 fn rr(directory: &Path) -> PathBuf {
     let program = directory.join("rr");
     let source = support::checkout().join("guest/rr.c");
@@ -138,14 +139,14 @@ fn a_package_is_made_once_and_copied_where_it_is_wanted() {
     assert!(copy.starts_with(output.canonicalize().unwrap()), "{first}");
     let again = json(["package", &kernel, "--json"]);
     assert_eq!(again["id"], first["id"]);
-    // Made elsewhere it is the same to the byte: nothing of the time or of this machine's paths is in it.
+    // A package made elsewhere is identical: it contains no time and no path of this machine.
     let made = std::fs::read(copy).unwrap();
     assert!(std::fs::read(text(&again["path"])).unwrap() == made);
     let elsewhere = directory.path().join("work").display().to_string();
     let directory_of = support::work_dir().join("kernels").join(&kernel);
     let other = json(["--dir", &elsewhere, "package", directory_of.to_str().unwrap(), "--json"]);
     assert!(std::fs::read(text(&other["path"])).unwrap() == made);
-    // A base kernel has no profile, and says so by having none.
+    // A base kernel has no profile, and its package has none.
     let installs = first["installs"].as_array().unwrap();
     assert!(installs.iter().all(|file| !text(file).contains("profile")), "{first}");
 

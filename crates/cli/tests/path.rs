@@ -1,12 +1,12 @@
 //! `kerntune report PROFILE path` and `kerntune anatomy` on a profile with a small trace beside it.
 
 use kerntune_profile::{
-    Address, Block, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
-    Symbol, Tables,
+    Address, Block, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Profile, Symbol, Tables,
+    Ticks,
 };
 use kerntune_trace::{
-    encode, files, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Region,
-    Thread, TraceFileWriter, TraceHeader, VERSION,
+    encode, files, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, OpenStack, RecordedRegion,
+    RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 use std::fs;
 use std::path::Path;
@@ -14,18 +14,18 @@ use std::process::{Command, Output};
 
 const NAMES: [&str; 4] = ["tcp_sendmsg", "lock_sock_nested", "cleanup", "cleanup"];
 
-/// `tcp_sendmsg` twice: 30 ns at 1,010 ns, 50 ns at 1,050 ns.
+/// Writes a profile in which `tcp_sendmsg` runs twice: 30 ns at 1,010 ns, 50 ns at 1,050 ns.
 fn write(dir: &Path) {
     write_with(dir, false);
 }
 
-/// The same, in a region without marked operations if `in_region`.
+/// Writes the same profile; with `in_region`, inside a region without marked operations.
 fn write_with(dir: &Path, in_region: bool) {
     let stack = OpenStack { thread: 0, running: true, frames: Vec::new() };
     let mut raw = Vec::new();
     ChunkState { user: true, regions: vec![], stacks: vec![stack], ..ChunkState::default() }.write(&mut raw);
     let state = raw.len() as u32;
-    let call = |function| Event::Enter { function, how: How::Call };
+    let call = |function| Event::Enter { function, how: EnterKind::Call };
     let mut events = vec![
         (10, call(0)),
         (5, call(1)),
@@ -38,7 +38,7 @@ fn write_with(dir: &Path, in_region: bool) {
         events.insert(0, (0, Event::RegionBegin { region: 0 }));
         events.push((0, Event::RegionEnd { region: 0 }));
     }
-    let marked = || Region {
+    let marked = || RecordedRegion {
         name: "all".into(),
         begin_ns: 1_000,
         elapsed_ns: 100,
@@ -69,15 +69,15 @@ fn write_with(dir: &Path, in_region: bool) {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: in_region.then(marked).into_iter().collect(),
-        threads: vec![Thread { task: 1, pid: 57, tgid: 57, comm: "rr".into() }],
+        threads: vec![RecordedThread { task: 1, pid: 57, tgid: 57, comm: "rr".into() }],
         chunks,
         events: events.len() as u64,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: vec![],
     };
     let run = dir.join("run");
@@ -97,13 +97,13 @@ fn write_with(dir: &Path, in_region: bool) {
         function: FunctionIndex(0),
         calls: 2,
         ended: 2,
-        net_ns: Nanoseconds(65),
-        ended_net_ns: Nanoseconds(65),
-        elapsed_ns: Nanoseconds(80),
-        max_ns: Nanoseconds(50),
-        min_ns: Nanoseconds(15),
-        slowest_ns: Nanoseconds(50),
-        slowest_at_ns: Nanoseconds(1_050),
+        self_ticks: Ticks(65),
+        ended_self_ticks: Ticks(65),
+        total_ticks: Ticks(80),
+        max_ticks: Ticks(50),
+        min_ticks: Ticks(15),
+        slowest_ticks: Ticks(50),
+        slowest_at_ticks: Ticks(1_050),
     };
     let region = region();
     let tables = Tables {
@@ -120,12 +120,12 @@ fn region() -> kerntune_profile::RegionStats {
     kerntune_profile::RegionStats {
         region: 0,
         name: "all".into(),
-        begin_ns: Nanoseconds(1_000),
-        elapsed_ns: Nanoseconds(100),
-        busy_ns: Nanoseconds(100),
-        idle_ns: Nanoseconds(0),
-        user_ns: Nanoseconds(20),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(1_000),
+        elapsed_ticks: Ticks(100),
+        busy_ticks: Ticks(100),
+        idle_ticks: Ticks(0),
+        user_ticks: Ticks(20),
+        unattributed_ticks: Ticks(0),
         operations: 0,
         depth: 0,
         kernel_instructions: Default::default(),
@@ -229,7 +229,7 @@ fn anatomy(dir: &Path, options: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// A copy of the profile with something changed.
+/// Returns a changed copy of the profile.
 fn changed(dir: &Path, change: impl Fn(&mut Profile)) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let mut profile = Profile::load(dir).unwrap();
@@ -264,7 +264,7 @@ fn an_operation_of_a_trace() {
     assert_eq!(path["threads"][0]["entries"][0]["total"], all["worst"]["elapsed"]);
     let text = said(&anatomy(dir.path(), &["tcp_sendmsg", "--region", "all"]));
     assert!(text.starts_with("Anatomy of tcp_sendmsg\n\nRegion               = all\n"), "{text}");
-    // Against itself nothing differs.
+    // Compared with itself nothing differs.
     let itself = format!("{}/", dir.path().display());
     let both = json(&["tcp_sendmsg", "--against", &itself]);
     let rows = both["against"]["functions"].as_array().unwrap();
@@ -300,12 +300,12 @@ fn an_anatomy_of_what_is_not_there_is_refused() {
     let empty = changed(dir.path(), |profile| profile.tables = Tables::default());
     fails(empty.path(), &["tcp_sendmsg"], 2, "no function \"tcp_sendmsg\"");
     let sampled = changed(dir.path(), |profile| {
-        profile.manifest.sampled = Some(kerntune_profile::Sampled {
+        profile.manifest.sampled = Some(kerntune_profile::SamplingSummary {
             source: "perf: cpu-clock".into(),
             samples: 1,
-            sample_ns: Nanoseconds(1),
+            sample_ns: Ticks(1),
             cpus: 1,
-            wall_ns: Nanoseconds(1),
+            wall_ns: Ticks(1),
             period: "p".into(),
             bias: None,
             filter: None,
@@ -340,7 +340,7 @@ fn what_needs_a_damaged_kernel_or_run_says_so() {
         command.arg("--dir").arg(work.path()).args(arguments).output().unwrap()
     };
     let html = || run(&["report", &name, "html", "-o", page.to_str().unwrap()]);
-    // No kernel is no damage.
+    // A missing kernel is not damage.
     assert_eq!(html().status.code(), Some(0), "{}", said(&html()));
     assert_eq!(run(&["advise", &name]).status.code(), Some(0));
     assert_eq!(run(&["kernel", "show", "k"]).status.code(), Some(2));
@@ -359,7 +359,7 @@ fn what_needs_a_damaged_kernel_or_run_says_so() {
     words(&html(), &["kernels/k/result.json", "is damaged", "so the page has no source and code"]);
     assert!(page.is_file());
     words(&run(&["kernel", "show", "k"]), &["kernels/k/result.json"]);
-    // A trace that is damaged is no usage error either, and what the recorder said of it is part of the profile.
+    // A damaged trace is not a usage error, and the recorder's messages are part of the profile.
     let run_file = |file: &str| profile.path().join("run").join(file);
     let trace = fs::read(run_file(files::TRACE)).unwrap();
     let mut bytes = trace.clone();

@@ -1,4 +1,4 @@
-//! Paths: what characters they may have, and whose programs they may lead to.
+//! Paths: special characters in them, and programs of other owners.
 
 use crate::support::{self, fails, kerntune, said};
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// QEMU takes options apart at commas and `=`.
+/// QEMU splits options at commas and `=`.
 #[test]
 fn a_work_directory_and_a_recorder_with_comma_and_equals_sign_record() {
     let kernel = support::base_kernel();
@@ -29,7 +29,7 @@ fn a_work_directory_and_a_recorder_with_comma_and_equals_sign_record() {
     assert!(profile.join("functions.parquet").is_file(), "{summary}");
 }
 
-/// A directory that passes for a kernel, with a manifest that differs from a good one by `change`.
+/// Makes a directory like a kernel's, with a manifest changed by `change`.
 fn foreign(dir: &Path, change: impl FnOnce(&mut serde_json::Value)) -> PathBuf {
     let kernel = dir.join("foreign");
     fs::create_dir_all(&kernel).unwrap();

@@ -1,4 +1,4 @@
-//! Pipes, sockets and devices where a file is meant, and directories of the user's where results are to go. No kernel is needed.
+//! Pipes, sockets and devices instead of files, and user directories for results. Needs no kernel.
 
 use crate::support::said;
 use std::fs;
@@ -7,10 +7,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Files, a pipe that nobody has open, and a work directory with a profile.
-struct Field(tempfile::TempDir);
+/// Test files, a pipe that nobody has open, and a work directory with a profile.
+struct PipeDirectory(tempfile::TempDir);
 
-impl Field {
+impl PipeDirectory {
     fn new() -> Self {
         let field = Self(tempfile::tempdir().unwrap());
         let at = |name: &str| field.0.path().join(name);
@@ -23,7 +23,7 @@ impl Field {
         field
     }
 
-    /// A script for bash, in which `$K` is kerntune. Ended after a minute: nothing here takes a second.
+    /// Runs a bash script in which `$K` is kerntune; killed after a minute.
     fn run(&self, script: &str) -> Output {
         let mut command = Command::new("timeout");
         command.args(["60", "bash", "-c", script]).current_dir(self.0.path()).stdin(Stdio::null());
@@ -38,7 +38,7 @@ impl Field {
 
 #[test]
 fn a_pipe_is_no_input_file_of_any_command() {
-    let field = Field::new();
+    let field = PipeDirectory::new();
     let _socket = UnixListener::bind(field.0.path().join("socket")).unwrap();
     for command in [
         "import gmon IT IT",
@@ -74,7 +74,7 @@ fn a_pipe_is_no_input_file_of_any_command() {
 
 #[test]
 fn a_pipe_that_the_shell_opens_is_an_output_and_no_input() {
-    let field = Field::new();
+    let field = PipeDirectory::new();
     assert!(field.run("\"$K\" export folded latest -o file").status.success());
     let text = field.read("file");
     assert!(text.contains("main"), "{text}");
@@ -96,7 +96,7 @@ fn a_pipe_that_the_shell_opens_is_an_output_and_no_input() {
         "\"$K\" export folded latest -o /dev/fd/5 5>got",
     ] {
         fs::write(field.0.path().join("got"), "").unwrap();
-        // The reader may come after us: then it is asked again.
+        // The reader may come later; then try again.
         for _ in 0..20 {
             field.run(command);
             if field.read("got") == text || !command.contains("pipe &") {
@@ -105,12 +105,12 @@ fn a_pipe_that_the_shell_opens_is_an_output_and_no_input() {
         }
         assert_eq!(field.read("got"), text, "{command}");
     }
-    // What is in a log stays there.
+    // The contents of a log are kept.
     field.run("echo before >log; \"$K\" export folded latest -o /dev/stdout >>log; echo after >>log");
     assert_eq!(field.read("log"), format!("before\n{text}after\n"));
     let output = field.run("\"$K\" export folded latest -o /dev/stdout >&-");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    // A configuration is read more than once.
+    // A configuration is read more than once, so it cannot be a pipe.
     let output = field.run("\"$K\" tune --workload rr --config <(echo CONFIG_X=y)");
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("write what comes through it into a file first"), "{}", said(&output));
@@ -118,8 +118,8 @@ fn a_pipe_that_the_shell_opens_is_an_output_and_no_input() {
 
 #[test]
 fn a_signal_ends_a_wait_for_a_reader() {
-    let field = Field::new();
-    // The reader opens the pipe and reads nothing; what is written is more than a pipe holds.
+    let field = PipeDirectory::new();
+    // The reader opens the pipe and reads nothing; the output is larger than the pipe's buffer.
     let script = "sleep 300 <pipe & reader=$!; sleep 1
         \"$K\" report latest html -o pipe & writer=$!
         sleep 2; kill -TERM $writer; wait $writer; status=$?; kill $reader; exit $status";
@@ -129,23 +129,23 @@ fn a_signal_ends_a_wait_for_a_reader() {
 
 #[test]
 fn a_closed_standard_output_is_one_that_takes_nothing() {
-    let field = Field::new();
+    let field = PipeDirectory::new();
     for command in ["workload list", "profile list --json", "--help", "--version"] {
         let output = field.run(&format!("\"$K\" {command} >&-"));
         assert_eq!(output.status.code(), Some(8), "{command}: {}", said(&output));
         assert!(said(&output).contains("cannot write results to standard output"), "{}", said(&output));
-        // The same that is not there, but by the user's own will.
+        // Standard output discarded on purpose is no error.
         assert_eq!(field.run(&format!("\"$K\" {command} >/dev/null")).status.code(), Some(0));
         assert_eq!(field.run(&format!("\"$K\" {command} 1<>/dev/null")).status.code(), Some(0));
     }
-    // Nothing goes there.
+    // Nothing is written to standard output.
     assert_eq!(field.run("\"$K\" export folded latest -o file >&-").status.code(), Some(0));
 }
 
 #[test]
 fn a_full_disk_leaves_no_half_of_two_files() {
-    let field = Field::new();
-    // The disk is full after the first of both: of symbols there are more bytes than of counts.
+    let field = PipeDirectory::new();
+    // The disk is full after the first of two files: symbols need more bytes than counts.
     let script = "mkdir small; for room in $(seq 4 4 200); do
         mount -t tmpfs -o size=${room}k,nr_inodes=8 kerntune-test small || exit 99
         \"$K\" export gmon latest -o small/g; status=$?
@@ -166,7 +166,7 @@ fn a_full_disk_leaves_no_half_of_two_files() {
 
 #[test]
 fn nothing_of_the_users_is_removed_or_written_over() {
-    let field = Field::new();
+    let field = PipeDirectory::new();
     let at = |name: &str| field.0.path().join(name);
     let tree = |name: &str| -> Vec<(String, String)> {
         let entries = fs::read_dir(at(name)).unwrap().map(|entry| entry.unwrap().path());
@@ -204,7 +204,7 @@ fn nothing_of_the_users_is_removed_or_written_over() {
 
 #[test]
 fn a_collectors_directory_of_somebody_else_is_refused() {
-    let field = Field::new();
+    let field = PipeDirectory::new();
     let at = |name: &str| field.0.path().join(name);
     fs::write(at("precious"), "precious").unwrap();
     let place = at("work/.live");

@@ -1,5 +1,5 @@
-//! The gate for profiles (docs/quality.md) with a recording of the base kernel, and with a kernel that is the base
-//! kernel but for one function.
+//! The quality gate for profiles (docs/quality.md), with a recording of the base kernel and a
+//! kernel that differs in one function.
 
 use crate::support::{self, fails, json, kerntune, workload};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A hot one: each round of `pipe_rr` writes twice.
+/// A hot function: each round of `pipe_rr` writes twice.
 const CHANGED: &str = "vfs_write";
 
-/// A recording of the base kernel; its id.
+/// Records the base kernel; returns the id.
 fn recorded(kernel: &str, directory: &TempDir, rows: &str) -> String {
     let step = format!("command = [\"rr\", \"--only\", \"{rows}\"]\n");
     let text = format!(
@@ -22,7 +22,8 @@ fn recorded(kernel: &str, directory: &TempDir, rows: &str) -> String {
     json(recording)["profile"].as_str().unwrap().to_string()
 }
 
-/// A copy of `kernel` with another id, and with another first instruction in [`CHANGED`]; its directory.
+/// Copies `kernel` with another id and another first instruction of [`CHANGED`]; returns the
+/// directory.
 fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     let from = support::work_dir().join("kernels").join(kernel);
     let to = directory.path().join("changed");
@@ -34,14 +35,14 @@ fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     fs::write(to.join("kernel.json"), manifest.replace(kernel, "changed0changed0")).unwrap();
     let mut image = fs::read(from.join("vmlinux")).unwrap();
     let at = file_offset(&from, CHANGED);
-    // int3, and as long as what was there or not: whatever follows is another function's body.
+    // int3; the code after it counts as another body, whatever its length.
     image[at] = 0xcc;
     fs::write(to.join("vmlinux"), image).unwrap();
     kerntune_work::seal(&to, "kernels", "changed0changed0", &[]).unwrap();
     to
 }
 
-/// Where the code of a function of `.text` is in the kernel's `vmlinux`.
+/// Returns the file offset of a `.text` function in the kernel's `vmlinux`.
 fn file_offset(kernel: &Path, function: &str) -> usize {
     let number = |text: &str| usize::from_str_radix(text, 16).unwrap();
     let map = fs::read_to_string(kernel.join("System.map")).unwrap();
@@ -78,7 +79,7 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     let lost: Vec<_> = matched["lost"].as_array().unwrap().iter().map(|lost| &lost["name"]).collect();
     assert_eq!(lost, [CHANGED], "{matched}");
     assert_eq!(matched["changed"]["functions"], 1);
-    // The recipes refuse it with the way out.
+    // Recipes reject it and name the alternative.
     let mut order = kerntune(["kernel", "order", &other, "--profile", &profile, "--label", "x"]);
     fails(&mut order, 7, &["is refused for kernel ", "(changed0changed0)", "kerntune profile transfer"]);
 
@@ -131,7 +132,7 @@ fn branch_records_become_a_profile_and_say_which_cpus_are_missing() {
     let there = json(["profile", "check", imported, "--against", &profile, "--json"]);
     assert_eq!(there["verdict"], "fit", "{there}");
     assert!(there["overlap"]["hot"][1]["overlap"].as_f64().unwrap() > 0.99, "{there}");
-    // The image has other instructions where the kernel has patched its code.
+    // The image differs where the kernel has patched its code.
     let share = there["counted"].as_f64().unwrap() / own["counted"].as_f64().unwrap();
     assert!((0.95..=1.05).contains(&share), "{share}");
 

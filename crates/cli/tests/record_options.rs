@@ -1,18 +1,18 @@
-//! What `record`'s options choose is what comes out, and no number of it differs from the recording
-//! of everything.
+//! Options of `record`: the selected events are recorded, and all figures equal those of a full
+//! recording.
 
 use crate::support;
-use kerntune_isa::{Ending, Flow, Guest, Isa};
+use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Isa};
 use kerntune_profile::{EdgeKind, ModelEvent, PathKind, Profile};
 use object::{Object, ObjectSection};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Two programs' worth of work: TCP both ways, and new processes.
+/// A workload of two programs: TCP in both directions, and new processes.
 const WORK: [&str; 7] = ["rr", "--seed", "1", "--scale", "0.1", "--only", "tcp_rr,fork_exec"];
 
-/// Records [`WORK`] with these options; the summary and the profile.
+/// Records [`WORK`] with these options; returns the summary and the profile.
 fn record(kernel: &str, options: &[&str]) -> (Value, Profile) {
     let mut arguments = vec!["record", "--kernel", kernel, "--workload", "rr", "--json"];
     arguments.extend_from_slice(options);
@@ -28,12 +28,12 @@ fn directory(summary: &Value) -> PathBuf {
     support::work_dir().join("profiles").join(summary["profile"].as_str().unwrap())
 }
 
-/// Every nanosecond is somebody's, and nothing went wrong.
+/// Checks that all time is attributed, and that there are no anomalies.
 fn whole(profile: &Profile) {
     let tables = &profile.tables;
-    let net: u64 = tables.functions.iter().map(|row| row.net_ns.0).sum();
-    let rest: u64 = tables.regions.iter().map(|row| row.user_ns.0 + row.unattributed_ns.0).sum();
-    assert_eq!(net + rest, profile.manifest.busy_ns.0);
+    let net: u64 = tables.functions.iter().map(|row| row.self_ticks.0).sum();
+    let rest: u64 = tables.regions.iter().map(|row| row.user_ticks.0 + row.unattributed_ticks.0).sum();
+    assert_eq!(net + rest, profile.manifest.busy_ticks.0);
     let health = &profile.manifest.health;
     for what in [
         "lost_events",
@@ -49,7 +49,7 @@ fn whole(profile: &Profile) {
     }
 }
 
-/// Calls by name and place.
+/// Returns calls by name and place.
 fn calls(profile: &Profile) -> BTreeMap<(String, Option<String>, u64), u64> {
     let tables = &profile.tables;
     let mut calls = BTreeMap::new();
@@ -70,7 +70,7 @@ fn what_is_selected_is_counted_as_if_all_were_traced() {
         [&["--only", "net/"], &["--only", "tcp_*"], &["--skip", "mm/", "--skip", "kfree"]];
     for choice in choices {
         let (_, part) = record(&kernel, choice);
-        assert_eq!(part.manifest.busy_ns, full.manifest.busy_ns, "{choice:?}: the guest noticed");
+        assert_eq!(part.manifest.busy_ticks, full.manifest.busy_ticks, "{choice:?}: the guest noticed");
         assert_eq!(part.manifest.health["unwound_frames"], 0);
         assert!(!part.manifest.capture.edges && full.manifest.capture.edges, "{choice:?} costs less");
         let counted = calls(&part);
@@ -143,13 +143,14 @@ fn user_functions_are_in_the_same_timeline() {
     let operations = |name: &str| -> u64 {
         tables.regions.iter().filter(|row| row.name == name).map(|row| row.operations).sum()
     };
-    // A row's function runs once for each operation, and 16 times before to warm up (guest/kt_suite.h).
+    // A row's function runs once for each operation, and 16 times before to warm up
+    // (guest/kt_suite.h).
     assert_eq!((operations("tcp_rr"), operations("fork_exec")), (100, 3));
     assert_eq!((user("exchange_one"), user("fork_exec_one")), (100 + 16, 3 + 16));
-    // The program itself, and each new one.
+    // The program itself, and each new process.
     assert_eq!((user("execve"), user("main")), (3 + 16, 1 + 3 + 16));
     assert_eq!(profile.manifest.health["unwound_frames"], 3 + 16, "those of `execve`");
-    // One path from the program's main function through the system call into TCP.
+    // One path leads from the program's main function through the system call into TCP.
     let mut longest = Vec::new();
     for row in tables.paths.iter().filter(|row| row.kind == PathKind::Function) {
         if tables.symbols[row.function.0 as usize].name != "tcp_sendmsg" {
@@ -175,7 +176,7 @@ fn user_functions_are_in_the_same_timeline() {
         .map(|name| longest.iter().position(|known| known == name))
         .collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{longest:?}");
-    // With the kernel's part left out the user's is the same.
+    // Without the kernel part, the user part is unchanged.
     let (_, part) = record(&kernel, &["--user", "rr", "--only", "tcp_sendmsg"]);
     let only_user = |profile: &Profile| {
         let mut calls = calls(profile);
@@ -193,7 +194,7 @@ fn weights_of_paths_sum_to_the_counters_of_regions() {
         let (_, profile) = record(&kernel, options);
         let tables = &profile.tables;
         assert!(profile.manifest.capture.weights);
-        // Rows belong to the innermost region, counters of regions include those within.
+        // Rows belong to the innermost region; counters of regions include inner regions.
         let outer = || tables.regions.iter().filter(|row| row.depth == 0);
         let sum = |of: fn(&kerntune_profile::PathNode) -> u64| tables.paths.iter().map(of).sum::<u64>();
         let taken: u64 = outer().map(|row| row.kernel_taken_branches + row.user_taken_branches).sum();
@@ -206,7 +207,8 @@ fn weights_of_paths_sum_to_the_counters_of_regions() {
     }
 }
 
-/// The first level of `zen4` is that of `generic` but for its pages, and what lies behind it changes nothing there.
+/// The first level of `zen4` equals `generic` except for its pages; the levels behind it do not
+/// change it.
 #[test]
 fn a_model_with_more_parts_counts_more_and_nothing_else_differently() {
     let kernel = support::base_kernel();
@@ -250,7 +252,8 @@ fn mitigations_need_a_kernel_that_has_them_and_all_of_its_functions() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there are zen2 and skylake"));
 }
 
-/// A command needs no workload: its program comes with its libraries, and the directory that it is given comes, too.
+/// A command needs no workload: its program is packed with its libraries and with the directory in
+/// its arguments.
 #[test]
 fn a_command_alone_is_recorded_with_the_files_that_it_names() {
     support::base_kernel();
@@ -269,14 +272,14 @@ fn a_command_alone_is_recorded_with_the_files_that_it_names() {
         .map(|row| row.calls)
         .sum();
     assert!(looked >= entries, "{entries} entries, {looked} calls that look at one");
-    // The last recording of this program is the one; a report says what it is of.
+    // The last recording of this program is found, and the report names it.
     let id = summary["profile"].as_str().unwrap();
     let threads = support::run(["report", "latest:workload=ls,machine=emulator", "threads"]);
     let head = threads.lines().next().unwrap();
     assert!(head.starts_with(&format!("profile {id}: ls -lR")) && head.contains("emulator, exact"), "{head}");
 }
 
-/// What copies by `rep movsb` then executes an instruction for each byte.
+/// Copies with `rep movsb` then execute one instruction per byte.
 #[test]
 fn fast_strings_are_used_where_the_cpu_has_them() {
     let kernel = support::base_kernel();
@@ -288,7 +291,8 @@ fn fast_strings_are_used_where_the_cpu_has_them() {
     assert!(fast > plain + plain / 50, "{plain}, {fast} with fast strings");
 }
 
-/// Directions are guessed of the same run: what else is counted stays, and the better predictor is wrong less often.
+/// Branch prediction is simulated on the same run: other figures do not change, and the better
+/// predictor has fewer mispredictions.
 #[test]
 fn directions_are_guessed_by_the_part_that_is_named() {
     let kernel = support::base_kernel();
@@ -304,8 +308,9 @@ fn directions_are_guessed_by_the_part_that_is_named() {
     assert!(gshare > tage && tage > 0.0, "{gshare} by gshare, {tage} by TAGE");
 }
 
-/// It is wrong as often as forward branches are taken and backward ones are not: blocks and edges, which no model is asked
-/// for, say how often that is. An interrupt between a branch and what follows it is all that they may differ by.
+/// The static rule mispredicts taken forward branches and untaken backward ones. Counts of blocks
+/// and edges, which need no model, give their number. The two may differ only by interrupts between
+/// a branch and its successor.
 #[test]
 fn the_static_rule_is_wrong_as_often_as_exact_counts_say() {
     let id = support::base_kernel();
@@ -316,9 +321,12 @@ fn the_static_rule_is_wrong_as_often_as_exact_counts_say() {
     let target = |address: u64| {
         let section = file.sections().find(|s| (s.address()..s.address() + s.size()).contains(&address))?;
         let code = &section.data().ok()?[(address - section.address()) as usize..];
-        let branch = Guest::instructions(&code[..code.len().min(16)], address).next()?;
-        match Guest::ending(&branch) {
-            (Ending::Jump { target }, Flow::Branch(kerntune_trace::counts::EdgeKind::Conditional)) => target,
+        let branch = GuestIsa::instructions(&code[..code.len().min(16)], address).next()?;
+        match GuestIsa::ending(&branch) {
+            (
+                BlockEnding::Jump { target },
+                BlockFlow::Branch(kerntune_trace::counts::BranchInsnKind::Conditional),
+            ) => target,
             _ => None,
         }
     };
@@ -355,7 +363,7 @@ fn tags_are_written_where_they_were_said() {
     assert!(tags.len() > 16 * 4 * 5 && tags.len() % 5 == 0, "{} bytes", tags.len());
     let stamps: Vec<u32> =
         tags.chunks(5).map(|record| u32::from_le_bytes([record[2], record[3], record[4], 0])).collect();
-    // 16 requests take less time than the 24-bit counter.
+    // 16 requests take less time than the range of the 24-bit counter.
     let first = stamps[0];
     let since: Vec<u32> = stamps.iter().map(|stamp| stamp.wrapping_sub(first) & 0xff_ffff).collect();
     assert!(since.is_sorted(), "{since:?}");

@@ -1,17 +1,17 @@
-//! Every report of a live recording, and the equations that hold between them.
+//! Every report of a recording, and the equations between them.
 
 use crate::support;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// The id of a new profile.
+/// Records a workload; returns the id of the profile.
 fn recorded(kernel: &str, workload: &str) -> String {
     let summary =
         support::json(["record", "--kernel", kernel, "--workload", workload, "--no-edges", "--json"]);
     summary["profile"].as_str().unwrap().to_string()
 }
 
-/// A profile of a kernel that works, then sleeps.
+/// Returns a profile of a kernel that works, then sleeps.
 fn profile() -> &'static str {
     static PROFILE: OnceLock<String> = OnceLock::new();
     PROFILE.get_or_init(|| {
@@ -48,7 +48,7 @@ fn with<'a>(kind: &[&'a str], more: &[&'a str]) -> Value {
 
 #[test]
 fn times_of_all_reports_add_up() {
-    // Also across idle time the guest's clock is what was counted.
+    // The guest's clock equals the counted time, even across idle time.
     let health = &support::json(["report", profile(), "--json"])["health"];
     assert!(at(health, "clock_checks") > 0 && at(health, "clock_errors") == 0, "{health}");
     for part in WHERE {
@@ -101,7 +101,8 @@ fn threads_apart_are_the_whole() {
     everybody(&["flat"], &[]);
     everybody(&["graph"], &[]);
 
-    // Of a thread by itself: its time is what the threads' report says, and all threads together have all calls.
+    // For a single thread: its time equals that of the threads' report, and all threads together
+    // have all calls.
     let threads = report(&["threads"]);
     let threads = threads["threads"].as_array().unwrap();
     let functions = report(&["functions"]);
@@ -150,7 +151,7 @@ fn system_calls_are_counted_as_they_are_entered() {
         }
         assert!(sum(&calls["syscalls"], "calls") <= at(&calls, "entered"), "{calls}");
     }
-    // A ping-pong is a write and a read on either side.
+    // A ping-pong is a write and a read on each side.
     let tcp = with(&["syscalls"], &["--region", "tcp"]);
     let call =
         |name: &str| tcp["syscalls"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned();
@@ -201,7 +202,7 @@ fn histograms_and_interrupts_count_the_calls_of_functions() {
     let timer = timer.clone().find(|row| row["function"] == "asm_sysvec_apic_timer_interrupt").unwrap();
     let function = rows.iter().find(|row| row["name"] == "asm_sysvec_apic_timer_interrupt").unwrap();
     assert_eq!(timer["count"], function["calls"]);
-    // All that interrupts took, those that had not ended included.
+    // All time in interrupts, including those that had not ended.
     assert!(at(&interrupts, "interrupt") >= sum(&interrupts["interrupts"], "elapsed"));
     let threads = report(&["threads"]);
     let pseudo = threads["threads"].as_array().unwrap().iter().find(|t| t["kind"] == "interrupt").unwrap();

@@ -1,10 +1,10 @@
-//! Stored files of every version: today's are read, others are refused by a message that names the file, the version that was
-//! found, and the one that is read. And docs/ lists every schema that there is.
+//! Stored files of all versions: current ones can be read, others are rejected with a message that
+//! names the file, the version found and the version supported. docs/ must list every schema.
 
 use crate::support::checkout;
 use kerntune_kernel::{KernelManifest, PackageManifest, PACKAGE_SCHEMA, SCHEMA as KERNEL_SCHEMA};
-use kerntune_optimize::{bolt::Rewrite, gcc_pgo::PreparedProfile, layout::PreparedOrder};
-use kerntune_stats::Results;
+use kerntune_optimize::{bolt::BoltRewrite, gcc_pgo::GccPgoProfile, layout::PreparedOrder};
+use kerntune_stats::BenchResults;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::{parse_sealed, read_versioned, seal, write_sealed, Seal};
 use serde_json::Value;
@@ -13,15 +13,15 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A kind of file: its name, the version that is read, where it is in its result, and who reads it there.
-type Family = (&'static str, u32, &'static str, fn(&Path) -> Result<(), String>);
+/// A family of files: name, supported version, path in the result, and the function that reads it.
+type SchemaFamily = (&'static str, u32, &'static str, fn(&Path) -> Result<(), String>);
 
-const FAMILIES: [Family; 10] = [
+const FAMILIES: [SchemaFamily; 10] = [
     ("bench-results", 1, "times.json", |dir| {
         let path = dir.join("times.json").display().to_string();
-        done(Results::parse(&path, &fs::read_to_string(&path).unwrap()))
+        done(BenchResults::parse(&path, &fs::read_to_string(&path).unwrap()))
     }),
-    ("gcc-pgo", 1, "profile.json", |dir| done(PreparedProfile::load(dir))),
+    ("gcc-pgo", 1, "profile.json", |dir| done(GccPgoProfile::load(dir))),
     ("guest", 1, "manifest.json", |dir| done(kerntune_guest::GuestImage::open(dir))),
     ("kernel", 2, "kernel.json", |dir| {
         done(read_versioned::<KernelManifest>(&dir.join("kernel.json"), KERNEL_SCHEMA))
@@ -30,10 +30,10 @@ const FAMILIES: [Family; 10] = [
     ("package", 1, "package.json", |dir| {
         done(read_versioned::<PackageManifest>(&dir.join("package.json"), PACKAGE_SCHEMA))
     }),
-    ("profile", 3, "manifest.json", |dir| done(kerntune_profile::load_manifest(dir))),
+    ("profile", 4, "manifest.json", |dir| done(kerntune_profile::load_manifest(dir))),
     ("recording", 4, "run/recording.json", |dir| done(RunFiles::open(dir))),
     ("result", 1, "result.json", |dir| done(Seal::read(dir))),
-    ("rewrite", 1, "rewrite.json", |dir| done(Rewrite::load(dir))),
+    ("rewrite", 1, "rewrite.json", |dir| done(BoltRewrite::load(dir))),
 ];
 
 fn done<T>(result: Result<T, impl Display>) -> Result<(), String> {
@@ -44,13 +44,13 @@ fn directory() -> PathBuf {
     checkout().join("crates/cli/tests/schemas")
 }
 
-/// Puts `text` where a file of that family is, in a sealed result, and reads it there.
-fn read(&(_, _, file, read): &Family, text: &str) -> Result<(), String> {
+/// Puts `text` at the path of the family in a sealed result, and reads it.
+fn read(&(_, _, file, read): &SchemaFamily, text: &str) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();
     let path = dir.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // What readers look for beside it.
+    // Other files that readers need.
     fs::write(dir.join("order.txt"), "vfs_read\n").unwrap();
     fs::create_dir_all(dir.join("run")).unwrap();
     fs::write(dir.join("run/trace.kt"), "").unwrap();
@@ -60,14 +60,14 @@ fn read(&(_, _, file, read): &Family, text: &str) -> Result<(), String> {
     } else if parse_sealed::<Value>(text.as_bytes(), &path).is_ok() {
         fs::write(&path, text).unwrap();
     } else {
-        // Changed by the test: sealed again.
+        // Sealed again after the change.
         let value: Value = serde_json::from_str(text).unwrap();
         write_sealed(&path, &value["of"]).unwrap();
     }
     read(dir)
 }
 
-/// `text` as if it were of another version.
+/// Changes the version in `text`.
 fn of_version(text: &str, from: u32, to: u32) -> String {
     let changed = match text.contains("\"schema\"") {
         true => text.replacen(&format!("/{from}\""), &format!("/{to}\""), 1),
@@ -77,7 +77,7 @@ fn of_version(text: &str, from: u32, to: u32) -> String {
     changed
 }
 
-fn refused(family: &Family, text: &str, found: u32) {
+fn refused(family: &SchemaFamily, text: &str, found: u32) {
     let &(name, expected, file, _) = family;
     let message = read(family, text).expect_err(name);
     let file = Path::new(file).file_name().unwrap().to_str().unwrap();
@@ -114,7 +114,7 @@ fn files_of_every_version_are_read_or_refused_by_name() {
     assert_eq!(kept, all, "each family has a file of the version that is read");
 }
 
-/// The schemas that code names, in quotes.
+/// Returns the schemas named in code, in quotes.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').filter(|word| {
         let name = word.strip_prefix("kerntune-").and_then(|word| word.split_once('/'));
@@ -122,7 +122,7 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Rust files below a directory, without those of tests.
+/// Collects Rust files below a directory, without tests.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -144,7 +144,7 @@ fn the_documents_list_every_schema() {
     let mut missing = BTreeSet::new();
     for file in files {
         let text = fs::read_to_string(file).unwrap();
-        // What tests in the same file make up is not stored by anybody.
+        // Schemas made up by tests are never stored.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let unlisted =
             named(code).filter(|schema| !docs.iter().any(|text| text.contains(&format!("`{schema}`"))));

@@ -12,10 +12,10 @@ fn the_base_kernel_does_what_a_kernel_has_to_do() {
     for group in ["processes", "signals", "memory", "files", "sockets", "futex", "io_uring", "cgroups"] {
         assert!(groups.contains(group), "{groups:?}");
     }
-    // What a check asks for and our configuration does not have would be no check at all.
+    // A check that needs an option which the default configuration lacks would test nothing.
     let ok = checks.iter().filter(|check| check["result"] == "ok").count();
     assert!(checks.len() >= 75 && checks.len() - ok <= 1, "{checked}");
 
-    // A name that no kernel has is a usage error, not a finding.
+    // An unknown kernel is a usage error, not a finding.
     support::fails(&mut support::kerntune(["kernel", "selftest", "no-such-kernel"]), 2, &["no-such-kernel"]);
 }

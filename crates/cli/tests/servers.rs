@@ -1,7 +1,8 @@
-//! Servers and load generators that fail: an error with their own last words, never a figure.
+//! Servers and load generators that fail: the error contains their last output, and there is no
+//! figure.
 //!
-//! A shell script stands for each, so that nothing is needed that other tests do not need, and a run is a boot.
-//! What else is told from what a program printed is tested where it is judged (`crates/guest/src/output.rs`).
+//! Shell scripts stand for them, so that no other programs are needed and a run takes one boot.
+//! Other cases are tested beside the code that judges output (`crates/guest/src/output.rs`).
 
 use crate::support::{self, fails, kerntune, workload};
 use serde_json::json;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 const SERVES: &str = "echo one; echo listening on port 80; touch /run/up; exec sleep 1000";
 
-/// A workload of a server and its load, both shell scripts: its file.
+/// Writes a workload of a server and its load, both shell scripts; returns its file.
 fn described(directory: &TempDir, server: &str, load: &str) -> String {
     let step = |region| {
         format!(
@@ -30,19 +31,20 @@ fn described(directory: &TempDir, server: &str, load: &str) -> String {
     workload(directory, &text)
 }
 
-/// Recording it.
+/// Returns the command that records it.
 fn record(directory: &TempDir, server: &str, load: &str) -> Command {
     let file = described(directory, server, load);
     kerntune(["record", "--kernel", &support::base_kernel(), "--workload", &file, "--no-functions", "--json"])
 }
 
-/// The same under the kernel that is booted, in namespaces.
+/// Returns the command that runs it on the running kernel, in namespaces.
 fn on_host(directory: &TempDir, server: &str, load: &str) -> Command {
     let file = described(directory, server, load);
     kerntune(["bench", "run", &file, "--machine", "host", "--runs", "2", "--json"])
 }
 
-/// Whether workloads can be contained here, which root and most others can; if not, all that there is on the host is a reason.
+/// Returns true if workloads can be contained on this host, as root and most users can; otherwise
+/// checks that a reason is given.
 fn contained() -> bool {
     let namespaces =
         ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "--mount-proc", "true"];

@@ -1,4 +1,5 @@
-//! Several CPUs: recordings repeat, and reports show what a program is known to do to threads and locks.
+//! Several CPUs: recordings are reproducible, and reports show the known behavior of threads and
+//! locks.
 
 #[path = "../../analyze/tests/support/lanes.rs"]
 mod lanes;
@@ -7,7 +8,7 @@ use kerntune_profile::{CpuFrontEndStats, Profile, SwitchKind};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Records a workload; the profile's id.
+/// Records a workload; returns the profile's id.
 fn record(workload: &str, cpus: u32) -> String {
     let (kernel, cpus) = (base_kernel(), cpus.to_string());
     let summary = json(["record", "--kernel", &kernel, "--workload", workload, "--cpus", &cpus, "--json"]);
@@ -32,14 +33,14 @@ fn sum(rows: &Value, key: &str, wanted: impl Fn(&Value) -> bool) -> u64 {
 fn what_a_program_is_known_to_do_is_what_is_reported() {
     let id = record("smp", 2);
     let profile = load(&id);
-    // What each CPU counted itself is what the trace gives it, whatever the turns.
+    // The counts of each CPU equal those of the trace, in any order of turns.
     assert_eq!(profile.manifest.health["cpu_mismatch_ns"], 0);
     assert_eq!(profile.manifest.health["clock_errors"], 0, "{:?}", profile.manifest.health);
     for row in &profile.tables.cpus {
         let executed = row.kernel_instructions.0 + row.user_instructions.0;
-        assert_eq!(row.busy_ns.0, executed, "{row:?}");
+        assert_eq!(row.busy_ticks.0, executed, "{row:?}");
     }
-    // The front ends of the CPUs counted all that the region's did.
+    // The front ends of the CPUs sum to the region's figures.
     for region in &profile.tables.regions {
         let of = |row: &&CpuFrontEndStats| row.region == region.region;
         let sum = |of_cpu: fn(&CpuFrontEndStats) -> u64| {
@@ -61,7 +62,7 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
     let recording = serde_json::from_slice(&std::fs::read(run.join("recording.json")).unwrap()).unwrap();
     lanes::assert_lanes(&std::fs::read(run.join("trace.kt")).unwrap(), &recording, &profile.tables);
 
-    // 200 times the thread says where it may run, and goes there.
+    // The thread changes its CPU 200 times.
     let scheduling = report(&id, "scheduling", "migrate");
     let mover = |row: &Value| row["thread"] == "mover";
     assert_eq!(sum(&scheduling["migrations"], "count", mover), 200);
@@ -73,7 +74,7 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
         );
     }
 
-    // 300 times each wakes the other, but where the answer is there before it goes to sleep; neither goes anywhere.
+    // Each wakes the other 300 times, unless the answer arrives before it sleeps; neither migrates.
     let scheduling = report(&id, "scheduling", "wake");
     let slept = |thread: &str| -> u64 {
         let region = profile.tables.regions.iter().find(|row| row.name == "wake").unwrap().region;
@@ -90,7 +91,7 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
         assert!((290..=300).contains(&woken) && woken == slept, "{thread}: {woken}, slept {slept}");
         assert_eq!(sum(&scheduling["migrations"], "count", |row| row["thread"] == thread), 0);
     }
-    // Each wake-up is of a CPU that sleeps: by an interrupt from the other.
+    // Each wake-up is of a sleeping CPU, by an interrupt from the other.
     let cpus = report(&id, "cpus", "wake");
     for (from, to) in [(0, 1), (1, 0)] {
         let sent = sum(&cpus["sent"], "count", |row| {
@@ -99,7 +100,8 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
         assert!((290..=300).contains(&sent), "{from} to {to}: {sent}");
     }
 
-    // 40 times one thread waits for the mutex of a terminal, on which the other sleeps for 2 ms at least.
+    // 40 times one thread waits for the mutex of a terminal, which the other holds for at least 2
+    // ms.
     let locks = report(&id, "locks", "mutex");
     let mutex = |row: &Value| row["kind"] == "mutex";
     assert_eq!(sum(&locks["locks"], "waits", mutex), 40, "{}", locks["locks"]);
@@ -109,8 +111,8 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
     let of = |region: &str| sum(&report(&id, "locks", region)["locks"], "waits", mutex);
     assert_eq!(["migrate", "wake", "spinlock"].map(of), [0; 3]);
 
-    // Two threads look at the same page table, under its spinlock nearly all the time. Each call of the function that waits
-    // for spinlocks is a wait.
+    // Two threads read the same page table, under its spinlock nearly all the time. Each call of
+    // the slow path for spinlocks is a wait.
     let locks = report(&id, "locks", "spinlock");
     let all = sum(&locks["locks"], "waits", |row| row["kind"] == "spinlock");
     let ours = sum(&locks["locks"], "waits", |row| row["caller"] == "mincore_pte_range");
@@ -150,23 +152,24 @@ fn what_several_cpus_cannot_have_is_said() {
     let record = |cpus: &str| kerntune(["record", "--kernel", &kernel, "--workload", "rr", "--cpus", cpus]);
     fails(&mut record("17"), 2, &["--cpus", "1..=16"]);
     fails(&mut record("0"), 2, &["--cpus"]);
-    // The kernel is built for four.
+    // The kernel supports four CPUs.
     fails(&mut record("8"), 5, &["4 of 8 CPUs", "CONFIG_NR_CPUS=8"]);
 }
 
-/// Where a woken process goes, by a patch: docs/results/wake-up.md has more of it.
+/// A patch changes the choice of a CPU for a woken process; docs/results/wake-up.md has the
+/// details.
 #[test]
 fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other_ones_run_queue() {
     let patch = support::checkout().join("kernel/patches/6.12/wake/0001-previous-cpu.patch");
     let previous = support::kernel(&["--patch", &patch.display().to_string()], "wake-previous");
     let of = |kernel: &str| {
         let record = ["record", "--kernel", kernel, "--workload", "ipc", "--cpus", "2", "--data", "--json"];
-        // The second of two rows, when both CPUs have work: where both processes share one, who waits stays in its queue, and
-        // nothing is chosen.
+        // The second of two rows, when both CPUs are busy: if both processes share one CPU, the
+        // waiting one stays in its queue, and no CPU is chosen.
         let row = ["--", "ipc", "--only", "semop_rr,pipe_rr", "--scale", "0.2"];
         let id = json(record.iter().chain(&row))["profile"].as_str().unwrap().to_owned();
         let profile = load(&id);
-        // Both stay where they are, whoever says so.
+        // Neither process migrates.
         assert_eq!(sum(&report(&id, "scheduling", "pipe_rr")["migrations"], "count", |_| true), 0);
         let functions = report(&id, "functions", "pipe_rr")["functions"].clone();
         let choice = |key: &str| sum(&functions, key, |row| row["name"] == "select_task_rq_fair");
@@ -178,10 +181,11 @@ fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other
     println!("choices, what they take, transfers, path: {base:?}, without a search {without:?}");
     let choices = base.0;
     assert!(choices > 550 && without.0.abs_diff(choices) <= 2);
-    // A choice takes 99 instructions, and 44 without a search; the path is shorter by all of that.
+    // A choice takes 99 instructions, and 44 without a search; the path is shorter by the
+    // difference.
     let saved = base.1 - without.1;
     assert!((50..60).contains(&(saved / choices)), "{saved}");
     assert!((base.3 - without.3).abs_diff(saved) < base.3 / 500);
-    // Whether the other CPU has nothing to do is in a line that nobody asks for any more.
+    // The line that says whether the other CPU is idle is no longer read.
     assert!((base.2 - without.2).abs_diff(choices) < choices / 10);
 }

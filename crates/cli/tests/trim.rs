@@ -1,4 +1,5 @@
-//! What Linux's own Makefiles, Kconfig and a run say of its options; the kernel without them is built in the rehearsal.
+//! `kerntune trim` on Linux's own Makefiles, Kconfig and a run. The trimmed kernel is built in the
+//! rehearsal.
 
 use crate::support::{self, fails, json, kerntune};
 use serde_json::Value;
@@ -23,8 +24,8 @@ fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {
         list.as_array().unwrap().iter().map(|row| row["option"].as_str().unwrap().to_string()).collect()
     };
     let (off, stay) = (names(&found["off"]), names(&found["stay"]));
-    // A file system that is on no disk, and a disk that is not there; what the checks of the kernel use, what the guest is
-    // started by, what is to be kept.
+    // A file system that is on no disk, and a missing disk; options that the kernel checks use,
+    // that the guest needs to start, and that --keep names.
     for gone in ["EXT4_FS", "JBD2", "VIRTIO_BLK"] {
         assert!(off.contains(gone), "{gone} stays: {found}");
     }
@@ -36,7 +37,8 @@ fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {
         rows.iter().find(|row| row["option"] == option).unwrap()["because"].clone()
     };
     assert_eq!((because("VETH"), because("INET")), ("asked".into(), "ran".into()));
-    // The fragment is what it says, and Kconfig takes it: the second plan finds nothing of it built in.
+    // The fragment is complete, and Kconfig accepts it: a second plan finds none of its options
+    // built in.
     let text = std::fs::read_to_string(&fragment).unwrap();
     for option in &off {
         assert!(text.contains(&format!("# CONFIG_{option} is not set\n")), "{option}");

@@ -1,4 +1,4 @@
-//! The main job, on real kernels: acceptance points 2 and 6 of the first issue.
+//! `kerntune tune` end to end on real kernels.
 
 use crate::support::{self, json, kerntune, run};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-/// The longest way: a profile compiled in, and what came of it ordered.
+/// The longest recipe: a profile is compiled in, and the result is ordered.
 const RECIPE: &str = "gcc-pgo+layout";
-/// Its steps.
+/// Number of its steps.
 const STEPS: usize = 13;
 
-/// The change of a metric of an operation in percent.
+/// Returns the change of a metric of an operation, in percent.
 fn change(result: &Value, operation: &str, metric: &str) -> f64 {
     let row = result["rows"].as_array().unwrap().iter();
     let mut row = row.filter(|row| row["operation"] == operation && row["metric"] == metric);
@@ -25,10 +25,11 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     assert_eq!(result["machine"], "emulator");
     assert!(change(&result, "total", "taken_branches") <= -15.0, "{result}");
     assert!(change(&result, "total", "l1i_misses") <= -35.0, "{result}");
-    // Seen from -82 to -94: places by sets of the L1I know nothing of pages, of which a few more than the TLB holds cost much.
+    // Observed: -82 to -94. Cache coloring for the L1I ignores pages, and a few pages more than the
+    // TLB holds cost much.
     assert!(change(&result, "total", "itlb_misses") <= -75.0, "{result}");
     assert!(change(&result, "tcp_rr", "path_length") <= -4.0, "{result}");
-    // The contract: every operation has every metric, and an A/A difference beside it.
+    // Every operation has every metric, and an A/A difference.
     for row in result["rows"].as_array().unwrap() {
         assert!(row["aa_percent"].as_f64().unwrap().abs() <= 0.05, "{row}");
         for key in ["unit", "base", "tuned", "change_percent"] {
@@ -40,11 +41,12 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!(said.matches(": found ").count(), STEPS, "{said}");
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), result);
-    // The same step by step is the same kernel.
+    // The single commands give the same kernel.
     let base = result["base"]["id"].as_str().unwrap();
     let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--recipe", RECIPE, "--json"]);
     assert_eq!(optimized["tuned"], result["tuned"]["id"]);
-    // Functions are placed for the cache of the model: in one of 128 KiB and one way they lie elsewhere.
+    // Functions are placed for the model's cache: a cache of 128 KiB with one way gives another
+    // order.
     let other = [
         "optimize",
         "--kernel",
@@ -65,7 +67,7 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     let plan = run(["tune", "--workload", "rr", "--recipe", RECIPE, "--dry-run"]);
     assert_eq!(plan.matches("done: ").count(), STEPS, "{plan}");
 
-    // Why, in parts that sum to the whole.
+    // The explanation sums to the whole.
     let tuned = result["tuned"]["id"].as_str().unwrap();
     let why = json(["explain", base, tuned, "--workload", "rr", "--json"]);
     for side in 0..2 {
@@ -84,9 +86,9 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     an_order_of_ones_own(tuned);
 }
 
-/// Between two compilations of one source, functions that run are in both, but for what happens by chance.
+/// Two compilations of one source have the same executed functions, except by chance.
 fn inlining_alone_changes_no_function() {
-    // The two recordings that are compared; other tests make recordings of these kernels, too.
+    // The two recordings that are compared; other tests record these kernels too.
     let said = run(["tune", "--workload", "rr", "--recipe", RECIPE]);
     let words = said.split_whitespace().filter(|word| word.contains("/profiles/"));
     let [base, tuned]: [&str; 2] = words.collect::<Vec<_>>().try_into().unwrap();
@@ -114,7 +116,7 @@ fn inlining_alone_changes_no_function() {
             one_sided(&diff),
             one_sided(&compiled)
         );
-        // Inlined by GCC with this profile, whole or nearly.
+        // GCC inlines it with this profile, completely or almost.
         let moved = |function: &str, into: &str| {
             let all = diff["moved"].as_array().unwrap().iter();
             all.filter(|row| row["function"] == function && row["into"] == into).count()
@@ -123,7 +125,7 @@ fn inlining_alone_changes_no_function() {
     }
 }
 
-/// The kernel that the tuned one was linked from, with three functions first.
+/// Orders the kernel that the tuned one was linked from, with three functions first.
 fn an_order_of_ones_own(tuned: &str) {
     let movable = json(["kernel", "show", tuned, "--json"])["base_id"].as_str().unwrap().to_string();
     let directory = tempfile::tempdir().unwrap();
@@ -164,9 +166,10 @@ fn a_linked_kernel_is_rewritten_and_takes_fewer_branches() {
     assert_eq!(parts.iter().map(instructions).sum::<u64>(), instructions(proof));
     let rewritten = parts.iter().find(|part| part["fate"] == "rewritten").unwrap();
     assert!(instructions(rewritten) * 4 > instructions(proof), "{proof}");
-    // The kernel writes into them at boot (runtime constants): BOLT must not have moved their code.
+    // The kernel writes into them at boot (runtime constants), so BOLT must not have moved their
+    // code.
     assert!(parts.iter().any(|part| part["fate"] == "referred"), "{proof}");
-    // What no build makes is neither built again nor tuned any further.
+    // A kernel that no build makes is neither built again nor tuned further.
     let tuned = result["tuned"]["id"].as_str().unwrap();
     support::fails(
         &mut kerntune(["kernel", "reproduce", tuned]),
@@ -175,11 +178,12 @@ fn a_linked_kernel_is_rewritten_and_takes_fewer_branches() {
     );
 }
 
-/// With the profile in net/ alone (`net_alone.toml` says why): the rest is compiled as in the base kernel.
+/// With the profile in net/ alone (`net_alone.toml` explains it): the rest is compiled as in the
+/// base kernel.
 ///
-/// Of an operation, which wakes and polls come together depends on the moment at which a run begins. That is more than this
-/// profile brings to its path length: when boots became shorter, GET went from less to 0.2 % more, and SET to 4.2 % less. So
-/// path lengths are judged of both together.
+/// For one operation, the grouping of wakes and polls depends on the start of a run. This has more
+/// effect on the path length than this profile: when boots became shorter, GET went from less to
+/// 0.2 % more, and SET to 4.2 % less. So path lengths are judged for both together.
 #[test]
 fn redis_gets_faster_in_every_metric() {
     let exclude = support::checkout().join("crates/cli/tests/net_alone.toml").display().to_string();
@@ -194,7 +198,8 @@ fn redis_gets_faster_in_every_metric() {
     }
 }
 
-/// With several processes a run takes another path if it begins a moment later. A word that nobody reads is no change.
+/// With several processes, a run that begins later may take another path. An unused word must not
+/// count as a change.
 #[test]
 fn what_changes_nothing_is_not_judged_where_runs_differ_by_chance() {
     let directory = tempfile::tempdir().unwrap();
@@ -216,7 +221,7 @@ fn a_killed_recording_is_taken_up_again() {
         "description = \"x\"\n[training]\n[[training.step]]\ncommand = [\"rr\", \"--only\", \"getpid\"]\n\
          [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--only\", \"getpid,pipe_rr\", \"--scale\", \"3\"]\n",
     );
-    // A work directory of its own: whatever is under way there is this recording.
+    // Its own work directory, so that any unfinished recording is this one.
     let work = directory.path().join("work");
     let kerntune = |arguments: &[&str]| {
         let mut command = kerntune(arguments);
@@ -234,11 +239,11 @@ fn a_killed_recording_is_taken_up_again() {
         serde_json::from_slice::<Value>(&listed.stdout).unwrap().as_array().unwrap().len()
     };
     assert_eq!(whole(), 0, "half a recording is listed");
-    // The kernel and the same once more, at once where there are two processors.
+    // The kernel is recorded twice, in parallel if there are two CPUs.
     assert!((1..=2).contains(&traces(&profiles)), "what was recorded is kept");
     let output = kerntune(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
-    // A kernel against itself: nothing changes.
+    // A kernel compared with itself has no changes.
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = result["rows"].as_array().unwrap();
     assert!(!rows.is_empty());
@@ -248,7 +253,7 @@ fn a_killed_recording_is_taken_up_again() {
     assert_eq!(whole(), 2, "the kernel, and once more");
 }
 
-/// Traces of recordings that are under way.
+/// Returns the number of traces of unfinished recordings.
 fn traces(profiles: &Path) -> usize {
     let entries = std::fs::read_dir(profiles).into_iter().flatten().map(|entry| entry.unwrap().path());
     let has_trace = |path: &PathBuf| {

@@ -1,4 +1,4 @@
-//! The machine `uml`: a kernel that is a process, how it is timed, and how it fails.
+//! The machine `uml`: a kernel that is a process; timing it, and its failures.
 
 use crate::support::{self, fails, json, kerntune, workload};
 use serde_json::Value;
@@ -8,7 +8,7 @@ fn uml_kernel() -> String {
     support::kernel(&["--arch", "um"], "uml")
 }
 
-/// A workload whose runs are one step.
+/// Writes a workload whose runs have one step.
 fn one_step(directory: &tempfile::TempDir, special: &str, command: &str) -> String {
     let step = format!("command = {command}\n");
     let text = format!(
@@ -64,7 +64,7 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
             assert!(values.iter().all(|value| value["value"].as_f64().unwrap() > 0.0), "{row}");
         }
     }
-    // The same command has nothing left to do; another one does not write over its times.
+    // The same command has nothing left to do; a different one does not overwrite its times.
     let again = time("0.5").output().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), printed);
     fails(&mut time("1"), 2, &["is there already"]);
@@ -105,7 +105,7 @@ fn servers_are_timed_by_their_load_generators_and_it_is_said_whose_time_it_was()
     let files: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 2, "the kernel and its A/A partner");
     for times in files.iter().map(|path| read(path)) {
-        // The tests' kernel is older than the other way in.
+        // The tests' kernel is too old for the other entry method.
         assert_eq!((&times["machine"], &times["entry"]), (&"uml".into(), &"ptrace".into()));
         let rows = times["rows"].as_array().unwrap();
         let names: Vec<&Value> = rows.iter().map(|row| &row["row"]).collect();
@@ -158,10 +158,10 @@ fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
         let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
         (printed[0]["rows"][0]["values"].as_array().unwrap().len(), said)
     };
-    // As wide as anything is: the least number of boots, and one look more.
+    // Any interval is narrow enough: the smallest number of boots, and one more check.
     let (boots, said) = until("100000%", "20", "wide");
     assert!(boots == 8 && said.contains("narrow enough"), "{boots} {said}");
-    // Never: as many as there may be.
+    // No interval is narrow enough: the largest number of boots.
     let (boots, said) = until("0.0001%", "5", "narrow");
     assert!(
         boots == 5 && said.contains("boots are needed") && !said.contains("narrow enough"),

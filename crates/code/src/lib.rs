@@ -1,7 +1,8 @@
-//! Names the code that computes a result.
+//! Identity of the code that computes a result.
 //!
-//! A stored result may be used again only by the code that would compute the same. So the key of a result holds a
-//! hash of the source of the crates that compute it. The hash is taken by each crate's build script:
+//! A stored result may be reused only by code that would compute the same. So the key of a result
+//! contains a hash of the source of the crates that compute it. Each crate's build script computes
+//! the hash:
 //!
 //! ```no_run
 //! // build.rs
@@ -10,10 +11,12 @@
 //! // pub const CODE: &str = env!("KERNTUNE_CODE");
 //! ```
 //!
-//! Only tokens count: comments, documentation, layout and tests do not change what is computed, and a result stays
-//! valid when they change. Start from [`emit`] in a build script and from [`of_files`] in a test.
+//! Only tokens count: comments, documentation, layout and tests do not change results, so stored
+//! results stay valid when they change. Start from [`emit`] in a build script and from [`of_files`]
+//! in a test.
 //!
-//! Build scripts also find here what the files of a folder add: [`registry()`], [`texts`].
+//! Build scripts also use [`registry()`] and [`texts`], which generate code for the files of a
+//! folder.
 
 mod registry;
 
@@ -24,16 +27,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Sets `KERNTUNE_CODE` for the crate whose build script calls this: 16 hex digits over its own source, that of every
-/// crate of this workspace below it, and the versions of foreign crates (`Cargo.lock`). `KERNTUNE_CODE_OWN` is that
-/// of its own source alone.
+/// Sets `KERNTUNE_CODE` for the crate whose build script calls this: 16 hex digits over its source,
+/// the source of all crates of this workspace that it depends on, and the versions of external
+/// crates (`Cargo.lock`). `KERNTUNE_CODE_OWN` covers its own source alone.
 ///
 /// # Panics
-/// If the source of the crate cannot be read: the build has to fail.
+/// If the source of a crate cannot be read, so that the build fails.
 pub fn emit() {
     let directory = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs build scripts"));
     let crates = crates_below(&directory);
-    let mut all = Hash::default();
+    let mut all = TokenHash::default();
     for directory in &crates {
         println!("cargo:rerun-if-changed={}", directory.join("src").display());
         println!("cargo:rerun-if-changed={}", directory.join("Cargo.toml").display());
@@ -47,10 +50,10 @@ pub fn emit() {
     println!("cargo:rustc-env=KERNTUNE_CODE_OWN={}", of_crate(&directory));
 }
 
-/// The hash of one crate's `src/`, tests left out.
+/// Returns the hash of one crate's `src/`, without tests.
 ///
 /// # Panics
-/// If it cannot be read.
+/// If the source cannot be read.
 pub fn of_crate(directory: &Path) -> String {
     let source = directory.join("src");
     let mut files = Vec::new();
@@ -59,18 +62,18 @@ pub fn of_crate(directory: &Path) -> String {
     of_files(&source, &files)
 }
 
-/// The hash of files below `top`, whose names are part of it.
+/// Returns the hash of files, including their names relative to `top`.
 ///
 /// # Panics
-/// If one cannot be read.
+/// If a file cannot be read.
 pub fn of_files(top: &Path, files: &[PathBuf]) -> String {
-    let mut hash = Hash::default();
+    let mut hash = TokenHash::default();
     for file in files {
         let text = read(file);
         hash.text(&file.strip_prefix(top).unwrap_or(file).to_string_lossy());
         match text.parse::<TokenStream>() {
             Ok(tokens) => hash.tokens(tokens),
-            // Not Rust, or newer Rust than we can read: every byte counts.
+            // Not Rust, or newer Rust than the parser knows: every byte counts.
             Err(_) => hash.text(&text),
         }
     }
@@ -81,7 +84,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
-/// The Rust files below a directory, but for those that hold tests alone.
+/// Lists the Rust files below a directory, without files that contain only tests.
 fn list(directory: &Path, files: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory)
         .unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
@@ -100,7 +103,8 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The directories of a crate and of all crates of the workspace that it stands on, sorted.
+/// Returns the directories of a crate and of all crates of the workspace that it depends on,
+/// sorted.
 fn crates_below(directory: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut open = vec![directory.to_owned()];
@@ -126,7 +130,7 @@ fn lock_file(directory: &Path) -> Option<PathBuf> {
     Some(workspace(directory).join("Cargo.lock")).filter(|path| path.is_file())
 }
 
-/// Names and versions of the crates of a `Cargo.lock` that come from a registry.
+/// Returns names and versions of the crates of a `Cargo.lock` that come from a registry.
 fn foreign_versions(lock: &str) -> String {
     let Ok(lock) = lock.parse::<toml::Table>() else { return lock.to_owned() };
     let packages = lock.get("package").and_then(|packages| packages.as_array());
@@ -138,16 +142,16 @@ fn foreign_versions(lock: &str) -> String {
 }
 
 #[derive(Default)]
-struct Hash(blake3::Hasher);
+struct TokenHash(blake3::Hasher);
 
-impl Hash {
-    /// Adds a text with its length, so that two do not run together.
+impl TokenHash {
+    /// Adds a text with its length, so that consecutive texts are distinguishable.
     fn text(&mut self, text: &str) {
         self.0.update(&(text.len() as u64).to_le_bytes());
         self.0.update(text.as_bytes());
     }
 
-    /// Adds tokens, without documentation and without what is compiled for tests alone.
+    /// Adds tokens, without documentation and without code that is compiled for tests alone.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         let mut for_tests = false;
@@ -160,11 +164,11 @@ impl Hash {
                         }
                     }
                     match tokens.peek().map(attribute) {
-                        Some(Attribute::Documentation) => {
+                        Some(AttributeKind::Documentation) => {
                             tokens.next();
                             continue;
                         }
-                        Some(Attribute::Test) => {
+                        Some(AttributeKind::Test) => {
                             tokens.next();
                             for_tests = true;
                             continue;
@@ -199,22 +203,22 @@ impl Hash {
     }
 }
 
-enum Attribute {
+enum AttributeKind {
     Documentation,
     Test,
     Other,
 }
 
-/// What the group after a `#` says.
-fn attribute(token: &TokenTree) -> Attribute {
-    let TokenTree::Group(group) = token else { return Attribute::Other };
+/// Classifies the group after a `#`.
+fn attribute(token: &TokenTree) -> AttributeKind {
+    let TokenTree::Group(group) = token else { return AttributeKind::Other };
     let text = group.stream().to_string().replace(char::is_whitespace, "");
     if text == "cfg(test)" {
-        Attribute::Test
+        AttributeKind::Test
     } else if text.starts_with("doc=") {
-        Attribute::Documentation
+        AttributeKind::Documentation
     } else {
-        Attribute::Other
+        AttributeKind::Other
     }
 }
 

@@ -1,19 +1,21 @@
-//! Folders in which adding a file adds a thing.
+//! Registries: folders in which each file adds an entry.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// For build scripts: makes `$OUT_DIR/NAME.rs` of the folder `src/FOLDER`, NAME being its last part. It has each file as a
-/// public module, `ENTRIES`, a list with the `ENTRY` of each in the order of their names, and a macro `entries!` that hands
-/// another macro all names (`path_length PathLength,`). The folder's `mod.rs` says what an `Entry` is and includes it:
+/// For build scripts: generates `$OUT_DIR/NAME.rs` for the folder `src/FOLDER`, where NAME is the
+/// last part of FOLDER. It has each file as a public module, `ENTRIES`, a list of the `ENTRY` of
+/// each file in the order of their names, and a macro `entries!` that passes all names to another
+/// macro (`path_length PathLength,`). The folder's `mod.rs` defines the type of an entry and
+/// includes the generated file:
 ///
 /// ```text
 /// include!(concat!(env!("OUT_DIR"), "/reports.rs"));
 /// ```
 ///
 /// # Panics
-/// If the folder cannot be read: the build has to fail.
+/// If the folder cannot be read, so that the build fails.
 pub fn registry(folder: &str) {
     let variable = |name| PathBuf::from(std::env::var_os(name).expect("cargo runs build scripts"));
     let directory = variable("CARGO_MANIFEST_DIR").join("src").join(folder);
@@ -24,7 +26,7 @@ pub fn registry(folder: &str) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", target.display()));
 }
 
-/// The modules of a folder, and the list of their entries.
+/// Generates the modules of a folder, and the list of their entries.
 fn source(directory: &Path) -> String {
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let listed = listed.unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
@@ -44,21 +46,22 @@ fn source(directory: &Path) -> String {
     )
 }
 
-/// `path_length` as `PathLength`.
+/// Converts `path_length` to `PathLength`.
 fn camel_case(name: &str) -> String {
     let capitalised = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
 }
 
-/// For build scripts: makes `$OUT_DIR/FOLDER.rs` of a folder of data at the top of the workspace. It is an expression, the
-/// names and texts of its `.toml` files in the order of their names:
+/// For build scripts: generates `$OUT_DIR/FOLDER.rs` for a folder of data at the top of the
+/// workspace. It is an expression with the names and texts of the folder's `.toml` files, in the
+/// order of their names:
 ///
 /// ```text
 /// const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 /// ```
 ///
 /// # Panics
-/// If the folder cannot be read: the build has to fail.
+/// If the folder cannot be read, so that the build fails.
 pub fn texts(folder: &str) {
     let variable = |name| PathBuf::from(std::env::var_os(name).expect("cargo runs build scripts"));
     let crate_directory = variable("CARGO_MANIFEST_DIR");
@@ -71,7 +74,7 @@ pub fn texts(folder: &str) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", target.display()));
 }
 
-/// The names and texts of the `.toml` files of a folder.
+/// Generates the expression with names and texts of the `.toml` files of a folder.
 fn listing(directory: &Path) -> String {
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let listed = listed.unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
@@ -85,7 +88,7 @@ fn listing(directory: &Path) -> String {
     format!("&[\n{}]\n", files.iter().map(entry).collect::<String>())
 }
 
-/// Whether a file of a registry's folder adds something: all but its `mod.rs` and tests.
+/// Checks whether a file of a registry's folder is an entry: all but `mod.rs` and tests are.
 pub fn is_entry(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     file.extension().is_some_and(|end| end == "rs")

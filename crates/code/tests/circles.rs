@@ -1,31 +1,33 @@
-//! The modules of a crate do not import each other in a circle, so that each can be read after those that it uses.
+//! Checks that the modules of a crate do not import each other in a circle, so that each can be
+//! read after those that it uses.
 //!
-//! A module uses whatever its `use` declarations and its paths of `crate::`, `super::` and `self::` name; what a module
-//! imports or re-exports counts as the module that it comes from. Modules are compared with their siblings, each
-//! together with all that is below it. Not counted: tests, what modules above or below use of each other, and what
-//! `error` uses, as an error names types of every module and every module names it.
+//! A module uses everything that its `use` declarations and its `crate::`, `super::` and `self::`
+//! paths name; re-exported items count for the module that defines them. Modules are compared with
+//! their siblings, each together with its descendants. Not counted: tests, uses between a module
+//! and its descendants, and uses by `error`, as an error names types of every module and every
+//! module names it.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names on the way from the crate's root.
-type Module = Vec<String>;
-/// For each module the siblings that it uses, and where.
-type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
+/// Path from the crate's root.
+type ModulePath = Vec<String>;
+/// For each module the siblings that it uses, with the place of use.
+type ModuleGraph = BTreeMap<ModulePath, BTreeMap<ModulePath, String>>;
 
 #[derive(Default)]
-struct Crate {
-    modules: BTreeSet<Module>,
-    /// What a module calls by a name of its own, as its `use` declaration says it.
-    names: BTreeMap<(Module, String), Vec<String>>,
-    /// Who names which path, and the file.
-    paths: Vec<(Module, Vec<String>, PathBuf)>,
+struct CrateModules {
+    modules: BTreeSet<ModulePath>,
+    /// Target path of each name that a module's `use` declarations bring in.
+    names: BTreeMap<(ModulePath, String), Vec<String>>,
+    /// Module, the path that it names, and the file.
+    paths: Vec<(ModulePath, Vec<String>, PathBuf)>,
 }
 
-impl Crate {
-    fn file(&mut self, path: &Path, children: &Path, module: &Module) {
+impl CrateModules {
+    fn file(&mut self, path: &Path, children: &Path, module: &ModulePath) {
         let text = fs::read_to_string(path).unwrap();
         let tokens =
             text.parse::<TokenStream>().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -33,7 +35,7 @@ impl Crate {
         self.tokens(tokens, path, children, module);
     }
 
-    fn tokens(&mut self, tokens: TokenStream, file: &Path, children: &Path, module: &Module) {
+    fn tokens(&mut self, tokens: TokenStream, file: &Path, children: &Path, module: &ModulePath) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut rest = &tokens[..];
         while let Some((first, after)) = rest.split_first() {
@@ -58,7 +60,8 @@ impl Crate {
                     }
                     rest = &rest[2..];
                 }
-                // A registry: its build script has made modules of the folder's files. What has no folder includes data.
+                // A registry: its build script makes modules of the folder's files. Other includes
+                // are data.
                 ("include", _) if rest.first().is_some_and(|next| is(next, "!")) => {
                     let listed =
                         fs::read_dir(children).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -94,8 +97,8 @@ impl Crate {
         }
     }
 
-    /// The innermost module of this crate that a path leads to, if it is one of this crate.
-    fn resolve(&self, from: &Module, path: &[String], hops: u32) -> Option<Module> {
+    /// Returns the innermost module of this crate to which a path leads.
+    fn resolve(&self, from: &ModulePath, path: &[String], hops: u32) -> Option<ModulePath> {
         let (first, mut rest) = path.split_first()?;
         let mut at = from.clone();
         match first.as_str() {
@@ -120,8 +123,8 @@ impl Crate {
         Some(at)
     }
 
-    fn graph(&self) -> Graph {
-        let mut graph = Graph::new();
+    fn graph(&self) -> ModuleGraph {
+        let mut graph = ModuleGraph::new();
         for (from, path, file) in &self.paths {
             let Some(to) = self.resolve(from, path, 9) else { continue };
             let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
@@ -135,14 +138,14 @@ impl Crate {
     }
 }
 
-/// The file, and the first line that has the path's last name.
+/// Returns the file, and the first line with the path's last name.
 fn place(file: &Path, path: &[String]) -> String {
     let (text, name) = (fs::read_to_string(file).unwrap(), path.last().unwrap());
     let has = |line: &str| !line.trim_start().starts_with("//") && line.contains(name);
     format!("{}:{}", file.display(), 1 + text.lines().position(has).unwrap_or(0))
 }
 
-/// Whether it is this mark, or a group in such braces.
+/// Checks for a punctuation mark, or a group in such brackets.
 fn is(token: &TokenTree, mark: &str) -> bool {
     match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && mark == "{}",
@@ -155,7 +158,7 @@ fn is_cfg_test(attribute: &TokenTree) -> bool {
     matches!(attribute, TokenTree::Group(_)) && attribute.to_string().replace(' ', "") == "[cfg(test)]"
 }
 
-/// The names that a `use` declaration brings in, each with its path.
+/// Returns the names that a `use` declaration brings in, each with its path.
 fn imports(tokens: &[TokenTree], before: &[String]) -> Vec<(String, Vec<String>)> {
     let mut path = before.to_vec();
     let mut name = None;
@@ -179,9 +182,10 @@ fn imports(tokens: &[TokenTree], before: &[String]) -> Vec<(String, Vec<String>)
     vec![(name.unwrap_or(if is_glob { "*".to_owned() } else { last }), path)]
 }
 
-/// The shortest circle through each link, from its first module on, and the place of each of its links.
-fn circles(graph: &Graph) -> BTreeSet<String> {
-    let links = |module: &Module| graph.get(module).into_iter().flatten();
+/// Returns the shortest circle through each link, from its first module on, with the place of each
+/// link.
+fn circles(graph: &ModuleGraph) -> BTreeSet<String> {
+    let links = |module: &ModulePath| graph.get(module).into_iter().flatten();
     let mut found = BTreeSet::new();
     for (from, to) in graph.iter().flat_map(|(from, links)| links.keys().map(move |to| (from, to))) {
         let mut ways = BTreeMap::from([(to, vec![from, to])]);
@@ -203,7 +207,7 @@ fn circles(graph: &Graph) -> BTreeSet<String> {
 }
 
 fn circles_of(root: &Path) -> BTreeSet<String> {
-    let mut read = Crate::default();
+    let mut read = CrateModules::default();
     read.file(root, root.parent().unwrap(), &Vec::new());
     circles(&read.graph())
 }
@@ -240,7 +244,7 @@ fn circles_are_found_through_re_exports_and_by_folder_and_not_in_tests() {
         (("a.rs", "\nuse crate::{C, Error};"), ("b/inner.rs", "fn f() { g(super::super::a::A) }"));
     let error = ("error.rs", "enum Error { A(crate::a::A) }");
     assert_eq!(of(&[root, one, inner, other, error]), "a -> b -> a (a.rs:2, b/inner.rs:1)");
-    // A test, what is above or below, and `error` are no part of a circle.
+    // Tests, ancestors, descendants and `error` cannot be part of a circle.
     for other in
         ["#[cfg(test)]\nmod tests { use crate::a::A; }", "use super::*; mod x { use super::super::Y; }"]
     {

@@ -1,10 +1,11 @@
-//! What the workspace depends on: licences that go with ours, and no library twice without a reason.
+//! Checks the dependencies of the workspace: compatible licenses, and no library twice without a
+//! reason.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Licences that ask for no more than a notice.
+/// Licenses that require no more than a notice.
 const LICENCES: [&str; 10] = [
     "0BSD",
     "Apache-2.0",
@@ -18,7 +19,8 @@ const LICENCES: [&str; 10] = [
     "Zlib",
 ];
 
-/// Libraries that are there in several versions, and who needs which. An entry that is no longer needed fails the test.
+/// Libraries with several versions, and the reason. An entry that is no longer needed fails the
+/// test.
 const TWICE: [(&str, &str); 6] = [
     ("getrandom", "parquet's ahash has 0.3, tempfile 0.4"),
     ("hashbrown", "parquet has 0.16, indexmap 0.17, ratatui's lru 0.15"),
@@ -28,7 +30,7 @@ const TWICE: [(&str, &str); 6] = [
     ("unicode-width", "ratatui's unicode-truncate has 0.1"),
 ];
 
-/// What Cargo resolves for the machines that we run on.
+/// Packages that Cargo resolves for the supported platforms.
 fn packages() -> Vec<Value> {
     let target = "x86_64-unknown-linux-gnu";
     let output = Command::new(env!("CARGO"))
@@ -45,19 +47,19 @@ fn packages() -> Vec<Value> {
     all["packages"].as_array().unwrap().iter().filter(of_others).cloned().collect()
 }
 
-/// Whether an expression of SPDX, or its older form with slashes, leaves a choice that we can take.
+/// Checks whether an SPDX expression, or its older form with slashes, allows one of these licenses.
 fn is_free(expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
     plain.split(" OR ").any(|choice| choice.split(" AND ").all(|part| LICENCES.contains(&part.trim())))
 }
 
 #[test]
-fn every_licence_goes_with_ours() {
+fn every_license_goes_with_ours() {
     let packages = packages();
     assert!(packages.len() > 50);
     for package in packages {
-        let licence = package["license"].as_str().unwrap_or("none");
-        assert!(is_free(licence), "{} {}: {licence}", package["name"], package["version"]);
+        let license = package["license"].as_str().unwrap_or("none");
+        assert!(is_free(license), "{} {}: {license}", package["name"], package["version"]);
     }
     assert!(is_free("(MIT OR Apache-2.0) AND Unicode-3.0") && is_free("Unlicense/MIT"));
     assert!(!is_free("GPL-3.0-only") && !is_free("MIT AND GPL-2.0-only") && !is_free("none"));
@@ -76,7 +78,7 @@ fn no_library_is_there_twice_without_a_reason() {
     assert_eq!(found, known, "{versions:?}");
 }
 
-/// Features of every library, with what `edges` reach.
+/// Features of every library, along the given kinds of edges.
 fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -104,7 +106,8 @@ fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
     features
 }
 
-/// A library that tests use with another feature is compiled again for them, and all of ours that stand on it.
+/// A library that tests use with another feature is compiled again for them, with all of our crates
+/// that depend on it.
 #[test]
 fn tests_compile_no_library_again() {
     let (program, with_tests) = (features("normal,build"), features("normal,build,dev"));

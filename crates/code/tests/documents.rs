@@ -1,21 +1,21 @@
-//! Links of the documents: each leads to a file that is there, and to a heading that is in it.
+//! Checks the links of the documents: each leads to an existing file, and to a heading in it.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// A document as far as links have to do with it.
+/// Anchors and links of a document.
 #[derive(Default)]
 struct Document {
     /// Anchors of headings, as GitHub makes them, and those that HTML sets.
     anchors: Vec<String>,
-    /// Where links lead, with the line that each begins in.
+    /// Line and target of each link.
     links: Vec<(usize, String)>,
 }
 
-/// The anchor that GitHub gives a heading, but for the number of one that is there already: small letters, digits, `-` and `_`;
-/// spaces are `-`, and the rest is left out.
+/// Returns the anchor that GitHub gives a heading, without the number for repeated ones: lower-case
+/// letters, digits, `-` and `_`; spaces become `-`, other characters are left out.
 fn anchor(heading: &str) -> String {
     let kept = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
     let plain = heading.trim().to_lowercase();
@@ -57,7 +57,7 @@ fn read(text: &str) -> Document {
     document
 }
 
-/// `path` without `.` and `..`.
+/// Returns `path` without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -72,7 +72,7 @@ fn plain(path: &Path) -> PathBuf {
     out
 }
 
-/// All documents below `directory`, but for what is built or kept there.
+/// Collects all documents below `directory`, without build output and kept files.
 fn documents(directory: &Path, found: &mut BTreeMap<PathBuf, Document>) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();

@@ -1,8 +1,9 @@
-//! Text out of a file does not become part of a path before a check has made a name of it.
+//! Checks that no unchecked text from a file becomes part of a path.
 //!
-//! A field of a `Deserialize` structure that is a `String` or a `PathBuf` may hold anything. It is not to stand in the argument of
-//! `join` or `with_file_name`, nor in a `format!` there: `kerntune_work`'s `Id`, `Hash`, `Label`, `PlainName` and `RelativePath` are
-//! types for that, which serde checks when it reads. A field of another structure with the same name is listed in [`OTHERS`].
+//! A field of a `Deserialize` structure that is a `String` or a `PathBuf` may contain anything. It
+//! must not be used in the argument of `join` or `with_file_name`, nor in a `format!` there: use
+//! `kerntune_work`'s `Id`, `Hash`, `Label`, `PlainName` and `RelativePath`, which serde checks on
+//! reading. Fields of other structures with the same name are listed in [`OTHERS`].
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 /// Calls whose argument becomes part of a path.
 const JOINS: [&str; 2] = ["join", "with_file_name"];
 
-/// Fields that only share their name with one of a file, or are checked where they are used: file, field, and why.
+/// Fields that only share their name with one of a file, or are checked where they are used: file,
+/// field, and reason.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("guard/src/check.rs", "baseline", "a path that users write into a guard.toml of theirs"),
     ("guard/src/project.rs", "baseline", "the same"),
-    ("kernel/src/build.rs", "hash", "of a configuration that was just made, and of no file"),
+    ("kernel/src/build/attempt.rs", "hash", "of a configuration that was just made, and of no file"),
     ("matrix/src/resolve.rs", "tree", "a path that users write into a plan file of theirs"),
     (
         "optimize/src/gcc_pgo/proof.rs",
@@ -28,10 +30,10 @@ const OTHERS: &[(&str, &str, &str)] = &[
 ];
 
 #[derive(Default)]
-struct Findings {
+struct NameFindings {
     /// Names of unchecked text fields of files, by the crate that reads them.
     fields: BTreeMap<String, BTreeSet<String>>,
-    /// Fields that stand in an argument of a join: crate, file, field.
+    /// Fields in an argument of a join: crate, file, field.
     joined: BTreeSet<(String, String, String)>,
 }
 
@@ -43,7 +45,7 @@ fn text(tokens: &[TokenTree]) -> String {
     tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-impl Findings {
+impl NameFindings {
     fn file(&mut self, of: &str, path: &Path) {
         let text = fs::read_to_string(path).unwrap();
         let tokens = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -68,7 +70,7 @@ impl Findings {
                 TokenTree::Ident(word)
                     if ["fn", "enum", "mod", "impl"].contains(&word.to_string().as_str()) =>
                 {
-                    // Tests are not read by anybody else.
+                    // Test code is not part of the product.
                     if attributes.contains("cfg (test)") || attributes.contains("cfg(test)") {
                         return;
                     }
@@ -146,8 +148,8 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn findings(crates: &Path) -> Findings {
-    let mut findings = Findings::default();
+fn findings(crates: &Path) -> NameFindings {
+    let mut findings = NameFindings::default();
     for entry in fs::read_dir(crates).unwrap() {
         let entry = entry.unwrap();
         let (name, source) = (entry.file_name().to_string_lossy().into_owned(), entry.path().join("src"));

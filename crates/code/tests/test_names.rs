@@ -1,6 +1,8 @@
-//! Tests are where their names lead, and all are in a program.
+//! Checks that names of tests in documents and scripts exist, and that all test files are part of a
+//! program.
 //!
-//! Cargo takes a filter that fits no test, runs none, and ends with status 0; and what no `mod` names it does not compile.
+//! Cargo accepts a filter that matches no test, runs none, and exits with status 0; and it does not
+//! compile a file that no `mod` names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Whether a file that is kept is one that may name tests.
+/// Checks whether a file under version control may name tests.
 fn may_name_tests(path: &Path) -> bool {
     let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let is_script = matches!(directory, Some("scripts" | ".ci"));
@@ -18,7 +20,7 @@ fn may_name_tests(path: &Path) -> bool {
     is_script || path.ends_with("Makefile") || matches!(ending, Some("md" | "rs" | "yml" | "yaml" | "toml"))
 }
 
-/// All files below `directory` that may name tests, but for what is built or kept there.
+/// Collects all files below `directory` that may name tests, without build output and kept files.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
@@ -33,7 +35,8 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A program of tests: the names of its modules, each with `::`, and of its functions, one to a line.
+/// Lists the names of a test program: of its modules, each with `::`, and of its functions, one per
+/// line.
 fn names_in(path: &Path, names: &mut String) {
     let text = fs::read_to_string(path).unwrap();
     for line in text.lines() {
@@ -46,12 +49,13 @@ fn names_in(path: &Path, names: &mut String) {
     }
 }
 
-/// The name of the one program whose modules are the files of `tests/`, if a package has it so.
+/// Returns the name of the single program whose modules are the files of `tests/`, if the package
+/// has one.
 fn whole(manifest: &str) -> Option<&str> {
     manifest.split("[[test]]\nname = \"").nth(1)?.split('"').next()
 }
 
-/// The programs of tests, each with the names that it has.
+/// Returns the test programs, each with its names.
 fn programs() -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
     for package in fs::read_dir(root().join("crates")).unwrap() {
@@ -73,7 +77,7 @@ fn programs() -> BTreeMap<String, String> {
     programs
 }
 
-/// What a line says after `--test `: the program, and the words that choose among its tests.
+/// Splits a command line after `--test `: the program, and the filters of its tests.
 fn named(rest: &str) -> (&str, Vec<&str>) {
     let ended = rest.find(['`', '|', '>', ';', '\'', '"']).map_or(rest, |end| &rest[..end]);
     let mut words = ended.split_whitespace();
@@ -93,7 +97,7 @@ fn every_test_that_is_named_is_there() {
         for (at, line) in text.lines().enumerate() {
             for rest in line.split("--test ").skip(1) {
                 let (program, filters) = named(rest);
-                // Not a name: of a loop, of a format, of the text that is searched for.
+                // Not a name, but a loop variable, a format, or a search pattern.
                 if !program.starts_with(|c: char| c.is_ascii_lowercase()) {
                     continue;
                 }

@@ -1,90 +1,91 @@
-//! Two kernels, one workload, and the base kernel once more.
+//! Comparison of two kernels under one workload, with a second run of the base kernel.
 
 use crate::{
-    Better, Costs, Error, Layouts, Measurement, Metric, Models, OperationCounters, Result, UnequalUserCode,
-    Whose, SAME_WORK_PERCENT, TOTAL,
+    CodeScope, Error, Measurement, Metric, MetricDirection, ModelChanges, ModelCosts, OperationCounters,
+    RandomLayouts, Result, UnequalUserCode, SAME_WORK_PERCENT, TOTAL,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Name and version of the JSON form, see `docs/json.md`.
+/// Schema of a comparison as JSON, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-comparison/1";
 
-/// How sure the interval of a change is.
+/// Confidence of the interval of a change.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// Which kernel, as people and scripts need it; the kernel's own record has the rest.
+/// Identity of a compared kernel for people and scripts; the kernel's own manifest has the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRef {
-    /// Its id in the work directory.
+    /// Id of the kernel in the work directory.
     pub id: String,
-    /// Its short name.
+    /// Label of the kernel.
     pub label: String,
-    /// Release, `6.12.9`.
+    /// Kernel release, `6.12.9`.
     pub version: String,
-    /// What compiled it, `gcc 12.2.0`.
+    /// Compiler of the kernel, `gcc 12.2.0`.
     pub compiler: String,
-    /// The recipe that made it; none for a plain build.
+    /// Recipe that made the kernel; `None` for a plain build.
     pub recipe: Option<String>,
 }
 
-/// What a comparison is of.
+/// Names of what a comparison compares.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Labels {
-    /// The workload's name.
+pub struct ComparisonLabels {
+    /// Name of the workload.
     pub workload: String,
-    /// The machine's name, `emulator`.
+    /// Name of the machine, `emulator`.
     pub machine: String,
-    /// The front-end model's name, `generic`.
+    /// Name of the front-end model, `generic`.
     pub model: String,
-    /// What its events cost, if it says: with them there are rows of [`Metric::ModelCycles`].
-    pub costs: Option<Costs>,
-    /// The kernel compared with.
+    /// Costs of events in the model, if it has any; they add rows of [`Metric::ModelCycles`].
+    pub costs: Option<ModelCosts>,
+    /// Base kernel.
     pub base: KernelRef,
-    /// The kernel in question.
+    /// Tuned kernel.
     pub tuned: KernelRef,
 }
 
-/// One metric of one operation.
+/// One metric of one operation, on both kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct MetricRow {
     /// Operation, or [`TOTAL`].
     pub operation: String,
-    /// What was counted.
+    /// Compared metric.
     pub metric: Metric,
     /// Unit of `base`, `base_again` and `tuned`.
     pub unit: String,
-    /// Whether it is a front-end model's figure.
+    /// True for figures of the front-end model.
     pub model: bool,
-    /// Of the base kernel.
+    /// Figure of the base kernel.
     pub base: f64,
-    /// Of the base kernel in its second run.
+    /// Figure of the base kernel's second run.
     pub base_again: f64,
-    /// Of the tuned kernel.
+    /// Figure of the tuned kernel.
     pub tuned: f64,
-    /// 100 · (tuned − base) / base; 0 where both are 0; none where only the base is 0.
+    /// 100 · (tuned − base) / base; 0 if both are 0, `None` if only the base is 0.
     pub change_percent: Option<f64>,
-    /// The same with the base's second run in the place of the tuned kernel.
+    /// A/A difference: the same with the base kernel's second run instead of the tuned kernel.
     pub aa_percent: Option<f64>,
-    /// Of several runs of each kernel, with as many seeds or begun at as many moments: the change lies between these with a
-    /// confidence of [`CONFIDENCE`]. None of one run, or where a run has nothing of it.
+    /// Interval of the change with confidence [`CONFIDENCE`], from several seeds or start offsets.
+    /// `None` with one run, or if a run has 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_percent: Option<[f64; 2]>,
     pub(crate) within_noise: bool,
-    /// User code is in it, and ran differently on the two kernels.
+    /// True if the metric includes user code that ran differently on the two kernels.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) other_work: bool,
 }
 
-impl Row {
-    /// The rows of an operation; `counters` are of the base, the second base and the tuned run.
+impl MetricRow {
+    /// Returns the rows of an operation; `counters` are of the base, the second base and the tuned
+    /// run.
     fn all<'a>(
         counters: [&'a OperationCounters; 3],
-        costs: Option<&'a Costs>,
+        costs: Option<&'a ModelCosts>,
     ) -> impl Iterator<Item = Self> + 'a {
         Metric::all().iter().filter_map(move |&metric| {
             if let [Some(base), Some(again), Some(tuned)] = counters.map(|of| metric.count(of)) {
-                // Of the same number of operations the sums say it without rounding.
+                // With equal numbers of operations the sums decide without rounding.
                 let exact = tuned.abs_diff(base) <= again.abs_diff(base);
                 let sums = [base, again, tuned].map(|sum| sum as f64);
                 return Some(Self::new(metric, counters, sums, Some(exact)));
@@ -98,8 +99,8 @@ impl Row {
         })
     }
 
-    /// `exact` says of equal numbers of operations whether the change is within the noise, if that can be said
-    /// better than by `sums`.
+    /// Creates a row. `exact` tells, for equal numbers of operations, whether the change is within
+    /// the noise; otherwise `sums` decide.
     fn new(metric: Metric, counters: [&OperationCounters; 3], sums: [f64; 3], exact: Option<bool>) -> Self {
         let operation = &counters[0].operation;
         let total = operation == TOTAL;
@@ -125,41 +126,42 @@ impl Row {
         }
     }
 
-    /// Whether the change is not larger than the A/A difference, or of several runs not told from nothing: `*` in tables. Two
-    /// equal figures are.
+    /// Checks whether the change is not larger than the A/A difference or, with several runs, not
+    /// significant: `*` in tables. Equal figures are within the noise.
     pub fn within_noise(&self) -> bool {
         self.within_noise
     }
 
-    /// Whether user code is in it that ran differently on the two kernels, so that the change is not the kernel's: `~` in tables.
-    pub fn is_of_other_work(&self) -> bool {
+    /// Checks whether the metric includes user code that ran differently on the two kernels, so
+    /// that the change is not the kernel's: `~` in tables.
+    pub fn has_unequal_user_code(&self) -> bool {
         self.other_work
     }
 
-    /// Lower and beyond the A/A difference.
+    /// Checks whether the figure is lower, beyond the A/A difference.
     pub fn is_lower(&self) -> bool {
         !self.within_noise && self.tuned < self.base
     }
 
-    /// Higher and beyond the A/A difference.
+    /// Checks whether the figure is higher, beyond the A/A difference.
     pub fn is_higher(&self) -> bool {
         !self.within_noise && self.tuned > self.base
     }
 
-    /// Changed for the better beyond the A/A difference, by the same work.
+    /// Checks whether the change is an improvement beyond the A/A difference, with equal user code.
     pub fn is_better(&self) -> bool {
         let is_better = match self.metric.better() {
-            Better::Lower => self.is_lower(),
-            Better::Higher => self.is_higher(),
+            MetricDirection::Lower => self.is_lower(),
+            MetricDirection::Higher => self.is_higher(),
         };
         is_better && !self.other_work
     }
 
-    /// Changed for the worse beyond the A/A difference, by the same work.
+    /// Checks whether the change is a regression beyond the A/A difference, with equal user code.
     pub fn is_worse(&self) -> bool {
         let is_worse = match self.metric.better() {
-            Better::Lower => self.is_higher(),
-            Better::Higher => self.is_lower(),
+            MetricDirection::Lower => self.is_higher(),
+            MetricDirection::Higher => self.is_lower(),
         };
         is_worse && !self.other_work
     }
@@ -175,89 +177,91 @@ pub(crate) fn percent(base: f64, other: f64) -> Option<f64> {
     }
 }
 
-/// One of the three runs.
+/// One of the three runs of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Run {
-    /// The base kernel.
+pub enum ComparedRun {
+    /// First run of the base kernel.
     Base,
-    /// The base kernel once more.
+    /// Second run of the base kernel.
     BaseAgain,
-    /// The tuned kernel.
+    /// Run of the tuned kernel.
     Tuned,
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for ComparedRun {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            Run::Base => "base",
-            Run::BaseAgain => "second base",
-            Run::Tuned => "tuned",
+            ComparedRun::Base => "base",
+            ComparedRun::BaseAgain => "second base",
+            ComparedRun::Tuned => "tuned",
         })
     }
 }
 
-/// An operation that was not done in every run and so has no rows.
+/// Operation that is missing in some run and therefore has no rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    /// The operation.
+pub struct MissingOperation {
+    /// Name of the operation.
     pub operation: String,
-    /// The runs in which it was not done.
-    pub runs: Vec<Run>,
+    /// Runs without the operation.
+    pub runs: Vec<ComparedRun>,
 }
 
-/// An operation that was done in every run, but not equally often: its figures per operation
-/// can be compared, totals cannot.
+/// Operation that the runs did different numbers of times: its figures per operation can be
+/// compared, its totals cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnequalWork {
-    /// The operation.
+    /// Name of the operation.
     pub operation: String,
-    /// How often in the base run.
+    /// Count in the base run.
     pub base: u64,
-    /// How often in the second base run.
+    /// Count in the second base run.
     pub base_again: u64,
-    /// How often in the tuned run.
+    /// Count in the tuned run.
     pub tuned: u64,
 }
 
-/// The comparison of two kernels; its JSON form is a contract (`docs/json.md`).
+/// Comparison of two kernels. Its JSON form is a contract (`docs/json.md`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    schema: Schema,
-    /// The workload's name.
+    schema: SchemaName,
+    /// Name of the workload.
     pub workload: String,
-    /// The machine's name.
+    /// Name of the machine.
     pub machine: String,
-    /// The front-end model's name.
+    /// Name of the front-end model.
     #[serde(default)]
     pub model: String,
-    /// The kernel compared with.
+    /// Base kernel.
     pub base: KernelRef,
-    /// The kernel in question.
+    /// Tuned kernel.
     pub tuned: KernelRef,
-    /// Runs of each kernel, begun at as many moments: figures are means if there are several.
+    /// Runs of each kernel and seed, each with its own start offset; figures are means over
+    /// several.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub runs: usize,
-    /// Seeds of the workload, with so many [`runs`](Self::runs) each: figures are means if there are several.
+    /// Seeds of the workload, with [`runs`](Self::runs) each; figures are means over several.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub seeds: usize,
-    /// Per operation in the order of the base run, then [`TOTAL`]; each with the same metrics.
-    pub rows: Vec<Row>,
-    /// Operations that are not in every run.
+    /// Rows by operation in the order of the base run, then [`TOTAL`]; each operation has the same
+    /// metrics.
+    pub rows: Vec<MetricRow>,
+    /// Operations that are missing in some run.
     #[serde(default)]
-    pub missing: Vec<Missing>,
-    /// Operations that were not done equally often.
+    pub missing: Vec<MissingOperation>,
+    /// Operations that the runs did different numbers of times.
     #[serde(default)]
     pub unequal_work: Vec<UnequalWork>,
     /// Operations, and [`TOTAL`], whose user code ran differently on the two kernels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unequal_user_code: Vec<UnequalUserCode>,
-    /// The same work on the base kernel with its functions in random orders, if that was asked for.
+    /// Base kernel with its functions in random orders, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layouts: Option<Layouts>,
-    /// The change under several front-end models, if that was asked for.
+    pub layouts: Option<RandomLayouts>,
+    /// Change under several front-end models, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub models: Option<Models>,
+    pub models: Option<ModelChanges>,
 }
 
 impl Comparison {
@@ -266,10 +270,11 @@ impl Comparison {
         base: &Measurement,
         base_again: &Measurement,
         tuned: &Measurement,
-        labels: Labels,
+        labels: ComparisonLabels,
     ) -> Result<Self> {
         let costs = labels.costs.as_ref();
-        let runs = [(Run::Base, base), (Run::BaseAgain, base_again), (Run::Tuned, tuned)];
+        let runs =
+            [(ComparedRun::Base, base), (ComparedRun::BaseAgain, base_again), (ComparedRun::Tuned, tuned)];
         for (run, measurement) in runs {
             let [instructions, branches] = [Metric::PathLength, Metric::TakenBranches]
                 .map(|metric| metric.count(&measurement.total).unwrap_or_default());
@@ -295,12 +300,12 @@ impl Comparison {
                             tuned: tuned.operations,
                         });
                     }
-                    rows.extend(Row::all([base, again, tuned], costs));
+                    rows.extend(MetricRow::all([base, again, tuned], costs));
                 }
                 _ => {
                     let absent = runs.iter().filter(|(_, run)| run.operation(name).is_none());
                     let runs = absent.map(|(run, _)| *run).collect();
-                    missing.push(Missing { operation: name.into(), runs });
+                    missing.push(MissingOperation { operation: name.into(), runs });
                 }
             }
         }
@@ -310,10 +315,10 @@ impl Comparison {
             };
             return Err(Error::NothingInCommon { base: list(base), tuned: list(tuned) });
         }
-        rows.extend(Row::all([&base.total, &base_again.total, &tuned.total], costs));
-        let Labels { workload, machine, model, base, tuned, .. } = labels;
+        rows.extend(MetricRow::all([&base.total, &base_again.total, &tuned.total], costs));
+        let ComparisonLabels { workload, machine, model, base, tuned, .. } = labels;
         Ok(Self {
-            schema: Schema,
+            schema: SchemaName,
             workload,
             machine,
             model,
@@ -330,53 +335,54 @@ impl Comparison {
         })
     }
 
-    /// The row of an operation (or [`TOTAL`]) and a metric.
-    pub fn row(&self, operation: &str, metric: Metric) -> Option<&Row> {
+    /// Returns the row of an operation (or [`TOTAL`]) and a metric.
+    pub fn row(&self, operation: &str, metric: Metric) -> Option<&MetricRow> {
         self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
     }
 
-    /// The metrics that there are rows of, in order.
+    /// Returns the metrics that have rows, in order.
     pub fn metrics(&self) -> impl Iterator<Item = Metric> + '_ {
         Metric::all().iter().copied().filter(|metric| self.rows.iter().any(|row| row.metric == *metric))
     }
 
-    /// The operations that have rows, in order, without [`TOTAL`].
+    /// Returns the operations that have rows, in order, without [`TOTAL`].
     pub fn operations(&self) -> impl Iterator<Item = &str> {
         let mut last = None;
         let names = self.rows.iter().map(|row| row.operation.as_str()).filter(|name| *name != TOTAL);
         names.filter(move |name| last.replace(*name) != Some(*name))
     }
 
-    /// The contract's JSON, for people to read too, with a newline at its end.
+    /// Serializes the comparison as indented JSON with a final newline; a contract
+    /// (`docs/json.md`).
     pub fn to_json(&self) -> String {
-        // Strings, numbers and lists of them: nothing in it can fail.
+        // Strings, numbers and lists of them: serialization cannot fail.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Reads what [`Comparison::to_json`] wrote; text of another schema is refused.
+    /// Parses the JSON of [`Comparison::to_json`]; refuses another schema.
     pub fn from_json(text: &str) -> Result<Self> {
         Ok(serde_json::from_str(text)?)
     }
 }
 
 impl UnequalUserCode {
-    /// Every operation whose user code differs by more than its own spread, as far as that is known; the total is last. Rows that
-    /// have such code are marked.
-    pub(crate) fn mark(rows: &mut [Row]) -> Vec<Self> {
+    /// Returns the operations whose user code differs by more than its own spread, [`TOTAL`] last.
+    /// Marks the rows that include such code.
+    pub(crate) fn mark(rows: &mut [MetricRow]) -> Vec<Self> {
         let found = Self::all(rows);
         for row in rows {
             let is_of_one = found.iter().any(|of| of.operation == row.operation);
-            row.other_work = row.metric.whose() != Whose::Kernel && is_of_one;
+            row.other_work = row.metric.code_scope() != CodeScope::Kernel && is_of_one;
         }
         found
     }
 
-    fn all(rows: &[Row]) -> Vec<Self> {
+    fn all(rows: &[MetricRow]) -> Vec<Self> {
         let find = |operation: &str, metric: Metric| {
             rows.iter().find(|row| row.operation == operation && row.metric == metric)
         };
         let user = rows.iter().filter(|row| row.metric == Metric::UserInstructions);
-        user.filter(|row| is_other_work(row))
+        user.filter(|row| differs_beyond_spread(row))
             .map(|row| {
                 let kernel = find(&row.operation, Metric::PathLength);
                 let whole = find(&row.operation, Metric::WholeInstructions).map(|row| row.base);
@@ -394,22 +400,24 @@ impl UnequalUserCode {
     }
 }
 
-/// Whether that is more than the same work may differ. What several runs do not tell from chance is their own spread.
-fn is_other_work(row: &Row) -> bool {
+/// Checks whether user instructions differ by more than equal work may. A change that several runs
+/// do not show to be significant is their own spread.
+fn differs_beyond_spread(row: &MetricRow) -> bool {
     let is_small = row.change_percent.is_some_and(|change| change.abs() <= SAME_WORK_PERCENT);
     let is_spread = row.interval_percent.is_some() && row.within_noise();
     row.tuned != row.base && !is_small && !is_spread
 }
 
 impl Comparison {
-    /// What is known of an operation's user code, or of [`TOTAL`]'s, if it ran differently: its whole path is no measure of a
-    /// kernel then.
+    /// Returns the user code of an operation, or of [`TOTAL`], if it ran differently. The whole
+    /// path is then no measure of a kernel.
     pub fn unequal_user_code(&self, operation: &str) -> Option<&UnequalUserCode> {
         self.unequal_user_code.iter().find(|of| of.operation == operation)
     }
 
-    /// Whether runs at several moments would say more: user code differs, and there is one run of each kernel.
-    pub fn needs_moments(&self) -> bool {
+    /// Checks whether runs with several start offsets would help: user code differs, and there is
+    /// only one run of each kernel.
+    pub fn needs_start_offsets(&self) -> bool {
         self.runs * self.seeds == 1 && self.unequal_user_code(TOTAL).is_some()
     }
 }
@@ -418,27 +426,27 @@ fn one() -> usize {
     1
 }
 
-/// Whether the field is left out: a comparison of one run is written without it.
+/// Checks whether serde skips the field: a comparison of one run is written without it.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(runs: &usize) -> bool {
     *runs == 1
 }
 
-/// [`SCHEMA`] when written, and nothing else when read.
+/// Field that serializes as [`SCHEMA`] and accepts only that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Schema;
+struct SchemaName;
 
-impl Serialize for Schema {
+impl Serialize for SchemaName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(SCHEMA)
     }
 }
 
-impl<'de> Deserialize<'de> for Schema {
+impl<'de> Deserialize<'de> for SchemaName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let found = String::deserialize(deserializer)?;
         if found == SCHEMA {
-            Ok(Schema)
+            Ok(SchemaName)
         } else {
             Err(serde::de::Error::custom(format!("its schema is \"{found}\", {SCHEMA} is read")))
         }

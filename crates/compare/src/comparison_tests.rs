@@ -1,7 +1,7 @@
 use super::*;
 use crate::RegionFigures;
 
-/// name, operations, instructions, branches, L1I, iTLB
+/// Name, operations, instructions, branches, L1I misses, iTLB misses.
 type Figures = (&'static str, u64, u64, u64, u64, u64);
 
 fn run(regions: &[Figures]) -> Measurement {
@@ -19,8 +19,8 @@ fn run(regions: &[Figures]) -> Measurement {
     .unwrap()
 }
 
-fn labels() -> Labels {
-    Labels {
+fn labels() -> ComparisonLabels {
+    ComparisonLabels {
         workload: "rr".into(),
         machine: "emulator".into(),
         model: "generic".into(),
@@ -34,14 +34,14 @@ fn labels() -> Labels {
 fn cycles_are_counts_times_costs() {
     let base = run(&[TCP, PIPE]);
     let tuned = run(&[("tcp_rr", 1000, 17_985_000, 2_300_000, 470_000, 40), PIPE]);
-    let costs = Costs {
+    let costs = ModelCosts {
         path_length: 0.25,
         taken_branches: 1.0,
         l1i_misses: 12.0,
         itlb_misses: 14.0,
-        ..Costs::default()
+        ..ModelCosts::default()
     };
-    let labels = Labels { costs: Some(costs), ..labels() };
+    let labels = ComparisonLabels { costs: Some(costs), ..labels() };
     let comparison = Comparison::new(&base, &base, &tuned, labels).unwrap();
     assert_eq!(comparison.metrics().count(), 5);
     let row = comparison.row("tcp_rr", Metric::ModelCycles).unwrap();
@@ -121,7 +121,10 @@ fn what_only_some_runs_did_is_named() {
     let comparison = Comparison::new(&base, &base, &tuned, labels()).unwrap();
     let missing: Vec<_> =
         comparison.missing.iter().map(|m| (m.operation.as_str(), m.runs.as_slice())).collect();
-    assert_eq!(missing, [("pipe", &[Run::Tuned][..]), ("fork", &[Run::Base, Run::BaseAgain][..])]);
+    assert_eq!(
+        missing,
+        [("pipe", &[ComparedRun::Tuned][..]), ("fork", &[ComparedRun::Base, ComparedRun::BaseAgain][..])]
+    );
     assert_eq!(comparison.unequal_work[0].tuned, 900);
     assert_eq!(comparison.operations().count(), 1);
 }

@@ -1,19 +1,22 @@
-//! What some of several CPUs did of a run, where each stands for a host of its own.
+//! Figures of some CPUs of a run, in recordings where each CPU stands for a host.
 
 use crate::measurement::figures;
 use crate::{Error, Measurement, Result};
 use kerntune_profile::{Profile, RegionStats};
 
 impl Measurement {
-    /// The work of two hosts, of which one CPU of a recording each stands for one: CPU `cpu` as it was in `there`, all others
-    /// as they were in `here`. Both recordings are of the same run of a workload whose CPUs do not wait for each other but for
-    /// what one asks and the other answers, so that what one executes does not depend on the other's kernel.
+    /// Combines two hosts, each represented by one CPU of a recording: CPU `cpu` as in `there`, all
+    /// other CPUs as in `here`.
+    ///
+    /// Both recordings must be of the same run of a workload. Its CPUs may wait for each other only
+    /// to answer requests, so that the code of one CPU does not depend on the other's kernel.
     ///
     /// # Errors
-    /// Those of [`Measurement::from_profile`]; a profile that does not say what each CPU did; another number of operations.
-    pub fn of_two_hosts(here: &Profile, there: &Profile, cpu: u32) -> Result<Self> {
-        let mut sum = Self::of_cpus(here, &|number| number != cpu)?;
-        let other = Self::of_cpus(there, &|number| number == cpu)?;
+    /// Errors of [`Measurement::from_profile`]; a profile without figures of each CPU; different
+    /// numbers of operations.
+    pub fn from_two_hosts(here: &Profile, there: &Profile, cpu: u32) -> Result<Self> {
+        let mut sum = Self::from_cpus(here, &|number| number != cpu)?;
+        let other = Self::from_cpus(there, &|number| number == cpu)?;
         for counters in &mut sum.operations {
             let name = &counters.operation;
             let half = other.operation(name).filter(|half| half.operations == counters.operations);
@@ -28,13 +31,13 @@ impl Measurement {
         Ok(sum)
     }
 
-    /// What the CPUs of these numbers did of a run.
-    fn of_cpus(profile: &Profile, wanted: &dyn Fn(u32) -> bool) -> Result<Self> {
+    /// Returns the figures of the CPUs whose number `wanted` accepts.
+    fn from_cpus(profile: &Profile, wanted: &dyn Fn(u32) -> bool) -> Result<Self> {
         Self::check(profile)?;
         let regions: Vec<RegionStats> = (profile.tables.regions.iter())
             .map(|region| {
                 let whole = part(profile, region, &|_| true);
-                // The CPUs' parts are of no use if they are not all of it.
+                // Figures by CPU are useless if they do not add up to the region.
                 let is_all = whole == *region;
                 let lacks =
                     || Error::NoCpus { profile: profile.manifest.id.clone(), region: region.name.clone() };
@@ -49,7 +52,7 @@ impl Measurement {
     }
 }
 
-/// The region with the counters of these CPUs alone.
+/// Returns the region with the counters of the wanted CPUs only.
 fn part(profile: &Profile, region: &RegionStats, wanted: &dyn Fn(u32) -> bool) -> RegionStats {
     let mut part = RegionStats {
         kernel_instructions: Default::default(),
@@ -84,25 +87,25 @@ mod tests {
     use super::*;
     use crate::Metric;
     use kerntune_profile::{
-        Capture, CpuFrontEndStats, CpuModelEventStats, CpuStats, Instructions, KernelId, Manifest,
-        ModelEvent, ModelEventStats, Nanoseconds, Tables,
+        CaptureSummary, CpuFrontEndStats, CpuModelEventStats, CpuStats, Instructions, KernelId, Manifest,
+        ModelEvent, ModelEventStats, Tables, Ticks,
     };
 
-    /// CPU 0 and CPU 1 did so much of 10 operations, of each kind of event.
+    /// Profile of 10 operations in which CPU 0 and CPU 1 counted so many events of each kind.
     fn profile([zero, one]: [u64; 2]) -> Profile {
         let mut manifest = Manifest::new("p", KernelId::default(), "remote", "emulator");
-        manifest.capture = Capture { model: true, ..Capture::default() };
-        let ns = Nanoseconds::ZERO;
+        manifest.capture = CaptureSummary { model: true, ..CaptureSummary::default() };
+        let ns = Ticks::ZERO;
         let all = zero + one;
         let region = RegionStats {
             region: 0,
             name: "remote_tcp_rr_1".into(),
-            begin_ns: ns,
-            elapsed_ns: ns,
-            busy_ns: ns,
-            idle_ns: ns,
-            user_ns: ns,
-            unattributed_ns: ns,
+            begin_ticks: ns,
+            elapsed_ticks: ns,
+            busy_ticks: ns,
+            idle_ticks: ns,
+            user_ticks: ns,
+            unattributed_ticks: ns,
             operations: 10,
             depth: 0,
             kernel_instructions: Instructions(all),
@@ -130,8 +133,8 @@ mod tests {
                 cpu,
                 kernel_instructions: Instructions(of),
                 user_instructions: Instructions(2 * of),
-                busy_ns: ns,
-                halted_ns: ns,
+                busy_ticks: ns,
+                halted_ticks: ns,
                 interrupts: 0,
                 switches: 0,
             };
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn a_run_of_two_hosts_has_each_half_from_its_own_recording() {
         let (base, tuned) = (profile([100, 1000]), profile([80, 700]));
-        let both = |there| Measurement::of_two_hosts(&tuned, there, 1).unwrap();
+        let both = |there| Measurement::from_two_hosts(&tuned, there, 1).unwrap();
         assert_eq!(both(&tuned), Measurement::from_profile(&tuned).unwrap());
         let mixed = both(&base);
         for counters in [&mixed.operations[0], &mixed.total] {
@@ -168,7 +171,7 @@ mod tests {
     #[test]
     fn halves_that_are_not_whole_or_not_of_the_same_work_are_refused() {
         let base = profile([100, 1000]);
-        let refused = |tuned: &Profile| Measurement::of_two_hosts(tuned, &base, 1).unwrap_err().to_string();
+        let refused = |tuned: &Profile| Measurement::from_two_hosts(tuned, &base, 1).unwrap_err().to_string();
         let mut old = profile([80, 700]);
         old.tables.cpu_front_ends.clear();
         assert!(

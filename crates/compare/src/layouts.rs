@@ -1,46 +1,48 @@
-//! Luck of layout: where a figure lies among those of the base kernel with its functions in random orders.
+//! Layout sensitivity: rank of a figure among those of the base kernel with its functions in random
+//! orders.
 
 use crate::Metric;
 use serde::{Deserialize, Serialize};
 
-/// The base kernel with its functions in random orders, beside the two kernels that are compared.
+/// Base kernel with its functions in random orders, beside the two compared kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Layouts {
-    /// The number that the random orders come from: the same number gives the same orders.
+pub struct RandomLayouts {
+    /// Seed of the random orders: the same seed gives the same orders.
     pub seed: u64,
-    /// The ids of the kernels, in the order of [`LayoutRow::values`].
+    /// Ids of the kernels, in the order of [`RandomLayoutRow::values`].
     pub kernels: Vec<String>,
-    /// Of operations and metrics in the order of the comparison's rows, those of [`Layouts::METRICS`].
-    pub rows: Vec<LayoutRow>,
+    /// Rows in the order of the comparison's rows, for the metrics of [`RandomLayouts::METRICS`].
+    pub rows: Vec<RandomLayoutRow>,
 }
 
-/// One metric of one operation.
+/// One metric of one operation on all random layouts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LayoutRow {
+pub struct RandomLayoutRow {
     /// Operation, or [`TOTAL`](crate::TOTAL).
     pub operation: String,
-    /// What was counted; less is better of all of them.
+    /// Compared metric; less is better for all of them.
     pub metric: Metric,
     /// Unit of the figures.
     pub unit: String,
-    /// Whether it is a front-end model's figure.
+    /// True for figures of the front-end model.
     pub model: bool,
-    /// Of the base kernel.
+    /// Figure of the base kernel.
     pub base: f64,
-    /// Of the tuned kernel.
+    /// Figure of the tuned kernel.
     pub tuned: f64,
-    /// Of each random order.
+    /// Figure of each random order.
     pub values: Vec<f64>,
-    /// Of the values: least, first quartile, median, third quartile, most; by linear interpolation.
+    /// Minimum, first quartile, median, third quartile and maximum of the values, by linear
+    /// interpolation.
     pub quartiles: [f64; 5],
-    /// How many random orders have less than the base kernel: 0 if it is as good as the best.
+    /// Number of random orders with less than the base kernel; 0 if it is as good as the best.
     pub below_base: usize,
-    /// The same of the tuned kernel.
+    /// Number of random orders with less than the tuned kernel.
     pub below_tuned: usize,
 }
 
-impl Layouts {
-    /// What a layout can change, and the instructions, which it cannot.
+impl RandomLayouts {
+    /// Metrics that a layout can change, and the instructions, which it cannot.
     pub const METRICS: [Metric; 6] = [
         Metric::PathLength,
         Metric::L1iMisses,
@@ -50,14 +52,14 @@ impl Layouts {
         Metric::WholeCycles,
     ];
 
-    /// The row of an operation (or [`TOTAL`](crate::TOTAL)) and a metric.
-    pub fn row(&self, operation: &str, metric: Metric) -> Option<&LayoutRow> {
+    /// Returns the row of an operation (or [`TOTAL`](crate::TOTAL)) and a metric.
+    pub fn row(&self, operation: &str, metric: Metric) -> Option<&RandomLayoutRow> {
         self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
     }
 }
 
-impl LayoutRow {
-    /// The same with these values of the random orders; none of none.
+impl RandomLayoutRow {
+    /// Replaces the values of the random orders; `None` if `values` is empty.
     pub(crate) fn with_values(self, values: Vec<f64>) -> Option<Self> {
         let mut sorted = values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -65,7 +67,7 @@ impl LayoutRow {
         let at = |part: f64| {
             let place = part * last as f64;
             let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            // Of two equal figures there is nothing between.
+            // Equal neighbors need no interpolation.
             if low == high {
                 low
             } else {
@@ -82,13 +84,15 @@ impl LayoutRow {
         })
     }
 
-    /// By how much the random orders differ, of their median, in percent; none where that is 0.
+    /// Returns the difference between the extreme random orders, in per cent of their median;
+    /// `None` if that is 0.
     pub fn spread_percent(&self) -> Option<f64> {
         let [least, _, median, _, most] = self.quartiles;
         (median > 0.0).then(|| 100.0 * (most - least) / median)
     }
 
-    /// The change from the median of the random orders to the tuned kernel, percent; none where that is 0.
+    /// Returns the change from the median of the random orders to the tuned kernel, in per cent;
+    /// `None` if the median is 0.
     pub fn change_from_median(&self) -> Option<f64> {
         let median = self.quartiles[2];
         (median > 0.0).then(|| 100.0 * (self.tuned / median - 1.0))

@@ -1,19 +1,21 @@
-//! Runs → statistics → verdict, for exact machines. Pure: figures in, figures out.
+//! Runs → statistics → verdict, for exact machines.
 //!
-//! Start from [`Measurement`] (the exact counters of one run, per operation: a measurement is a
-//! profile, [`Measurement::from_profile`]), then
-//! [`Comparison::new`] with a run of the base kernel, a second run of the same base kernel (the
-//! A/A run) and a run of the tuned kernel. A [`Comparison`] is also the machine-readable result
-//! of `kerntune compare --json` (`docs/json.md`), [`Verdict`] says it in sentences.
+//! The crate is pure: figures in, figures out. Start from [`Measurement`]: the exact counters of
+//! one run, per operation ([`Measurement::from_profile`]). Pass [`Comparison::new`] a run of the
+//! base kernel, a second run of the same kernel (the A/A run) and a run of the tuned kernel. A
+//! [`Comparison`] is also the result of `kerntune compare --json` (`docs/json.md`); a [`Verdict`]
+//! puts it into sentences.
 //!
-//! On an exact machine there is nothing to average: a run repeats to the instruction, and what
-//! does not repeat shows in the A/A difference. A change that is not larger than the A/A
-//! difference says nothing ([`Row::within_noise`], `*` in tables). What repeats can be chance all the same:
-//! [`Comparison::of_runs`] takes runs with several seeds or that begin at several moments, and says between what a change
-//! lies; [`Layouts`] says where figures lie among those of random layouts of the base kernel.
+//! On an exact machine there is nothing to average: a run repeats to the instruction, and the rest
+//! shows in the A/A difference. A change that is not larger than the A/A difference means nothing
+//! ([`MetricRow::within_noise`], `*` in tables).
+//!
+//! A change that repeats can still be due to chance. [`Comparison::from_runs`] takes runs with
+//! several seeds or start offsets, and gives an interval of the change. [`RandomLayouts`] ranks
+//! figures among those of random layouts of the base kernel.
 //!
 //! ```
-//! use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, Metric, RegionFigures, Verdict};
+//! use kerntune_compare::{Comparison, ComparisonLabels, KernelRef, Measurement, Metric, RegionFigures, Verdict};
 //! let run = |instructions| {
 //!     Measurement::from_regions([RegionFigures {
 //!         name: "tcp_rr",
@@ -26,7 +28,7 @@
 //!     }])
 //! };
 //! let kernel = |label: &str| KernelRef { label: label.into(), ..KernelRef::default() };
-//! let labels = Labels {
+//! let labels = ComparisonLabels {
 //!     workload: "rr".into(),
 //!     machine: "emulator".into(),
 //!     model: "generic".into(),
@@ -44,108 +46,72 @@
 
 mod comparison;
 mod cpus;
-mod held;
 mod layouts;
 mod measurement;
 mod metric;
 mod models;
 pub mod number;
 mod runs;
+mod sensitivity;
 mod user_code;
 mod verdict;
 
-pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, CONFIDENCE, SCHEMA};
-pub use layouts::{LayoutRow, Layouts};
+pub use comparison::{
+    ComparedRun, Comparison, ComparisonLabels, KernelRef, MetricRow, MissingOperation, UnequalWork,
+    CONFIDENCE, SCHEMA,
+};
+pub use layouts::{RandomLayoutRow, RandomLayouts};
 pub use measurement::{Measurement, RegionFigures, TOTAL};
-pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters, Whose};
-pub use models::{ModelRow, Models};
+pub use metric::{
+    CodeScope, EventCosts, Metric, MetricDirection, ModelCosts, ModelEvents, OperationCounters,
+};
+pub use models::{ModelChangeRow, ModelChanges};
 pub use user_code::{UnequalUserCode, SAME_WORK_PERCENT};
-pub use verdict::{Outcome, Verdict};
+pub use verdict::{OverallChange, Verdict};
 
-/// What can be wrong with runs that are to be compared.
+/// Error of runs that cannot be compared.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum Error {
-    /// A run without a single measured operation.
     #[error(
         "the run has no marked region with operations in it, so there is nothing to measure; check that the \
          workload's programs mark their operations and that they ran (the recording's console log says)"
     )]
     NothingMeasured,
-    /// A region was still open when the run ended.
     #[error(
-        "region \"{region}\" was begun and never ended, so its figures are not whole; the program that marks it \
+        "region \"{region}\" was begun and never ended, so its figures are incomplete; the program that marks it \
          ended early or crashed (the recording's console log says)"
     )]
-    OpenRegion {
-        /// The region's name.
-        region: String,
-    },
-    /// Regions of a profile were still open when the run ended.
+    OpenRegion { region: String },
     #[error(
-        "profile {profile} has {count} regions that were begun and never ended, so their figures are not whole; a \
+        "profile {profile} has {count} regions that were begun and never ended, so their figures are incomplete; a \
          program of the workload ended early or crashed (the recording's console log says)"
     )]
-    OpenRegions {
-        /// The profile's id.
-        profile: String,
-        /// How many.
-        count: u64,
-    },
-    /// A profile without misses.
+    OpenRegions { profile: String, count: u64 },
     #[error("profile {profile} was recorded without a front-end model, so it has no misses to compare; record it with one")]
-    NoModel {
-        /// The profile's id.
-        profile: String,
-    },
-    /// A profile that does not say of each region what each CPU did in it.
+    NoModel { profile: String },
     #[error(
         "profile {profile} does not say what each CPU did in region \"{region}\"; record it on several CPUs, with this \
          kerntune"
     )]
-    NoCpus {
-        /// The profile's id.
-        profile: String,
-        /// The first such region.
-        region: String,
-    },
-    /// Two halves of the same work that are not.
+    NoCpus { profile: String, region: String },
     #[error("operation \"{operation}\" was done {here} times in one recording and {there} times in the other; record both with the same run of the workload")]
-    OtherHalf {
-        /// The operation.
-        operation: String,
-        /// How often in one.
-        here: u64,
-        /// How often in the other.
-        there: u64,
-    },
-    /// A region is called what the sum of all is called.
+    OtherHalf { operation: String, here: u64, there: u64 },
     #[error("a region is named \"{TOTAL}\", which is the name of the sum of all regions; rename it in the workload")]
     ReservedName,
-    /// A run recorded without counters.
     #[error(
         "the {run} run has {instructions} kernel instructions and not one taken branch: its branch counters were \
          not captured; record it with counters"
     )]
-    NotCaptured {
-        /// Which run.
-        run: Run,
-        /// Its kernel instructions.
-        instructions: u64,
-    },
-    /// The runs did not do the same things.
+    NotCaptured { run: ComparedRun, instructions: u64 },
     #[error(
         "the runs have no operation in common (base: {base}; tuned: {tuned}); compare runs of the same workload"
     )]
-    NothingInCommon {
-        /// Operations of the base run.
-        base: String,
-        /// Operations of the tuned run.
-        tuned: String,
-    },
-    /// Text that is not a comparison of ours.
+    NothingInCommon { base: String, tuned: String },
     #[error("this is not a kerntune comparison ({SCHEMA}): {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Shorthand of this crate.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! The exact counters of one run.
+//! Exact counters of one run.
 
 use crate::metric::{Metric, ModelEvents, OperationCounters};
 use crate::{Error, Result};
@@ -6,26 +6,26 @@ use kerntune_profile::{ModelEvent, Profile, RegionStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The `operation` of the rows that sum up all outermost regions.
+/// Value of `operation` in rows that sum up all outermost regions.
 pub const TOTAL: &str = "total";
 
-/// One stretch between a begin and an end mark, as a recording or a profile has it. Its counts
-/// say whose code they are of.
+/// One region of a recording or a profile, between a begin and an end mark. Each count belongs to
+/// kernel code, user code or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionFigures<'a> {
-    /// The name that the mark gave: the operation.
+    /// Name of the mark, which is the operation.
     pub name: &'a str,
-    /// How many regions were open around it; those with 0 never overlap.
+    /// Number of regions open around this one; regions of depth 0 never overlap.
     pub depth: u32,
-    /// Whether its end mark was seen.
+    /// True if the end mark was seen.
     pub closed: bool,
-    /// Operations done in it.
+    /// Operations done in the region.
     pub operations: u64,
-    /// Those metrics that are counted.
+    /// Counted metrics, as opposed to computed ones.
     pub counts: BTreeMap<Metric, u64>,
-    /// Model: events of kernel code behind the first level.
+    /// Model events of kernel code behind the first level.
     pub events: ModelEvents,
-    /// Model: the same of kernel and user code.
+    /// Model events of kernel and user code behind the first level.
     pub whole_events: ModelEvents,
 }
 
@@ -35,7 +35,7 @@ impl OperationCounters {
         self.add_counts(&region.counts, [&region.events, &region.whole_events]);
     }
 
-    /// Saturates: figures may come from a damaged file.
+    /// Adds counts. Saturates, since figures may come from a damaged file.
     pub(crate) fn add_counts(
         &mut self,
         counts: &BTreeMap<Metric, u64>,
@@ -50,12 +50,12 @@ impl OperationCounters {
     }
 }
 
-/// One run on an exact machine: what each operation took, and what all of it took.
+/// One run on an exact machine: counters of each operation and of all together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Operations in the order in which they first ran. Regions without operations have no entry.
     pub operations: Vec<OperationCounters>,
-    /// The sum over the outermost regions; its `operation` is [`TOTAL`].
+    /// Sum over the outermost regions; its `operation` is [`TOTAL`].
     pub total: OperationCounters,
 }
 
@@ -89,8 +89,10 @@ impl Measurement {
         Ok(Self { operations, total })
     }
 
-    /// The regions of a profile. Refused if its figures are not whole: regions that never ended,
-    /// or no front-end model.
+    /// Measures the regions of a profile.
+    ///
+    /// # Errors
+    /// Incomplete figures: regions that never ended, or no front-end model.
     pub fn from_profile(profile: &Profile) -> Result<Self> {
         Self::check(profile)?;
         Self::from_regions(profile.tables.regions.iter().map(|region| {
@@ -99,7 +101,7 @@ impl Measurement {
         }))
     }
 
-    /// That a profile's figures are whole.
+    /// Checks that a profile's figures are complete.
     pub(crate) fn check(profile: &Profile) -> Result<()> {
         let manifest = &profile.manifest;
         match manifest.health.get("unclosed_regions") {
@@ -109,13 +111,14 @@ impl Measurement {
         }
     }
 
-    /// The counters of an operation.
+    /// Returns the counters of an operation.
     pub fn operation(&self, name: &str) -> Option<&OperationCounters> {
         self.operations.iter().find(|counters| counters.operation == name)
     }
 }
 
-/// A profile's region, and what its model counted behind the first level in the kernel and in user mode.
+/// Returns a profile's region, with the model events behind the first level in kernel and in user
+/// mode.
 pub(crate) fn figures(
     region: &RegionStats,
     counted: impl Iterator<Item = (ModelEvent, u64, u64)>,

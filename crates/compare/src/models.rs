@@ -1,30 +1,32 @@
-//! A change under several front-end models: which model is right is not known, so a gain is a range.
+//! Change under several front-end models. It is not known which model is right, so a gain is a
+//! range.
 
 use crate::Metric;
 use serde::{Deserialize, Serialize};
 
-/// How the same change looks under several front-end models.
+/// Change of a comparison under several front-end models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Models {
-    /// The models, in the order of [`ModelRow::changes_percent`].
+pub struct ModelChanges {
+    /// Names of the models, in the order of [`ModelChangeRow::changes_percent`].
     pub models: Vec<String>,
-    /// Of the operations of the comparison, and its total.
-    pub rows: Vec<ModelRow>,
+    /// Rows of the comparison's operations, and of its total.
+    pub rows: Vec<ModelChangeRow>,
 }
 
-/// One metric of one operation.
+/// One metric of one operation under all models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelRow {
+pub struct ModelChangeRow {
     /// Operation, or [`TOTAL`](crate::TOTAL).
     pub operation: String,
-    /// What was counted.
+    /// Compared metric.
     pub metric: Metric,
-    /// The change under each model in percent; null of a model that does not say what events cost, and where the base has 0.
+    /// Change under each model, in per cent; `None` (`null`) if the model has no costs or the base
+    /// has 0.
     pub changes_percent: Vec<Option<f64>>,
 }
 
-impl Models {
-    /// What a model decides.
+impl ModelChanges {
+    /// Metrics that depend on the model.
     pub const METRICS: [Metric; 5] = [
         Metric::L1iMisses,
         Metric::ItlbMisses,
@@ -33,14 +35,15 @@ impl Models {
         Metric::WholeCycles,
     ];
 
-    /// The row of an operation (or [`TOTAL`](crate::TOTAL)) and a metric.
-    pub fn row(&self, operation: &str, metric: Metric) -> Option<&ModelRow> {
+    /// Returns the row of an operation (or [`TOTAL`](crate::TOTAL)) and a metric.
+    pub fn row(&self, operation: &str, metric: Metric) -> Option<&ModelChangeRow> {
         self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
     }
 }
 
-impl ModelRow {
-    /// The lowest and the highest change, percent, each with the number of its model in [`Models::models`].
+impl ModelChangeRow {
+    /// Returns the lowest and the highest change, in per cent, each with the index of its model in
+    /// [`ModelChanges::models`].
     pub fn range(&self) -> Option<[(usize, f64); 2]> {
         let mut changes: Vec<(usize, f64)> = self
             .changes_percent

@@ -1,6 +1,6 @@
-//! How figures are written, in sentences here and in tables and pages elsewhere.
+//! Formatting of numbers, for sentences here and for tables and pages elsewhere.
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,18 +13,19 @@ pub fn grouped(value: u64) -> String {
     out
 }
 
-/// With `decimals` digits after the point and grouped before it: `20,396.5`.
+/// Formats with `decimals` digits after the point and groups before it: `20,396.5`.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.*}", decimals, value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    // What a u64 cannot hold is written as it is.
+    // A number beyond `u64` is left as it is.
     let whole = whole.parse().map(grouped).unwrap_or_else(|_| whole.to_string());
     let zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     let sign = if value < 0.0 && !zero { "-" } else { "" };
     format!("{sign}{whole}{rest}")
 }
 
-/// With at least three significant digits: `20,396`, `57.2`, `1.43`, `0.0313`; `0` for zero.
+/// Formats with at least three significant digits: `20,396`, `57.2`, `1.43`, `0.0313`; `0` for
+/// zero.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -37,8 +38,8 @@ pub fn figure(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// A change in per cent with its sign and without the per cent sign: `-11.8`, `+0.3`, `0.0`.
-/// A change that is not zero keeps its sign where it rounds to zero: `+0.0`.
+/// Formats a change in per cent with its sign and without the per cent sign: `-11.8`, `+0.3`,
+/// `0.0`. A change that is not zero keeps its sign if it rounds to zero: `+0.0`.
 pub fn change(percent: f64, decimals: usize) -> String {
     let sign = match percent {
         _ if percent > 0.0 => "+",
@@ -48,7 +49,7 @@ pub fn change(percent: f64, decimals: usize) -> String {
     format!("{sign}{}", fixed(percent.abs(), decimals))
 }
 
-/// A difference in per cent without sign, for A/A: `0`, `<0.01`, `0.02`.
+/// Formats a difference in per cent without sign, for A/A: `0`, `<0.01`, `0.02`.
 pub fn difference(percent: f64) -> String {
     match percent.abs() {
         0.0 => "0".into(),

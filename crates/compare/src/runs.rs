@@ -1,15 +1,17 @@
-//! Several runs of each kernel: with several seeds of the workload, begun at several moments, or both.
+//! Comparison of several runs of each kernel, with several seeds of the workload, several start
+//! offsets, or both.
 
 use crate::comparison::percent;
 use crate::{
-    Comparison, Costs, Error, Labels, Measurement, Metric, Missing, Result, Row, Run, UnequalUserCode,
-    CONFIDENCE, TOTAL,
+    ComparedRun, Comparison, ComparisonLabels, Error, Measurement, Metric, MetricRow, MissingOperation,
+    ModelCosts, Result, UnequalUserCode, CONFIDENCE, TOTAL,
 };
 use kerntune_stats::{mean, Ratio};
 
 impl Measurement {
-    /// A figure of an operation, per operation, or of [`TOTAL`]; none of what was not done, or not counted.
-    pub fn figure(&self, operation: &str, metric: Metric, costs: Option<&Costs>) -> Option<f64> {
+    /// Returns a figure of an operation, per operation, or of [`TOTAL`] as a sum. `None` if the run
+    /// lacks the operation or the count.
+    pub fn figure(&self, operation: &str, metric: Metric, costs: Option<&ModelCosts>) -> Option<f64> {
         let is_total = operation == TOTAL;
         let of = if is_total { Some(&self.total) } else { self.operation(operation) }?;
         let sum = metric.count(of).map(|sum| sum as f64).or_else(|| metric.computed(of, costs?))?;
@@ -18,14 +20,15 @@ impl Measurement {
 }
 
 impl Comparison {
-    /// Compares several runs of each kernel: for each seed of the workload, and in the same order of both kernels, those
-    /// that begin at several moments. `base_again` is the base kernel's first once more. What is not done in all of
-    /// them has no rows. Of one run each it is [`Comparison::new`].
-    pub fn of_runs(
+    /// Compares several runs of each kernel: for each seed of the workload, and in the same order
+    /// for both kernels, a list of runs with different start offsets. `base_again` repeats the
+    /// first run of the base kernel. Operations that are missing in some run have no rows. With one
+    /// run of each kernel this is [`Comparison::new`].
+    pub fn from_runs(
         base: &[Vec<Measurement>],
         base_again: &Measurement,
         tuned: &[Vec<Measurement>],
-        labels: Labels,
+        labels: ComparisonLabels,
     ) -> Result<Self> {
         let first = |runs: &[Vec<Measurement>]| runs.first().and_then(|of| of.first()).cloned();
         let (Some(one), Some(other)) = (first(base), first(tuned)) else {
@@ -37,7 +40,7 @@ impl Comparison {
             return Ok(comparison);
         }
         (comparison.seeds, comparison.runs) = (base.len(), base[0].len());
-        let all = |runs: &[Vec<Measurement>], row: &Row| -> Option<Vec<Vec<f64>>> {
+        let all = |runs: &[Vec<Measurement>], row: &MetricRow| -> Option<Vec<Vec<f64>>> {
             let figure = |run: &Measurement| run.figure(&row.operation, row.metric, costs.as_ref());
             runs.iter().map(|of_seed| of_seed.iter().map(figure).collect()).collect()
         };
@@ -48,8 +51,8 @@ impl Comparison {
                 true
             }
             [base, _] => {
-                let run = if base.is_none() { Run::Base } else { Run::Tuned };
-                absent.push(Missing { operation: row.operation.clone(), runs: vec![run] });
+                let run = if base.is_none() { ComparedRun::Base } else { ComparedRun::Tuned };
+                absent.push(MissingOperation { operation: row.operation.clone(), runs: vec![run] });
                 false
             }
         });
@@ -60,8 +63,9 @@ impl Comparison {
     }
 }
 
-impl Row {
-    /// The means of several runs in the place of one; of each seed a list.
+impl MetricRow {
+    /// Replaces the figures of one run by the means of several; `base` and `tuned` have a list for
+    /// each seed.
     fn average(&mut self, base: &[Vec<f64>], tuned: &[Vec<f64>]) {
         let repeats = self.base_again - self.base;
         let is_seeds = base.len() > 1;
@@ -77,7 +81,8 @@ impl Row {
         self.change_percent = percent(self.base, self.tuned);
         self.aa_percent = percent(self.base, self.base_again);
         let is_some = base.iter().chain(&tuned).all(|value| *value > 0.0);
-        // Of a seed both kernels do the same work; at a moment they do not stand at the same place.
+        // With the same seed both kernels do the same work, so runs are pairs. Start offsets do not
+        // pair runs.
         let of = if is_seeds { Ratio::paired } else { Ratio::new };
         let is_apart =
             match of(&base, &tuned).ok().filter(|_| is_some).map(|ratio| ratio.interval(CONFIDENCE)) {
@@ -86,7 +91,8 @@ impl Row {
                         Some([interval.low, interval.high].map(|end| 100.0 * (end - 1.0)));
                     !interval.contains(1.0)
                 }
-                // There is no ratio to nothing: that all of one are below all of the other is all that can be said.
+                // Without a ratio (a value is 0) the only evidence is that the two ranges do not
+                // overlap.
                 None => {
                     let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
                     let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

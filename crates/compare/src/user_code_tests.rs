@@ -1,6 +1,6 @@
-use crate::{Comparison, Labels, Measurement, Metric, RegionFigures, Verdict, TOTAL};
+use crate::{Comparison, ComparisonLabels, Measurement, Metric, RegionFigures, Verdict, TOTAL};
 
-/// A run of one operation: instructions of the kernel, and of user code.
+/// A run of operations, each with its instructions of the kernel and of user code.
 fn run(regions: &[(&str, u64, u64)]) -> Measurement {
     Measurement::from_regions(regions.iter().map(|&(name, kernel, user)| {
         let counts = [
@@ -23,12 +23,13 @@ fn run(regions: &[(&str, u64, u64)]) -> Measurement {
 }
 
 fn compared(base: &[(&str, u64, u64)], tuned: &[(&str, u64, u64)]) -> Comparison {
-    Comparison::new(&run(base), &run(base), &run(tuned), Labels::default()).unwrap()
+    Comparison::new(&run(base), &run(base), &run(tuned), ComparisonLabels::default()).unwrap()
 }
 
 #[test]
 fn what_user_code_did_otherwise_is_no_gain_of_the_kernel() {
-    // As a server with a compiler of its own: the kernel's path is longer by a fifth of a per cent, user code shorter.
+    // Like a server with a just-in-time compiler: the kernel's path is 0.2 % longer, user code
+    // shorter.
     let comparison = compared(&[("get", 100_000, 900_000)], &[("get", 100_200, 886_500)]);
     let unequal = comparison.unequal_user_code(TOTAL).unwrap();
     assert_eq!((unequal.change_percent, unequal.interval_percent), (Some(-1.5), None));
@@ -41,9 +42,11 @@ fn what_user_code_did_otherwise_is_no_gain_of_the_kernel() {
          it, the kernel's own instructions account for +0.02 %. The kernel's own figures follow."
     );
     let row = comparison.row(TOTAL, Metric::WholeInstructions).unwrap();
-    assert!(row.is_of_other_work() && row.is_lower() && !row.is_better() && comparison.needs_moments());
+    assert!(
+        row.has_unequal_user_code() && row.is_lower() && !row.is_better() && comparison.needs_start_offsets()
+    );
     let kernel = comparison.row(TOTAL, Metric::PathLength).unwrap();
-    assert!(!kernel.is_of_other_work() && kernel.is_worse());
+    assert!(!kernel.has_unequal_user_code() && kernel.is_worse());
     let text = comparison.to_json();
     assert!(text.contains("\"unequal_user_code\""), "{text}");
     assert_eq!(Comparison::from_json(&text).unwrap(), comparison);
@@ -52,13 +55,13 @@ fn what_user_code_did_otherwise_is_no_gain_of_the_kernel() {
 #[test]
 fn a_program_that_does_the_same_says_nothing_of_it() {
     let comparison = compared(&[("get", 100_000, 900_000)], &[("get", 90_000, 900_000)]);
-    assert!(comparison.unequal_user_code.is_empty() && !comparison.needs_moments());
+    assert!(comparison.unequal_user_code.is_empty() && !comparison.needs_start_offsets());
     assert_eq!(
         Verdict::new(&comparison).whole().unwrap(),
         "Whole path (kernel and user): instructions -1.0 %; of user code: instructions 0.0 %*."
     );
     assert!(!comparison.to_json().contains("unequal_user_code"));
-    // A tick that falls elsewhere.
+    // A tick falls into another system call.
     let comparison = compared(&[("get", 100_000, 900_000)], &[("get", 90_000, 900_090)]);
     assert!(comparison.unequal_user_code.is_empty());
     let comparison = compared(&[("get", 100_000, 900_000)], &[("get", 90_000, 900_091)]);
@@ -75,7 +78,7 @@ fn its_own_spread_at_several_moments_is_told_from_other_work() {
     let compare = |tuned: Vec<Measurement>| {
         let base = of(100_000, 900_000);
         let again = base[0].clone();
-        Comparison::of_runs(&[base], &again, &[tuned], Labels::default()).unwrap()
+        Comparison::from_runs(&[base], &again, &[tuned], ComparisonLabels::default()).unwrap()
     };
     let mut other = of(95_000, 900_000);
     other.rotate_left(1);
@@ -85,7 +88,7 @@ fn its_own_spread_at_several_moments_is_told_from_other_work() {
     let beyond = compare(of(95_000, 850_000));
     let unequal = beyond.unequal_user_code(TOTAL).unwrap();
     let [low, high] = unequal.interval_percent.unwrap();
-    assert!(low < -5.4 && -5.4 > high - 3.0 && high < 0.0 && !beyond.needs_moments(), "{unequal:?}");
+    assert!(low < -5.4 && -5.4 > high - 3.0 && high < 0.0 && !beyond.needs_start_offsets(), "{unequal:?}");
     let whole = Verdict::new(&beyond).whole().unwrap();
     assert!(whole.contains("more than it differs by itself (5 runs of each, 99 %:"), "{whole}");
 }

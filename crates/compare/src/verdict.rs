@@ -1,62 +1,63 @@
-//! What a comparison says, in sentences.
+//! Summary of a comparison in sentences.
 
-use crate::{number, Comparison, Metric, Row, UnequalUserCode, Whose, CONFIDENCE, TOTAL};
+use crate::{number, CodeScope, Comparison, Metric, MetricRow, UnequalUserCode, CONFIDENCE, TOTAL};
 use std::fmt;
 
-/// Which way the kernel's figures went, all operations and metrics taken together.
+/// Direction of the kernel's figures, over all operations and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum OverallChange {
     /// Some figures are lower, none is higher.
     Lower,
     /// Some figures are higher, none is lower.
     Higher,
-    /// Some are lower and some higher.
+    /// Some figures are lower and some higher.
     Mixed,
-    /// None changed by more than the A/A difference.
+    /// No figure changed by more than the A/A difference.
     Unchanged,
 }
 
-/// A comparison's summary. `Display` writes the sentences in one line.
+/// Summary of a comparison. `Display` writes the sentences in one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Over all rows.
-    pub outcome: Outcome,
-    /// Number of operations compared.
+    /// Direction over all rows.
+    pub outcome: OverallChange,
+    /// Number of compared operations.
     pub operations: usize,
-    /// Operations whose path length is lower, the largest change first.
-    pub lower: Vec<Row>,
-    /// Operations whose path length is higher, the largest change first.
-    pub higher: Vec<Row>,
-    /// The total's rows.
-    pub totals: Vec<Row>,
-    /// Of the total, if its user code ran differently, and runs of each kernel.
+    /// Operations with a lower path length, the largest change first.
+    pub lower: Vec<MetricRow>,
+    /// Operations with a higher path length, the largest change first.
+    pub higher: Vec<MetricRow>,
+    /// Rows of the total.
+    pub totals: Vec<MetricRow>,
+    /// User code of the total, if it ran differently, and the number of runs of each kernel.
     other_work: Option<(UnequalUserCode, usize)>,
     warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// Draws the conclusions.
+    /// Summarizes a comparison.
     pub fn new(comparison: &Comparison) -> Self {
-        let of_kernel = |row: &&Row| row.metric.whose() == Whose::Kernel;
-        let any = |test: fn(&Row) -> bool| comparison.rows.iter().filter(of_kernel).any(test);
-        let outcome = match (any(Row::is_lower), any(Row::is_higher)) {
-            (true, false) => Outcome::Lower,
-            (false, true) => Outcome::Higher,
-            (true, true) => Outcome::Mixed,
-            (false, false) => Outcome::Unchanged,
+        let of_kernel = |row: &&MetricRow| row.metric.code_scope() == CodeScope::Kernel;
+        let any = |test: fn(&MetricRow) -> bool| comparison.rows.iter().filter(of_kernel).any(test);
+        let outcome = match (any(MetricRow::is_lower), any(MetricRow::is_higher)) {
+            (true, false) => OverallChange::Lower,
+            (false, true) => OverallChange::Higher,
+            (true, true) => OverallChange::Mixed,
+            (false, false) => OverallChange::Unchanged,
         };
-        let paths = |test: fn(&Row) -> bool| {
-            let of = |row: &&Row| row.metric == Metric::PathLength && row.operation != TOTAL && test(row);
-            let mut rows: Vec<Row> = comparison.rows.iter().filter(of).cloned().collect();
-            // No operation has a path length of 0, so that each has a change; in any case it sorts.
+        let paths = |test: fn(&MetricRow) -> bool| {
+            let of =
+                |row: &&MetricRow| row.metric == Metric::PathLength && row.operation != TOTAL && test(row);
+            let mut rows: Vec<MetricRow> = comparison.rows.iter().filter(of).cloned().collect();
+            // No operation has a path length of 0, so each has a change.
             rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
             rows
         };
         Self {
             outcome,
             operations: comparison.operations().count(),
-            lower: paths(Row::is_lower),
-            higher: paths(Row::is_higher),
+            lower: paths(MetricRow::is_lower),
+            higher: paths(MetricRow::is_higher),
             totals: comparison.rows.iter().filter(|row| row.operation == TOTAL).cloned().collect(),
             other_work: comparison
                 .unequal_user_code(TOTAL)
@@ -65,52 +66,55 @@ impl Verdict {
         }
     }
 
-    /// The conclusions, the most important first, each a sentence: [`Verdict::whole`], [`Verdict::headline`],
+    /// Returns the sentences, the most important first: [`Verdict::whole`], [`Verdict::headline`],
     /// [`Verdict::total`], [`Verdict::warnings`].
     pub fn sentences(&self) -> Vec<String> {
         let rest = self.total().into_iter().chain(self.warnings.iter().cloned());
         self.whole().into_iter().chain([self.headline()]).chain(rest).collect()
     }
 
-    /// What happened to the whole path, and to what user code finds of caches; none if nothing changed at all, or user code
-    /// was not counted. Where user code ran differently, it says that and how much of the whole path is the kernel's.
+    /// Describes the change of the whole path and of the cache misses of user code. If user code
+    /// ran differently, it names the kernel's share in the change of the whole path. `None` if
+    /// nothing changed or user code was not counted.
     pub fn whole(&self) -> Option<String> {
-        let of =
-            |whose| -> Vec<&Row> { self.totals.iter().filter(|row| row.metric.whose() == whose).collect() };
-        let (whole, user) = (of(Whose::Whole), of(Whose::User));
+        let of = |whose| -> Vec<&MetricRow> {
+            self.totals.iter().filter(|row| row.metric.code_scope() == whose).collect()
+        };
+        let (whole, user) = (of(CodeScope::Whole), of(CodeScope::User));
         if let Some((unequal, runs)) = &self.other_work {
             return Some(other_work(unequal, *runs, &whole));
         }
         if whole.is_empty()
-            || (self.outcome == Outcome::Unchanged && whole.iter().all(|row| row.within_noise()))
+            || (self.outcome == OverallChange::Unchanged && whole.iter().all(|row| row.within_noise()))
         {
             return None;
         }
-        let phrases = |rows: &[&Row]| rows.iter().copied().map(total_phrase).collect::<Vec<_>>().join(", ");
+        let phrases =
+            |rows: &[&MetricRow]| rows.iter().copied().map(total_phrase).collect::<Vec<_>>().join(", ");
         Some(format!("Whole path (kernel and user): {}; of user code: {}.", phrases(&whole), phrases(&user)))
     }
 
-    /// What happened to the path lengths, or that nothing changed at all.
+    /// Describes the change of path lengths, or states that nothing changed.
     pub fn headline(&self) -> String {
         match self.outcome {
-            Outcome::Unchanged => {
+            OverallChange::Unchanged => {
                 format!("No change beyond the A/A difference ({} compared).", count(self.operations))
             }
             _ => self.path_sentence(),
         }
     }
 
-    /// What happened to the sums; none if nothing changed at all.
+    /// Describes the change of the totals; `None` if nothing changed.
     pub fn total(&self) -> Option<String> {
-        let of_kernel = self.totals.iter().filter(|row| row.metric.whose() == Whose::Kernel);
+        let of_kernel = self.totals.iter().filter(|row| row.metric.code_scope() == CodeScope::Kernel);
         let totals: Vec<_> = of_kernel.map(total_phrase).collect();
-        if self.outcome == Outcome::Unchanged || totals.is_empty() {
+        if self.outcome == OverallChange::Unchanged || totals.is_empty() {
             return None;
         }
         Some(format!("In total: {}.", totals.join(", ")))
     }
 
-    /// What was not compared, or not of equal work: a sentence each.
+    /// Returns one sentence for each kind of work that was not compared, or was not equal.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -147,8 +151,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What remains certain where the runs did not do the same work.
-fn other_work(unequal: &UnequalUserCode, runs: usize, whole: &[&Row]) -> String {
+/// Describes the remaining certainties if user code ran differently.
+fn other_work(unequal: &UnequalUserCode, runs: usize, whole: &[&MetricRow]) -> String {
     let percent = |value: f64, digits| format!("{} %", number::change(value, digits));
     let change = unequal.change_percent.map_or("more".into(), |change| percent(change, 1));
     let spread = match (unequal.interval_percent, runs) {
@@ -172,18 +176,18 @@ fn other_work(unequal: &UnequalUserCode, runs: usize, whole: &[&Row]) -> String 
     )
 }
 
-fn size(row: &Row) -> f64 {
+fn size(row: &MetricRow) -> f64 {
     row.change_percent.map_or(f64::INFINITY, f64::abs)
 }
 
-fn change(row: &Row) -> String {
+fn change(row: &MetricRow) -> String {
     match row.change_percent {
         Some(percent) => format!("{} %", number::change(percent, 1)),
         None => format!("from 0 to {}", number::figure(row.tuned)),
     }
 }
 
-fn named(row: &Row) -> String {
+fn named(row: &MetricRow) -> String {
     format!("{} {}", row.operation, change(row))
 }
 
@@ -194,10 +198,10 @@ fn count(operations: usize) -> String {
     }
 }
 
-fn total_phrase(row: &Row) -> String {
+fn total_phrase(row: &MetricRow) -> String {
     let what = match row.metric {
         Metric::PathLength => "kernel instructions",
-        // The sentence says whose it is.
+        // The sentence says whose figure it is.
         metric => metric.title().trim_start_matches("whole ").trim_start_matches("user "),
     };
     let star = if row.within_noise() { "*" } else { "" };
@@ -226,11 +230,11 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
     if !other.is_empty() {
         let size = |of: &UnequalUserCode| of.change_percent.map_or(f64::INFINITY, f64::abs);
         other.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        let named = other.iter().take(MOST_NAMED).map(|of| match of.change_percent {
+        let named = other.iter().take(MAX_NAMED).map(|of| match of.change_percent {
             Some(change) => format!("{} {} %", of.operation, number::change(change, 1)),
             None => format!("{} from 0", of.operation),
         });
-        let more = if other.len() > MOST_NAMED { ", …" } else { "" };
+        let more = if other.len() > MAX_NAMED { ", …" } else { "" };
         out.push(format!(
             "User code ran differently in {} ({}{more}): their whole paths (~) are not the kernel's alone.",
             count(other.len()),
@@ -240,13 +244,13 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
     out
 }
 
-/// No more operations are named in a sentence.
-const MOST_NAMED: usize = 3;
+/// Most operations named in a sentence.
+const MAX_NAMED: usize = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Labels, Measurement, RegionFigures};
+    use crate::{ComparisonLabels, Measurement, RegionFigures};
 
     fn run(regions: &[(&str, u64, u64)]) -> Measurement {
         Measurement::from_regions(regions.iter().map(|&(name, instructions, branches)| RegionFigures {
@@ -263,7 +267,7 @@ mod tests {
 
     fn verdict(base: &[(&str, u64, u64)], tuned: &[(&str, u64, u64)]) -> Verdict {
         let base = run(base);
-        Verdict::new(&Comparison::new(&base, &base, &run(tuned), Labels::default()).unwrap())
+        Verdict::new(&Comparison::new(&base, &base, &run(tuned), ComparisonLabels::default()).unwrap())
     }
 
     #[test]
@@ -272,7 +276,7 @@ mod tests {
             &[("a", 1000, 100), ("b", 1000, 100), ("c", 1000, 100), ("d", 500, 50)],
             &[("a", 900, 90), ("b", 950, 90), ("c", 1020, 80), ("d", 500, 50)],
         );
-        assert_eq!(verdict.outcome, Outcome::Mixed);
+        assert_eq!(verdict.outcome, OverallChange::Mixed);
         assert_eq!(
             verdict.sentences(),
             [
@@ -287,7 +291,7 @@ mod tests {
     #[test]
     fn nothing_changed() {
         let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 100)]);
-        assert_eq!(verdict.outcome, Outcome::Unchanged);
+        assert_eq!(verdict.outcome, OverallChange::Unchanged);
         assert_eq!(verdict.to_string(), "No change beyond the A/A difference (1 operation compared).");
     }
 
@@ -318,8 +322,9 @@ mod tests {
         };
         let (base, tuned) = (run(1000, 50), run(900, 40));
         let sentences =
-            Verdict::new(&Comparison::new(&base, &base, &tuned, Labels::default()).unwrap()).sentences();
-        // Another figure of user code is one more at its end.
+            Verdict::new(&Comparison::new(&base, &base, &tuned, ComparisonLabels::default()).unwrap())
+                .sentences();
+        // A further figure of user code adds a part at the end.
         assert!(
             sentences[0].starts_with(
                 "Whole path (kernel and user): instructions -2.5 %, taken branches 0.0 %*, L1I misses (model) -20.0 %, \
@@ -339,16 +344,16 @@ mod tests {
     }
 
     fn region() -> kerntune_profile::RegionStats {
-        let (none, zero) = (kerntune_profile::Instructions(0), kerntune_profile::Nanoseconds(0));
+        let (none, zero) = (kerntune_profile::Instructions(0), kerntune_profile::Ticks(0));
         kerntune_profile::RegionStats {
             region: 0,
             name: String::new(),
-            begin_ns: zero,
-            elapsed_ns: zero,
-            busy_ns: zero,
-            idle_ns: zero,
-            user_ns: zero,
-            unattributed_ns: zero,
+            begin_ticks: zero,
+            elapsed_ticks: zero,
+            busy_ticks: zero,
+            idle_ticks: zero,
+            user_ticks: zero,
+            unattributed_ticks: zero,
             operations: 0,
             depth: 0,
             kernel_instructions: none,
@@ -365,7 +370,7 @@ mod tests {
     #[test]
     fn only_branches_changed() {
         let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 50)]);
-        assert_eq!(verdict.outcome, Outcome::Lower);
+        assert_eq!(verdict.outcome, OverallChange::Lower);
         assert!(verdict
             .to_string()
             .starts_with("Path length: no change beyond the A/A difference (1 operation compared). In"));

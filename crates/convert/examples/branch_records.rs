@@ -1,9 +1,11 @@
-//! Holds the sample profile of a recording's counts against that of branch records of the same recording.
+//! Compares two sample profiles of one recording: one made from exact counts, the other from branch
+//! records.
 //!
-//! `branch_records PROFILE VMLINUX DIR`: exports both forms into DIR, has llvm-profgen 19 make a sample profile of
-//! each, which llvm-profdata shows, and prints how far the functions with 99 % of all samples agree.
+//! `branch_records PROFILE VMLINUX DIR` exports both forms into DIR, runs llvm-profgen 19 on each
+//! and llvm-profdata on the results, and prints how far the functions with 99 % of all samples
+//! agree.
 
-use kerntune_convert::autofdo::{BranchRecords, SampleFunction, SampleProfile, Unsymbolized};
+use kerntune_convert::autofdo::{BranchRecords, SampleFunction, SampleProfile, UnsymbolizedProfile};
 use kerntune_profile::Profile;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(dir)?;
     let tables = Profile::load(Path::new(profile))?.tables;
     let mut file = BufWriter::new(File::create(dir.join("counts.txt"))?);
-    Unsymbolized::of(&tables)?.write(&mut file)?;
+    UnsymbolizedProfile::of(&tables)?.write(&mut file)?;
     file.flush()?;
     let mut file = BufWriter::new(File::create(dir.join("branches.txt"))?);
     println!("{:?}", BranchRecords::of(&tables)?.write(&mut file)?);

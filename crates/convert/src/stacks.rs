@@ -1,27 +1,28 @@
-//! Call paths with what each took: what viewers of stacks read.
+//! Call paths with their figures, for viewers of stacks.
 //!
-//! [`Stacks`] is the profile's table of paths, summed over the chosen regions. Nothing is rounded and nothing is left
-//! out: the sum over all stacks is the regions' busy time, as `kerntune report` prints it.
+//! [`CallStacks`] is the profile's table of paths, summed over the chosen regions. Nothing is
+//! rounded or left out: the sum over all stacks is the regions' busy time, as `kerntune report`
+//! prints it.
 
-use kerntune_analyze::timeline::Lane;
-use kerntune_profile::{thread_name, FunctionIndex, Nanoseconds, PathKind, Profile, Scope, Tables};
+use kerntune_analyze::timeline::TimelineLane;
+use kerntune_profile::{thread_name, FunctionIndex, PathKind, Profile, RegionScope, Tables, Ticks};
 use kerntune_trace::Recording;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What a figure of a profile counts.
+/// Unit of a profile's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Instructions, exactly: a nanosecond of the emulator's virtual time is one.
+pub enum FigureUnit {
+    /// Instructions, exactly: a tick of the emulator's virtual time is one instruction.
     Instructions,
-    /// Time, in nanoseconds.
+    /// Nanoseconds of time.
     Nanoseconds,
-    /// The same, sampled: each sample stands for so much.
-    Sampled(Nanoseconds),
+    /// Nanoseconds of time, sampled; each sample stands for this much.
+    Sampled(Ticks),
 }
 
-impl Unit {
-    /// That of a profile's times.
+impl FigureUnit {
+    /// Returns the unit of a profile's times.
     pub fn of(profile: &Profile) -> Self {
         let manifest = &profile.manifest;
         match &manifest.sampled {
@@ -31,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// In words.
+    /// Returns the name of the unit for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
@@ -39,7 +40,7 @@ impl Unit {
         }
     }
 
-    /// How many samples are behind a figure; `None` where nothing was sampled.
+    /// Returns the number of samples behind a figure; `None` if the profile was not sampled.
     pub fn samples_in(self, figure: u64) -> Option<u64> {
         match self {
             Self::Sampled(each) => Some(figure.checked_div(each.get()).unwrap_or(0)),
@@ -48,7 +49,7 @@ impl Unit {
     }
 }
 
-/// What a profile is of, in a line: every viewer has a place for it.
+/// Returns a one-line description of a profile: workload, kernel, machine and id.
 pub fn title(profile: &Profile) -> String {
     let manifest = &profile.manifest;
     let kernel = match manifest.kernel.label.as_str() {
@@ -59,70 +60,71 @@ pub fn title(profile: &Profile) -> String {
     shown(&format!("{} on {kernel} ({}), profile {id}", manifest.workload, manifest.machine))
 }
 
-/// Why a profile has no stacks.
+/// Reason why a profile has no call stacks to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoStacks {
-    /// Nothing was captured that makes paths.
+// Messages document the variants.
+#[allow(missing_docs)]
+pub enum NoCallStacks {
     #[error("the profile has no call paths, as those imported or recorded without functions: record the workload with functions")]
     NoPaths,
-    /// Nothing ran where one looks.
     #[error("nothing ran in what was chosen: the call paths there have no time")]
     Empty,
 }
 
-/// What a stack is made of.
+/// Element of a stack: a function, a thread, or an entry such as `[interrupt]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// As viewers show it: a function's name, a thread's, or `[interrupt]` and the like.
+pub struct StackFrame {
+    /// Name to show: a function's, a thread's, or `[interrupt]` and the like.
     pub name: String,
-    /// What it is.
+    /// Kind of the frame.
     pub kind: PathKind,
-    /// Which function, if it is one.
+    /// Function, if the frame is one.
     pub function: Option<FunctionIndex>,
-    /// Source file, where known.
+    /// Source file, if known.
     pub file: Option<String>,
-    /// The binary, if it is not the kernel.
+    /// Path of the binary; `None` for the kernel.
     pub module: Option<String>,
 }
 
-/// A path: a frame, and the path that led to it.
+/// Node of the call tree: a frame, and the path that leads to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path {
-    /// Its caller's place in [`Stacks::paths`]; none of a root.
+pub struct CallPath {
+    /// Index of the caller in [`CallStacks::paths`]; `None` for a root.
     pub parent: Option<usize>,
-    /// Its place in [`Stacks::frames`].
+    /// Index of the frame in [`CallStacks::frames`].
     pub frame: usize,
-    /// Calls that were made.
+    /// Number of calls.
     pub calls: u64,
-    /// What it took itself, without its callees.
+    /// Self time, without callees.
     pub own: u64,
 }
 
-/// All stacks of some regions.
+/// Call tree of some regions of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stacks {
-    /// What figures count.
-    pub unit: Unit,
-    /// Each once.
-    pub frames: Vec<Frame>,
-    /// Parents before children.
-    pub paths: Vec<Path>,
+pub struct CallStacks {
+    /// Unit of the figures.
+    pub unit: FigureUnit,
+    /// Distinct frames.
+    pub frames: Vec<StackFrame>,
+    /// Paths, parents before children.
+    pub paths: Vec<CallPath>,
 }
 
-impl Stacks {
-    /// Those of the regions of a scope.
+impl CallStacks {
+    /// Sums up the paths of a scope's regions.
     ///
     /// # Errors
-    /// A profile without paths, or without any time in the scope: a viewer would show an empty page.
-    pub fn of(profile: &Profile, scope: &Scope) -> Result<Self, NoStacks> {
+    /// A profile without paths, or without any time in the scope: a viewer would show an empty
+    /// page.
+    pub fn of(profile: &Profile, scope: &RegionScope) -> Result<Self, NoCallStacks> {
         let tables = &profile.tables;
         if tables.paths.is_empty() {
-            return Err(NoStacks::NoPaths);
+            return Err(NoCallStacks::NoPaths);
         }
-        let mut frames = Frames::new(tables);
-        let mut paths: Vec<Path> = Vec::new();
+        let mut frames = FrameTable::new(tables);
+        let mut paths: Vec<CallPath> = Vec::new();
         let mut seen: HashMap<(Option<usize>, usize), usize> = HashMap::new();
-        // Row of the table → path here.
+        // Row of the table → index in `paths`.
         let mut place: Vec<Option<usize>> = vec![None; tables.paths.len()];
         for (at, row) in tables.paths.iter().enumerate().filter(|(_, row)| scope.contains(row.region)) {
             let parent = place.get(row.parent as usize).copied().flatten();
@@ -131,28 +133,28 @@ impl Stacks {
                 kind => frames.other(kind, &row.comm),
             };
             let path = *seen.entry((parent, frame)).or_insert_with(|| {
-                paths.push(Path { parent, frame, calls: 0, own: 0 });
+                paths.push(CallPath { parent, frame, calls: 0, own: 0 });
                 paths.len() - 1
             });
             place[at] = Some(path);
             if let Some(path) = paths.get_mut(path) {
                 path.calls = path.calls.saturating_add(row.calls);
-                path.own = path.own.saturating_add(row.net_ns.get());
+                path.own = path.own.saturating_add(row.self_ticks.get());
             }
         }
-        let stacks = Self { unit: Unit::of(profile), frames: frames.all, paths };
+        let stacks = Self { unit: FigureUnit::of(profile), frames: frames.all, paths };
         match stacks.total() {
-            0 => Err(NoStacks::Empty),
+            0 => Err(NoCallStacks::Empty),
             _ => Ok(stacks),
         }
     }
 
-    /// The sum over all paths: the regions' busy time.
+    /// Returns the sum over all paths: the regions' busy time.
     pub fn total(&self) -> u64 {
         self.paths.iter().fold(0, |sum, path| sum.saturating_add(path.own))
     }
 
-    /// What each path took with everything below it.
+    /// Returns the total of each path, callees included.
     pub fn inclusive(&self) -> Vec<u64> {
         let mut sums: Vec<u64> = self.paths.iter().map(|path| path.own).collect();
         for at in (0..sums.len()).rev() {
@@ -163,7 +165,7 @@ impl Stacks {
         sums
     }
 
-    /// The frames of a path as places in [`Stacks::frames`], outermost first.
+    /// Returns the frames of a path as indices in [`CallStacks::frames`], outermost first.
     pub fn stack(&self, path: usize) -> Vec<usize> {
         let mut frames = Vec::new();
         let mut at = Some(path);
@@ -175,14 +177,14 @@ impl Stacks {
         frames
     }
 
-    /// The paths that took something themselves, by their place.
-    pub fn taken(&self) -> impl Iterator<Item = (usize, &Path)> {
+    /// Returns the paths with self time, with their indices.
+    pub fn taken(&self) -> impl Iterator<Item = (usize, &CallPath)> {
         self.paths.iter().enumerate().filter(|(_, path)| path.own > 0)
     }
 
-    /// The callees of each path, in the order of the table.
-    pub fn children(&self) -> Children {
-        let mut children = Children { roots: Vec::new(), of: vec![Vec::new(); self.paths.len()] };
+    /// Returns the callees of each path, in the order of the table.
+    pub fn children(&self) -> PathChildren {
+        let mut children = PathChildren { roots: Vec::new(), of: vec![Vec::new(); self.paths.len()] };
         for (at, path) in self.paths.iter().enumerate() {
             match path.parent {
                 Some(parent) => children.of[parent].push(at),
@@ -193,24 +195,24 @@ impl Stacks {
     }
 }
 
-/// [`Stacks`] from the top.
+/// Call tree as lists of children, for walks from the roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Children {
-    /// Threads, interrupts, idle tasks.
+pub struct PathChildren {
+    /// Paths without a caller: threads, interrupts, idle tasks.
     pub roots: Vec<usize>,
-    /// By path.
+    /// Callees of each path.
     pub of: Vec<Vec<usize>>,
 }
 
-/// Finds each frame once.
-struct Frames<'a> {
+/// Distinct frames while they are collected.
+struct FrameTable<'a> {
     tables: &'a Tables,
-    all: Vec<Frame>,
+    all: Vec<StackFrame>,
     functions: HashMap<FunctionIndex, usize>,
     others: HashMap<(PathKind, String), usize>,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> FrameTable<'a> {
     fn new(tables: &'a Tables) -> Self {
         Self { tables, all: Vec::new(), functions: HashMap::new(), others: HashMap::new() }
     }
@@ -219,7 +221,7 @@ impl<'a> Frames<'a> {
         let (tables, all) = (self.tables, &mut self.all);
         *self.functions.entry(function).or_insert_with(|| {
             let symbol = tables.symbols.get(function.get() as usize);
-            all.push(Frame {
+            all.push(StackFrame {
                 name: function_name(tables, function),
                 kind: PathKind::Function,
                 function: Some(function),
@@ -237,25 +239,26 @@ impl<'a> Frames<'a> {
                 PathKind::Thread => shown(&thread_name(comm)),
                 other => other.stand_in().to_owned(),
             };
-            all.push(Frame { name, kind, function: None, file: None, module: None });
+            all.push(StackFrame { name, kind, function: None, file: None, module: None });
             all.len() - 1
         })
     }
 }
 
-/// The name of who has a CPU, as timelines show it.
-pub(crate) fn lane_name(recording: &Recording, lane: Lane) -> Cow<'_, str> {
+/// Returns the name of a CPU's occupant for timelines.
+pub(crate) fn lane_name(recording: &Recording, lane: TimelineLane) -> Cow<'_, str> {
     match lane {
-        Lane::Interrupt => PathKind::Interrupt.stand_in().into(),
-        Lane::Idle => PathKind::Idle.stand_in().into(),
-        Lane::Unknown => "[thread not known]".into(),
-        Lane::Thread(thread) => {
+        TimelineLane::Interrupt => PathKind::Interrupt.stand_in().into(),
+        TimelineLane::Idle => PathKind::Idle.stand_in().into(),
+        TimelineLane::Unknown => "[thread not known]".into(),
+        TimelineLane::Thread(thread) => {
             recording.threads.get(thread as usize).map_or("".into(), |thread| thread_name(&thread.comm))
         }
     }
 }
 
-/// A function as viewers show it: with its binary if it is none of the kernel's.
+/// Returns the name of a function for viewers; a function outside of the kernel gets its binary's
+/// name.
 pub fn function_name(tables: &Tables, function: FunctionIndex) -> String {
     let name = shown(tables.name(function));
     let symbol = tables.symbols.get(function.get() as usize);
@@ -265,7 +268,7 @@ pub fn function_name(tables: &Tables, function: FunctionIndex) -> String {
     }
 }
 
-/// A name without characters that are none: viewers print it as it is.
+/// Replaces control characters, because viewers print names as they are.
 fn shown(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
@@ -273,9 +276,10 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use kerntune_profile::{Address, How, KernelId, Manifest, PathNode, RegionStats, Symbol};
+    use kerntune_profile::{Address, CallKind, KernelId, Manifest, PathNode, RegionStats, Symbol};
 
-    /// Two regions of `rr`: a system call with a recursion, user time, an interrupt; 1000 instructions in all.
+    /// Two regions of `rr`: a system call with a recursion, user time, an interrupt; 1000
+    /// instructions in all.
     pub(crate) fn profile() -> Profile {
         let names = [("sys", Some("a/sys.c")), ("walk", None), ("irq;x", Some("irq.c"))];
         let symbol = |(at, (name, file)): (usize, &(&str, Option<&str>))| Symbol {
@@ -306,9 +310,9 @@ pub(crate) mod tests {
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function,
-            how: How::Call,
+            how: CallKind::Call,
             calls,
-            net_ns: Nanoseconds(own),
+            self_ticks: Ticks(own),
             taken_branches: 0,
             l1i_misses: 0,
             itlb_misses: 0,
@@ -316,12 +320,12 @@ pub(crate) mod tests {
         let region = |(at, (name, busy)): (usize, &(&str, u64))| RegionStats {
             region: at as u32,
             name: (*name).into(),
-            begin_ns: Nanoseconds(1000 * at as u64),
-            elapsed_ns: Nanoseconds(*busy),
-            busy_ns: Nanoseconds(*busy),
-            idle_ns: Nanoseconds(0),
-            user_ns: Nanoseconds(0),
-            unattributed_ns: Nanoseconds(0),
+            begin_ticks: Ticks(1000 * at as u64),
+            elapsed_ticks: Ticks(*busy),
+            busy_ticks: Ticks(*busy),
+            idle_ticks: Ticks(0),
+            user_ticks: Ticks(0),
+            unattributed_ticks: Ticks(0),
             operations: 1,
             depth: 0,
             kernel_instructions: kerntune_profile::Instructions(0),
@@ -342,15 +346,15 @@ pub(crate) mod tests {
         Profile { manifest: Manifest::new("p1", KernelId::default(), "rr", "emulator"), tables }
     }
 
-    pub(crate) fn stacks() -> Stacks {
+    pub(crate) fn stacks() -> CallStacks {
         let profile = profile();
-        Stacks::of(&profile, &Scope::all(&profile.tables)).unwrap()
+        CallStacks::of(&profile, &RegionScope::all(&profile.tables)).unwrap()
     }
 
     #[test]
     fn regions_are_summed_and_nothing_is_lost() {
         let stacks = stacks();
-        assert_eq!((stacks.total(), stacks.unit), (1000, Unit::Instructions));
+        assert_eq!((stacks.total(), stacks.unit), (1000, FigureUnit::Instructions));
         let names = |at| stacks.stack(at).into_iter().map(|at| stacks.frames[at].name.as_str());
         let all: Vec<(String, u64, u64)> = (stacks.paths.iter().enumerate())
             .map(|(at, path)| (names(at).collect::<Vec<_>>().join("/"), path.own, path.calls))
@@ -377,7 +381,7 @@ pub(crate) mod tests {
         for row in profile.tables.paths.iter_mut().filter(|row| row.kind == PathKind::Thread) {
             row.comm = names.next().unwrap().into();
         }
-        let stacks = Stacks::of(&profile, &Scope::all(&profile.tables)).unwrap();
+        let stacks = CallStacks::of(&profile, &RegionScope::all(&profile.tables)).unwrap();
         let roots = stacks.children().roots;
         let roots: Vec<&str> = roots.iter().map(|at| &*stacks.frames[stacks.paths[*at].frame].name).collect();
         assert_eq!(roots, ["\"[interrupt]\"", "\"   \"", "[interrupt]"]);
@@ -396,18 +400,21 @@ pub(crate) mod tests {
     #[test]
     fn a_region_alone_and_none() {
         let mut profile = profile();
-        let one = Scope::named(&profile.tables, "two").unwrap();
-        assert_eq!(Stacks::of(&profile, &one).unwrap().total(), 450);
-        let nothing = Scope::rows(&profile.tables, |_| false);
-        assert_eq!(Stacks::of(&profile, &nothing), Err(NoStacks::Empty));
+        let one = RegionScope::named(&profile.tables, "two").unwrap();
+        assert_eq!(CallStacks::of(&profile, &one).unwrap().total(), 450);
+        let nothing = RegionScope::rows(&profile.tables, |_| false);
+        assert_eq!(CallStacks::of(&profile, &nothing), Err(NoCallStacks::Empty));
         profile.tables.paths.clear();
-        assert_eq!(Stacks::of(&profile, &one), Err(NoStacks::NoPaths));
+        assert_eq!(CallStacks::of(&profile, &one), Err(NoCallStacks::NoPaths));
     }
 
     #[test]
     fn what_was_sampled_has_samples() {
-        let unit = Unit::Sampled(Nanoseconds(1000));
+        let unit = FigureUnit::Sampled(Ticks(1000));
         assert_eq!((unit.name(), unit.samples_in(5000)), ("nanoseconds", Some(5)));
-        assert_eq!((Unit::Instructions.name(), Unit::Instructions.samples_in(5)), ("instructions", None));
+        assert_eq!(
+            (FigureUnit::Instructions.name(), FigureUnit::Instructions.samples_in(5)),
+            ("instructions", None)
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! Against GNU gprof: what it says of a file that we wrote, and of one that a program wrote.
-//! Needs gcc and binutils.
+//! Comparison with GNU gprof, for files that kerntune wrote and files that a program wrote. Needs
+//! gcc and binutils.
 
 use crate::gprof;
 use crate::run::run;
 use kerntune_analyze::graph::{CallGraph, Propagation};
-use kerntune_convert::gmon::{export, import, Gmon, Record, Target};
-use kerntune_profile::{Address, CallArc, FunctionIndex, FunctionStats, How, Nanoseconds, Symbol, Tables};
+use kerntune_convert::gmon::{export, import, Gmon, GmonRecord, GmonTarget};
+use kerntune_profile::{Address, CallArc, CallKind, FunctionIndex, FunctionStats, Symbol, Tables, Ticks};
 use std::path::Path;
 
 fn symbol(number: u32, name: &str, address: u64, size: u64) -> Symbol {
@@ -13,8 +13,8 @@ fn symbol(number: u32, name: &str, address: u64, size: u64) -> Symbol {
     Symbol { function, name, address: Address(address), size, file: None, module: None }
 }
 
-/// Recursion (deep), a cycle of three with a recursive member (even, odd, third), a callee that
-/// two callers share unequally, and one that never runs.
+/// Recursion (deep), a cycle of three with a recursive member (even, odd, third), a callee that two
+/// callers share unequally, and one that never runs.
 const PROGRAM: &str = r#"
 static volatile unsigned long sink;
 #define KEEP __attribute__((noinline, noclone, used))
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Functions of the image as `nm` has them.
+/// Returns the functions of the image from `nm`.
 fn functions(dir: &Path, image: &str) -> Vec<Symbol> {
     let text = run(dir, "nm", &["-n", "--defined-only", image]);
     let mut symbols: Vec<Symbol> = Vec::new();
@@ -45,7 +45,7 @@ fn functions(dir: &Path, image: &str) -> Vec<Symbol> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [address, "t" | "T", name] = words[..] else { continue };
         let address = u64::from_str_radix(address, 16).unwrap();
-        // gprof leaves out local names with dots.
+        // gprof ignores local names with dots.
         if name.contains('.') || symbols.last().is_some_and(|last| last.address.get() == address) {
             continue;
         }
@@ -68,8 +68,8 @@ fn a_programs_own_gmon_out_reads_as_gprof_reads_it() {
         );
         run(dir, "./program", &[]);
         let printed = gprof::parse(&gprof::gprof(&[&dir.join("program"), &dir.join("gmon.out")]));
-        let gmon = Gmon::parse(&std::fs::read(dir.join("gmon.out")).unwrap(), Target::LITTLE_64).unwrap();
-        assert_eq!(Gmon::parse(&gmon.to_bytes(Target::LITTLE_64), Target::LITTLE_64).unwrap(), gmon);
+        let gmon = Gmon::parse(&std::fs::read(dir.join("gmon.out")).unwrap(), GmonTarget::LITTLE_64).unwrap();
+        assert_eq!(Gmon::parse(&gmon.to_bytes(GmonTarget::LITTLE_64), GmonTarget::LITTLE_64).unwrap(), gmon);
         let imported = import(&[gmon], functions(dir, "program"), "program").unwrap();
         assert!(imported.ticks > 0, "no samples");
         let graph = CallGraph::of_tables(&imported.tables, |_| true, Propagation::Counts).unwrap();
@@ -89,8 +89,8 @@ fn a_programs_own_gmon_out_reads_as_gprof_reads_it() {
     }
 }
 
-/// Functions of all sorts: names that gprof does not read from an image, one without an
-/// address, of two bytes, at an odd address, with more than 16 and more than 32 bits of time.
+/// Functions of all sorts: names that gprof does not read from an image, one without an address, of
+/// two bytes, at an odd address, with more than 16 and more than 32 bits of time.
 fn tables() -> Tables {
     let symbols = vec![
         symbol(0, "main", 0x40_1000, 100),
@@ -108,13 +108,13 @@ fn tables() -> Tables {
         function: FunctionIndex(function),
         calls: 0,
         ended: 0,
-        net_ns: Nanoseconds(net),
-        ended_net_ns: Nanoseconds(0),
-        elapsed_ns: Nanoseconds(0),
-        max_ns: Nanoseconds(0),
-        min_ns: Nanoseconds(0),
-        slowest_ns: Nanoseconds(0),
-        slowest_at_ns: Nanoseconds(0),
+        self_ticks: Ticks(net),
+        ended_self_ticks: Ticks(0),
+        total_ticks: Ticks(0),
+        max_ticks: Ticks(0),
+        min_ticks: Ticks(0),
+        slowest_ticks: Ticks(0),
+        slowest_at_ticks: Ticks(0),
     });
     let none = u32::MAX;
     let calls = [
@@ -136,10 +136,10 @@ fn tables() -> Tables {
         region: 0,
         caller: FunctionIndex(caller),
         callee: FunctionIndex(callee),
-        how: How::Call,
+        how: CallKind::Call,
         calls,
         ended: calls,
-        elapsed_ns: Nanoseconds(1),
+        total_ticks: Ticks(1),
     });
     Tables { symbols, functions: functions.into(), arcs: arcs.into(), ..Tables::default() }
 }
@@ -153,7 +153,7 @@ fn what_we_write_gprof_reads_as_we_do() {
     let tables = tables();
     let exported = export(&tables, |_| true).unwrap();
     assert_eq!((exported.tick_ns, exported.left_out_ns), (1, 0));
-    std::fs::write(dir.join("gmon.out"), exported.gmon.to_bytes(Target::LITTLE_64)).unwrap();
+    std::fs::write(dir.join("gmon.out"), exported.gmon.to_bytes(GmonTarget::LITTLE_64)).unwrap();
     std::fs::write(dir.join("symbols"), &exported.symbols).unwrap();
     let text =
         gprof::gprof(&[Path::new("-S"), &dir.join("symbols"), &dir.join("image"), &dir.join("gmon.out")]);
@@ -163,20 +163,20 @@ fn what_we_write_gprof_reads_as_we_do() {
         at.map_or("<spontaneous>".into(), |at| graph.functions[at].name.replace(' ', "_"))
     };
     let compared = gprof::compare(&graph, &gprof::parse(&text), name, 1e3);
-    assert_eq!(compared, gprof::Compared { functions: 7, arcs: 9, cycles: 1, recursive: 1 });
-    // And what we read of it is what was written.
+    assert_eq!(compared, gprof::GprofComparison { functions: 7, arcs: 9, cycles: 1, recursive: 1 });
+    // The importer reads what the exporter wrote.
     let symbols = exported.symbols.lines().zip(0..).map(|(line, number)| {
         let (address, name) = line.split_once(" T ").unwrap();
         symbol(number, name, u64::from_str_radix(address, 16).unwrap(), 16)
     });
     let again = import(&[exported.gmon], symbols.collect(), "again").unwrap();
-    assert_eq!(again.busy_ns, graph.total_ns);
+    assert_eq!(again.busy_ticks, graph.total_ns);
     assert_eq!(again.lost_calls, 0);
     for row in &tables.functions {
         let name = name(Some(row.function.get() as usize));
         let same =
             again.tables.functions.iter().find(|other| again.tables.name(other.function) == name).unwrap();
-        assert_eq!(same.net_ns, row.net_ns, "{name}");
+        assert_eq!(same.self_ticks, row.self_ticks, "{name}");
     }
 }
 
@@ -184,9 +184,9 @@ fn what_we_write_gprof_reads_as_we_do() {
 fn a_regions_time_alone_and_a_coarser_tick() {
     let mut tables = tables();
     assert!(export(&tables, |_| false).unwrap().gmon.records.is_empty());
-    tables.functions[4].net_ns = Nanoseconds(u64::MAX / 4_000_000);
+    tables.functions[4].self_ticks = Ticks(u64::MAX / 4_000_000);
     let exported = export(&tables, |_| true).unwrap();
     assert_eq!(exported.tick_ns, 1_000_000);
-    let Record::Histogram(histogram) = &exported.gmon.records[0] else { panic!() };
+    let GmonRecord::Histogram(histogram) = &exported.gmon.records[0] else { panic!() };
     assert_eq!((histogram.dimension_text().as_str(), histogram.tick_ns()), ("milliseconds", Ok(1e6)));
 }

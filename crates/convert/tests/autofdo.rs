@@ -1,13 +1,13 @@
-//! Against LLVM: what llvm-profgen makes of our text, llvm-profdata reads as the counts that were put in.
-//! Needs clang-19 and llvm-19.
+//! Round trip through LLVM: llvm-profgen converts the text, and llvm-profdata prints the same
+//! counts. Needs clang-19 and llvm-19.
 
 use crate::run::run;
-use kerntune_convert::autofdo::{BranchRecords, SampleProfile, Unsymbolized};
+use kerntune_convert::autofdo::{BranchRecords, SampleProfile, UnsymbolizedProfile};
 use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
 use std::fs;
 use std::path::Path;
 
-/// Straight code, so that the blocks are known: `work` is cut by its call of `leaf` only.
+/// Straight code, so that the blocks are known: only the call of `leaf` divides `work`.
 const PROGRAM: &str = "\
 int sink;
 __attribute__((noinline)) int leaf(int x)
@@ -29,7 +29,7 @@ int main(int c, char **v)
 }
 ";
 
-/// The program's functions: name, address, size.
+/// Returns the program's functions: name, address, size.
 fn functions(dir: &Path) -> Vec<Symbol> {
     let text = run(dir, "llvm-nm-19", &["-n", "--print-size", "--defined-only", "t"]);
     let mut symbols = Vec::new();
@@ -48,10 +48,10 @@ fn functions(dir: &Path) -> Vec<Symbol> {
     symbols
 }
 
-/// The address of the one call (e8 and four bytes) from `from` to `to`.
+/// Returns the address of the only call (e8 and four bytes) from `from` to `to`.
 fn call(image: &[u8], from: &Symbol, to: &Symbol) -> u64 {
-    // Position-independent programs of lld and GNU ld alike have .text where its address says only after
-    // the segment's offset; this one is linked so that both are equal.
+    // In position-independent programs of lld and GNU ld an address differs from its offset in the
+    // file; this program is linked so that both are equal.
     let code = &image[from.address.get() as usize..][..from.size as usize];
     let found = (0..code.len() - 4).find(|&at| {
         let distance = i32::from_le_bytes(code[at + 1..at + 5].try_into().unwrap());
@@ -101,7 +101,7 @@ fn llvm_reads_the_counts_that_were_put_in() {
         edge(call, &leaf, 1_000_000_007, EdgeKind::Call),
     ];
     let tables = Tables { symbols, blocks, edges, ..Tables::default() };
-    let unsymbolized = Unsymbolized::of(&tables).unwrap();
+    let unsymbolized = UnsymbolizedProfile::of(&tables).unwrap();
     let mut text = Vec::new();
     unsymbolized.write(&mut text).unwrap();
     fs::write(dir.join("counts.txt"), text).unwrap();
@@ -120,11 +120,11 @@ fn llvm_reads_the_counts_that_were_put_in() {
     let work_total = (call + 5 - start(&work)) * 1_000_000_007 + (end(&work) - call - 5) * 1_000_000_000;
     assert_eq!((of("work").head, of("work").total), (77, work_total), "{text}");
     assert_eq!(of("work").inlined, 1, "{text}");
-    // Every byte that ran is in a function of the profile: nothing was lost.
+    // Every executed byte is in a function of the profile.
     assert_eq!(profile.total(), unsymbolized.executed_bytes);
 }
 
-/// Where the third instruction of `symbol` begins.
+/// Returns the address of the third instruction of `symbol`.
 fn third(dir: &Path, symbol: &Symbol) -> u64 {
     let only = format!("--disassemble-symbols={}", symbol.name);
     let text = run(dir, "llvm-objdump-19", &["--no-show-raw-insn", &only, "t"]);
@@ -146,8 +146,8 @@ fn branch_records_and_counts_make_the_same_profile() {
     let start = |symbol: &Symbol| symbol.address.get();
     let end = |symbol: &Symbol| symbol.address.get() + symbol.size;
     const RUNS: u64 = 1_000_000_007;
-    // `leaf` was interrupted 3 times in its middle, and 5 times control came back there: 3 of them make up for
-    // what was interrupted.
+    // `leaf` was interrupted 3 times in its middle, and control came back there 5 times: 3 of them
+    // balance the interruptions.
     let blocks = vec![
         block(start(&main), to_work, to_work + 5, RUNS),
         block(to_work + 5, end(&main) - 1, end(&main), RUNS),
@@ -169,7 +169,7 @@ fn branch_records_and_counts_make_the_same_profile() {
     let mut tables = Tables { symbols, blocks, edges, ..Tables::default() };
     let both = |tables: &Tables| {
         let mut text = Vec::new();
-        Unsymbolized::of(tables).unwrap().write(&mut text).unwrap();
+        UnsymbolizedProfile::of(tables).unwrap().write(&mut text).unwrap();
         fs::write(dir.join("counts.txt"), &text).unwrap();
         text.clear();
         let written = BranchRecords::of(tables).unwrap().write(&mut text).unwrap();
@@ -193,7 +193,7 @@ fn branch_records_and_counts_make_the_same_profile() {
     );
     assert_eq!(counts, branches);
 
-    // The one thing that the two forms tell differently: a function that began with no branch to it.
+    // The only difference between the formats: a function entered without a branch.
     tables.edges[2].count -= 100;
     let (written, counts, branches) = both(&tables);
     assert_eq!(written.unexplained, 5 - 3 + 100);

@@ -1,17 +1,17 @@
-//! Dumps of BSD kernels. No BSD system is among what our tests can have, so that no file here was written by one: a C
-//! program with the structures of their headers lays the files out (`bsd/layout.c`), and GNU gprof, which knows 4.4BSD's
-//! form, says the same of one as we do. Needs gcc and binutils.
+//! Dumps of BSD kernels. The tests have no BSD system, so no file here was written by one. A C
+//! program with the structures of their headers writes the files (`bsd/layout.c`), and GNU gprof,
+//! which knows 4.4BSD's format, reads the same from one. Needs gcc and binutils.
 
 use crate::gprof;
 use crate::run::run;
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_convert::gcda::ByteOrder;
-use kerntune_convert::gmon::{import, Gmon, Histogram, RawArc, Record, Target};
+use kerntune_convert::gmon::{import, Gmon, GmonRecord, GmonTarget, Histogram, RawArc};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use std::path::Path;
 
-/// The VAX, for which 4.2BSD was.
-const VAX: Target = Target { byte_order: ByteOrder::Little, wide: false };
+/// The VAX, 4.2BSD's machine.
+const VAX: GmonTarget = GmonTarget { byte_order: ByteOrder::Little, wide: false };
 const LOW: u64 = 0x8000_1000;
 
 fn laid_out(directory: &Path, kind: &str) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn laid_out(directory: &Path, kind: &str) -> Vec<u8> {
     std::fs::read(directory.join("dump")).unwrap()
 }
 
-/// What `layout.c` puts into every file.
+/// Contents that `layout.c` writes into every file.
 fn expected(rate: u32, counter: u64) -> Gmon {
     let most = if counter == 2 { u32::from(u16::MAX) } else { 70_000 };
     let bin = |number: u32| match number {
@@ -37,10 +37,10 @@ fn expected(rate: u32, counter: u64) -> Gmon {
         abbreviation: b's',
         bins: (0..16).map(bin).collect(),
     };
-    let arc = |from, to, count| Record::Arc(RawArc { from, to, count });
+    let arc = |from, to, count| GmonRecord::Arc(RawArc { from, to, count });
     Gmon {
         records: vec![
-            Record::Histogram(histogram),
+            GmonRecord::Histogram(histogram),
             arc(LOW + 4, LOW + 0x20, 9),
             arc(LOW + 6, LOW + 0x20, 70_000),
             arc(0, LOW, 1),
@@ -51,7 +51,7 @@ fn expected(rate: u32, counter: u64) -> Gmon {
 #[test]
 fn what_the_headers_of_bsd_lay_out_is_read() {
     let directory = tempfile::tempdir().unwrap();
-    let wide = Target::LITTLE_64;
+    let wide = GmonTarget::LITTLE_64;
     for (kind, target, rate, counter) in [
         ("4.2bsd", VAX, 100, 2),
         ("4.4bsd", VAX, 1024, 2),
@@ -63,7 +63,7 @@ fn what_the_headers_of_bsd_lay_out_is_read() {
         let bytes = laid_out(directory.path(), kind);
         let gmon = Gmon::parse(&bytes, target).unwrap_or_else(|error| panic!("{kind}: {error}"));
         assert_eq!(gmon, expected(rate, counter), "{kind}");
-        // In GNU's form the wide bin is several; together they are the same.
+        // In GNU's format the wide bin becomes several; their sum is the same.
         let symbols = || {
             let function = |number: u32| Symbol {
                 function: FunctionIndex(number),
@@ -93,15 +93,15 @@ fn what_they_do_not_lay_out_is_refused() {
         "truncated at byte 78: an arc needs 2 more bytes; let the program write it again"
     );
     let odd = laid_out(directory.path(), "freebsd-24");
-    assert!(message(&odd, Target::LITTLE_64).contains("counters of 24 bits"));
+    assert!(message(&odd, GmonTarget::LITTLE_64).contains("counters of 24 bits"));
     let mut negative = laid_out(directory.path(), "freebsd--64");
     negative[40..48].copy_from_slice(&(-5i64).to_le_bytes());
-    assert!(message(&negative, Target::LITTLE_64).contains("damaged at byte 40: a bin below 0"));
+    assert!(message(&negative, GmonTarget::LITTLE_64).contains("damaged at byte 40: a bin below 0"));
     negative[40..48].copy_from_slice(&(1i64 << 40).to_le_bytes());
-    assert!(message(&negative, Target::LITTLE_64).contains("a bin of 1099511627776 ticks"));
+    assert!(message(&negative, GmonTarget::LITTLE_64).contains("a bin of 1099511627776 ticks"));
 }
 
-/// A program's own `gmon.out`, its numbers put into 4.4BSD's form: GNU gprof reads that too.
+/// A program's own `gmon.out`, converted to 4.4BSD's format, which GNU gprof reads too.
 #[test]
 fn gprof_reads_4_4bsds_form_as_we_do() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,8 +113,8 @@ fn gprof_reads_4_4bsds_form_as_we_do() {
     std::fs::write(dir.join("program.c"), source).unwrap();
     run(dir, "gcc", &["-O1", "-pg", "-no-pie", "-fno-pie", "program.c", "-o", "program"]);
     run(dir, "./program", &[]);
-    let gnu = Gmon::parse(&std::fs::read(dir.join("gmon.out")).unwrap(), Target::LITTLE_64).unwrap();
-    let [Record::Histogram(of), arcs @ ..] = &gnu.records[..] else { panic!("no histogram first") };
+    let gnu = Gmon::parse(&std::fs::read(dir.join("gmon.out")).unwrap(), GmonTarget::LITTLE_64).unwrap();
+    let [GmonRecord::Histogram(of), arcs @ ..] = &gnu.records[..] else { panic!("no histogram first") };
     let mut bytes = Vec::new();
     bytes.extend(of.low.to_le_bytes());
     bytes.extend(of.high.to_le_bytes());
@@ -122,7 +122,7 @@ fn gprof_reads_4_4bsds_form_as_we_do() {
     bytes.extend([length, 0x0005_1879, of.rate, 0, 0, 0].map(u32::to_le_bytes).concat());
     bytes.extend(of.bins.iter().flat_map(|bin| (*bin as u16).to_le_bytes()));
     for record in arcs {
-        let Record::Arc(arc) = record else { continue };
+        let GmonRecord::Arc(arc) = record else { continue };
         bytes.extend([arc.from, arc.to, arc.count].map(u64::to_le_bytes).concat());
     }
     std::fs::write(dir.join("bsd.out"), &bytes).unwrap();
@@ -141,7 +141,7 @@ fn gprof_reads_4_4bsds_form_as_we_do() {
         let function = FunctionIndex(functions.len() as u32);
         functions.push(Symbol { function, name: name.into(), address, size: 16, file: None, module: None });
     }
-    let gmon = Gmon::parse(&bytes, Target::LITTLE_64).unwrap();
+    let gmon = Gmon::parse(&bytes, GmonTarget::LITTLE_64).unwrap();
     let imported = import(&[gmon], functions, "program").unwrap();
     let graph = CallGraph::of_tables(&imported.tables, |_| true, Propagation::Counts).unwrap();
     let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| graph.functions[at].name.clone());

@@ -1,8 +1,8 @@
-//! Against the compiler itself: files that real programs wrote, `gcov-dump`, `gcov-tool`, and
-//! whether GCC takes a profile that we completed. Needs gcc with gcov-dump and gcov-tool.
+//! Checks with the compiler itself: files that real programs wrote, `gcov-dump`, `gcov-tool`, and
+//! GCC's use of a completed profile. Needs gcc with gcov-dump and gcov-tool.
 
 use crate::run::run;
-use kerntune_convert::gcda::{summarise, CounterKind, Gcda, MergeWeights, TopN, Values};
+use kerntune_convert::gcda::{summarize, CounterKind, CounterValues, Gcda, MergeWeights, TopN};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ int main(int argc, char **argv) { return work(argc > 1 ? 500 : 1000, argc + 1) =
 "#;
 const OTHER: &str = "int never(int x) { for (int i = 0; i < x; i++) if (i > 3) return 4; return x; }\n";
 
-/// Builds the program instrumented, runs it, hands back its directory.
+/// Builds the program instrumented, runs it, and returns its directory.
 fn instrumented(flags: &[&str], arguments: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("main.c"), PROGRAM).unwrap();
@@ -48,7 +48,7 @@ fn read(dir: &Path, name: &str) -> (Vec<u8>, Gcda) {
     (bytes, gcda)
 }
 
-/// What `gcov-dump -l` prints, from our model.
+/// Formats a file like `gcov-dump -l`.
 fn dump(name: &str, gcda: &Gcda) -> String {
     let mut out =
         format!("{name}:data:magic `gcda':version `{}'\n", gcda.version.0.to_be_bytes().escape_ascii());
@@ -72,7 +72,7 @@ fn dump(name: &str, gcda: &Gcda) -> String {
                 other => panic!("{other:?} is not expected of this program"),
             };
             let count = c.values.len();
-            let zero = if matches!(c.values, Values::Zeros(_)) { " (all zero)" } else { "" };
+            let zero = if matches!(c.values, CounterValues::Zeros(_)) { " (all zero)" } else { "" };
             line(format!("    {tag:08x}:{:>4}:COUNTERS {kind} {count} counts{zero}", count * 8));
             for (row, values) in c.values.iter().collect::<Vec<_>>().chunks(8).enumerate() {
                 let values: String = values.iter().map(|v| format!("{v} ")).collect();
@@ -83,11 +83,11 @@ fn dump(name: &str, gcda: &Gcda) -> String {
     out
 }
 
-/// As the kernel would have exported it.
+/// Converts a file to what a kernel would have exported.
 fn as_exported_by_a_kernel(gcda: &Gcda) -> Gcda {
     let mut gcda = Gcda { summary: None, end_marker: false, checksum: 0, ..gcda.clone() };
     for counters in gcda.functions.iter_mut().flat_map(|f| &mut f.counters) {
-        counters.values = Values::Listed(counters.values.iter().collect());
+        counters.values = CounterValues::Listed(counters.values.iter().collect());
     }
     gcda
 }
@@ -103,8 +103,8 @@ fn real_files_read_like_gcov_dump_reads_them() {
         assert_eq!(without_spaces(&dump(name, &gcda)), without_spaces(&theirs), "{name}");
     }
     let (main, other) = (read(dir.path(), "main.gcda").1, read(dir.path(), "other.gcda").1);
-    let summary = summarise([&main, &other]);
-    // libgcov computed it too, over both objects, and wrote it into each.
+    let summary = summarize([&main, &other]);
+    // libgcov computed the same over both objects, and wrote it into each.
     assert_eq!(main.summary.unwrap().sum_max, 1000);
     assert_eq!(summary.sum_max, 1000);
     assert_eq!((summary.files, summary.functions, summary.executed_functions), (2, 5, 4));
@@ -139,7 +139,7 @@ fn gcc_takes_a_profile_with_our_summary_and_ignores_it_without() {
         let dump = std::fs::read_to_string(dir.path().join("dump.txt")).unwrap();
         dump.matches("Profile feedback for function is available").count()
     };
-    // The trap that the summary is for. If this fails, GCC has mended it.
+    // GCC ignores a profile without summary. If this fails, GCC has fixed it.
     assert_eq!(functions_with_feedback(Some(exported.to_bytes())), 0);
     let mut completed = exported;
     completed.set_summary(1, completed.sum_max());
@@ -157,7 +157,7 @@ fn merging_agrees_with_gcov_tool() {
 fn merge_as_gcov_tool(flags: &[&str], weights: MergeWeights, sum_max: u64) {
     let (one, two) = (instrumented(flags, &[]), instrumented(flags, &["fewer"]));
     let (a, mut b) = (read(one.path(), "main.gcda").1, read(two.path(), "main.gcda").1);
-    // The stamps are times of compilation; make it one build that ran twice.
+    // Stamps are times of compilation; make both files of one build that ran twice.
     (b.stamp, b.checksum) = (a.stamp, a.checksum);
     let dir = tempfile::tempdir().unwrap();
     for (sub, gcda) in [("a", &a), ("b", &b)] {

@@ -1,39 +1,39 @@
-//! `gmon.out` bytes that nobody vouches for: an error or a value, never a panic.
+//! Untrusted `gmon.out` bytes: an error or a value, never a panic.
 
 use kerntune_convert::gcda::ByteOrder;
-use kerntune_convert::gmon::{export, import, Error, Gmon, Histogram, RawArc, Record, Target};
+use kerntune_convert::gmon::{export, import, Error, Gmon, GmonRecord, GmonTarget, Histogram, RawArc};
 use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use proptest::prelude::*;
 
-fn target() -> impl Strategy<Value = Target> {
-    (any::<bool>(), any::<bool>()).prop_map(|(big, wide)| Target {
+fn target() -> impl Strategy<Value = GmonTarget> {
+    (any::<bool>(), any::<bool>()).prop_map(|(big, wide)| GmonTarget {
         byte_order: if big { ByteOrder::Big } else { ByteOrder::Little },
         wide,
     })
 }
 
-fn record() -> impl Strategy<Value = Record> {
+fn record() -> impl Strategy<Value = GmonRecord> {
     let address = || any::<u32>().prop_map(u64::from);
     let histogram =
         (0u64..1 << 31, 1u64..1 << 30, 1u32..1 << 31, 0usize..4, prop::collection::vec(any::<u16>(), 0..40));
     let dimension = ["seconds", "microseconds", "nanoseconds", "instructions!!!"];
     prop_oneof![
-        histogram.prop_map(move |(low, length, rate, unit, bins): (_, _, _, _, Vec<u16>)| Record::Histogram(
-            Histogram {
+        histogram.prop_map(move |(low, length, rate, unit, bins): (_, _, _, _, Vec<u16>)| {
+            GmonRecord::Histogram(Histogram {
                 low,
                 high: low + length,
                 rate,
                 dimension: Histogram::dimension_of(dimension[unit]),
                 abbreviation: b's',
                 bins: bins.into_iter().map(u32::from).collect(),
-            }
-        )),
-        (address(), address(), address()).prop_map(|(from, to, count)| Record::Arc(RawArc {
+            })
+        }),
+        (address(), address(), address()).prop_map(|(from, to, count)| GmonRecord::Arc(RawArc {
             from,
             to,
             count
         })),
-        prop::collection::vec((address(), address()), 0..6).prop_map(Record::Blocks),
+        prop::collection::vec((address(), address()), 0..6).prop_map(GmonRecord::Blocks),
     ]
 }
 
@@ -63,7 +63,7 @@ fn use_it(gmon: Gmon) {
             |_| true,
             kerntune_analyze::graph::Propagation::Counts,
         );
-        assert!(graph.unwrap().total_ns <= imported.busy_ns);
+        assert!(graph.unwrap().total_ns <= imported.busy_ticks);
     }
 }
 
@@ -120,8 +120,8 @@ proptest! {
 
 #[test]
 fn messages_say_what_and_where() {
-    let parse = |bytes: &[u8]| Gmon::parse(bytes, Target::LITTLE_64).unwrap_err().to_string();
-    let header = Gmon::default().to_bytes(Target::LITTLE_64);
+    let parse = |bytes: &[u8]| Gmon::parse(bytes, GmonTarget::LITTLE_64).unwrap_err().to_string();
+    let header = Gmon::default().to_bytes(GmonTarget::LITTLE_64);
     let with = |more: &[u8]| parse(&[&header[..], more].concat());
     assert!(parse(b"\x7fELF\x02\x01\x01\0\0\0\0\0")
         .starts_with("not a gmon.out: it begins with [7f, 45, 4c, 46]"));
@@ -136,7 +136,7 @@ fn messages_say_what_and_where() {
     histogram.extend([0; 18]);
     assert!(with(&histogram).starts_with("damaged at byte 20: a histogram from 0x8 to 0x8"));
     let unknown = |dimension: &str| Gmon {
-        records: vec![Record::Histogram(Histogram {
+        records: vec![GmonRecord::Histogram(Histogram {
             low: 0,
             high: 4,
             rate: 1,

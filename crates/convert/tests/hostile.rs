@@ -1,7 +1,8 @@
-//! `.gcda` bytes that nobody vouches for: an error or a value, never a panic.
+//! Untrusted `.gcda` bytes: an error or a value, never a panic.
 
 use kerntune_convert::gcda::{
-    ByteOrder, CounterKind, Counters, Gcda, GcdaFunction, GcovVersion, MergeWeights, ObjectSummary, Values,
+    ByteOrder, CounterKind, CounterRecord, CounterValues, Gcda, GcdaFunction, GcovVersion, MergeWeights,
+    ObjectSummary,
 };
 use kerntune_convert::Error;
 use proptest::prelude::*;
@@ -9,10 +10,10 @@ use proptest::prelude::*;
 const KINDS: [CounterKind; 4] =
     [CounterKind::Arcs, CounterKind::IndirectCall, CounterKind::Average, CounterKind::TimeProfiler];
 
-fn values() -> impl Strategy<Value = Values> {
+fn values() -> impl Strategy<Value = CounterValues> {
     prop_oneof![
-        (1u32..1000).prop_map(Values::Zeros),
-        prop::collection::vec(any::<i64>(), 0..12).prop_map(Values::Listed),
+        (1u32..1000).prop_map(CounterValues::Zeros),
+        prop::collection::vec(any::<i64>(), 0..12).prop_map(CounterValues::Listed),
     ]
 }
 
@@ -25,7 +26,7 @@ fn function() -> impl Strategy<Value = GcdaFunction> {
                 ident,
                 lineno_checksum: lineno,
                 cfg_checksum: cfg,
-                counters: chosen.map(|(kind, (_, values))| Counters { kind, values }).collect(),
+                counters: chosen.map(|(kind, (_, values))| CounterRecord { kind, values }).collect(),
             }
         });
     prop_oneof![1 => Just(GcdaFunction::default()), 9 => present]

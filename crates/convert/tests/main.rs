@@ -1,4 +1,4 @@
-//! One program of tests, in which a file is a module.
+//! All integration tests in one program, a module per file.
 
 mod against_gprof;
 mod autofdo;

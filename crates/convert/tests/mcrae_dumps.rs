@@ -1,9 +1,11 @@
-//! McRae's dumps, worked out by hand: what was recorded, and what it has to come to.
+//! Conversion of McRae's dumps, compared with results worked out by hand.
 
-use kerntune_analyze::{analyze, Input, TraceFile};
-use kerntune_convert::mcrae::{replay, Dump, Imported, Names, Order, Record, Troubles};
+use kerntune_analyze::{analyze, AnalysisInput, TraceFile};
+use kerntune_convert::mcrae::{
+    replay, DumpByteOrder, DumpRecord, ImportedDump, ReplayAnomalies, TagDump, TagNames,
+};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
-use kerntune_trace::{Event, How};
+use kerntune_trace::{EnterKind, Event};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,8 +13,8 @@ use std::ops::ControlFlow;
 const NAMES: &str = "main/502\nread/504\ntsleep/506\nsplx/508\nISAINTR/510\nweintr/512\nselect/514\n\
                      swtch/600!\nMGET/1002=\n";
 
-/// Records from lines `TIME >f`, `TIME <f` or `TIME =point`.
-fn dump(names: &Names, text: &str) -> Dump {
+/// Parses records from lines `TIME >f`, `TIME <f` or `TIME =point`.
+fn dump(names: &TagNames, text: &str) -> TagDump {
     let record = |line: &str| {
         let (time, what) = line.trim().split_once(' ').unwrap();
         let tag = match what.split_at(1) {
@@ -21,15 +23,15 @@ fn dump(names: &Names, text: &str) -> Dump {
             ("=", name) => names.named(name).unwrap().tag,
             _ => what.parse().unwrap(),
         };
-        Record { tag, time: time.parse().unwrap() }
+        DumpRecord { tag, time: time.parse().unwrap() }
     };
-    Dump { records: text.lines().filter(|line| !line.trim().is_empty()).map(record).collect() }
+    TagDump { records: text.lines().filter(|line| !line.trim().is_empty()).map(record).collect() }
 }
 
-/// What is in the trace, with the time in µs at which it happens: `>f` by a call, `*f` by an
-/// interrupt, `<f`, `~N` frames that ended without a return, `=point`, `@thread`, `idle N` that
-/// ends at this time. The state at the beginning comes first.
-fn told(imported: &Imported<Vec<u8>>) -> Vec<String> {
+/// Lists the events of the trace with their time in µs: `>f` by a call, `*f` by an interrupt, `<f`,
+/// `~N` frames that ended without a return, `=point`, `@thread`, `idle N` that ends at this time.
+/// The state at the beginning comes first.
+fn told(imported: &ImportedDump<Vec<u8>>) -> Vec<String> {
     let bytes = imported.trace.as_slice();
     let trace = TraceFile::open(&bytes, &imported.recording).unwrap();
     let mut reader = trace.reader().unwrap();
@@ -58,7 +60,7 @@ fn told(imported: &Imported<Vec<u8>>) -> Vec<String> {
             let what = match event {
                 Event::Enter { function: f, how } => {
                     stacks[running].push(f);
-                    format!("{}{}", if how == How::Interrupt { '*' } else { '>' }, function(f))
+                    format!("{}{}", if how == EnterKind::Interrupt { '*' } else { '>' }, function(f))
                 }
                 Event::Exit => format!("<{}", function(stacks[running].pop().unwrap())),
                 Event::Unwind { frames } => {
@@ -86,8 +88,8 @@ fn told(imported: &Imported<Vec<u8>>) -> Vec<String> {
     lines
 }
 
-/// What the analysis, which checks its own sums, finds wrong.
-fn analysed(imported: &Imported<Vec<u8>>) -> BTreeMap<String, u64> {
+/// Returns the anomalies that the analysis finds; it checks its own sums.
+fn analyzed(imported: &ImportedDump<Vec<u8>>) -> BTreeMap<String, u64> {
     let mut symbols = Vec::new();
     for (name, tag) in imported.functions.iter().chain([&("[unknown code]".to_owned(), 0)]) {
         let (function, address) = (FunctionIndex(symbols.len() as u32), Address(u64::from(*tag)));
@@ -95,16 +97,20 @@ fn analysed(imported: &Imported<Vec<u8>>) -> BTreeMap<String, u64> {
     }
     let points: Vec<_> = imported.points.iter().map(|name| (name.clone(), FunctionIndex::NONE)).collect();
     let bytes = imported.trace.as_slice();
-    let input = Input { points: &points, threads: 1, ..Input::new(&bytes, &imported.recording, &symbols) };
+    let input = AnalysisInput {
+        points: &points,
+        threads: 1,
+        ..AnalysisInput::new(&bytes, &imported.recording, &symbols)
+    };
     analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap().health
 }
 
-fn names() -> Names {
-    Names::parse([("names", NAMES)]).unwrap()
+fn names() -> TagNames {
+    TagNames::parse([("names", NAMES)]).unwrap()
 }
 
-/// The records come to this trace.
-fn comes_to(records: &str, expected: &[&str]) -> Troubles {
+/// Asserts that the records convert to this trace.
+fn comes_to(records: &str, expected: &[&str]) -> ReplayAnomalies {
     let names = names();
     let imported = replay(&names, &dump(&names, records), Vec::new()).unwrap();
     assert_eq!(told(&imported), expected);
@@ -120,7 +126,7 @@ fn calls_are_nested_and_points_are_in_them() {
         "10 >main\n 12 =MGET\n 15 >read\n 40 <read\n 52 <main",
         &["*process 1:", "10 >main", "12 =MGET", "15 >read", "40 <read", "52 <main"],
     );
-    assert_eq!(troubles, Troubles { longest_gap_us: 25, ..Troubles::default() });
+    assert_eq!(troubles, ReplayAnomalies { longest_gap_us: 25, ..ReplayAnomalies::default() });
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn calls_that_are_open_when_the_memory_is_full_are_cut() {
 
 #[test]
 fn the_process_that_goes_on_is_found_by_what_it_exits() {
-    // Process 1 sleeps in read, the unknown one in select; then process 1 is woken, then the other.
+    // Process 1 sleeps in read, the unknown one in select; then process 1 wakes up, then the other.
     let troubles = comes_to(
         "10 >read\n 11 >tsleep\n 12 >swtch\n 20 <swtch\n 21 <tsleep\n 22 <select\n 30 >select\n 31 >tsleep\n \
          32 >swtch\n 40 <swtch\n 41 >splx\n 42 <splx\n 43 <tsleep\n 44 <read\n 45 >swtch\n 50 <swtch\n 51 <tsleep\n 52 <select",
@@ -249,7 +255,7 @@ fn a_capture_that_begins_in_an_interrupt_in_the_switch() {
 
 #[test]
 fn what_does_not_match_is_counted() {
-    // The exit of tsleep is missing; select is not open; 700 and 701 are nobody's.
+    // The exit of tsleep is missing; select is not open; 700 and 701 have no names.
     let troubles = comes_to(
         "10 >read\n 11 >tsleep\n 12 700\n 13 <read\n 14 >main\n 15 <select\n 16 701\n 17 701\n 19 <main\n \
          20 >swtch\n 22 >swtch\n 25 <swtch\n 26 <swtch\n 27 >main",
@@ -269,7 +275,7 @@ fn what_does_not_match_is_counted() {
             "27 >main",
         ],
     );
-    let expected = Troubles {
+    let expected = ReplayAnomalies {
         unknown_tags: [(700, 1), (701, 2)].into(),
         unmatched_exits: 2,
         unwound_calls: 1,
@@ -277,7 +283,7 @@ fn what_does_not_match_is_counted() {
         switches: 1,
         repeated_switches: 1,
         longest_gap_us: 3,
-        ..Troubles::default()
+        ..ReplayAnomalies::default()
     };
     assert_eq!(troubles, expected);
 }
@@ -291,14 +297,14 @@ fn names_of_another_kernel_are_refused() {
     assert!(error(&endless).contains("main"));
 }
 
-/// Figure 4 of the paper, in which the ellipses stand for exits that are not printed: a packet that
+/// Figure 4 of the paper, whose ellipses stand for exits that are not printed: a packet that
 /// arrives in the idle loop, and the reader that it wakes.
 #[test]
 fn figure_4_of_the_paper() {
     let names = "ISAINTR/500\nweintr/502\nwerint/504\nweread/506\nbcopy/508\nipintr/510\nsplnet/512\nsplx/514\n\
                  in_cksum/516\ntcp_input/518\nin_pcblookup/520\nspl0/522\ntsleep/524\nfalloc/526\nfdalloc/528\n\
                  min/530\nmalloc/532\nswtch/600!\n";
-    let names = Names::parse([("names", names)]).unwrap();
+    let names = TagNames::parse([("names", names)]).unwrap();
     let records = "2671 >ISAINTR\n2679 >weintr\n2704 >werint\n2739 >weread\n3458 >bcopy\n4531 <bcopy\n4600 <weread\n\
                    4700 <werint\n4900 <weintr\n4996 >ipintr\n4998 >splnet\n5008 <splnet\n5012 >splx\n5016 <splx\n\
                    5031 >in_cksum\n5054 <in_cksum\n5074 >tcp_input\n5082 >in_cksum\n5120 <in_cksum\n\
@@ -326,14 +332,14 @@ fn figure_4_of_the_paper() {
             "5547 >malloc",
         ]
     );
-    // As Figure 3 counts: idle is the time in swtch without the interrupt's.
+    // Like Figure 3: idle is the time in swtch without the interrupt's.
     let region = &imported.recording.regions[0];
     assert_eq!((region.elapsed_ns, region.idle_ns), (2_876_000, 39_000));
     // tsleep and its swtch at the beginning; falloc and malloc at the end.
     assert_eq!((imported.troubles.open_at_begin, imported.troubles.open_at_end), (2, 2));
 }
 
-/// More events than one chunk holds, with processes put aside where one ends.
+/// More events than one chunk holds, with waiting processes at its end.
 #[test]
 fn long_dumps_go_on_from_chunk_to_chunk() {
     let names = shared_names();
@@ -345,7 +351,7 @@ fn long_dumps_go_on_from_chunk_to_chunk() {
     assert!(imported.recording.chunks.len() > 2);
     assert_eq!(imported.recording.threads.len(), PROCESSES + 1);
     assert_eq!(told(&imported).iter().filter(|line| line.ends_with("=p")).count(), 12_000);
-    let health = analysed(&imported);
+    let health = analyzed(&imported);
     for what in [
         "stack_mismatches",
         "running_mismatches",
@@ -361,7 +367,7 @@ fn long_dumps_go_on_from_chunk_to_chunk() {
 const PROCESSES: usize = 4;
 const SHARED: usize = 5;
 
-fn shared_names() -> Names {
+fn shared_names() -> TagNames {
     let mut text = String::from("swtch/2!\n");
     for i in 0..PROCESSES {
         text.push_str(&format!("s{i}/{}\n", 100 + 2 * i));
@@ -370,21 +376,21 @@ fn shared_names() -> Names {
         text.push_str(&format!("f{i}/{}\n", 200 + 2 * i));
     }
     text.push_str("p/301=\n");
-    Names::parse([("names", text.as_str())]).unwrap()
+    TagNames::parse([("names", text.as_str())]).unwrap()
 }
 
-/// One block of activity: who, and calls (function and depth to go down to before) with times.
+/// Block of activity: process, and calls (function and depth to go down to before) with times.
 type Block = (usize, Vec<(u8, usize, u32)>);
 
-/// A well-formed capture of several processes: the records, and for each of them who did it.
-fn capture(blocks: &[Block], names: &Names) -> (Dump, Vec<(usize, String, u64)>) {
+/// A well-formed capture of several processes: the records, and the process of each.
+fn capture(blocks: &[Block], names: &TagNames) -> (TagDump, Vec<(usize, String, u64)>) {
     let tag = |name: &str| names.named(name).unwrap().tag;
     let mut records = Vec::new();
     let mut expected = Vec::new();
     let mut now = 5_000_000u64;
     let mut known: Vec<usize> = Vec::new();
     for (number, (who, calls)) in blocks.iter().enumerate() {
-        // Numbered as they appear.
+        // Numbered in order of appearance.
         let process = match known.iter().position(|p| p == who) {
             Some(at) => at,
             None => {
@@ -395,7 +401,7 @@ fn capture(blocks: &[Block], names: &Names) -> (Dump, Vec<(usize, String, u64)>)
         let mut put = |process: usize, what: &str, name: &str, after: u32| {
             now += u64::from(after);
             let tag = tag(name) + u16::from(what == "<");
-            records.push(Record { tag, time: (now % (1 << 24)) as u32 });
+            records.push(DumpRecord { tag, time: (now % (1 << 24)) as u32 });
             expected.push((process, format!("{what}{name}"), now));
         };
         let sleep = format!("s{who}");
@@ -423,13 +429,13 @@ fn capture(blocks: &[Block], names: &Names) -> (Dump, Vec<(usize, String, u64)>)
         put(process, ">", &sleep, 4);
         put(process, ">", "swtch", 1);
     }
-    (Dump { records }, expected)
+    (TagDump { records }, expected)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Calls, times and processes of an import are those that were put into the dump.
+    /// Calls, times and processes of an import are those of the dump.
     #[test]
     fn what_was_recorded_is_imported(
         blocks in prop::collection::vec(
@@ -438,7 +444,7 @@ proptest! {
         let names = shared_names();
         let (dump, expected) = capture(&blocks, &names);
         let bytes = dump.to_bytes();
-        let dump = Dump::read(&bytes, Order::Little).unwrap();
+        let dump = TagDump::read(&bytes, DumpByteOrder::Little).unwrap();
         let imported = replay(&names, &dump, Vec::new()).unwrap();
         let mut found = Vec::new();
         let mut running = String::new();
@@ -468,17 +474,17 @@ proptest! {
         prop_assert_eq!((troubles.unmatched_exits, troubles.unwound_calls, troubles.uncertain_switches), (0, 0, 0));
     }
 
-    /// Any records make a trace that is read to its end, or a message.
+    /// Any records give a valid trace or an error.
     #[test]
     fn any_records_do_no_harm(
         records in prop::collection::vec((prop::sample::select(vec![2u16, 3, 100, 101, 102, 103, 200, 201, 202, 203, 301, 9]), 0u32..1 << 24), 1..300)
     ) {
         let names = shared_names();
-        let records: Vec<Record> = records.into_iter().map(|(tag, time)| Record { tag, time }).collect();
-        let Ok(imported) = replay(&names, &Dump { records }, Vec::new()) else { return Ok(()) };
-        // Panics where an event ends what is not open.
+        let records: Vec<DumpRecord> = records.into_iter().map(|(tag, time)| DumpRecord { tag, time }).collect();
+        let Ok(imported) = replay(&names, &TagDump { records }, Vec::new()) else { return Ok(()) };
+        // Panics if an event ends something that is not open.
         told(&imported);
-        let health = analysed(&imported);
+        let health = analyzed(&imported);
         for what in ["stack_mismatches", "running_mismatches", "clock_mismatches", "region_mismatch_ns", "unmatched_exits"] {
             prop_assert_eq!(health.get(what).copied().unwrap_or(0), 0, "{}", what);
         }
@@ -486,8 +492,8 @@ proptest! {
 
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..400), text in "[a-c/0-9!=\n ]{0,60}") {
-        let Ok(dump) = Dump::read(&bytes, Order::Big) else { return Ok(()) };
-        let names = Names::parse([("x", text.as_str())]).unwrap_or_else(|_| shared_names());
+        let Ok(dump) = TagDump::read(&bytes, DumpByteOrder::Big) else { return Ok(()) };
+        let names = TagNames::parse([("x", text.as_str())]).unwrap_or_else(|_| shared_names());
         let _ = replay(&names, &dump, Vec::new());
     }
 }

@@ -1,10 +1,10 @@
-//! The real uftrace reads what is exported, and says what we say.
+//! uftrace itself reads an export and reports the same figures.
 
 use kerntune_analyze::TraceFile;
 use kerntune_convert::uftrace::{files, records, tasks};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Thread,
-    TraceFileWriter, TraceHeader, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, OpenStack, RecordedThread, Recording,
+    RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 use std::fs;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use std::process::Command;
 const NAMES: [&str; 6] =
     ["entry_SYSCALL_64", "tcp_sendmsg", "lock_sock", "asm_sysvec_timer", "schedule", "[unknown code]"];
 
-/// Chunks as given: what is going on, then events with the nanoseconds before each.
+/// Encodes chunks: state at the beginning, then events with the nanoseconds before each.
 fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
     let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
     let mut now = 1_000;
@@ -44,12 +44,12 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
         writer.chunk(header, &raw).unwrap();
     }
     let (bytes, chunks) = writer.finish().unwrap();
-    let thread = |pid, comm: &str| Thread { task: 1, pid, tgid: pid, comm: comm.into() };
+    let thread = |pid, comm: &str| RecordedThread { task: 1, pid, tgid: pid, comm: comm.into() };
     let recording = Recording {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 5,
         cpus: 1,
         per_cpu: Vec::new(),
@@ -57,7 +57,7 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
         threads: vec![thread(0, "swapper"), thread(57, "rr"), thread(57, "rr again")],
         chunks,
         events: total,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     };
     (bytes, recording)
@@ -66,33 +66,33 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
 #[test]
 fn uftrace_reports_the_same_calls_and_times() {
     let enter = |function, how| Event::Enter { function, how };
-    let running = |frames: &[(u32, How)]| ChunkState {
+    let running = |frames: &[(u32, EnterKind)]| ChunkState {
         user: frames.is_empty(),
         regions: Vec::new(),
         stacks: vec![OpenStack { thread: 1, running: true, frames: frames.to_vec() }],
         ..ChunkState::default()
     };
-    let open = [(0, How::Syscall), (1, How::Call)];
+    let open = [(0, EnterKind::Syscall), (1, EnterKind::Call)];
     let (bytes, recording) = trace(&[
         (
             running(&[]),
             &[
-                (0, enter(0, How::Syscall)),
-                (1_000, enter(1, How::Call)),
-                (2_000, enter(2, How::Call)),
+                (0, enter(0, EnterKind::Syscall)),
+                (1_000, enter(1, EnterKind::Call)),
+                (2_000, enter(2, EnterKind::Call)),
                 (3_000, Event::Exit), // lock_sock: 3 us
             ],
         ),
         (
             running(&open),
             &[
-                (1_000, enter(2, How::Jump)),
-                (500, enter(3, How::Interrupt)),
+                (1_000, enter(2, EnterKind::Jump)),
+                (500, enter(3, EnterKind::Interrupt)),
                 (7_000, Event::Resume), // the interrupt: 7 us
                 (500, Event::Exit),     // lock_sock by a jump: 1 us net, and tcp_sendmsg with it
-                (1_000, enter(4, How::Call)),
+                (1_000, enter(4, EnterKind::Call)),
                 (1_000, Event::Switch { thread: 0 }),
-                (0, enter(4, How::Call)),
+                (0, enter(4, EnterKind::Call)),
                 (2_000, Event::Switch { thread: 1 }),
                 (1_000, Event::Exit), // schedule: 4 us by the clock on the wall
                 (1_000, Event::Leave),
@@ -141,7 +141,7 @@ fn uftrace_reports_the_same_calls_and_times() {
     };
     let expect =
         |total: &str, own: &str, calls: &str| (total.to_string(), own.to_string(), calls.to_string());
-    // 3 + 8 us: the second one with the interrupt, which uftrace cannot tell from a callee.
+    // 3 + 8 us: the second one includes the interrupt, which uftrace cannot tell from a callee.
     assert_eq!(figures("lock_sock"), expect("11.000", "4.000", "2"), "{text}");
     assert_eq!(figures("asm_sysvec_timer"), expect("7.000", "7.000", "1"), "{text}");
     assert_eq!(figures("tcp_sendmsg"), expect("14.000", "3.000", "1"), "{text}");

@@ -1,77 +1,77 @@
-//! One thing that was looked at.
+//! A check of one tool or ability, with its result.
 
 use serde::Serialize;
 
-/// How a thing was found.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// There, and shown to work.
+pub enum CheckStatus {
+    /// Present, and proved to work.
     Ok,
-    /// There, but less than wanted, or not proved.
+    /// Present, but restricted or not proved to work.
     Limited,
-    /// Not there, or not working.
+    /// Missing, or not working.
     Missing,
 }
 
-/// Under which heading a check stands.
+/// Heading under which a report lists a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
-    /// Where kernels run.
+pub enum CheckGroup {
+    /// Machines that run kernels: QEMU, KVM, User-Mode Linux.
     Machines,
-    /// What builds them.
+    /// Compilers and their profile tools.
     Compilers,
-    /// What else a kernel's build needs.
+    /// Other tools for building and packaging kernels.
     KernelBuild,
-    /// What the guest is packed from.
+    /// Programs and libraries for the guest image.
     Guest,
-    /// What captures on the host itself.
+    /// Recorders for the host's own kernel: perf, ftrace, kgmon.
     HostRecorders,
-    /// Space.
+    /// Disk space and memory.
     Room,
 }
 
-impl Group {
-    /// The heading.
+impl CheckGroup {
+    /// Returns the heading in text reports.
     pub fn title(self) -> &'static str {
         match self {
-            Group::Machines => "machines",
-            Group::Compilers => "compilers",
-            Group::KernelBuild => "kernel build",
-            Group::Guest => "guest",
-            Group::HostRecorders => "recorders on the host",
-            Group::Room => "room",
+            CheckGroup::Machines => "machines",
+            CheckGroup::Compilers => "compilers",
+            CheckGroup::KernelBuild => "kernel build",
+            CheckGroup::Guest => "guest",
+            CheckGroup::HostRecorders => "recorders on the host",
+            CheckGroup::Room => "room",
         }
     }
 }
 
-/// What kerntune can do if the checks that carry its name are well.
+/// An ability of kerntune on this machine. It is available if all checks that list it succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ability {
-    /// Exact recordings and comparisons.
+    /// Exact recordings and comparisons in the emulator.
     Emulator,
-    /// Kernels built from source, and rebuilt by GCC with a profile.
+    /// Building kernels from source, and rebuilding them with GCC and a profile.
     GccPgo,
-    /// The workload `redis`.
+    /// Running the workload `redis`.
     Redis,
-    /// Timed runs on hardware virtualisation.
+    /// Timed runs with hardware virtualization.
     Kvm,
-    /// Timed runs of a kernel that is a process.
+    /// Timed runs of kernels that are processes (User-Mode Linux).
     Uml,
-    /// Kernels built by LLVM.
+    /// Building kernels with LLVM.
     Llvm,
-    /// Sampling the host by its clock.
+    /// Sampling the host kernel with the software clock.
     Perf,
-    /// Sampling the host by its CPU's counters.
+    /// Sampling the host kernel with the CPU's counters.
     HardwareCounters,
-    /// The host kernel's function tracer.
+    /// Tracing the host kernel's functions.
     Ftrace,
 }
 
 impl Ability {
-    /// All, in the order in which they are named.
+    /// All abilities, in the order of reports.
     pub const ALL: [Ability; 9] = [
         Ability::Emulator,
         Ability::GccPgo,
@@ -84,12 +84,12 @@ impl Ability {
         Ability::Ftrace,
     ];
 
-    /// Whether the main job (`kerntune tune`) needs it.
+    /// Returns true if the main command, `kerntune tune`, needs this ability.
     pub fn is_required(self) -> bool {
         matches!(self, Ability::Emulator | Ability::GccPgo)
     }
 
-    /// Its name in the summary.
+    /// Returns the name in text reports.
     pub fn name(self) -> &'static str {
         match self {
             Ability::Emulator => "emulator",
@@ -105,29 +105,30 @@ impl Ability {
     }
 }
 
-/// One thing that was looked at.
+/// A check with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Heading.
-    pub group: Group,
-    /// What was looked for.
+pub struct HostCheck {
+    /// Heading under which it is listed.
+    pub group: CheckGroup,
+    /// Tool or ability that is checked.
     pub name: &'static str,
-    /// How it was found.
-    pub status: Status,
-    /// Version, path, or what happened.
+    /// Result of the check.
+    pub status: CheckStatus,
+    /// Version, path, or error that was found.
     pub found: String,
-    /// What it serves, in words.
+    /// Purpose of the tool, for the user.
     pub needed_for: &'static str,
-    /// The abilities that are gone without it; empty for a mere convenience.
+    /// Abilities that fail with this check; empty if the tool is only convenient.
     pub abilities: Vec<Ability>,
-    /// The command, or the sentence, that fixes it.
+    /// Command or advice that fixes the problem; `None` if there is none.
     pub fix: Option<String>,
 }
 
-impl Check {
-    /// A check whose answer is still to come.
+impl HostCheck {
+    /// Starts a check; its status is [`CheckStatus::Missing`] until `ok`, `limited` or `missing` is
+    /// called.
     pub(crate) fn of(
-        group: Group,
+        group: CheckGroup,
         name: &'static str,
         needed_for: &'static str,
         abilities: &[Ability],
@@ -136,7 +137,7 @@ impl Check {
         Self {
             group,
             name,
-            status: Status::Missing,
+            status: CheckStatus::Missing,
             found,
             needed_for,
             abilities: abilities.to_vec(),
@@ -144,21 +145,21 @@ impl Check {
         }
     }
 
-    /// It is there and works.
+    /// Records that it is present and works.
     pub(crate) fn ok(mut self, found: impl Into<String>) -> Self {
-        (self.status, self.found, self.fix) = (Status::Ok, found.into(), None);
+        (self.status, self.found, self.fix) = (CheckStatus::Ok, found.into(), None);
         self
     }
 
-    /// It is there, but less than wanted.
+    /// Records that it is present but restricted.
     pub(crate) fn limited(mut self, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        (self.status, self.found, self.fix) = (Status::Limited, found.into(), Some(fix.into()));
+        (self.status, self.found, self.fix) = (CheckStatus::Limited, found.into(), Some(fix.into()));
         self
     }
 
-    /// It is not there, or does not work.
+    /// Records that it is missing or does not work.
     pub(crate) fn missing(mut self, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        (self.status, self.found, self.fix) = (Status::Missing, found.into(), Some(fix.into()));
+        (self.status, self.found, self.fix) = (CheckStatus::Missing, found.into(), Some(fix.into()));
         self
     }
 }

@@ -1,87 +1,88 @@
-//! The machine as the probes see it: programs that are run, files that are read, counters that
-//! are opened. Behind a trait, so that every probe is tested with made-up answers.
+//! Access of the probes to the machine: running programs, reading files, opening counters. It is a
+//! trait, so that tests can give their own answers.
 
 use crate::perf_event;
-pub(crate) use crate::perf_event::Counter;
+pub(crate) use crate::perf_event::PerfEvent;
 use kerntune_work::{find_program, Job, JobEnd};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A short program's time.
+/// Time limit of a short program.
 pub(crate) const SHORT: Duration = Duration::from_secs(4);
 
-/// What became of a program.
+/// End of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It ended with this status; a signal counts as 128 + its number.
+pub(crate) enum ProgramEnd {
+    /// Exited with this status; 128 + N for signal N.
     Exited(i32),
-    /// Its time was up.
+    /// Killed at the time limit.
     TimedOut,
-    /// The watcher had seen enough.
+    /// Ended by the watcher.
     Stopped,
 }
 
-/// A program that was run.
+/// Result of running a program.
 #[derive(Debug, Clone)]
-pub(crate) struct Ran {
-    pub(crate) ending: Ending,
-    /// Output and error output in the order of their arrival.
+pub(crate) struct ProgramRun {
+    pub(crate) ending: ProgramEnd,
+    /// Standard output and error, in order of arrival.
     pub(crate) output: String,
 }
 
-impl Ran {
+impl ProgramRun {
     pub(crate) fn is_success(&self) -> bool {
-        self.ending == Ending::Exited(0)
+        self.ending == ProgramEnd::Exited(0)
     }
 
-    /// The last line that is not empty.
+    /// Returns the last line that is not empty.
     pub(crate) fn last_line(&self) -> Option<&str> {
         self.output.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 }
 
-/// Why a program could not be run at all, in words.
+/// Reason that a program could not be started, as a message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct CannotRun(pub String);
 
-/// Sees each line of output; `false` ends the program.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(&str) -> bool;
+/// Callback for each line of output; returns false to end the program.
+pub(crate) type OutputWatcher<'a> = &'a mut dyn FnMut(&str) -> bool;
 
-/// What probes may ask of a machine.
-pub(crate) trait Host: Sync {
-    /// Where a program is, by the PATH.
+/// Operations that probes perform on a machine.
+pub(crate) trait ProbeHost: Sync {
+    /// Finds a program in `$PATH`.
     fn find(&self, program: &str) -> Option<PathBuf>;
-    /// Runs a program without input.
-    fn run(&self, argv: &[&str], limit: Duration, watch: Watch) -> Result<Ran, CannotRun>;
-    /// A file's bytes.
+    /// Runs a program without input, for at most `limit`.
+    fn run(&self, argv: &[&str], limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun>;
+    /// Reads a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// Whether a file can be opened for reading.
+    /// Returns true if a file can be opened for reading.
     fn is_readable(&self, path: &Path) -> bool;
-    /// What is in a directory, sorted by name; nothing if it cannot be listed.
+    /// Lists a directory, sorted by name; empty if it cannot be read.
     fn list(&self, directory: &Path) -> Vec<PathBuf>;
-    /// Bytes that this user may still write at a path that exists.
+    /// Returns the number of bytes that this user can still write at an existing path.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
-    /// Opens a perf counter on this process, lets it count, and gives what it counted.
-    fn count(&self, counter: Counter, with_kernel: bool) -> io::Result<u64>;
+    /// Opens a perf event on this process, and returns its count over a short time.
+    fn count(&self, counter: PerfEvent, with_kernel: bool) -> io::Result<u64>;
 
-    /// Runs a short program to its end.
-    fn ask(&self, argv: &[&str]) -> Result<Ran, CannotRun> {
+    /// Runs a short program, for at most [`SHORT`].
+    fn ask(&self, argv: &[&str]) -> Result<ProgramRun, CannotRun> {
         self.run(argv, SHORT, &mut |_| true)
     }
 
-    /// A file's text, invalid UTF-8 replaced.
+    /// Reads a text file; replaces invalid UTF-8.
     fn text(&self, path: &str) -> io::Result<String> {
         self.read(Path::new(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-/// The machine that we run on.
+/// The machine that this process runs on.
 pub(crate) struct ThisMachine;
 
-/// The error's own text sends its reader to the doctor, which is where he is.
+/// Converts an error to a message. The original message tells the user to run `kerntune doctor`,
+/// which is already running.
 fn cannot_run(error: kerntune_work::Error) -> CannotRun {
     CannotRun(match error {
         kerntune_work::Error::Spawn { program, source } if source.kind() == io::ErrorKind::NotFound => {
@@ -92,15 +93,15 @@ fn cannot_run(error: kerntune_work::Error) -> CannotRun {
     })
 }
 
-impl Host for ThisMachine {
+impl ProbeHost for ThisMachine {
     fn find(&self, program: &str) -> Option<PathBuf> {
         find_program(program, &[])
     }
 
-    fn run(&self, argv: &[&str], limit: Duration, watch: Watch) -> Result<Ran, CannotRun> {
+    fn run(&self, argv: &[&str], limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun> {
         let (program, arguments) = argv.split_first().ok_or_else(|| CannotRun("no program given".into()))?;
         let mut command = Command::new(program);
-        // Where the caller stands may be gone, or be a directory that programs write into.
+        // The current directory may be deleted, or programs may write into it.
         command.args(arguments).env("LC_ALL", "C").current_dir("/");
         let mut output = String::new();
         let end = Job::new(command).time_limit(limit).run(
@@ -114,12 +115,12 @@ impl Host for ThisMachine {
         let ending = match end.map_err(cannot_run)? {
             JobEnd::Exited(status) => {
                 use std::os::unix::process::ExitStatusExt;
-                Ending::Exited(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+                ProgramEnd::Exited(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
             }
-            JobEnd::TimedOut => Ending::TimedOut,
-            JobEnd::Stopped => Ending::Stopped,
+            JobEnd::TimedOut => ProgramEnd::TimedOut,
+            JobEnd::Stopped => ProgramEnd::Stopped,
         };
-        Ok(Ran { ending, output })
+        Ok(ProgramRun { ending, output })
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -142,7 +143,7 @@ impl Host for ThisMachine {
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
-    fn count(&self, counter: Counter, with_kernel: bool) -> io::Result<u64> {
+    fn count(&self, counter: PerfEvent, with_kernel: bool) -> io::Result<u64> {
         perf_event::count(counter, with_kernel)
     }
 }
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn this_machine_runs_reads_and_counts_bytes() {
         let ran = ThisMachine.ask(&["sh", "-c", "echo hello; exit 3"]).unwrap();
-        assert_eq!((ran.ending.clone(), ran.last_line()), (Ending::Exited(3), Some("hello")));
+        assert_eq!((ran.ending.clone(), ran.last_line()), (ProgramEnd::Exited(3), Some("hello")));
         assert!(ThisMachine.find("sh").is_some());
         assert!(ThisMachine.find("no-such-program").is_none());
         let error = ThisMachine.ask(&["/no/such/program"]).unwrap_err();
@@ -168,6 +169,6 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended() {
         let ran = ThisMachine.run(&["sleep", "60"], Duration::from_millis(300), &mut |_| true).unwrap();
-        assert_eq!(ran.ending, Ending::TimedOut);
+        assert_eq!(ran.ending, ProgramEnd::TimedOut);
     }
 }

@@ -1,5 +1,5 @@
-//! `perf_event_open(2)`, as far as is needed to see whether it works. The only system call here
-//! that the libc crate has no types for.
+//! Minimal binding of `perf_event_open(2)`, for which the libc crate has no types. Proves only that
+//! events can be counted.
 
 use std::fs::File;
 use std::io;
@@ -7,20 +7,20 @@ use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// What is counted.
+/// Event to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Counter {
-    /// The kernel's own clock: needs no hardware.
+pub(crate) enum PerfEvent {
+    /// The kernel's software clock, which needs no hardware.
     SoftwareClock,
-    /// CPU cycles: needs a PMU.
+    /// CPU cycles, which need a PMU.
     Cycles,
 }
 
-/// The first published form of `struct perf_event_attr` (include/uapi/linux/perf_event.h,
-/// `PERF_ATTR_SIZE_VER0`), which every kernel takes.
+/// The first version of `struct perf_event_attr` (include/uapi/linux/perf_event.h,
+/// `PERF_ATTR_SIZE_VER0`), which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttr {
     kind: u32,
     size: u32,
     config: u64,
@@ -42,22 +42,22 @@ const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
 #[expect(unsafe_code, reason = "no library here has this system call")]
-/// Counts this thread for a few milliseconds of work.
-pub(crate) fn count(counter: Counter, with_kernel: bool) -> io::Result<u64> {
+/// Counts an event on this thread during a few milliseconds of work.
+pub(crate) fn count(counter: PerfEvent, with_kernel: bool) -> io::Result<u64> {
     let (kind, config) = match counter {
-        Counter::SoftwareClock => (TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK),
-        Counter::Cycles => (TYPE_HARDWARE, HARDWARE_CPU_CYCLES),
+        PerfEvent::SoftwareClock => (TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK),
+        PerfEvent::Cycles => (TYPE_HARDWARE, HARDWARE_CPU_CYCLES),
     };
     let kernel = if with_kernel { 0 } else { EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR };
-    let size = size_of::<Attributes>() as u32;
-    let attributes = Attributes { kind, size, config, flags: kernel, ..Attributes::default() };
+    let size = size_of::<PerfEventAttr>() as u32;
+    let attributes = PerfEventAttr { kind, size, config, flags: kernel, ..PerfEventAttr::default() };
     let (this_thread, any_cpu, no_group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
-    // SAFETY: `attributes` is a perf_event_attr of the size it states and outlives the call; the
-    // descriptor that comes back is ours alone.
+    // SAFETY: `attributes` is a perf_event_attr of the size that it states, and outlives the call;
+    // nothing else owns the returned descriptor.
     let file = unsafe {
         let fd = libc::syscall(
             libc::SYS_perf_event_open,
-            &attributes as *const Attributes,
+            &attributes as *const PerfEventAttr,
             this_thread,
             any_cpu,
             no_group,
@@ -83,6 +83,6 @@ mod tests {
 
     #[test]
     fn the_attributes_have_the_size_of_their_first_version() {
-        assert_eq!(size_of::<Attributes>(), 64);
+        assert_eq!(size_of::<PerfEventAttr>(), 64);
     }
 }

@@ -1,38 +1,39 @@
-//! A machine made of answers.
+//! A fake machine for tests of the probes.
 
-use crate::host::{CannotRun, Counter, Ending, Host, Ran, Watch};
+use crate::host::{CannotRun, OutputWatcher, PerfEvent, ProbeHost, ProgramEnd, ProgramRun};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What it does not know is not there.
+/// A machine that has only what the test defines; everything else is missing.
 #[derive(Default)]
 pub(crate) struct TestHost {
     programs: BTreeMap<String, PathBuf>,
-    /// The first whose words all stand in the command line answers.
-    answers: Vec<(String, Ran)>,
+    /// Output for command lines; the first entry whose words all occur in the command line is used.
+    answers: Vec<(String, ProgramRun)>,
     files: BTreeMap<PathBuf, Result<Vec<u8>, io::ErrorKind>>,
-    counters: BTreeMap<(Counter, bool), u64>,
+    counters: BTreeMap<(PerfEvent, bool), u64>,
     free: u64,
 }
 
 impl TestHost {
-    /// A program on the PATH, in /usr/bin.
+    /// Adds a program in /usr/bin.
     pub(crate) fn program(mut self, name: &str) -> Self {
         self.programs.insert(name.into(), Path::new("/usr/bin").join(name));
         self
     }
 
-    /// What a command line with these words gives.
+    /// Defines the exit status and output of command lines with these words.
     pub(crate) fn answer(mut self, words: &str, status: i32, output: &str) -> Self {
-        self.answers.push((words.into(), Ran { ending: Ending::Exited(status), output: output.into() }));
+        self.answers
+            .push((words.into(), ProgramRun { ending: ProgramEnd::Exited(status), output: output.into() }));
         self
     }
 
-    /// A command line with these words never ends by itself.
+    /// Makes command lines with these words run until the time limit.
     pub(crate) fn hang(mut self, words: &str, output: &str) -> Self {
-        self.answers.push((words.into(), Ran { ending: Ending::TimedOut, output: output.into() }));
+        self.answers.push((words.into(), ProgramRun { ending: ProgramEnd::TimedOut, output: output.into() }));
         self
     }
 
@@ -46,24 +47,24 @@ impl TestHost {
         self
     }
 
-    /// Free bytes of every file system.
+    /// Sets the free bytes of every file system.
     pub(crate) fn free(mut self, bytes: u64) -> Self {
         self.free = bytes;
         self
     }
 
-    pub(crate) fn counter(mut self, counter: Counter, with_kernel: bool, value: u64) -> Self {
+    pub(crate) fn counter(mut self, counter: PerfEvent, with_kernel: bool, value: u64) -> Self {
         self.counters.insert((counter, with_kernel), value);
         self
     }
 }
 
-impl Host for TestHost {
+impl ProbeHost for TestHost {
     fn find(&self, program: &str) -> Option<PathBuf> {
         self.programs.get(program).cloned()
     }
 
-    fn run(&self, argv: &[&str], _limit: Duration, watch: Watch) -> Result<Ran, CannotRun> {
+    fn run(&self, argv: &[&str], _limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun> {
         let line = argv.join(" ");
         let answer = self.answers.iter().find(|(words, _)| words.split(' ').all(|word| line.contains(word)));
         let (_, ran) = answer.ok_or_else(|| CannotRun(format!("cannot run {line}")))?;
@@ -72,10 +73,10 @@ impl Host for TestHost {
             output.push_str(text);
             output.push('\n');
             if !watch(text) {
-                return Ok(Ran { ending: Ending::Stopped, output });
+                return Ok(ProgramRun { ending: ProgramEnd::Stopped, output });
             }
         }
-        Ok(Ran { ending: ran.ending.clone(), output })
+        Ok(ProgramRun { ending: ran.ending.clone(), output })
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -98,7 +99,7 @@ impl Host for TestHost {
         Ok(self.free)
     }
 
-    fn count(&self, counter: Counter, with_kernel: bool) -> io::Result<u64> {
+    fn count(&self, counter: PerfEvent, with_kernel: bool) -> io::Result<u64> {
         self.counters.get(&(counter, with_kernel)).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }

@@ -1,6 +1,6 @@
-//! The report for people.
+//! The report as text.
 
-use crate::{Ability, Absent, Check, Report, Status};
+use crate::{Ability, AbilityProblem, CheckStatus, DoctorReport, HostCheck};
 use std::fmt::Write;
 
 const GREEN: &str = "\x1b[32m";
@@ -9,8 +9,8 @@ const RED: &str = "\x1b[31m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-impl Report {
-    /// For people: a summary, then one aligned line per check, then what fixes the rest.
+impl DoctorReport {
+    /// Formats the report: a summary, one aligned line per check, and the fixes for all problems.
     pub fn text(&self, color: bool) -> String {
         let mut text = summary(self, color);
         let width = self.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
@@ -26,7 +26,7 @@ impl Report {
     }
 }
 
-fn summary(report: &Report, color: bool) -> String {
+fn summary(report: &DoctorReport, color: bool) -> String {
     let mut text = String::new();
     let names: Vec<_> = report.ready_for.iter().map(|ability| ability.name()).collect();
     let (ready, shade) =
@@ -35,7 +35,7 @@ fn summary(report: &Report, color: bool) -> String {
     list(&mut text, "limited", &report.limited, color);
     list(&mut text, "not available", &report.not_available, color);
     if !report.ready {
-        let names = |absent: &&Absent| absent.ability.is_required();
+        let names = |absent: &&AbilityProblem| absent.ability.is_required();
         let lacking: Vec<_> =
             report.not_available.iter().filter(names).map(|absent| absent.ability.name()).collect();
         let _ = writeln!(text, "`kerntune tune` needs: {}", paint(&lacking.join(", "), RED, color));
@@ -43,8 +43,8 @@ fn summary(report: &Report, color: bool) -> String {
     text
 }
 
-fn list(text: &mut String, title: &str, absent: &[Absent], color: bool) {
-    for (at, Absent { ability, because }) in absent.iter().enumerate() {
+fn list(text: &mut String, title: &str, absent: &[AbilityProblem], color: bool) {
+    for (at, AbilityProblem { ability, because }) in absent.iter().enumerate() {
         let lead = if at == 0 { format!("{title}: ") } else { " ".repeat(title.len() + 2) };
         let _ = writeln!(text, "{lead}{} ({because})", paint(ability.name(), shade_of(*ability), color));
     }
@@ -58,12 +58,14 @@ fn shade_of(ability: Ability) -> &'static str {
     }
 }
 
-fn row(text: &mut String, check: &Check, width: usize, color: bool) {
+fn row(text: &mut String, check: &HostCheck, width: usize, color: bool) {
     let (word, shade) = match check.status {
-        Status::Ok => ("ok", GREEN),
-        Status::Limited => ("limited", YELLOW),
-        Status::Missing if check.abilities.iter().any(|ability| ability.is_required()) => ("missing", RED),
-        Status::Missing => ("missing", YELLOW),
+        CheckStatus::Ok => ("ok", GREEN),
+        CheckStatus::Limited => ("limited", YELLOW),
+        CheckStatus::Missing if check.abilities.iter().any(|ability| ability.is_required()) => {
+            ("missing", RED)
+        }
+        CheckStatus::Missing => ("missing", YELLOW),
     };
     let status = paint(&format!("{word:7}"), shade, color);
     let _ = writeln!(text, "  {status}  {:width$}  {}", check.name, check.found);
@@ -85,14 +87,16 @@ fn paint(text: &str, shade: &str, color: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Group;
+    use crate::CheckGroup;
 
-    fn report() -> Report {
-        Report::new(vec![
-            Check::of(Group::Machines, "tcg", "exact runs", &[Ability::Emulator]).ok("booted Linux 6.12.117"),
-            Check::of(Group::Machines, "kvm", "timed runs", &[Ability::Kvm])
+    fn report() -> DoctorReport {
+        DoctorReport::new(vec![
+            HostCheck::of(CheckGroup::Machines, "tcg", "exact runs", &[Ability::Emulator])
+                .ok("booted Linux 6.12.117"),
+            HostCheck::of(CheckGroup::Machines, "kvm", "timed runs", &[Ability::Kvm])
                 .missing("not a word within 6 s", "use the emulator"),
-            Check::of(Group::Compilers, "gcc", "kernels", &[Ability::GccPgo]).limited("unsure", "look"),
+            HostCheck::of(CheckGroup::Compilers, "gcc", "kernels", &[Ability::GccPgo])
+                .limited("unsure", "look"),
         ])
     }
 
@@ -118,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn colour_changes_nothing_but_colour() {
-        let coloured = report().text(true);
-        assert!(coloured.contains(GREEN));
+    fn color_changes_nothing_but_color() {
+        let colored = report().text(true);
+        assert!(colored.contains(GREEN));
         let plain =
-            [GREEN, YELLOW, RED, BOLD, PLAIN].iter().fold(coloured, |text, code| text.replace(code, ""));
+            [GREEN, YELLOW, RED, BOLD, PLAIN].iter().fold(colored, |text, code| text.replace(code, ""));
         assert_eq!(plain, report().text(false));
     }
 }

@@ -1,14 +1,14 @@
-//! Versions as programs print them.
+//! Version numbers in the output of programs.
 
 use std::fmt;
 
-/// Numbers of a version, most significant first.
+/// Components of a version, most significant first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub Vec<u64>);
 
 impl Version {
-    /// The first dotted number in the text: `gcc (Debian 12.2.0-14) 12.2.0` gives 12.2.0.
-    /// A number without a dot is one as well only if nothing dotted is there (`less 590`).
+    /// Finds the first dotted number in a text: `gcc (Debian 12.2.0-14) 12.2.0` gives 12.2.0.
+    /// Without a dotted number, the first plain number is used (`less 590`).
     pub(crate) fn first_in(text: &str) -> Option<Self> {
         let mut plain = None;
         for word in text.split(|c: char| !(c.is_ascii_digit() || c == '.')) {
@@ -23,7 +23,7 @@ impl Version {
         plain
     }
 
-    /// Whether it is at least `major.minor`.
+    /// Returns true if the version is at least `major.minor`.
     pub(crate) fn is_at_least(&self, major: u64, minor: u64) -> bool {
         *self >= Self(vec![major, minor])
     }

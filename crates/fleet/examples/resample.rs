@@ -1,12 +1,14 @@
-//! Makes a fleet of as many profiles as one likes from a few real ones of one kernel, and says what merging it takes:
+//! Makes a fleet of any size from a few real profiles of one kernel, and measures the cost of
+//! merging it:
 //!
 //!     cargo run --release -p kerntune-fleet --example resample -- add PREFIX COUNT PROFILE…
 //!     cargo run --release -p kerntune-fleet --example resample -- merge PREFIX
 //!
-//! Each profile is a sum of the real ones, each taken a random number of times (0 to 4): a bootstrap, whose tables are as consistent
-//! as those that they are made of. Machines, days and workloads are made up. The same numbers are drawn each time.
+//! Each profile is a sum of the real ones, each taken a random number of times (0 to 4): a
+//! bootstrap, whose tables are as consistent as the original ones. Machines, days and workloads are
+//! fictitious. The random numbers are the same each time.
 
-use kerntune_fleet::{merge, Filter, Fleet, Weights};
+use kerntune_fleet::{merge, Fleet, ProfileFilter, Weights};
 use kerntune_profile::{merge as sum, Profile};
 use kerntune_work::NoProgress;
 use std::error::Error;
@@ -16,7 +18,7 @@ use std::time::Instant;
 const WORKLOADS: [&str; 3] = ["redis", "nginx", "build farm"];
 const HOSTS: u64 = 200;
 const DAYS: u64 = 28;
-const MOST_TIMES: u64 = 5;
+const MAX_TIMES: u64 = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -32,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// SplitMix64.
+/// Returns a pseudorandom number (SplitMix64).
 fn number(of: u64) -> u64 {
     let mut z = of.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -46,7 +48,7 @@ fn add(prefix: &Path, count: u64, from: &[PathBuf]) -> Result<(), Box<dyn Error>
     let threads = std::thread::available_parallelism()?.get() as u64;
     let began = Instant::now();
     let one = |at: u64| -> Result<(), Box<dyn Error + Send + Sync>> {
-        let times = |part: usize| number(at << 8 | part as u64) % MOST_TIMES;
+        let times = |part: usize| number(at << 8 | part as u64) % MAX_TIMES;
         let mut parts: Vec<(&Profile, u64)> =
             real.iter().enumerate().map(|(part, profile)| (profile, times(part))).collect();
         if parts.iter().all(|(_, times)| *times == 0) {
@@ -81,12 +83,12 @@ fn add(prefix: &Path, count: u64, from: &[PathBuf]) -> Result<(), Box<dyn Error>
 fn merge_all(prefix: &Path) -> Result<(), Box<dyn Error>> {
     let fleet = Fleet::existing(prefix)?;
     let began = Instant::now();
-    let all = fleet.list(&Filter::default())?;
+    let all = fleet.list(&ProfileFilter::default())?;
     let threads = std::thread::available_parallelism()?.get();
     let merged = merge(&all, &Weights::default(), threads, &NoProgress)?;
     let seconds = began.elapsed().as_secs_f64();
     let tables = &merged.profile.tables;
-    let net: u64 = tables.functions.iter().map(|row| row.net_ns.get()).sum();
+    let net: u64 = tables.functions.iter().map(|row| row.self_ticks.get()).sum();
     let calls: u64 = tables.functions.iter().map(|row| row.calls).sum();
     println!("profiles    {}", merged.parts);
     println!("threads     {threads}");
@@ -94,7 +96,7 @@ fn merge_all(prefix: &Path) -> Result<(), Box<dyn Error>> {
     println!("ms each     {:.2}", seconds * 1e3 / merged.parts as f64);
     println!("calls       {calls}");
     println!("net_ns      {net}");
-    println!("busy_ns     {}", merged.profile.manifest.busy_ns);
+    println!("busy_ns     {}", merged.profile.manifest.busy_ticks);
     let status = std::fs::read_to_string("/proc/self/status")?;
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
     Ok(())

@@ -1,8 +1,8 @@
-//! The prefix: profiles are put there whole, and listed.
+//! Profiles below a prefix: adding, listing and auditing.
 
-use crate::place::{self, Filter, Key, Place};
+use crate::location::{self, PartitionKey, ProfileFilter, ProfileLocation};
 use crate::{summary, Error, Result};
-use kerntune_profile::{load_manifest, Manifest, Profile, MANIFEST_FILE, ROOM};
+use kerntune_profile::{load_manifest, Manifest, Profile, KIND, MANIFEST_FILE};
 use kerntune_work::{checked, seal, write_atomic, Hash, IoContext, Lock};
 use rustix::fs::{renameat_with, RenameFlags, CWD};
 use std::fs;
@@ -10,14 +10,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where tables of equal content have their one file.
+/// Directory of tables by content; tables of equal content are one file.
 const CONTENT: &str = ".content";
-/// Where profiles are made before they get their names.
+/// Directory in which profiles are written before they get their names.
 const PARTIAL: &str = ".partial";
-/// The innermost level: one directory for each profile.
+/// Innermost level: one directory for each profile.
 const PROFILE: &str = "profile";
 
-/// Profiles below a prefix.
+/// Profiles of many machines below a prefix.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     root: PathBuf,
@@ -25,35 +25,35 @@ pub struct Fleet {
 
 /// A profile of a fleet. Its files are checked when they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Where it lies.
-    pub place: Place,
-    /// Its id.
+pub struct FleetEntry {
+    /// Kernel, day, machine and workload of the profile.
+    pub location: ProfileLocation,
+    /// Id of the profile.
     pub id: String,
-    /// Its directory.
+    /// Directory of the profile.
     pub path: PathBuf,
 }
 
-/// What became of a profile that was to be added.
+/// Result of adding a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
-    /// Its place.
-    pub entry: Entry,
-    /// Whether it was not there before.
+pub struct AddOutcome {
+    /// The profile in the fleet.
+    pub entry: FleetEntry,
+    /// True if the profile was added; false if it existed.
     pub is_new: bool,
 }
 
 impl Fleet {
-    /// The fleet below `root`, which is made if need be.
+    /// Opens the fleet below `root`, which is created if needed.
     ///
     /// # Errors
-    /// A directory that cannot be made.
+    /// A directory that cannot be created.
     pub fn open(root: &Path) -> Result<Self> {
         fs::create_dir_all(root).at("create", root)?;
         Ok(Self { root: root.canonicalize().at("resolve", root)? })
     }
 
-    /// The fleet below `root`, for those who only look.
+    /// Opens the fleet below `root` for reading.
     ///
     /// # Errors
     /// [`Error::NoFleet`] if there is no such directory.
@@ -62,50 +62,50 @@ impl Fleet {
         found.map(|root| Self { root }).ok_or_else(|| Error::NoFleet { path: root.to_owned() })
     }
 
-    /// The prefix, absolute.
+    /// Returns the prefix as an absolute path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Puts a copy of the profile in `dir` below the prefix, as one of the machine `host`. Every table is read and checked
-    /// first. A profile that is there already, and whole, is left as it is; one that was damaged is replaced.
+    /// Copies the profile in `dir` below the prefix, as a profile of the machine `host`. Every
+    /// table is read and checked first. An intact copy is left as it is; a damaged one is replaced.
     ///
     /// # Errors
-    /// A profile that is damaged; another one of the same id; what keeps files from being written.
-    pub fn add(&self, dir: &Path, host: &str) -> Result<Added> {
+    /// A damaged profile; another profile with the same id; files that cannot be written.
+    pub fn add(&self, dir: &Path, host: &str) -> Result<AddOutcome> {
         let manifest = Profile::load(dir)?.manifest;
         let host = if host.is_empty() { "unknown" } else { host };
         let date = manifest.recorded.get(..10).unwrap_or("1970-01-01");
-        place::check_date(date)?;
+        location::check_date(date)?;
         let workload = if manifest.workload.is_empty() { "unknown" } else { &manifest.workload };
-        let place = Place::new(&manifest.kernel.id, date, host, workload);
+        let location = ProfileLocation::new(&manifest.kernel.id, date, host, workload);
         let mut path = self.root.clone();
-        path.extend(place.directories());
-        path.push(place::directory(PROFILE, &manifest.id));
-        let entry = Entry { place, id: manifest.id.clone(), path };
+        path.extend(location.directories());
+        path.push(location::directory(PROFILE, &manifest.id));
+        let entry = FleetEntry { location, id: manifest.id.clone(), path };
         if entry.path.symlink_metadata().is_ok() && Profile::load(&entry.path).is_ok() {
             return self.already(entry, &manifest);
         }
-        let partial = Partial::new(&self.root.join(PARTIAL), &manifest.id)?;
+        let partial = PartialDirectory::new(&self.root.join(PARTIAL), &manifest.id)?;
         self.fill(&partial.path, dir, &manifest)?;
         let parent = entry.path.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).at("create", parent)?;
-        let is_new = put(&partial.path, &entry.path)?;
+        let is_new = publish(&partial.path, &entry.path)?;
         if !is_new {
             return self.already(entry, &manifest);
         }
-        Ok(Added { entry, is_new })
+        Ok(AddOutcome { entry, is_new })
     }
 
-    /// What was added is there: the same, or another one.
-    fn already(&self, entry: Entry, manifest: &Manifest) -> Result<Added> {
+    /// Returns the existing entry if it is the same profile.
+    fn already(&self, entry: FleetEntry, manifest: &Manifest) -> Result<AddOutcome> {
         match load_manifest(&entry.path)? == *manifest {
-            true => Ok(Added { entry, is_new: false }),
+            true => Ok(AddOutcome { entry, is_new: false }),
             false => Err(Error::Another { path: entry.path }),
         }
     }
 
-    /// The files of a profile: tables first, the seal last.
+    /// Writes the files of a profile: tables first, the seal last.
     fn fill(&self, partial: &Path, from: &Path, manifest: &Manifest) -> Result<()> {
         for (table, file) in &manifest.tables {
             let name = format!("{table}.parquet");
@@ -116,13 +116,14 @@ impl Fleet {
         write_atomic(&partial.join(MANIFEST_FILE), &text)?;
         let path = partial.join(summary::FILE);
         write_atomic(&path, &summary::encode(manifest, &path)?)?;
-        Ok(seal(partial, ROOM, &manifest.id, &[])?)
+        Ok(seal(partial, KIND, &manifest.id, &[])?)
     }
 
-    /// The table under the name `to`: a second name of a file of the same content, where the file system has such.
+    /// Writes the table `to` as a hard link to the file of the same content, or as a copy if the
+    /// file system has no links.
     fn put_table(&self, from: &Path, hash: &Hash, to: &Path) -> Result<()> {
-        let room = self.root.join(CONTENT).join(&hash[..2]);
-        let kept = room.join(format!("{hash}.parquet"));
+        let dir = self.root.join(CONTENT).join(&hash[..2]);
+        let kept = dir.join(format!("{hash}.parquet"));
         let bytes = fs::read(from).at("read", from)?;
         if Hash::of(&bytes) != *hash {
             let what = "it changed while it was added".into();
@@ -130,39 +131,42 @@ impl Fleet {
         }
         let is_kept = || fs::read(&kept).is_ok_and(|there| there == bytes);
         if !is_kept() {
-            fs::create_dir_all(&room).at("create", &room)?;
-            // Replaced, if it was damaged: other names keep what they have, and are refused when they are read.
-            // Written in the partial directory, where nothing stays of a process that is killed.
+            fs::create_dir_all(&dir).at("create", &dir)?;
+            // A damaged file is replaced; its other names keep the damaged content and are refused
+            // when read. The new one is written in the partial directory, which is cleaned up after
+            // killed processes.
             let aside = to.with_extension("content");
             write_atomic(&aside, &bytes)?;
             fs::rename(&aside, &kept).at("keep", &kept)?;
         }
         match fs::hard_link(&kept, to) {
             Ok(()) => Ok(()),
-            // No such links there, or too many of this file.
+            // The file system has no hard links, or the file has too many.
             Err(_) => Ok(write_atomic(to, &bytes)?),
         }
     }
 
-    /// The profiles that are meant, in the order of their places and ids.
+    /// Lists the profiles that match `filter`, in the order of locations and ids.
     ///
     /// # Errors
-    /// A directory that cannot be listed, or does not belong there.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>> {
+    /// A directory that cannot be listed, or does not belong to a fleet.
+    pub fn list(&self, filter: &ProfileFilter) -> Result<Vec<FleetEntry>> {
         filter.check()?;
         let mut found = Vec::new();
         self.descend(filter, &mut Vec::new(), &self.root, &mut found)?;
-        // As values sort, which directories need not: `%20` is after `-`, and a blank before it.
-        found.sort_by(|a, b| (&a.place, &a.id).cmp(&(&b.place, &b.id)));
+        // Sort by value; directory names sort differently: `%20` comes after `-`, a blank before
+        // it.
+        found.sort_by(|a, b| (&a.location, &a.id).cmp(&(&b.location, &b.id)));
         Ok(found)
     }
 
-    /// Reads every profile, and every table that is kept by its hash: how many profiles there are, and what is wrong, by file.
+    /// Reads every profile and every table in the content directory. Returns the number of profiles
+    /// and the errors by file.
     ///
     /// # Errors
-    /// A directory that cannot be listed, or does not belong there.
+    /// A directory that cannot be listed, or does not belong to a fleet.
     pub fn audit(&self) -> Result<(usize, Vec<(PathBuf, String)>)> {
-        let entries = self.list(&Filter::default())?;
+        let entries = self.list(&ProfileFilter::default())?;
         let mut found = Vec::new();
         for entry in &entries {
             kerntune_work::interrupt::check()?;
@@ -171,8 +175,8 @@ impl Fleet {
             found.extend(whole.err().map(|what| (entry.path.clone(), what)));
         }
         let content = self.root.join(CONTENT);
-        for room in listed(&content)? {
-            for path in listed(&room)? {
+        for dir in list_directory(&content)? {
+            for path in list_directory(&dir)? {
                 let named = path.file_stem().and_then(|name| name.to_str()?.parse::<Hash>().ok());
                 let is_so =
                     named.is_some_and(|hash| fs::read(&path).is_ok_and(|bytes| Hash::of(&bytes) == hash));
@@ -186,20 +190,20 @@ impl Fleet {
 
     fn descend(
         &self,
-        filter: &Filter,
+        filter: &ProfileFilter,
         above: &mut Vec<String>,
         directory: &Path,
-        found: &mut Vec<Entry>,
+        found: &mut Vec<FleetEntry>,
     ) -> Result<()> {
-        let level = Key::ALL.get(above.len()).copied();
-        let expected = level.map_or(PROFILE, Key::name);
+        let level = PartitionKey::ALL.get(above.len()).copied();
+        let expected = level.map_or(PROFILE, PartitionKey::name);
         for entry in fs::read_dir(directory).at("list", directory)? {
             let path = entry.at("list", directory)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with('.') || !path.is_dir() {
                 continue;
             }
-            let Some(value) = place::value(&name, expected) else {
+            let Some(value) = location::value(&name, expected) else {
                 return Err(Error::Stray { path: path.clone(), expected });
             };
             match level {
@@ -211,7 +215,7 @@ impl Fleet {
                 Some(_) => {}
                 None => {
                     let values = [0, 1, 2, 3].map(|at| above.get(at).cloned().unwrap_or_default());
-                    found.push(Entry { place: Place::of_values(values), id: value, path });
+                    found.push(FleetEntry { location: ProfileLocation::of_values(values), id: value, path });
                 }
             }
         }
@@ -219,37 +223,38 @@ impl Fleet {
     }
 }
 
-impl Entry {
-    /// What it says of itself.
+impl FleetEntry {
+    /// Reads the manifest.
     ///
     /// # Errors
-    /// A manifest that is damaged, or of a profile that belongs elsewhere.
+    /// A damaged manifest, or one of a profile that belongs elsewhere.
     pub fn manifest(&self) -> Result<Manifest> {
         self.belongs(load_manifest(&self.path)?)
     }
 
-    /// All of it.
+    /// Reads the profile.
     ///
     /// # Errors
-    /// A file that is damaged, by its name.
+    /// A damaged file, by its name.
     pub fn load(&self) -> Result<Profile> {
         let profile = Profile::load(&self.path)?;
         Ok(Profile { manifest: self.belongs(profile.manifest)?, tables: profile.tables })
     }
 
-    /// A directory that was renamed is another kernel's figures under this one's name.
+    /// Checks that the manifest matches the directory names: after a rename the figures would count
+    /// for another kernel.
     fn belongs(&self, manifest: Manifest) -> Result<Manifest> {
         let workload = if manifest.workload.is_empty() { "unknown" } else { &manifest.workload };
         let date = manifest.recorded.get(..10).unwrap_or_default();
         let says = [
             (PROFILE, manifest.id.as_str()),
-            (Key::BuildId.name(), manifest.kernel.id.as_str()),
-            (Key::Date.name(), date),
-            (Key::Workload.name(), workload),
+            (PartitionKey::BuildId.name(), manifest.kernel.id.as_str()),
+            (PartitionKey::Date.name(), date),
+            (PartitionKey::Workload.name(), workload),
         ];
         let names: Vec<String> = self.path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         for (key, value) in says {
-            if !names.contains(&place::directory(key, value)) {
+            if !names.contains(&location::directory(key, value)) {
                 let what = format!("{key} {value}");
                 return Err(Error::Misplaced { path: self.path.clone(), what });
             }
@@ -258,8 +263,8 @@ impl Entry {
     }
 }
 
-/// What is in a directory; nothing if there is no such directory.
-fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
+/// Lists a directory; empty if it does not exist.
+fn list_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             return Ok(Vec::new())
@@ -269,29 +274,29 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
     entries.map(|entry| Ok(entry.at("list", directory)?.path())).collect()
 }
 
-/// A directory to make a profile in, gone with this value. Its lock says that somebody works there; what nobody works in was left by a
-/// process that was killed.
-struct Partial {
+/// A directory to write a profile in, deleted when dropped. Its lock shows that a process works
+/// there; an unlocked directory was left by a killed one.
+struct PartialDirectory {
     path: PathBuf,
     _lock: Lock,
 }
 
-impl Partial {
-    fn new(room: &Path, id: &str) -> Result<Self> {
+impl PartialDirectory {
+    fn new(dir: &Path, id: &str) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(room).at("create", room)?;
-        sweep(room)?;
+        fs::create_dir_all(dir).at("create", dir)?;
+        sweep(dir)?;
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!(
             "{}.{}-{}-{number}",
-            place::directory(PROFILE, id),
-            place::directory("host", &host),
+            location::directory(PROFILE, id),
+            location::directory("host", &host),
             std::process::id()
         );
         let lock =
-            Lock::try_take(&lock_of(room, &name))?.ok_or_else(|| Error::Busy { path: room.join(&name) })?;
-        let path = room.join(name);
+            Lock::try_take(&lock_of(dir, &name))?.ok_or_else(|| Error::Busy { path: dir.join(&name) })?;
+        let path = dir.join(name);
         if path.is_dir() {
             fs::remove_dir_all(&path).at("remove", &path)?;
         }
@@ -300,34 +305,35 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialDirectory {
     fn drop(&mut self) {
-        // The next one that is added removes what is left.
+        // If this fails, the next addition removes the directory.
         let _ = fs::remove_dir_all(&self.path);
-        if let (Some(room), Some(name)) = (self.path.parent(), self.path.file_name()) {
-            let _ = fs::remove_file(lock_of(room, &name.to_string_lossy()));
+        if let (Some(dir), Some(name)) = (self.path.parent(), self.path.file_name()) {
+            let _ = fs::remove_file(lock_of(dir, &name.to_string_lossy()));
         }
     }
 }
 
-fn lock_of(room: &Path, name: &str) -> PathBuf {
-    room.join(format!(".{name}.lock"))
+fn lock_of(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!(".{name}.lock"))
 }
 
-/// Removes what killed processes left in `.partial`. Only what has the name and the lock of a profile in the making is looked at.
-fn sweep(room: &Path) -> Result<()> {
-    for entry in fs::read_dir(room).at("list", room)? {
-        let path = entry.at("list", room)?.path();
+/// Removes directories of killed processes in `.partial`, judged by name and lock; other files
+/// stay.
+fn sweep(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let path = entry.at("list", dir)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A process may be killed before it has made the directory.
+        // A killed process may leave a lock without a directory.
         let of_lock = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
         let name = of_lock.unwrap_or(&name);
-        let path = room.join(name);
+        let path = dir.join(name);
         let is_link = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
         if is_link || !name.starts_with(PROFILE) {
             continue;
         }
-        let lock = lock_of(room, name);
+        let lock = lock_of(dir, name);
         let Some(_held) = Lock::try_take(&lock)? else { continue };
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).at("remove", &path)?,
@@ -338,15 +344,17 @@ fn sweep(room: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives `from` the name `to`. False if somebody else was faster with a whole one; one that is damaged is replaced.
-fn put(from: &Path, to: &Path) -> Result<bool> {
+/// Renames `from` to `to`; a damaged profile at `to` is replaced. Returns false if an intact
+/// profile exists.
+fn publish(from: &Path, to: &Path) -> Result<bool> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => return Ok(true),
         Err(error) => {
             let error = std::io::Error::from(error);
             match error.kind() {
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => {}
-                // A file system that does not know the flag: a directory never replaces one with files in it.
+                // The file system does not know the flag; a plain rename never replaces a directory
+                // with files.
                 ErrorKind::InvalidInput | ErrorKind::Unsupported if fs::rename(from, to).is_ok() => {
                     return Ok(true)
                 }

@@ -1,15 +1,17 @@
-//! Profiles of many machines below one prefix (docs/fleet.md).
+//! Fleets: profiles of many machines below one prefix (docs/fleet.md).
 //!
-//! Start from [`Fleet`] (the prefix: [`Fleet::add`], [`Fleet::list`]), [`Place`] (where a profile lies: build id, date, host,
-//! workload), [`Filter`] (which of them), [`merge`](merge()) (one profile of thousands, in bounded memory) and [`query`](query()) (sums by
-//! group).
+//! Start from [`Fleet`] (the prefix: [`Fleet::add`], [`Fleet::list`]), [`ProfileLocation`] (build
+//! id, date, host and workload of a profile), [`ProfileFilter`] (selects profiles),
+//! [`merge`](merge()) (adds up thousands of profiles in bounded memory) and [`query`](query())
+//! (sums by group).
 //!
-//! A profile is a directory `build_id=…/date=…/host=…/workload=…/profile=…` with the files that every profile has, so that
-//! [`kerntune_profile::Profile::load`] reads it and checks each file, and DuckDB and DataFusion read its tables as they stand. It
-//! appears whole or not at all. Tables of the same content, such as a kernel's symbols, are one file with several names.
+//! A profile is a directory `build_id=…/date=…/host=…/workload=…/profile=…` with the usual files:
+//! [`kerntune_profile::Profile::load`] reads and checks it, and DuckDB and DataFusion read its
+//! tables. It appears atomically. Tables of equal content, such as a kernel's symbols, are one file
+//! with several names.
 //!
 //! ```
-//! use kerntune_fleet::{merge, Filter, Fleet, Weights};
+//! use kerntune_fleet::{merge, Fleet, ProfileFilter, Weights};
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
 //! use kerntune_work::NoProgress;
 //! let dir = tempfile::tempdir().unwrap();
@@ -22,7 +24,7 @@
 //!     profile.save(&at).unwrap();
 //!     fleet.add(&at, host).unwrap();
 //! }
-//! let all = fleet.list(&Filter::default()).unwrap();
+//! let all = fleet.list(&ProfileFilter::default()).unwrap();
 //! assert_eq!(all.len(), 2);
 //! let merged = merge(&all, &Weights::default(), 2, &NoProgress).unwrap();
 //! assert_eq!(merged.profile.manifest.sources, ["profile p1 × 1", "profile p2 × 1"]);
@@ -30,19 +32,19 @@
 
 mod error;
 mod fleet;
+mod location;
 mod merge;
-mod place;
+mod merge_tree;
 mod query;
 mod sql;
 mod summary;
-mod tree;
 mod weights;
 
 pub use error::{Error, Result};
-pub use fleet::{Added, Entry, Fleet};
-pub use merge::{merge, Merged};
-pub use place::{Filter, Key, Place};
-pub use query::{query, FunctionFigures, Group};
+pub use fleet::{AddOutcome, Fleet, FleetEntry};
+pub use location::{PartitionKey, ProfileFilter, ProfileLocation};
+pub use merge::{merge, FleetMerge};
+pub use query::{query, FunctionFigures, ProfileGroup};
 pub use sql::views;
 pub use summary::{COLUMNS as SUMMARY_COLUMNS, FILE as SUMMARY_FILE};
 pub use weights::Weights;

@@ -1,76 +1,82 @@
-//! Sums by group, without another program.
+//! Sums by group, without an SQL engine.
 
-use crate::place::Key;
-use crate::{Entry, Result};
+use crate::location::PartitionKey;
+use crate::{FleetEntry, Result};
 use kerntune_profile::FunctionTotals;
 use kerntune_work::interrupt;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Profiles that have the asked levels in common.
+/// Sums of profiles with equal values of the requested levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Group {
-    /// The levels' values, in the order in which they were asked for.
+pub struct ProfileGroup {
+    /// Values of the levels, in the order requested.
     pub values: Vec<String>,
-    /// How many profiles.
+    /// Number of profiles.
     pub profiles: u64,
-    /// The first day.
+    /// First day.
     pub first: String,
-    /// The last day.
+    /// Last day.
     pub last: String,
     /// Time inside regions; virtual time of exact profiles.
     pub elapsed_ns: u64,
-    /// What `busy` and figures of the function are: `instructions` or `ns`; none if some profiles are exact and others are not.
+    /// Unit of `busy` and of the function's figures: `instructions` or `ns`; `None` if exact and
+    /// other profiles are mixed.
     pub unit: Option<&'static str>,
-    /// What code took.
+    /// Busy time, in `unit`.
     pub busy: u64,
-    /// Events that the profiles were made from.
+    /// Number of events that the profiles were made from.
     pub events: u64,
-    /// Events that were seen and not kept.
+    /// Number of events that were lost.
     pub lost_events: u64,
-    /// What a function did in all of them, if it was asked for.
+    /// Sums of a function, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<FunctionFigures>,
 }
 
-/// What a function did.
+/// Sums of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FunctionFigures {
-    /// In how many profiles it ran.
+    /// Number of profiles in which it ran.
     pub profiles: u64,
-    /// Calls that were made.
+    /// Number of calls.
     pub calls: u64,
-    /// What the function itself took.
+    /// Self time, in the group's unit.
     #[serde(rename = "self")]
     pub own: u64,
-    /// The same with its callees, of the calls that ended.
+    /// Total time of the calls that ended, with callees, in the group's unit.
     pub elapsed: u64,
 }
 
 impl FunctionFigures {
     fn add(&mut self, totals: &FunctionTotals) {
         self.calls = self.calls.saturating_add(totals.calls);
-        self.own = self.own.saturating_add(totals.net_ns.get());
-        self.elapsed = self.elapsed.saturating_add(totals.elapsed_ns.get());
+        self.own = self.own.saturating_add(totals.self_ticks.get());
+        self.elapsed = self.elapsed.saturating_add(totals.total_ticks.get());
     }
 }
 
-/// Sums by the values of `by`, and of all functions of one name if it is given: then every profile is read, one at a time.
+/// Sums up profiles by the values of `by`. If `function` is given, also sums up all functions of
+/// this name, which reads every profile, one at a time.
 ///
 /// # Errors
-/// A file that is damaged, by its name; an interrupt.
-pub fn query(entries: &[Entry], by: &[Key], function: Option<&str>) -> Result<Vec<Group>> {
-    let mut groups: BTreeMap<Vec<String>, Group> = BTreeMap::new();
+/// A damaged file, by its name; an interrupt.
+pub fn query(
+    entries: &[FleetEntry],
+    by: &[PartitionKey],
+    function: Option<&str>,
+) -> Result<Vec<ProfileGroup>> {
+    let mut groups: BTreeMap<Vec<String>, ProfileGroup> = BTreeMap::new();
     for entry in entries {
         interrupt::check()?;
         let (manifest, tables) = match function {
             Some(_) => entry.load().map(|profile| (profile.manifest, Some(profile.tables)))?,
             None => (entry.manifest()?, None),
         };
-        let values: Vec<String> = by.iter().map(|&key| entry.place.get(key).to_owned()).collect();
-        let date = entry.place.get(Key::Date);
+        let values: Vec<String> = by.iter().map(|&key| entry.location.get(key).to_owned()).collect();
+        let date = entry.location.get(PartitionKey::Date);
         let unit = if manifest.exact { "instructions" } else { "ns" };
-        let group = groups.entry(values.clone()).or_insert_with(|| Group {
+        let group = groups.entry(values.clone()).or_insert_with(|| ProfileGroup {
             values,
             profiles: 0,
             first: date.to_owned(),
@@ -84,9 +90,9 @@ pub fn query(entries: &[Entry], by: &[Key], function: Option<&str>) -> Result<Ve
         });
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut group.profiles, 1);
-        add(&mut group.elapsed_ns, manifest.elapsed_ns.get());
+        add(&mut group.elapsed_ns, manifest.elapsed_ticks.get());
         group.unit = group.unit.filter(|known| *known == unit);
-        add(&mut group.busy, manifest.busy_ns.get());
+        add(&mut group.busy, manifest.busy_ticks.get());
         add(&mut group.events, manifest.events);
         add(&mut group.lost_events, manifest.lost_events);
         group.first = group.first.as_str().min(date).to_owned();

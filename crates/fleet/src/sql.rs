@@ -1,15 +1,16 @@
-//! The same for DuckDB: a view for each table.
+//! The fleet for DuckDB: a view for each table.
 
 use crate::summary;
 use kerntune_profile::SCHEMA;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Statements for DuckDB that make each table that `has` says is there a view, with the columns `build_id`, `date`, `host`,
-/// `workload` and `profile`, and the view `profiles` of what each says of itself.
+/// Returns DuckDB statements that create a view for each table for which `has` is true, with the
+/// columns `build_id`, `date`, `host`, `workload` and `profile`, and the view `profiles` of the
+/// manifests.
 pub fn views(root: &Path, has: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
-    // In SQL a quotation mark within a text is doubled, and DuckDB takes the path for a pattern.
+    // SQL doubles quotation marks within a text, and DuckDB reads the path as a pattern.
     let root = literal_glob(&root.display().to_string()).replace('\'', "''");
     let below = format!("{root}/build_id=*/date=*/host=*/workload=*/profile=*");
     let mut view = |name: &str, file: &str| {
@@ -26,7 +27,7 @@ pub fn views(root: &Path, has: impl Fn(&str) -> bool) -> String {
     text
 }
 
-/// A pattern that only this path fits: each character with a meaning is a set of itself.
+/// Escapes a path for use as a pattern: each special character becomes a set of itself.
 fn literal_glob(path: &str) -> String {
     path.chars()
         .map(|c| match c {

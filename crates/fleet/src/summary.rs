@@ -1,4 +1,4 @@
-//! `profile.parquet`: what a profile says of itself as one row, for SQL. Written and never read by us.
+//! `profile.parquet`: the manifest as one row, for SQL. kerntune never reads it.
 
 use crate::{Error, Result};
 use kerntune_profile::Manifest;
@@ -11,10 +11,10 @@ use parquet::schema::types::Type;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file's name.
+/// Name of the file.
 pub const FILE: &str = "profile.parquet";
 
-/// The columns, and whether they are numbers (uint64) or text.
+/// Columns, and whether they are numbers (uint64) or text.
 pub const COLUMNS: &[(&str, bool)] = &[
     ("kernel", false),
     ("version", false),
@@ -22,9 +22,9 @@ pub const COLUMNS: &[(&str, bool)] = &[
     ("run", false),
     ("model", false),
     ("recorded", false),
-    ("elapsed_ns", true),
-    ("busy_ns", true),
-    ("idle_ns", true),
+    ("elapsed_ticks", true),
+    ("busy_ticks", true),
+    ("idle_ticks", true),
     ("events", true),
     ("lost_events", true),
     ("exact", true),
@@ -32,20 +32,20 @@ pub const COLUMNS: &[(&str, bool)] = &[
     ("symbols", false),
 ];
 
-/// A cell of the row.
-enum Cell {
+/// A value of the row.
+enum SummaryCell {
     Number(u64),
     Text(String),
 }
 
-/// The bytes of the file for a profile.
+/// Encodes the row of a profile as a Parquet file.
 pub(crate) fn encode(manifest: &Manifest, path: &Path) -> Result<Vec<u8>> {
     bytes(&row(manifest)).map_err(|source| Error::Summary { path: path.to_owned(), source })
 }
 
-/// In the order of [`COLUMNS`].
-fn row(m: &Manifest) -> [Cell; 14] {
-    let text = |text: &str| Cell::Text(text.to_owned());
+/// Returns the values in the order of [`COLUMNS`].
+fn row(m: &Manifest) -> [SummaryCell; 14] {
+    let text = |text: &str| SummaryCell::Text(text.to_owned());
     [
         text(&m.kernel.label),
         text(&m.kernel.version),
@@ -53,18 +53,18 @@ fn row(m: &Manifest) -> [Cell; 14] {
         text(&m.run.to_string()),
         text(m.model.as_deref().unwrap_or_default()),
         text(&m.recorded),
-        Cell::Number(m.elapsed_ns.get()),
-        Cell::Number(m.busy_ns.get()),
-        Cell::Number(m.idle_ns.get()),
-        Cell::Number(m.events),
-        Cell::Number(m.lost_events),
-        Cell::Number(m.exact.into()),
-        Cell::Number(m.sampled.is_some().into()),
+        SummaryCell::Number(m.elapsed_ticks.get()),
+        SummaryCell::Number(m.busy_ticks.get()),
+        SummaryCell::Number(m.idle_ticks.get()),
+        SummaryCell::Number(m.events),
+        SummaryCell::Number(m.lost_events),
+        SummaryCell::Number(m.exact.into()),
+        SummaryCell::Number(m.sampled.is_some().into()),
         text(m.tables.get("symbols").map_or("", |file| file.blake3.as_str())),
     ]
 }
 
-fn bytes(row: &[Cell; 14]) -> Result<Vec<u8>, ParquetError> {
+fn bytes(row: &[SummaryCell; 14]) -> Result<Vec<u8>, ParquetError> {
     let column = |&(name, is_number): &(&str, bool)| {
         let (physical, logical) = match is_number {
             true => (PhysicalType::INT64, LogicalType::Integer { bit_width: 64, is_signed: false }),
@@ -83,10 +83,10 @@ fn bytes(row: &[Cell; 14]) -> Result<Vec<u8>, ParquetError> {
     for cell in row {
         let Some(mut column) = group.next_column()? else { break };
         match cell {
-            Cell::Number(number) => {
+            SummaryCell::Number(number) => {
                 column.typed::<Int64Type>().write_batch(&[*number as i64], None, None)?;
             }
-            Cell::Text(text) => {
+            SummaryCell::Text(text) => {
                 let text = ByteArray::from(text.as_bytes().to_vec());
                 column.typed::<ByteArrayType>().write_batch(&[text], None, None)?;
             }

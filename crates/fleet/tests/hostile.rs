@@ -1,22 +1,22 @@
-//! Profiles of others: names in their manifests, and fleets that somebody changed.
+//! Untrusted profiles: names in their manifests, and fleets that somebody changed.
 
 mod support;
 
-use kerntune_fleet::{Filter, Fleet, Key, Weights};
+use kerntune_fleet::{Fleet, PartitionKey, ProfileFilter, Weights};
 use kerntune_work::NoProgress;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A whole profile in a directory of its own.
+/// Writes a complete profile into a new directory.
 fn saved(dir: &Path) -> PathBuf {
     fs::create_dir(dir).unwrap();
     support::profile(1).save(dir).unwrap();
     dir.to_owned()
 }
 
-/// Changes a manifest and seals the profile anew, as whoever hands a profile over can do.
+/// Changes a manifest and seals the profile again, as a malicious author could.
 fn forge(profile: &Path, change: impl FnOnce(&mut Value)) {
     let path = profile.join("manifest.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -26,7 +26,7 @@ fn forge(profile: &Path, change: impl FnOnce(&mut Value)) {
     kerntune_work::seal(profile, "profiles", &id, &[]).unwrap();
 }
 
-/// Files below a directory, with their contents.
+/// Reads the files below a directory.
 fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -45,8 +45,8 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_manifest_whose_names_are_none_is_refused_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    type Change = Box<dyn Fn(&mut Value)>;
-    let changes: Vec<(&str, Change)> = vec![
+    type ManifestChange = Box<dyn Fn(&mut Value)>;
+    let changes: Vec<(&str, ManifestChange)> = vec![
         ("a hash", Box::new(|of| of["tables"]["functions"]["blake3"] = "../precious".into())),
         ("a short hash", Box::new(|of| of["tables"]["functions"]["blake3"] = "ab".into())),
         (
@@ -102,10 +102,10 @@ fn an_audit_names_what_was_changed() {
     let fleet = Fleet::open(&dir.path().join("fleet")).unwrap();
     fleet.add(&saved(&dir.path().join("one")), "h").unwrap();
     assert_eq!(fleet.audit().unwrap(), (1, Vec::new()));
-    let entry = fleet.list(&Filter::default()).unwrap().remove(0);
+    let entry = fleet.list(&ProfileFilter::default()).unwrap().remove(0);
     let table = entry.path.join("functions.parquet");
     let bytes = fs::read(&table).unwrap();
-    // The same file has its other name among the contents.
+    // The content directory has the other name of this file.
     fs::write(&table, b"changed").unwrap();
     let (profiles, found) = fleet.audit().unwrap();
     assert_eq!((profiles, found.len()), (1, 2), "{found:?}");
@@ -113,23 +113,24 @@ fn an_audit_names_what_was_changed() {
     assert_eq!(fleet.audit().unwrap().1, []);
 }
 
-/// Files that figures come from, a little of one changed or cut, or another file in its place: the same figures or an error.
-/// `KERNTUNE_ATTACK_MUTATIONS` is how many; `make attack` asks for more.
+/// Changes or truncates a file that figures come from, or replaces it by another one: reports give
+/// the same figures or an error. `KERNTUNE_ATTACK_MUTATIONS` is the number of changes; `make
+/// attack` sets a higher one.
 #[test]
 fn no_change_of_a_fleets_file_gives_another_figure() {
     let dir = tempfile::tempdir().unwrap();
     let (fleet, _) = support::fleet(dir.path(), 3);
     let shown = || -> kerntune_fleet::Result<String> {
-        let entries = fleet.list(&Filter::default())?;
-        let sums = kerntune_fleet::query(&entries, &[Key::BuildId, Key::Workload], None)?;
-        let function = kerntune_fleet::query(&entries, &[Key::Host], Some("schedule"))?;
+        let entries = fleet.list(&ProfileFilter::default())?;
+        let sums = kerntune_fleet::query(&entries, &[PartitionKey::BuildId, PartitionKey::Workload], None)?;
+        let function = kerntune_fleet::query(&entries, &[PartitionKey::Host], Some("schedule"))?;
         let merged = kerntune_fleet::merge(&entries, &Weights::default(), 1, &NoProgress)?;
         Ok(format!("{sums:?} {function:?} {:?}", merged.profile.tables))
     };
     let right = shown().unwrap();
     let files: Vec<(String, Vec<u8>)> = tree(fleet.root()).into_iter().collect();
     let before = tree(dir.path());
-    let mut numbers = support::Numbers(12);
+    let mut numbers = support::TestRng(12);
     let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
     let (mut refused, mut same) = (0, 0);
     for _ in 0..asked.unwrap_or(200) {
@@ -146,7 +147,7 @@ fn no_change_of_a_fleets_file_gives_another_figure() {
         if bytes == *whole {
             continue;
         }
-        // Another file of this name: the old one has other names among the contents.
+        // A new file of this name: the old one has another name in the content directory.
         fs::remove_file(path).unwrap();
         fs::write(path, &bytes).unwrap();
         match shown() {

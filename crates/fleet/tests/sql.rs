@@ -1,26 +1,26 @@
-//! Other engines read a fleet's profiles as they stand, and come to the same sums: the queries of docs/fleet.md.
+//! Other engines read a fleet's profiles and compute the same sums: the queries of docs/fleet.md.
 
 mod support;
 
-use kerntune_fleet::{merge, query, Key, Weights};
+use kerntune_fleet::{merge, query, PartitionKey, Weights};
 use kerntune_work::NoProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::fleet;
 
-/// Rows by the names of queries.
-type Rows = BTreeMap<String, Vec<Vec<String>>>;
+/// Rows by name of the query.
+type QueryRows = BTreeMap<String, Vec<Vec<String>>>;
 
 fn python() -> PathBuf {
-    // Where `scripts/setup cluster` puts what no Debian package has.
+    // Directory where `scripts/setup cluster` installs packages that Debian lacks.
     let own = Path::new("/var/lib/kerntune/python/bin/python");
     let named = std::env::var_os("KERNTUNE_PYTHON").map(PathBuf::from);
     named.unwrap_or_else(|| if own.is_file() { own.into() } else { "python3".into() })
 }
 
-/// What the page's queries come to; none where the engine is not installed.
-fn rows(engine: &str, prefix: &Path) -> Option<Rows> {
+/// Runs the page's queries; `None` if the engine is not installed.
+fn rows(engine: &str, prefix: &Path) -> Option<QueryRows> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/fleet-sql");
     let output = Command::new(python()).arg(script).arg(engine).arg(prefix).output();
     let output = match output {
@@ -52,13 +52,14 @@ fn sums_are_ours(engine: &str) {
     let functions = &merged.functions;
     let sum =
         |of: fn(&kerntune_profile::FunctionStats) -> u64| functions.iter().map(of).sum::<u64>().to_string();
-    let totals = vec![sum(|row| row.calls), sum(|row| row.net_ns.get()), sum(|row| row.elapsed_ns.get())];
+    let totals =
+        vec![sum(|row| row.calls), sum(|row| row.self_ticks.get()), sum(|row| row.total_ticks.get())];
     assert_eq!(rows["totals"], [totals]);
 
     let mut by_name: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for totals in merged.totals(|_| true) {
         let sum = by_name.entry(merged.name(totals.function)).or_default();
-        *sum = (sum.0 + totals.calls, sum.1 + totals.net_ns.get());
+        *sum = (sum.0 + totals.calls, sum.1 + totals.self_ticks.get());
     }
     let mut top: Vec<Vec<String>> = by_name
         .iter()
@@ -69,7 +70,7 @@ fn sums_are_ours(engine: &str) {
     assert_eq!(rows["top_functions_of_equal_symbols"], top);
 
     let decoded = |text: &str| text.replace("%20", " ");
-    let by_day = query(&all, &[Key::Workload, Key::Date], None).unwrap();
+    let by_day = query(&all, &[PartitionKey::Workload, PartitionKey::Date], None).unwrap();
     let ours: Vec<Vec<String>> = by_day
         .iter()
         .map(|group| {
@@ -82,7 +83,7 @@ fn sums_are_ours(engine: &str) {
         rows["by_workload"].iter().map(|row| row.iter().map(|cell| decoded(cell)).collect()).collect();
     assert_eq!(theirs, ours);
 
-    let by_host = query(&all, &[Key::Host], Some("schedule")).unwrap();
+    let by_host = query(&all, &[PartitionKey::Host], Some("schedule")).unwrap();
     let ours: Vec<[String; 2]> = by_host
         .iter()
         .map(|group| [group.values[0].clone(), group.function.unwrap().own.to_string()])

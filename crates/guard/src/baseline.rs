@@ -1,59 +1,60 @@
-//! Figures that are kept in a file of their own, to be committed and held against later kernels.
+//! Baseline files: figures to commit, which later kernels are compared with.
 
-use crate::cell::{Cell, Measured};
+use crate::cell::{CellFigures, MeasuredCell};
 use crate::{Error, Result};
 use kerntune_work::{read_versioned, write_json};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Format and version of the file.
+/// Schema of a baseline file.
 pub const SCHEMA: &str = "kerntune-guard/1";
 
-/// What figures are of: `kernel base`, `commit 1a2b3c`, `source debian:6.12`.
+/// The kernel, commit or source whose figures these are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subject {
-    /// In words.
+pub struct MeasuredSubject {
+    /// Description: `kernel base`, `commit 1a2b3c`, `source debian:6.12`.
     pub what: String,
-    /// The commit's full name, if it is one.
+    /// Full hash of the commit; `None` if it is not a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// The file.
+/// A baseline file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What was measured.
-    pub subject: Subject,
-    /// Every workload on every kernel of it.
-    pub cells: Vec<Cell>,
+    /// Subject of the figures.
+    pub subject: MeasuredSubject,
+    /// Figures of every workload on every kernel of the subject.
+    pub cells: Vec<CellFigures>,
 }
 
 impl Baseline {
-    /// Of what was measured.
-    pub fn of(subject: Subject, measured: &[Measured]) -> Self {
+    /// Creates a baseline from measured cells.
+    pub fn of(subject: MeasuredSubject, measured: &[MeasuredCell]) -> Self {
         Self { schema: SCHEMA.into(), subject, cells: measured.iter().map(|of| of.cell.clone()).collect() }
     }
 
-    /// Reads a file.
+    /// Reads a baseline file.
     ///
     /// # Errors
-    /// One that is none, or of another version; one with the same cell twice.
+    /// An invalid file, one of another version, or one with the same cell twice.
     pub fn read(path: &Path) -> Result<Self> {
         let found: Self = read_versioned(path, SCHEMA)?;
-        let twice =
-            |(at, cell): &(usize, &Cell)| found.cells[..*at].iter().any(|known| known.same_place(cell));
+        let twice = |(at, cell): &(usize, &CellFigures)| {
+            found.cells[..*at].iter().any(|known| known.is_same_cell(cell))
+        };
         match found.cells.iter().enumerate().find(twice) {
             Some((_, cell)) => Err(Error::NoFigures {
                 path: path.to_owned(),
-                what: format!("{} that are told apart", cell.named()),
+                what: format!("{} that are told apart", cell.display_name()),
             }),
             None => Ok(found),
         }
     }
 
-    /// Writes it, all or nothing.
+    /// Writes the file atomically.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -61,13 +62,14 @@ impl Baseline {
         Ok(write_json(path, self)?)
     }
 
-    /// The cell to hold another one against: of the same configuration, compiler and workload; of the same workload, where one
-    /// of them is of a kernel that was named and there is but one.
-    pub fn cell_for(&self, of: &Cell) -> Option<&Cell> {
-        let exact = self.cells.iter().find(|cell| cell.same_place(of));
+    /// Finds the cell to compare another one with: that of the same configuration, compiler and
+    /// workload. If one of the two kernels was named by the user, the only cell with the same
+    /// workload.
+    pub fn cell_for(&self, of: &CellFigures) -> Option<&CellFigures> {
+        let exact = self.cells.iter().find(|cell| cell.is_same_cell(of));
         let mut alike = self.cells.iter().filter(|cell| cell.workload == of.workload);
         let only = alike.next().filter(|_| alike.next().is_none());
-        let named = |cell: &Cell| cell.configuration.is_empty();
+        let named = |cell: &CellFigures| cell.configuration.is_empty();
         exact.or_else(|| only.filter(|cell| named(cell) || named(of)))
     }
 }
@@ -77,8 +79,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::cell::KernelName;
 
-    pub(crate) fn cell(configuration: &str, workload: &str) -> Cell {
-        Cell {
+    pub(crate) fn cell(configuration: &str, workload: &str) -> CellFigures {
+        CellFigures {
             configuration: configuration.into(),
             compiler: if configuration.is_empty() { String::new() } else { "gcc".into() },
             workload: workload.into(),
@@ -95,10 +97,10 @@ pub(crate) mod tests {
         }
     }
 
-    fn baseline(cells: Vec<Cell>) -> Baseline {
+    fn baseline(cells: Vec<CellFigures>) -> Baseline {
         Baseline {
             schema: SCHEMA.into(),
-            subject: Subject { what: "kernel base".into(), commit: None },
+            subject: MeasuredSubject { what: "kernel base".into(), commit: None },
             cells,
         }
     }

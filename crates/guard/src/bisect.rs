@@ -1,116 +1,117 @@
-//! The commit by which a row got longer.
+//! Bisects commits for the one that made a row longer.
 
-use crate::cell::Measured;
-use crate::check::{explain, Explained};
+use crate::cell::MeasuredCell;
+use crate::check::{explain, RowExplanation};
 use crate::figures::RowFigure;
 use crate::judge::is_beyond;
-use crate::ledger::{Entry, Ledger};
-use crate::project::{Project, Variant, Work};
-use crate::texts::Texts;
-use crate::tree::{Commit, Tree};
+use crate::ledger::{CommitLedger, LedgerEntry};
+use crate::project::{BuildVariant, GuardProject, GuardedWorkload};
+use crate::texts::SourceTexts;
+use crate::tree::{Commit, GitTree};
 use crate::{Error, Result};
 use kerntune_tune::Session;
 use serde::Serialize;
 
-/// Format and version in JSON.
+/// Schema of the JSON form.
 pub const SCHEMA: &str = "kerntune-guard-bisect/1";
 
-/// What to look for.
+/// Parameters of a bisection.
 #[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
-    /// A commit before.
+pub struct BisectRequest<'a> {
+    /// Commit or other revision where the row is short.
     pub good: &'a str,
-    /// A commit after.
+    /// Commit or other revision where the row is long.
     pub bad: &'a str,
-    /// Only in this workload.
+    /// Workload to consider; `None` means all.
     pub workload: Option<&'a str>,
-    /// Only in this row; the one that grew most otherwise.
+    /// Row to search for; `None` means the one that grew most.
     pub row: Option<&'a str>,
-    /// By what kernels are built.
-    pub variant: &'a Variant,
+    /// Configuration and compiler of the kernels.
+    pub variant: &'a BuildVariant,
 }
 
-/// What a commit was found to be.
+/// Verdict over a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Judged {
-    /// The row is as short as at the good end.
+pub enum CommitVerdict {
+    /// The row is about as short as at the good end.
     Good,
-    /// It is as long as at the bad end.
+    /// The row is about as long as at the bad end.
     Bad,
-    /// It has no figures.
+    /// The commit has no figures.
     Skipped,
 }
 
-/// A commit that was tried.
+/// A commit that the bisection tried.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tried {
-    /// The commit.
+pub struct TriedCommit {
+    /// The tried commit.
     pub commit: Commit,
-    /// What it was found to be.
-    pub judged: Judged,
-    /// Instructions of an operation.
+    /// Verdict over the commit.
+    pub judged: CommitVerdict,
+    /// Path length of the row, in instructions per operation.
     pub path: Option<f64>,
-    /// Why it has no figures.
+    /// Reason why the commit has no figures.
     pub because: Option<String>,
-    /// Objects that were compiled; none if its kernel was there.
+    /// Number of objects compiled; `None` if the kernel existed already.
     pub objects: Option<u64>,
-    /// What it took when it was tried, seconds.
+    /// Wall-clock seconds spent when the commit was first tried.
     pub seconds: f64,
 }
 
-/// What came of it.
+/// Result of a bisection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bisected {
+pub struct BisectResult {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// The row.
+    /// Name of the row.
     pub row: String,
-    /// Both ends, and the row's path there.
+    /// Good and bad end, with the row's path length there.
     pub ends: [(Commit, f64); 2],
-    /// A longer path is bad.
+    /// Path length above which a commit is bad.
     pub limit: f64,
-    /// How many commits there were to choose from.
+    /// Number of commits to choose from.
     pub commits: usize,
-    /// The first bad one, if one alone is left.
+    /// First bad commit, if it could be determined.
     pub first_bad: Option<Commit>,
-    /// Those that are left: one, or it and those before it that have no figures.
+    /// Commits that may be the first bad one: one, or several if some before it have no figures.
     pub suspects: Vec<Commit>,
-    /// Every commit that was asked for, in that order.
-    pub tried: Vec<Tried>,
-    /// How many kernels were built.
+    /// Tried commits, in order.
+    pub tried: Vec<TriedCommit>,
+    /// Number of kernels built.
     pub builds: usize,
-    /// How many commits had no figures.
+    /// Number of commits without figures.
     pub skipped: usize,
-    /// What all of it took, seconds, also what was done by calls before.
+    /// Wall-clock seconds of all tried commits, including those tried by earlier runs.
     pub seconds: f64,
-    /// What the last good one and the first bad one differ in.
-    pub explained: Option<Explained>,
-    /// The good commit that it is held against there.
+    /// Differences between the last good and the first bad commit.
+    pub explained: Option<RowExplanation>,
+    /// Good commit that these differences are relative to.
     pub against: Option<Commit>,
 }
 
-/// Looks for the commit. What was found out before is not found out again. `tell` hears of each commit that is tried.
+/// Bisects for the first bad commit, reusing what the ledger has. Calls `tell` for each tried
+/// commit.
 ///
 /// # Errors
-/// Ends that have no figures, or between which nothing grew; what says nothing of a commit.
+/// Ends without figures, or between which nothing grew; errors that are not the commit's fault.
 pub fn bisect(
     session: &Session,
-    project: &Project,
-    tree: &Tree,
-    search: &Search,
-    tell: &dyn Fn(&Tried),
-) -> Result<Bisected> {
+    project: &GuardProject,
+    tree: &GitTree,
+    search: &BisectRequest,
+    tell: &dyn Fn(&TriedCommit),
+) -> Result<BisectResult> {
     let [good, bad] = [tree.commit(search.good)?, tree.commit(search.bad)?];
     if good.id == bad.id || !tree.is_before(&good.id, &bad.id)? {
         return Err(Error::NotBefore { good: search.good.into(), bad: search.bad.into() });
     }
-    let mut run = Run { tried: Vec::new(), tell };
-    let (work, row) = which(session, project, tree, search, [&good, &bad])?;
-    let ledger = Ledger::open(session, project, tree, search.variant, work)?;
-    let ends = [end(&ledger, &good, &row)?, end(&ledger, &bad, &row)?];
+    let mut run = BisectRun { tried: Vec::new(), tell };
+    let (work, row) = choose_row(session, project, tree, search, [&good, &bad])?;
+    let ledger = CommitLedger::open(session, project, tree, search.variant, work)?;
+    let ends = [path_at_end(&ledger, &good, &row)?, path_at_end(&ledger, &bad, &row)?];
     let tolerance = project.file.tolerance(&work.name, &row);
     let [before, after] = ends;
     if after <= before {
@@ -122,12 +123,12 @@ pub fn bisect(
         });
     }
     if search.row.is_none() && !is_beyond(before, after, &tolerance) {
-        return Err(nothing(work, search));
+        return Err(nothing_grew(work, search));
     }
-    // Half of what it grew: what falls to the one side or the other without a reason is less.
+    // Halfway, since unrelated changes between the ends are smaller than half the growth.
     let limit = before + (after - before) / 2.0;
-    run.note(&good, Judged::Good, Some(before), None, &ledger.entry(&good)?);
-    run.note(&bad, Judged::Bad, Some(after), None, &ledger.entry(&bad)?);
+    run.note(&good, CommitVerdict::Good, Some(before), None, &ledger.entry(&good)?);
+    run.note(&bad, CommitVerdict::Bad, Some(after), None, &ledger.entry(&bad)?);
     let (mut goods, mut worst, mut skipped) = (vec![good.id.clone()], bad.clone(), Vec::<String>::new());
     let commits = tree.suspects(&bad.id, &goods)?.len();
     let mut in_turn = 0;
@@ -139,28 +140,28 @@ pub fn bisect(
         let entry = ledger.entry(&commit)?;
         let path = entry.cell.as_ref().and_then(|cell| cell.row(&row)).map(RowFigure::path);
         let judged = match path {
-            None => Judged::Skipped,
-            Some(path) if path > limit => Judged::Bad,
-            Some(_) => Judged::Good,
+            None => CommitVerdict::Skipped,
+            Some(path) if path > limit => CommitVerdict::Bad,
+            Some(_) => CommitVerdict::Good,
         };
-        in_turn = if judged == Judged::Skipped { in_turn + 1 } else { 0 };
+        in_turn = if judged == CommitVerdict::Skipped { in_turn + 1 } else { 0 };
         run.note(&commit, judged, path, entry.failure.clone(), &entry);
         match judged {
-            Judged::Good => goods.push(commit.id),
-            Judged::Bad => worst = commit,
-            Judged::Skipped => skipped.push(commit.id),
+            CommitVerdict::Good => goods.push(commit.id),
+            CommitVerdict::Bad => worst = commit,
+            CommitVerdict::Skipped => skipped.push(commit.id),
         }
     };
     let suspects = suspects.iter().map(|id| tree.commit(id)).collect::<Result<Vec<_>>>()?;
     let first_bad = (suspects.len() == 1).then(|| worst.clone());
-    // What it is held against: its parent, if that has figures, or the last that was found good.
+    // Compare with the parent if it has figures, otherwise with the last good commit.
     let parent = tree.parent(&worst.id).filter(|parent| goods.contains(parent));
     let against = tree.commit(parent.as_ref().or(goods.last()).unwrap_or(&good.id))?;
-    let sides: [Measured; 2] = [ledger.measured(&against)?, ledger.measured(&worst)?];
-    let texts = [&against, &worst].map(|commit| Some(Texts::Commit(tree.clone(), commit.id.clone())));
+    let sides: [MeasuredCell; 2] = [ledger.measured(&against)?, ledger.measured(&worst)?];
+    let texts = [&against, &worst].map(|commit| Some(SourceTexts::Commit(tree.clone(), commit.id.clone())));
     let explained = explain(session, [&sides[0], &sides[1]], &row, texts)?;
     let tried = run.tried;
-    Ok(Bisected {
+    Ok(BisectResult {
         schema: SCHEMA,
         workload: work.name.clone(),
         row,
@@ -178,36 +179,36 @@ pub fn bisect(
     })
 }
 
-/// Which of those that are left to try. After commits that have no figures one further away is: those beside them often have none,
-/// too.
+/// Chooses the next commit to try. After commits without figures it goes further away, because
+/// their neighbors often have none either.
 fn choose<'a>(open: &[&'a String], in_turn: usize) -> Option<&'a String> {
     let away = if in_turn == 0 { 0 } else { open.len() * (2 * in_turn - 1).min(7) / 8 };
     open.get(away.min(open.len().saturating_sub(1))).copied()
 }
 
-struct Run<'a> {
-    tried: Vec<Tried>,
-    tell: &'a dyn Fn(&Tried),
+struct BisectRun<'a> {
+    tried: Vec<TriedCommit>,
+    tell: &'a dyn Fn(&TriedCommit),
 }
 
-impl Run<'_> {
+impl BisectRun<'_> {
     fn note(
         &mut self,
         commit: &Commit,
-        judged: Judged,
+        judged: CommitVerdict,
         path: Option<f64>,
         because: Option<String>,
-        entry: &Entry,
+        entry: &LedgerEntry,
     ) {
         let (objects, seconds) = (entry.objects, entry.seconds);
-        let tried = Tried { commit: commit.clone(), judged, path, because, objects, seconds };
+        let tried = TriedCommit { commit: commit.clone(), judged, path, because, objects, seconds };
         (self.tell)(&tried);
         self.tried.push(tried);
     }
 }
 
-/// A row's path at an end of the search.
-fn end(ledger: &Ledger, commit: &Commit, row: &str) -> Result<f64> {
+/// Returns the row's path length at an end of the bisection.
+fn path_at_end(ledger: &CommitLedger, commit: &Commit, row: &str) -> Result<f64> {
     let entry = ledger.entry(commit)?;
     let path = entry.cell.as_ref().and_then(|cell| cell.row(row)).map(RowFigure::path);
     path.ok_or_else(|| no_end(commit, entry.failure.unwrap_or_else(|| format!("it has no row {row}"))))
@@ -217,28 +218,28 @@ fn no_end(commit: &Commit, why: String) -> Error {
     Error::NoEnd { commit: format!("{} ({})", commit.short(), commit.subject), why }
 }
 
-fn nothing(work: &Work, search: &Search) -> Error {
+fn nothing_grew(work: &GuardedWorkload, search: &BisectRequest) -> Error {
     Error::NothingGrew { workload: work.name.clone(), good: search.good.into(), bad: search.bad.into() }
 }
 
-/// The workload and the row: those that are named, or the row that grew most.
-fn which<'a>(
+/// Chooses the workload and the row: those that the request names, or the row that grew most.
+fn choose_row<'a>(
     session: &Session,
-    project: &'a Project,
-    tree: &Tree,
-    search: &Search,
+    project: &'a GuardProject,
+    tree: &GitTree,
+    search: &BisectRequest,
     [good, bad]: [&Commit; 2],
-) -> Result<(&'a Work, String)> {
-    let named = |work: &&Work| search.workload.is_none_or(|name| work.name == name);
-    let works: Vec<&Work> = project.works.iter().filter(named).collect();
+) -> Result<(&'a GuardedWorkload, String)> {
+    let named = |work: &&GuardedWorkload| search.workload.is_none_or(|name| work.name == name);
+    let works: Vec<&GuardedWorkload> = project.works.iter().filter(named).collect();
     let Some(first) = works.first() else {
         let known = project.works.iter().map(|work| work.name.clone()).collect();
         let name = search.workload.unwrap_or_default().to_owned();
         return Err(Error::NotInFile { kind: "workload", name, known });
     };
-    let mut most: Option<(f64, &Work, String)> = None;
+    let mut most: Option<(f64, &GuardedWorkload, String)> = None;
     for work in &works {
-        let ledger = Ledger::open(session, project, tree, search.variant, work)?;
+        let ledger = CommitLedger::open(session, project, tree, search.variant, work)?;
         let mut of = Vec::new();
         for commit in [good, bad] {
             let entry = ledger.entry(commit)?;
@@ -267,7 +268,7 @@ fn which<'a>(
             name: row.to_owned(),
             known: works.iter().map(|work| work.name.clone()).collect(),
         }),
-        (None, None) => Err(nothing(first, search)),
+        (None, None) => Err(nothing_grew(first, search)),
     }
 }
 

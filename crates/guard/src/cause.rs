@@ -1,106 +1,112 @@
-//! Why a row is longer in one kernel than in another: functions, the call path on which each changed, and nothing left over. Pure.
+//! Explains why a row is longer in one kernel than in another, by functions and call paths. The
+//! parts sum exactly to the whole (pure).
 
-use crate::put_off::{begins, Class};
+use crate::deferred::{begins, DeferralClass};
 use crate::{Error, Result};
-use kerntune_profile::{difference_within, Difference, PathLabel, Profile, Scope};
+use kerntune_profile::{difference_within, PathLabel, Profile, ProfileDifference, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Names along a call path, outermost first.
+/// Function names along a call path, outermost first.
 pub type CallPath = Vec<String>;
 
-/// One function of the source, on both sides. Figures are of all operations of the row together, base and new.
+/// A function in both profiles. Counts are sums over all operations of the row; pairs are base and
+/// new.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Changed {
-    /// Its name in the source.
+pub struct ChangedFunction {
+    /// Name of the function in the source.
     pub function: String,
-    /// Its source file, where known.
+    /// Source file, if known.
     pub file: Option<String>,
-    /// Instructions in the function itself that are the operations' own.
+    /// Self instructions, without deferred work.
     pub instructions: [i128; 2],
-    /// Its calls there.
+    /// Number of calls, without those in deferred work.
     pub calls: [i128; 2],
-    /// The call path on which it changed most, from the system call on.
+    /// Call path with the largest change, from the system call on.
     pub path: CallPath,
-    /// By how much it changed there.
+    /// Change of the self instructions on that path.
     pub path_change: i128,
-    /// What happened to it, in words.
+    /// Description of the change.
     pub what: String,
-    /// Where that stands in the source, as far as it is known: `lines` of both sides.
+    /// Changed lines in the source, if both sources are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<crate::lines::Place>,
+    pub source: Option<crate::lines::FunctionLocation>,
 }
 
-impl Changed {
-    /// Instructions more in the new kernel.
+impl ChangedFunction {
+    /// Returns the change of the self instructions.
     pub fn change(&self) -> i128 {
         self.instructions[1] - self.instructions[0]
     }
 }
 
-/// A path that got longer and is made up for beside it.
+/// Parts of a call path that got longer while others got shorter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MadeUp {
-    /// The function below which both happened; empty at the root.
+pub struct Compensation {
+    /// Path to the function below which both happened; empty at the root.
     pub within: CallPath,
-    /// What got longer with all below it, most first, and by how much.
+    /// Parts that got longer, by their total instructions, the largest change first.
     pub longer: Vec<(String, i128)>,
-    /// What got shorter.
+    /// Parts that got shorter, the largest change first.
     pub shorter: Vec<(String, i128)>,
-    /// Instructions that are made up for: the lesser of the two sums.
+    /// Compensated instructions: the smaller of the two sums.
     pub instructions: i128,
 }
 
-/// A row taken apart.
+/// Breakdown of a row's change. Pairs are base and new.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Causes {
-    /// Operations of both sides.
+pub struct RowCauses {
+    /// Number of operations.
     pub operations: [u64; 2],
-    /// Instructions that are the operations' own.
+    /// Kernel instructions of the operations themselves, without deferred work.
     pub own: [i128; 2],
-    /// Every function, what changed most first.
-    pub functions: Vec<Changed>,
-    /// Own instructions of no function: the one by which each return to user code leaves the kernel, and code without a name.
+    /// All functions, the largest change first.
+    pub functions: Vec<ChangedFunction>,
+    /// Part of `own` in no function: the instruction by which each return to user code leaves the
+    /// kernel, and code without a symbol.
     pub elsewhere: [i128; 2],
-    /// The change of `own` less that of all functions and of `elsewhere`: 0.
+    /// Change of `own` that functions and `elsewhere` do not explain; always 0.
     pub rest: i128,
-    /// What was put off.
-    pub put_off: BTreeMap<Class, [i128; 2]>,
-    /// What got longer and is made up for elsewhere, largest first.
-    pub made_up: Vec<MadeUp>,
+    /// Instructions of deferred work, by class.
+    #[serde(rename = "put_off")]
+    pub deferred: BTreeMap<DeferralClass, [i128; 2]>,
+    /// Compensated changes, the largest first.
+    #[serde(rename = "made_up")]
+    pub compensated: Vec<Compensation>,
 }
 
-/// Takes a row of two profiles apart.
+/// Breaks down the change of a row between two profiles.
 ///
 /// # Errors
-/// A row that one of them does not have; parts that do not sum to the whole, which would be an error of kerntune's.
-pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<Causes> {
+/// A row that one of them does not have; parts that do not sum to the whole, which is a bug of
+/// kerntune.
+pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<RowCauses> {
     let scope = |side: usize| {
         let profile: &Profile = profiles[side];
-        Scope::named(&profile.tables, row)
+        RegionScope::named(&profile.tables, row)
             .ok_or_else(|| Error::NoRow { profile: profile.manifest.id.clone(), row: row.to_owned() })
     };
     let scopes = [scope(0)?, scope(1)?];
     let difference = difference_within(profiles, [&scopes[0], &scopes[1]]);
     let totals = [0, 1].map(|side| i128::from(scopes[side].totals(profiles[side]).kernel_instructions));
-    let nodes = Nodes::of(&difference);
-    let mut put_off: BTreeMap<Class, [i128; 2]> = BTreeMap::new();
-    let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+    let nodes = PathNodes::of(&difference);
+    let mut deferred: BTreeMap<DeferralClass, [i128; 2]> = BTreeMap::new();
+    let mut parts: BTreeMap<usize, FunctionTotals> = BTreeMap::new();
     for (at, path) in difference.paths.iter().enumerate() {
         if path.label == PathLabel::User {
             continue;
         }
-        let net = path.figures.map(|figures| figures.net_ns);
+        let net = path.figures.map(|figures| figures.self_ticks);
         if let Some(class) = nodes.class[at] {
-            add(put_off.entry(class).or_default(), net);
+            add(deferred.entry(class).or_default(), net);
         } else if let PathLabel::Function(function) = path.label {
             parts.entry(function).or_default().add(at, net, path.figures.map(|figures| figures.calls));
         }
     }
-    put_off.retain(|_, sums| *sums != [0, 0]);
+    deferred.retain(|_, sums| *sums != [0, 0]);
     let mut own = totals;
-    put_off.values().for_each(|sums| own = [own[0] - sums[0], own[1] - sums[1]]);
-    let mut functions: Vec<Changed> =
+    deferred.values().for_each(|sums| own = [own[0] - sums[0], own[1] - sums[1]]);
+    let mut functions: Vec<ChangedFunction> =
         parts.iter().map(|(function, part)| part.changed(&difference, &nodes, *function)).collect();
     functions.sort_by(|a, b| {
         (b.change().unsigned_abs(), &a.function).cmp(&(a.change().unsigned_abs(), &b.function))
@@ -108,9 +114,9 @@ pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<Causes> {
     let sum = |side: usize| functions.iter().map(|row| row.instructions[side]).sum::<i128>();
     let elsewhere = [own[0] - sum(0), own[1] - sum(1)];
     let rest = (own[1] - own[0])
-        - functions.iter().map(Changed::change).sum::<i128>()
+        - functions.iter().map(ChangedFunction::change).sum::<i128>()
         - (elsewhere[1] - elsewhere[0]);
-    // A return to user code is an instruction of no function, and never less than none.
+    // Returns to user code count in no function, so this may be positive but never negative.
     if rest != 0 || elsewhere.iter().any(|count| *count < 0) {
         return Err(Error::Sum {
             row: row.to_owned(),
@@ -118,25 +124,25 @@ pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<Causes> {
         });
     }
     let operations = [0, 1].map(|side| scopes[side].totals(profiles[side]).operations);
-    let made_up = made_up(&difference, &nodes);
-    Ok(Causes { operations, own, functions, elsewhere, rest, put_off, made_up })
+    let compensated = compensated(&difference, &nodes);
+    Ok(RowCauses { operations, own, functions, elsewhere, rest, deferred, compensated })
 }
 
 fn add(sums: &mut [i128; 2], more: [i128; 2]) {
     *sums = [sums[0] + more[0], sums[1] + more[1]];
 }
 
-/// What is known of each path of a difference.
-struct Nodes<'a> {
-    class: Vec<Option<Class>>,
+/// The call paths of a difference as a tree, by index.
+struct PathNodes<'a> {
+    class: Vec<Option<DeferralClass>>,
     name: Vec<&'a str>,
     children: Vec<Vec<usize>>,
-    /// Own instructions at and below it, of both sides.
+    /// Total instructions of a path and those below it, without deferred work.
     elapsed: Vec<[i128; 2]>,
 }
 
-impl<'a> Nodes<'a> {
-    fn of(difference: &'a Difference) -> Self {
+impl<'a> PathNodes<'a> {
+    fn of(difference: &'a ProfileDifference) -> Self {
         let count = difference.paths.len();
         let mut nodes = Self {
             class: Vec::with_capacity(count),
@@ -158,7 +164,7 @@ impl<'a> Nodes<'a> {
             let above = path.parent.and_then(|parent| nodes.class[parent]);
             let own = match &path.label {
                 PathLabel::Function(_) => begins(name, caller),
-                PathLabel::Idle => Some(Class::Idle),
+                PathLabel::Idle => Some(DeferralClass::Idle),
                 _ => None,
             };
             nodes.class.push(above.or(own));
@@ -170,7 +176,7 @@ impl<'a> Nodes<'a> {
         for at in (0..count).rev() {
             let path = &difference.paths[at];
             if nodes.class[at].is_none() && path.label != PathLabel::User {
-                add(&mut nodes.elapsed[at], path.figures.map(|figures| figures.net_ns));
+                add(&mut nodes.elapsed[at], path.figures.map(|figures| figures.self_ticks));
             }
             if let Some(parent) = path.parent {
                 let below = nodes.elapsed[at];
@@ -180,8 +186,8 @@ impl<'a> Nodes<'a> {
         nodes
     }
 
-    /// The functions from the root to this path.
-    fn path(&self, difference: &Difference, at: usize) -> CallPath {
+    /// Returns the functions from the root to this path.
+    fn path(&self, difference: &ProfileDifference, at: usize) -> CallPath {
         let mut names = Vec::new();
         let mut here = Some(at);
         while let Some(at) = here {
@@ -199,20 +205,20 @@ impl<'a> Nodes<'a> {
     }
 }
 
-fn is_function(difference: &Difference, at: usize) -> bool {
+fn is_function(difference: &ProfileDifference, at: usize) -> bool {
     matches!(difference.paths[at].label, PathLabel::Function(_))
 }
 
-/// What a function did on all its paths.
+/// Sums over all paths of a function.
 #[derive(Default)]
-struct Part {
+struct FunctionTotals {
     instructions: [i128; 2],
     calls: [i128; 2],
-    /// The path on which it changed most, and its figures there.
+    /// Path with the largest change, and its self instructions.
     most: Option<(usize, [i128; 2])>,
 }
 
-impl Part {
+impl FunctionTotals {
     fn add(&mut self, at: usize, net: [i128; 2], calls: [i128; 2]) {
         add(&mut self.instructions, net);
         add(&mut self.calls, calls);
@@ -222,26 +228,26 @@ impl Part {
         }
     }
 
-    fn changed(&self, difference: &Difference, nodes: &Nodes, function: usize) -> Changed {
+    fn changed(&self, difference: &ProfileDifference, nodes: &PathNodes, function: usize) -> ChangedFunction {
         let row = difference.functions.get(function);
         let (path, path_change) = self
             .most
             .map_or_else(Default::default, |(at, net)| (nodes.path(difference, at), net[1] - net[0]));
-        Changed {
+        ChangedFunction {
             function: row.map_or_else(String::new, |row| row.name.clone()),
             file: row.and_then(|row| row.file.clone()),
             instructions: self.instructions,
             calls: self.calls,
             path,
             path_change,
-            what: what(self.instructions, self.calls),
+            what: describe_change(self.instructions, self.calls),
             source: None,
         }
     }
 }
 
-/// What happened to a function.
-fn what(instructions: [i128; 2], calls: [i128; 2]) -> String {
+/// Describes the change of a function.
+fn describe_change(instructions: [i128; 2], calls: [i128; 2]) -> String {
     let each = |side: usize| instructions[side] as f64 / calls[side].max(1) as f64;
     let times = calls[1] as f64 / calls[0].max(1) as f64;
     match (calls, instructions) {
@@ -255,20 +261,20 @@ fn what(instructions: [i128; 2], calls: [i128; 2]) -> String {
     }
 }
 
-/// What got longer while something beside it got as much shorter.
+/// Finds changes that others beside them compensate.
 ///
-/// Looked at are the parts of each path: the function itself and what it calls. A call that appears or disappears is weighed
-/// against the function itself, which it was or will be inlined into, and against each other, as a function that was renamed or
-/// replaced; what is left of it counts.
-fn made_up(difference: &Difference, nodes: &Nodes) -> Vec<MadeUp> {
+/// The parts of a path are the function itself and its callees. A call that exists on one side only
+/// may have been inlined into the function, or replaced by another such call; so all of these count
+/// as one part.
+fn compensated(difference: &ProfileDifference, nodes: &PathNodes) -> Vec<Compensation> {
     let mut found = Vec::new();
     for at in 0..difference.paths.len() {
         if nodes.class[at].is_some() || !is_function(difference, at) {
             continue;
         }
         let figures = difference.paths[at].figures;
-        let mut parts = vec![(nodes.name[at].to_owned(), figures[1].net_ns - figures[0].net_ns)];
-        // The function itself, and calls that are made on one side only: moved, not made up for.
+        let mut parts = vec![(nodes.name[at].to_owned(), figures[1].self_ticks - figures[0].self_ticks)];
+        // The function itself and calls on one side only: their instructions may just have moved.
         let mut moved = parts[0].1;
         let mut movable: Vec<usize> = vec![0];
         for &child in nodes.children[at].iter().filter(|&&child| nodes.class[child].is_none()) {
@@ -285,7 +291,7 @@ fn made_up(difference: &Difference, nodes: &Nodes) -> Vec<MadeUp> {
             }
         }
         if movable.len() > 1 {
-            // One part of all that may have moved.
+            // All that may have moved is one part.
             let rest: Vec<(String, i128)> = (0..parts.len())
                 .filter(|part| !movable.contains(part))
                 .map(|part| parts[part].clone())
@@ -300,7 +306,7 @@ fn made_up(difference: &Difference, nodes: &Nodes) -> Vec<MadeUp> {
         let sum = |parts: &[(String, i128)]| parts.iter().map(|(_, change)| change.abs()).sum::<i128>();
         let instructions = sum(&longer).min(sum(&shorter));
         if instructions > 0 {
-            found.push(MadeUp { within: nodes.path(difference, at), longer, shorter, instructions });
+            found.push(Compensation { within: nodes.path(difference, at), longer, shorter, instructions });
         }
     }
     found.sort_by(|a, b| (b.instructions, &a.within).cmp(&(a.instructions, &b.within)));
@@ -314,7 +320,7 @@ mod tests {
 
     type Paths<'a> = &'a [(&'a [&'a str], u64, u64)];
 
-    fn of(base: Paths, new: Paths) -> Causes {
+    fn of(base: Paths, new: Paths) -> RowCauses {
         let profiles = [profile(&[("r", 10, base)]), profile(&[("r", 10, new)])];
         let found = causes([&profiles[0], &profiles[1]], "r").unwrap();
         for (side, profile) in profiles.iter().enumerate() {
@@ -338,7 +344,7 @@ mod tests {
                 (&["interrupt", "asm_sysvec_apic_timer_interrupt"], 1, 300),
             ],
         );
-        assert_eq!((found.own, found.put_off[&Class::Timer]), ([1_050, 1_120], [900, 300]));
+        assert_eq!((found.own, found.deferred[&DeferralClass::Timer]), ([1_050, 1_120], [900, 300]));
         let [slow, send, ..] = &found.functions[..] else { panic!("{found:?}") };
         assert_eq!((slow.function.as_str(), slow.change()), ("slow", 50));
         assert_eq!(
@@ -347,7 +353,7 @@ mod tests {
         );
         assert_eq!((send.change(), send.what.as_str()), (20, "+2.0 instructions a call"));
         assert_eq!(slow.file.as_deref(), Some("kernel/slow.c"));
-        assert!(found.made_up.is_empty());
+        assert!(found.compensated.is_empty());
     }
 
     #[test]
@@ -356,26 +362,26 @@ mod tests {
             &[(&["rr", "sys", "send"], 10, 1_000), (&["rr", "sys", "receive"], 10, 1_000)],
             &[(&["rr", "sys", "send"], 10, 1_100), (&["rr", "sys", "receive"], 10, 890)],
         );
-        let [of] = &found.made_up[..] else { panic!("{found:?}") };
+        let [of] = &found.compensated[..] else { panic!("{found:?}") };
         assert_eq!((of.within.join(">"), of.instructions), ("sys".into(), 100));
         assert_eq!((&of.longer[0], &of.shorter[0]), (&("send".into(), 100), &("receive".into(), -110)));
     }
 
     #[test]
     fn what_is_inlined_or_renamed_is_not_made_up_for() {
-        // Inlined: the caller has what the callee had.
+        // Inlined: the caller has the instructions of the callee.
         let inlined = of(
             &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "helper"], 10, 100)],
             &[(&["rr", "sys"], 10, 600)],
         );
-        assert_eq!(inlined.made_up, []);
+        assert_eq!(inlined.compensated, []);
         let renamed = of(
             &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "old"], 10, 100)],
             &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "new"], 10, 100)],
         );
-        assert_eq!(renamed.made_up, []);
-        // A layout changes nothing at all.
+        assert_eq!(renamed.compensated, []);
+        // Another layout changes nothing.
         let same = of(&[(&["rr", "sys"], 10, 500)], &[(&["rr", "sys"], 10, 500)]);
-        assert!(same.made_up.is_empty() && same.functions.iter().all(|row| row.change() == 0));
+        assert!(same.compensated.is_empty() && same.functions.iter().all(|row| row.change() == 0));
     }
 }

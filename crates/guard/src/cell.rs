@@ -1,29 +1,29 @@
-//! One workload on one kernel: its figures, and the recording that they are of.
+//! Cells: one workload on one kernel, with its figures and the recording behind them.
 
 use crate::figures::{rows, RowFigure};
-use crate::project::{Project, Variant, Work};
-use crate::{put_off, Result};
+use crate::project::{BuildVariant, GuardProject, GuardedWorkload};
+use crate::{deferred, Result};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel, Source};
+use kerntune_kernel::{build, BuildRequest, Kernel, KernelSource};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::{measure, measure_all};
-use kerntune_tune::record::Recorded;
+use kerntune_tune::record::RecordedProfile;
 use kerntune_tune::Session;
 use kerntune_work::ContentHash;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Which kernel.
+/// The identity of a kernel, as files of figures have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelName {
-    /// Its id in the work directory.
+    /// Id in the work directory.
     pub id: String,
-    /// What it is called.
+    /// Label of the kernel.
     pub label: String,
-    /// The version of its source.
+    /// Version of the kernel's source.
     pub version: String,
-    /// What compiled it.
+    /// Version of the compiler.
     pub compiler: String,
 }
 
@@ -35,43 +35,43 @@ impl KernelName {
     }
 }
 
-/// A workload's figures on a kernel.
+/// Figures of a workload on a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
-    /// The configuration's name; empty of a kernel that was named.
+pub struct CellFigures {
+    /// Name of the configuration; empty if the user named the kernel.
     pub configuration: String,
-    /// The compiler as the file names it; empty of a kernel that was named.
+    /// Compiler as in `guard.toml`; empty if the user named the kernel.
     pub compiler: String,
-    /// The workload as the file names it.
+    /// Workload as in `guard.toml`.
     pub workload: String,
-    /// The kernel.
+    /// Kernel that ran.
     pub kernel: KernelName,
-    /// What made the figures beside the kernel: machine, guest image, workload, code. Only figures of one making are held
-    /// against each other.
+    /// Hash of everything besides the kernel that decides the figures ([`inputs_hash`]). Only figures
+    /// with the same hash are comparable.
     pub making: String,
-    /// Each of these by itself. Files of before it was written have none.
+    /// The parts of that hash, for messages; `None` in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub means: Option<Means>,
-    /// The recording.
+    pub means: Option<MeasurementInputs>,
+    /// Id of the recorded profile.
     pub profile: String,
-    /// One for each row.
+    /// Figures of each row.
     pub rows: Vec<RowFigure>,
 }
 
-impl Cell {
-    /// Whether they are of the same configuration, compiler and workload.
-    pub fn same_place(&self, other: &Cell) -> bool {
+impl CellFigures {
+    /// Checks whether both cells have the same configuration, compiler and workload.
+    pub fn is_same_cell(&self, other: &CellFigures) -> bool {
         (&self.configuration, &self.compiler, &self.workload)
             == (&other.configuration, &other.compiler, &other.workload)
     }
 
-    /// A row's figures.
+    /// Finds a row's figures by its name.
     pub fn row(&self, name: &str) -> Option<&RowFigure> {
         self.rows.iter().find(|row| row.row == name)
     }
 
-    /// `rr`, or `rr, hz-100, clang-19`.
-    pub fn named(&self) -> String {
+    /// Returns the cell's name for messages: `rr`, or `rr, hz-100, clang-19`.
+    pub fn display_name(&self) -> String {
         let names = [&self.workload, &self.configuration, &self.compiler];
         names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
     }
@@ -79,56 +79,58 @@ impl Cell {
 
 /// A cell that was measured here.
 #[derive(Debug, Clone)]
-pub struct Measured {
-    /// Its figures.
-    pub cell: Cell,
-    /// The kernel.
+pub struct MeasuredCell {
+    /// Figures of the cell.
+    pub cell: CellFigures,
+    /// Kernel that ran.
     pub kernel: Kernel,
-    /// The profile's directory.
+    /// Directory of the profile.
     pub profile: PathBuf,
 }
 
-impl Measured {
-    /// The profile.
+impl MeasuredCell {
+    /// Loads the profile.
     ///
     /// # Errors
-    /// One that is damaged.
+    /// A damaged profile.
     pub fn load(&self) -> Result<Profile> {
         Ok(Profile::load(&self.profile)?)
     }
 }
 
-/// What makes figures beside the kernel, each as a hash.
+/// Hashes of everything besides the kernel that decides the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Means {
+pub struct MeasurementInputs {
     /// QEMU and the recorder.
     pub machine: String,
     /// Programs and files in the guest.
     pub image: String,
-    /// The workload's file, with the rows that are guarded.
+    /// The workload, restricted to the guarded rows.
     pub workload: String,
-    /// The front-end model, what is put off, and the code of kerntune.
+    /// The front-end model, the table of deferred work, and kerntune's code.
     pub code: String,
 }
 
-impl Means {
+impl MeasurementInputs {
+    /// Hashes each input.
+    ///
     /// # Errors
     /// A guest image that cannot be made.
-    fn of(session: &Session, project: &Project, work: &Work) -> Result<Self> {
+    fn of(session: &Session, project: &GuardProject, work: &GuardedWorkload) -> Result<Self> {
         let code = ContentHash::new("guard-code/1")
             .field("model", &project.model.text)
-            .field("put off", put_off::TABLE)
+            .field("put off", deferred::TABLE)
             .field("code", crate::CODE);
-        let workload = ContentHash::new("guard-workload/1").field("workload", format!("{:?}", work.workload));
         Ok(Self {
             machine: session.machine_id.clone(),
             image: session.image(&work.workload)?.manifest.id,
-            workload: workload.finish(),
+            workload: work.workload.content_hash()?,
             code: code.finish(),
         })
     }
 
-    /// In what they differ from others, in words: `another guest (my.toml changed)`. A changed workload packs another image.
+    /// Describes the differences: `another guest (my.toml changed)`. A changed workload also
+    /// changes the image.
     pub(crate) fn differences(&self, other: &Self, workload: &str) -> Vec<String> {
         let mut found = Vec::new();
         if self.workload != other.workload {
@@ -146,86 +148,88 @@ impl Means {
     }
 }
 
-/// What makes figures beside the kernel.
+/// Hashes everything besides the kernel that decides the figures.
 ///
 /// # Errors
 /// A guest image that cannot be made.
-pub fn making(session: &Session, project: &Project, work: &Work) -> Result<String> {
+pub fn inputs_hash(session: &Session, project: &GuardProject, work: &GuardedWorkload) -> Result<String> {
     let image = session.image(&work.workload)?;
     let hash = ContentHash::new("guard-making/1")
         .field("machine", &session.machine_id)
         .field("image", &image.manifest.id)
-        .field("workload", format!("{:?}", work.workload))
+        .field("workload", work.workload.content_hash()?)
         .field("model", &project.model.text)
-        .field("put off", put_off::TABLE)
+        .field("put off", deferred::TABLE)
         .field("code", crate::CODE);
     Ok(hash.finish())
 }
 
-/// Runs a workload on a kernel, or finds that it ran. `variant` is what the kernel was built with, if the file says so.
+/// Runs a workload on a kernel, or finds the recording of an earlier run. `variant` is the kernel's
+/// variant in `guard.toml`, if it has one.
 ///
 /// # Errors
-/// Those of the recording, and rows that are not in it.
-pub fn of_kernel(
+/// Errors of the recording; rows that it lacks.
+pub fn measure_kernel(
     session: &Session,
-    project: &Project,
+    project: &GuardProject,
     kernel: &Kernel,
-    variant: Option<&Variant>,
-    work: &Work,
-) -> Result<Measured> {
+    variant: Option<&BuildVariant>,
+    work: &GuardedWorkload,
+) -> Result<MeasuredCell> {
     let recorded = measure(session, kernel, &work.workload, &project.model, 0)?;
-    of_recording(session, project, (kernel, variant), work, recorded)
+    from_recording(session, project, (kernel, variant), work, recorded)
 }
 
-fn of_recording(
+fn from_recording(
     session: &Session,
-    project: &Project,
-    (kernel, variant): (&Kernel, Option<&Variant>),
-    work: &Work,
-    recorded: Recorded,
-) -> Result<Measured> {
+    project: &GuardProject,
+    (kernel, variant): (&Kernel, Option<&BuildVariant>),
+    work: &GuardedWorkload,
+    recorded: RecordedProfile,
+) -> Result<MeasuredCell> {
     let profile = Profile::load(&recorded.path)?;
-    let cell = Cell {
+    let cell = CellFigures {
         configuration: variant.map(|variant| variant.configuration.name.clone()).unwrap_or_default(),
         compiler: variant.map(|variant| variant.compiler.clone()).unwrap_or_default(),
         workload: work.name.clone(),
         kernel: KernelName::of(kernel),
-        making: making(session, project, work)?,
-        means: Some(Means::of(session, project, work)?),
+        making: inputs_hash(session, project, work)?,
+        means: Some(MeasurementInputs::of(session, project, work)?),
         profile: recorded.manifest.id.clone(),
         rows: rows(&profile, &work.rows)?,
     };
-    Ok(Measured { cell, kernel: kernel.clone(), profile: recorded.path })
+    Ok(MeasuredCell { cell, kernel: kernel.clone(), profile: recorded.path })
 }
 
-/// All workloads of the file on a kernel, several of which run at once.
+/// Runs all workloads of `guard.toml` on a kernel, several at once.
 ///
 /// # Errors
-/// Those of [`of_kernel`].
-pub fn of_works(
+/// As [`measure_kernel`].
+pub fn measure_workloads(
     session: &Session,
-    project: &Project,
+    project: &GuardProject,
     kernel: &Kernel,
-    variant: Option<&Variant>,
-) -> Result<Vec<Measured>> {
+    variant: Option<&BuildVariant>,
+) -> Result<Vec<MeasuredCell>> {
     let workloads: Vec<Workload> = project.works.iter().map(|work| work.workload.clone()).collect();
     let recorded = measure_all(session, kernel, &workloads, &project.model)?;
     let each = project.works.iter().zip(recorded);
-    each.map(|(work, recorded)| of_recording(session, project, (kernel, variant), work, recorded)).collect()
+    each.map(|(work, recorded)| from_recording(session, project, (kernel, variant), work, recorded)).collect()
 }
 
-/// Builds the kernel of a source as the file wants it, or finds it. `pool` lends a build directory.
+/// Builds the kernel of a source in a variant, or finds it. `pool` is a pool of build directories
+/// to borrow from.
 ///
 /// # Errors
-/// Those of the build.
-pub fn kernel_of(
+/// Errors of the build.
+pub fn build_kernel(
     session: &Session,
-    project: &Project,
-    (source, label): (Source, &str),
-    variant: &Variant,
+    project: &GuardProject,
+    (source, label): (KernelSource, &str),
+    variant: &BuildVariant,
     pool: Option<&Path>,
 ) -> Result<Kernel> {
-    let Variant { configuration, compiler } = variant;
+    let BuildVariant { configuration, compiler } = variant;
     let mut request = BuildRequest::new(source, label);
     request.fragments = configuration.fragments.iter().map(|path| project.dir.join(path)).collect();
     request.extra.clone_from(&configuration.set);

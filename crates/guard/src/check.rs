@@ -1,15 +1,15 @@
-//! Figures of a kernel held against those of another, and what explains each that grew.
+//! Compares the figures of a kernel with those of another, and explains every row that grew.
 
-use crate::baseline::{Baseline, Subject};
-use crate::cause::{causes, Causes, Changed, MadeUp};
-use crate::cell::{of_kernel, Cell, KernelName, Measured};
+use crate::baseline::{Baseline, MeasuredSubject};
+use crate::cause::{causes, ChangedFunction, Compensation, RowCauses};
+use crate::cell::{measure_kernel, CellFigures, KernelName, MeasuredCell};
+use crate::deferred::DeferralClass;
 use crate::figures::RowFigure;
 use crate::file::Tolerance;
-use crate::judge::{self, PutOff, Verdict};
+use crate::judge::{self, DeferredWork, RowVerdict};
 use crate::lines;
-use crate::project::{Project, Work};
-use crate::put_off::Class;
-use crate::texts::Texts;
+use crate::project::{GuardProject, GuardedWorkload};
+use crate::texts::SourceTexts;
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
 use kerntune_profile::Profile;
@@ -18,42 +18,44 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Format and version of a check in JSON.
+/// Schema of the JSON form.
 pub const SCHEMA: &str = "kerntune-guard-check/1";
 
-/// The functions that are named make up this share of all changes of a row.
+/// Share of a row's absolute changes that the listed functions must explain.
 const SHARE: f64 = 0.95;
-/// No more of them are named.
+/// Largest number of functions to list.
 const FUNCTIONS: usize = 20;
-/// No more places at which something is made up for.
+/// Largest number of compensated changes to list.
 const PLACES: usize = 5;
 
-/// Why a row changed.
+/// Explanation of a row's change. Pairs are base and new.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained {
-    /// Operations of both sides.
+pub struct RowExplanation {
+    /// Number of operations.
     pub operations: [u64; 2],
-    /// Own instructions of all operations, of both sides.
+    /// Kernel instructions of the operations themselves, without deferred work.
     pub own: [i128; 2],
-    /// The functions that changed most.
-    pub functions: Vec<Changed>,
-    /// How many more there are that changed.
+    /// Functions with the largest changes.
+    pub functions: Vec<ChangedFunction>,
+    /// Number of further functions that changed.
     pub more_functions: usize,
-    /// What these changed in all.
+    /// Sum of their changes.
     pub more_change: i128,
-    /// Own instructions in no function and on the way back to user code.
+    /// Part of `own` in no function, including returns to user code.
     pub elsewhere: [i128; 2],
-    /// What is left of the change without all of these: 0.
+    /// Change of `own` that functions and `elsewhere` do not explain; always 0.
     pub rest: i128,
-    /// What was put off while the row ran.
-    pub put_off: BTreeMap<Class, [i128; 2]>,
-    /// What got longer and is made up for.
-    pub made_up: Vec<MadeUp>,
+    /// Instructions of deferred work during the row, by class.
+    #[serde(rename = "put_off")]
+    pub deferred: BTreeMap<DeferralClass, [i128; 2]>,
+    /// Compensated changes, the largest first.
+    #[serde(rename = "made_up")]
+    pub compensated: Vec<Compensation>,
 }
 
-impl Explained {
-    /// Of all causes those that matter, each with its place in the source.
-    fn of(found: Causes, texts: &[Texts; 2]) -> Self {
+impl RowExplanation {
+    /// Selects the largest causes, and locates them in the source.
+    fn of(found: RowCauses, texts: &[SourceTexts; 2]) -> Self {
         let all: u128 = found.functions.iter().map(|row| row.change().unsigned_abs()).sum();
         let (mut shown, mut sum) = (0, 0_u128);
         for row in found.functions.iter().take(FUNCTIONS) {
@@ -65,81 +67,86 @@ impl Explained {
         }
         let mut functions = found.functions;
         let rest = functions.split_off(shown);
-        // What is made up for by the two sides of one place is named even if others changed more.
+        // Both sides of the largest compensated change are listed even if other functions changed
+        // more.
         let named: Vec<&String> = found
-            .made_up
+            .compensated
             .first()
             .into_iter()
             .flat_map(|of| of.longer.iter().chain(&of.shorter).take(4).map(|(name, _)| name))
             .collect();
-        let (more, rest): (Vec<Changed>, Vec<Changed>) =
+        let (more, rest): (Vec<ChangedFunction>, Vec<ChangedFunction>) =
             rest.into_iter().partition(|row| row.change() != 0 && named.contains(&&row.function));
         functions.extend(more);
         for row in &mut functions {
             let Some(file) = row.file.clone() else { continue };
             let texts = texts.each_ref().map(|side| side.read(&file));
-            row.source = lines::place(&file, &row.function, [texts[0].as_deref(), texts[1].as_deref()]);
+            row.source =
+                lines::locate_function(&file, &row.function, [texts[0].as_deref(), texts[1].as_deref()]);
         }
         Self {
             operations: found.operations,
             own: found.own,
             functions,
             more_functions: rest.iter().filter(|row| row.change() != 0).count(),
-            more_change: rest.iter().map(Changed::change).sum(),
+            more_change: rest.iter().map(ChangedFunction::change).sum(),
             elsewhere: found.elsewhere,
             rest: found.rest,
-            put_off: found.put_off,
-            made_up: found.made_up.into_iter().take(PLACES).collect(),
+            deferred: found.deferred,
+            compensated: found.compensated.into_iter().take(PLACES).collect(),
         }
     }
 }
 
-/// A row of both sides.
+/// Comparison of a row. Pairs are base and new.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckedRow {
-    /// Its name.
+    /// Name of the row.
     pub row: String,
-    /// Own instructions of an operation, of both sides.
+    /// Path length: instructions of an operation itself, without deferred work.
     pub path: [f64; 2],
-    /// By how much that changed, per cent; none from nothing.
+    /// Change of the path length in percent; `None` if it was 0.
     pub change_percent: Option<f64>,
-    /// Instructions of an operation that are made up for at one place.
-    pub made_up: f64,
-    /// By how much it may grow.
+    /// Largest compensated change, in instructions per operation.
+    #[serde(rename = "made_up")]
+    pub compensated: f64,
+    /// Tolerances of the row.
     pub tolerance: Tolerance,
-    /// What became of it.
-    pub verdict: Verdict,
-    /// Why, of a finding, and of what was asked for.
-    pub explained: Option<Explained>,
+    /// Verdict over the row.
+    pub verdict: RowVerdict,
+    /// Explanation of findings, and of all changed rows if asked for.
+    pub explained: Option<RowExplanation>,
 }
 
-/// A workload of both sides.
+/// Comparison of a workload on two kernels. Pairs are base and new.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckedCell {
-    /// The configuration; empty of kernels that were named.
+    /// Name of the configuration; empty if the user named the kernels.
     pub configuration: String,
-    /// The compiler; empty of kernels that were named.
+    /// Compiler as in `guard.toml`; empty if the user named the kernels.
     pub compiler: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// Both kernels.
+    /// The compared kernels.
     pub kernels: [KernelName; 2],
-    /// Both recordings.
+    /// Ids of the recorded profiles.
     pub profiles: [String; 2],
-    /// Every row.
+    /// Rows that both kernels have.
     pub rows: Vec<CheckedRow>,
-    /// Rows that only one side has.
+    /// Rows that only one of them has.
     pub missing: Vec<String>,
-    /// What was put off in all rows.
-    pub put_off: PutOff,
-    /// Why nothing is explained, if nothing is.
+    /// Deferred work of all rows together.
+    #[serde(rename = "put_off")]
+    pub deferred: DeferredWork,
+    /// Reason why nothing could be explained; `None` if it could.
     pub unexplained: Option<String>,
-    /// Why the file's figures were not used and their kernel was measured again, if it was.
+    /// Reason why the baseline's kernel was measured again instead of using the baseline's figures;
+    /// `None` if it was not.
     pub remeasured: Option<String>,
 }
 
-impl Check {
-    /// Why figures of the file were not used: a sentence for each reason.
+impl CheckReport {
+    /// Returns the distinct reasons why kernels of the baseline were measured again.
     pub fn remeasured(&self) -> Vec<&str> {
         let mut said: Vec<&str> = Vec::new();
         for why in self.cells.iter().filter_map(|cell| cell.remeasured.as_deref()) {
@@ -151,111 +158,122 @@ impl Check {
     }
 }
 
-/// All of it.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
+pub struct CheckReport {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What it is held against, and what is held against it.
-    pub subjects: [Subject; 2],
-    /// Every workload on every kernel.
+    /// Base and new subject.
+    pub subjects: [MeasuredSubject; 2],
+    /// Comparison of every workload on every kernel.
     pub cells: Vec<CheckedCell>,
-    /// How many rows grew, are made up for, or are missing, and workloads of which more is put off.
+    /// Number of rows that grew, are compensated or missing, and of workloads with more deferred
+    /// work.
     pub findings: usize,
 }
 
-/// What figures are held against.
+/// Figures to compare with.
 #[derive(Debug)]
-pub enum Against<'a> {
-    /// A file of figures.
+pub enum CheckBase<'a> {
+    /// A baseline file and its path.
     File(&'a Baseline, &'a Path),
-    /// What was measured.
-    Measured(&'a Subject, &'a [Measured]),
+    /// Measured cells and their subject.
+    Measured(&'a MeasuredSubject, &'a [MeasuredCell]),
 }
 
-/// One side of a cell.
-struct Side {
-    cell: Cell,
+/// The base or the new side of a cell.
+struct CheckSide {
+    cell: CellFigures,
     profile: Option<Profile>,
-    texts: Texts,
+    texts: SourceTexts,
     remeasured: Option<String>,
 }
 
-impl Side {
-    fn of(session: &Session, project: &Project, subject: &Subject, measured: &Measured) -> Result<Self> {
+impl CheckSide {
+    fn of(
+        session: &Session,
+        project: &GuardProject,
+        subject: &MeasuredSubject,
+        measured: &MeasuredCell,
+    ) -> Result<Self> {
         let texts = texts(session, project, subject, &measured.kernel);
         Ok(Self { cell: measured.cell.clone(), profile: Some(measured.load()?), texts, remeasured: None })
     }
 }
 
-/// A kernel's source; a commit's, if the checkout in which it was built has another one by now.
-fn texts(session: &Session, project: &Project, subject: &Subject, kernel: &Kernel) -> Texts {
-    match (Texts::of(session.work, kernel), &subject.commit) {
-        (Texts::Gone, Some(commit)) => of_commit(session, project, commit),
+/// Returns a kernel's source; that of its commit if the checkout has moved on since the build.
+fn texts(
+    session: &Session,
+    project: &GuardProject,
+    subject: &MeasuredSubject,
+    kernel: &Kernel,
+) -> SourceTexts {
+    match (SourceTexts::of(session.work, kernel), &subject.commit) {
+        (SourceTexts::Gone, Some(commit)) => commit_texts(session, project, commit),
         (texts, _) => texts,
     }
 }
 
-/// Holds what was measured against what it was before. `all` explains rows, too, that got shorter.
+/// Compares measured cells with a base. With `all`, rows that got shorter are explained too.
 ///
 /// # Errors
-/// Figures that are not there, or of another making and not to be had again; those of recordings.
+/// Figures that are missing, or not comparable and not reproducible here; errors of recordings.
 pub fn check(
     session: &Session,
-    project: &Project,
-    against: &Against,
-    (subject, measured): (&Subject, &[Measured]),
+    project: &GuardProject,
+    against: &CheckBase,
+    (subject, measured): (&MeasuredSubject, &[MeasuredCell]),
     all: bool,
-) -> Result<Check> {
+) -> Result<CheckReport> {
     let mut cells = Vec::new();
     for new in measured {
         let base = match against {
-            Against::File(baseline, path) => of_file(session, project, baseline, path, &new.cell)?,
-            Against::Measured(of_base, base) => {
-                let alike = |of: &&Measured| of.cell.workload == new.cell.workload;
-                let exact = base.iter().find(|of| of.cell.same_place(&new.cell));
+            CheckBase::File(baseline, path) => baseline_side(session, project, baseline, path, &new.cell)?,
+            CheckBase::Measured(of_base, base) => {
+                let alike = |of: &&MeasuredCell| of.cell.workload == new.cell.workload;
+                let exact = base.iter().find(|of| of.cell.is_same_cell(&new.cell));
                 let found = exact.or_else(|| base.iter().find(alike));
                 let what = || Error::NoFigures {
                     path: project.dir.join(&project.file.baseline),
-                    what: new.cell.named(),
+                    what: new.cell.display_name(),
                 };
-                Side::of(session, project, of_base, found.ok_or_else(what)?)?
+                CheckSide::of(session, project, of_base, found.ok_or_else(what)?)?
             }
         };
-        cells.push(cell(project, &base, &Side::of(session, project, subject, new)?, all)?);
+        cells.push(check_cell(project, &base, &CheckSide::of(session, project, subject, new)?, all)?);
     }
     let of = |cell: &CheckedCell| {
         let rows = cell.rows.iter().filter(|row| row.verdict.is_finding()).count();
-        rows + cell.missing.len() + usize::from(cell.put_off.longer)
+        rows + cell.missing.len() + usize::from(cell.deferred.longer)
     };
     let findings = cells.iter().map(of).sum();
     let base = match against {
-        Against::File(baseline, _) => &baseline.subject,
-        Against::Measured(subject, _) => subject,
+        CheckBase::File(baseline, _) => &baseline.subject,
+        CheckBase::Measured(subject, _) => subject,
     };
-    Ok(Check { schema: SCHEMA, subjects: [base.clone(), subject.clone()], cells, findings })
+    Ok(CheckReport { schema: SCHEMA, subjects: [base.clone(), subject.clone()], cells, findings })
 }
 
-/// The cell of a file of figures, with its profile if it is to be had.
-fn of_file(
+/// Returns a baseline's cell, with its profile if that exists or can be recorded again.
+fn baseline_side(
     session: &Session,
-    project: &Project,
+    project: &GuardProject,
     baseline: &Baseline,
     path: &Path,
-    new: &Cell,
-) -> Result<Side> {
-    let missing = || Error::NoFigures { path: path.to_owned(), what: new.named() };
+    new: &CellFigures,
+) -> Result<CheckSide> {
+    let missing = || Error::NoFigures { path: path.to_owned(), what: new.display_name() };
     let known = baseline.cell_for(new).ok_or_else(missing)?;
     let work = project.works.iter().find(|work| work.name == new.workload).ok_or_else(missing)?;
     let kernel = kerntune_kernel::find(session.work, &known.kernel.id).ok();
     let same = known.making == new.making && has_rows(known, work);
     let differs = || match known.making == new.making {
         true => "for other rows than guard.toml asks for".to_owned(),
-        false => format!("with {}", other_means(known, new)),
+        false => format!("with {}", describe_differences(known, new)),
     };
     if let Some(kernel) = kernel {
-        // Its recording is found, or made again as recordings are made here and now.
-        let again = of_kernel(session, project, &kernel, None, work)?;
+        // Finds the recording, or makes it again with this machine's QEMU, image and code.
+        let again = measure_kernel(session, project, &kernel, None, work)?;
         if same && again.cell.rows != known.rows {
             return Err(Error::OtherMaking {
                 path: path.to_owned(),
@@ -271,9 +289,12 @@ fn of_file(
             format!("{file} was made {}: measured its kernel {label} ({id}) again", differs())
         });
         let texts = texts(session, project, &baseline.subject, &kernel);
-        let cell =
-            Cell { rows: again.cell.rows.clone(), profile: again.cell.profile.clone(), ..known.clone() };
-        return Ok(Side { cell, profile: Some(again.load()?), texts, remeasured });
+        let cell = CellFigures {
+            rows: again.cell.rows.clone(),
+            profile: again.cell.profile.clone(),
+            ..known.clone()
+        };
+        return Ok(CheckSide { cell, profile: Some(again.load()?), texts, remeasured });
     }
     if !same {
         let differs = format!(
@@ -285,11 +306,11 @@ fn of_file(
     }
     let profile = kerntune_profile::find(session.work, &known.profile).ok();
     let profile = profile.and_then(|found| Profile::load(&found.path).ok());
-    Ok(Side { cell: known.clone(), profile, texts: Texts::Gone, remeasured: None })
+    Ok(CheckSide { cell: known.clone(), profile, texts: SourceTexts::Gone, remeasured: None })
 }
 
-/// In what the makings of two cells differ, in words.
-fn other_means(known: &Cell, new: &Cell) -> String {
+/// Describes how the inputs of two measurements differ.
+fn describe_differences(known: &CellFigures, new: &CellFigures) -> String {
     let of_both = known.means.as_ref().zip(new.means.as_ref());
     let found = of_both.map(|(before, now)| before.differences(now, &new.workload));
     match found.filter(|found| !found.is_empty()) {
@@ -298,17 +319,17 @@ fn other_means(known: &Cell, new: &Cell) -> String {
     }
 }
 
-fn has_rows(cell: &Cell, work: &Work) -> bool {
+fn has_rows(cell: &CellFigures, work: &GuardedWorkload) -> bool {
     work.rows.iter().all(|row| cell.row(row).is_some())
 }
 
-/// A commit's source, if there is a tree that has it.
-fn of_commit(session: &Session, project: &Project, commit: &str) -> Texts {
-    let tree = project.tree().and_then(|origin| crate::tree::Tree::open(session.work, &origin));
-    tree.map_or(Texts::Gone, |tree| Texts::Commit(tree, commit.to_owned()))
+/// Returns a commit's source, if the project has a git tree.
+fn commit_texts(session: &Session, project: &GuardProject, commit: &str) -> SourceTexts {
+    let tree = project.tree().and_then(|origin| crate::tree::GitTree::open(session.work, &origin));
+    tree.map_or(SourceTexts::Gone, |tree| SourceTexts::Commit(tree, commit.to_owned()))
 }
 
-fn cell(project: &Project, base: &Side, new: &Side, all: bool) -> Result<CheckedCell> {
+fn check_cell(project: &GuardProject, base: &CheckSide, new: &CheckSide, all: bool) -> Result<CheckedCell> {
     let work = &new.cell.workload;
     let profiles = base.profile.as_ref().zip(new.profile.as_ref());
     let texts = [base.texts.clone(), new.texts.clone()];
@@ -319,13 +340,13 @@ fn cell(project: &Project, base: &Side, new: &Side, all: bool) -> Result<Checked
             continue;
         };
         let found = profiles.map(|(base, new)| causes([base, new], &before.row)).transpose()?;
-        rows.push(checked(project, work, [before, after], found, &texts, all));
+        rows.push(check_row(project, work, [before, after], found, &texts, all));
         pairs.push([before, after]);
     }
     missing.extend(
         new.cell.rows.iter().filter(|row| base.cell.row(&row.row).is_none()).map(|row| row.row.clone()),
     );
-    let tolerance = project.file.default_tolerance.put_off;
+    let tolerance = project.file.default_tolerance.deferred;
     let unexplained = profiles.is_none().then(|| {
         format!("kernel {} is not in this work directory, and its recording neither: nothing is explained, and nothing that is made up for is seen", base.cell.kernel.id)
     });
@@ -335,7 +356,7 @@ fn cell(project: &Project, base: &Side, new: &Side, all: bool) -> Result<Checked
         workload: work.clone(),
         kernels: [base.cell.kernel.clone(), new.cell.kernel.clone()],
         profiles: [base.cell.profile.clone(), new.cell.profile.clone()],
-        put_off: PutOff::of(pairs.into_iter(), tolerance),
+        deferred: DeferredWork::of(pairs.into_iter(), tolerance),
         rows,
         missing,
         unexplained,
@@ -343,46 +364,46 @@ fn cell(project: &Project, base: &Side, new: &Side, all: bool) -> Result<Checked
     })
 }
 
-fn checked(
-    project: &Project,
+fn check_row(
+    project: &GuardProject,
     work: &str,
     figures: [&RowFigure; 2],
-    found: Option<Causes>,
-    texts: &[Texts; 2],
+    found: Option<RowCauses>,
+    texts: &[SourceTexts; 2],
     all: bool,
 ) -> CheckedRow {
     let tolerance = project.file.tolerance(work, &figures[0].row);
-    let made_up = found.as_ref().map_or(0.0, judge::made_up);
-    let verdict = judge::row(figures, &tolerance, || made_up);
+    let compensated = found.as_ref().map_or(0.0, judge::compensated);
+    let verdict = judge::judge_row(figures, &tolerance, || compensated);
     let path = figures.map(RowFigure::path);
-    let wanted = verdict.is_finding() || all && verdict != Verdict::Same;
+    let wanted = verdict.is_finding() || all && verdict != RowVerdict::Same;
     CheckedRow {
         row: figures[0].row.clone(),
         path,
         change_percent: judge::percent(path[0], path[1]),
-        made_up,
+        compensated,
         tolerance,
         verdict,
-        explained: found.filter(|_| wanted).map(|found| Explained::of(found, texts)),
+        explained: found.filter(|_| wanted).map(|found| RowExplanation::of(found, texts)),
     }
 }
 
-/// A row of two recordings, explained whatever became of it.
+/// Explains a row of two recordings, whatever the verdict.
 ///
 /// # Errors
-/// Those of the profiles.
+/// Errors of the profiles.
 pub fn explain(
     session: &Session,
-    sides: [&Measured; 2],
+    sides: [&MeasuredCell; 2],
     row: &str,
-    texts: [Option<Texts>; 2],
-) -> Result<Explained> {
+    texts: [Option<SourceTexts>; 2],
+) -> Result<RowExplanation> {
     let [base, new] = [sides[0].load()?, sides[1].load()?];
     let found = causes([&base, &new], row)?;
     let [of_base, of_new] = texts;
     let texts = [
-        of_base.unwrap_or_else(|| Texts::of(session.work, &sides[0].kernel)),
-        of_new.unwrap_or_else(|| Texts::of(session.work, &sides[1].kernel)),
+        of_base.unwrap_or_else(|| SourceTexts::of(session.work, &sides[0].kernel)),
+        of_new.unwrap_or_else(|| SourceTexts::of(session.work, &sides[1].kernel)),
     ];
-    Ok(Explained::of(found, &texts))
+    Ok(RowExplanation::of(found, &texts))
 }

@@ -1,41 +1,43 @@
-//! A profile's rows in figures: what an operation takes itself, and what was put off meanwhile. Pure.
+//! Figures of a profile's rows: instructions of the operations, and deferred work during them
+//! (pure).
 
-use crate::put_off::{begins, Class};
+use crate::deferred::{begins, DeferralClass};
 use crate::{Error, Result};
-use kerntune_profile::{PathKind, Profile, Scope, Tables};
+use kerntune_profile::{PathKind, Profile, RegionScope, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a row of a workload took. Counts are of kernel instructions, of all its operations together.
+/// Kernel instructions of a row, of all its operations together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowFigure {
-    /// The row: the name of its region.
+    /// Name of the row, which is that of its region.
     pub row: String,
-    /// How many operations were done.
+    /// Number of operations.
     pub operations: u64,
-    /// All that the kernel executed meanwhile.
+    /// All kernel instructions during the row, deferred work included.
     pub kernel_instructions: u64,
-    /// Of these, what was put off, by class; classes without any are left out.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub put_off: BTreeMap<Class, u64>,
+    /// Part of these that is deferred work, by class; classes with 0 are left out.
+    #[serde(rename = "put_off", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub deferred: BTreeMap<DeferralClass, u64>,
 }
 
 impl RowFigure {
-    /// Instructions that are the operations' own.
+    /// Returns the instructions of the operations themselves, without deferred work.
     pub fn own(&self) -> u64 {
-        self.kernel_instructions.saturating_sub(self.put_off.values().sum())
+        self.kernel_instructions.saturating_sub(self.deferred.values().sum())
     }
 
-    /// The same of one operation: its path.
+    /// Returns the path length: instructions of one operation itself.
     pub fn path(&self) -> f64 {
         self.own() as f64 / self.operations.max(1) as f64
     }
 }
 
-/// The figures of these rows, in this order; of all that have operations, in the order in which they first ran, if `rows` is empty.
+/// Returns the figures of these rows, in this order. If `rows` is empty, of all rows with
+/// operations, in the order in which they first ran.
 ///
 /// # Errors
-/// A row that the profile does not have, and a profile whose figures are not whole.
+/// A row that the profile lacks; a profile with incomplete figures.
 pub fn rows(profile: &Profile, rows: &[String]) -> Result<Vec<RowFigure>> {
     let tables = &profile.tables;
     let id = &profile.manifest.id;
@@ -56,43 +58,43 @@ pub fn rows(profile: &Profile, rows: &[String]) -> Result<Vec<RowFigure>> {
     }
     let figure = |name: String| {
         let missing = || Error::NoRow { profile: id.clone(), row: name.clone() };
-        let scope = Scope::named(tables, &name).ok_or_else(missing)?;
+        let scope = RegionScope::named(tables, &name).ok_or_else(missing)?;
         let totals = scope.totals(profile);
         if totals.operations == 0 {
             return Err(missing());
         }
-        let mut put_off = BTreeMap::new();
+        let mut deferred = BTreeMap::new();
         for (node, class) in tables.paths.iter().zip(&classes) {
             if let Some(class) = class.filter(|_| scope.contains(node.region) && node.kind != PathKind::User)
             {
-                *put_off.entry(class).or_default() += node.net_ns.0;
+                *deferred.entry(class).or_default() += node.self_ticks.0;
             }
         }
-        put_off.retain(|_, sum: &mut u64| *sum > 0);
+        deferred.retain(|_, sum: &mut u64| *sum > 0);
         Ok(RowFigure {
             row: name,
             operations: totals.operations,
             kernel_instructions: totals.kernel_instructions,
-            put_off,
+            deferred,
         })
     };
     names.into_iter().map(figure).collect()
 }
 
-/// For each call path of the table the class of what it was put off by; none for what is an operation's own.
-fn classes(tables: &Tables) -> Vec<Option<Class>> {
+/// Returns the class of deferred work of each call path; `None` for paths of operations.
+fn classes(tables: &Tables) -> Vec<Option<DeferralClass>> {
     let name = |at: u32| {
         let node = tables.paths.get(at as usize)?;
         let symbol =
             tables.symbols.get(node.function.0 as usize).filter(|_| node.kind == PathKind::Function)?;
         Some(symbol.name.as_str())
     };
-    let mut classes: Vec<Option<Class>> = Vec::with_capacity(tables.paths.len());
+    let mut classes: Vec<Option<DeferralClass>> = Vec::with_capacity(tables.paths.len());
     for node in &tables.paths {
         // Parents come before children.
         let above = classes.get(node.parent as usize).copied().flatten();
         let own = || match node.kind {
-            PathKind::Idle => Some(Class::Idle),
+            PathKind::Idle => Some(DeferralClass::Idle),
             PathKind::Function => begins(name(node.path)?, name(node.parent)),
             _ => None,
         };
@@ -105,11 +107,11 @@ fn classes(tables: &Tables) -> Vec<Option<Class>> {
 pub(crate) mod tests {
     use super::*;
     use kerntune_profile::{
-        Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathNode, RegionStats,
-        Symbol,
+        Address, CallKind, FunctionIndex, Instructions, KernelId, Manifest, PathNode, RegionStats, Symbol,
+        Ticks,
     };
 
-    /// A call path: names from the root on, calls, instructions.
+    /// A call path: names from the root on, calls, self instructions.
     type Path<'a> = (&'a [&'a str], u64, u64);
 
     /// A profile of one region per name, operations and paths.
@@ -146,9 +148,9 @@ pub(crate) mod tests {
                         kind,
                         comm,
                         function,
-                        how: How::Call,
+                        how: CallKind::Call,
                         calls,
-                        net_ns: Nanoseconds(net),
+                        self_ticks: Ticks(net),
                         taken_branches: 0,
                         l1i_misses: 0,
                         itlb_misses: 0,
@@ -178,12 +180,12 @@ pub(crate) mod tests {
         RegionStats {
             region,
             name: name.into(),
-            begin_ns: Nanoseconds(0),
-            elapsed_ns: Nanoseconds(busy),
-            busy_ns: Nanoseconds(busy),
-            idle_ns: Nanoseconds(0),
-            user_ns: Nanoseconds(0),
-            unattributed_ns: Nanoseconds(0),
+            begin_ticks: Ticks(0),
+            elapsed_ticks: Ticks(busy),
+            busy_ticks: Ticks(busy),
+            idle_ticks: Ticks(0),
+            user_ticks: Ticks(0),
+            unattributed_ticks: Ticks(0),
             operations,
             depth: 0,
             kernel_instructions: Instructions(busy),
@@ -210,8 +212,13 @@ pub(crate) mod tests {
         ];
         let found = rows(&profile(&[("pipe_rr", 10, paths)]), &[]).unwrap();
         let [row] = &found[..] else { panic!("{found:?}") };
-        let classes = [(Class::Timer, 30), (Class::Rcu, 70), (Class::Thread, 40), (Class::Idle, 9)];
-        assert_eq!(row.put_off, classes.into());
+        let classes = [
+            (DeferralClass::Timer, 30),
+            (DeferralClass::Rcu, 70),
+            (DeferralClass::Thread, 40),
+            (DeferralClass::Idle, 9),
+        ];
+        assert_eq!(row.deferred, classes.into());
         assert_eq!((row.kernel_instructions, row.own(), row.path()), (1_849, 1_700, 170.0));
     }
 

@@ -1,4 +1,4 @@
-//! `guard.toml`: what is guarded, and how much longer a path may get (`docs/guard.md`). Pure.
+//! `guard.toml`: guarded workloads and the tolerances of their rows (`docs/guard.md`; pure).
 //!
 //! ```
 //! use kerntune_guard::GuardFile;
@@ -16,90 +16,92 @@ use std::ops::Range;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// The name under which it is looked for.
+/// Default name of the file.
 pub const FILE: &str = "guard.toml";
-/// Where figures are kept that are to be committed, unless the file says otherwise.
+/// Default path of the baseline file.
 pub const BASELINE: &str = "guard-baseline.json";
-/// Workloads, configurations, compilers and tolerances of rows at most.
-const MOST: usize = 64;
-/// What a file may look like: shown where one is none.
+/// Largest number of workloads, configurations, compilers and rows with tolerances.
+const MAX_ENTRIES: usize = 64;
+/// Example file, printed for an empty one.
 const EXAMPLE: &str = "for example:\n[[workload]]\nname = \"rr\"\nrows = [\"tcp_rr\", \"pipe_rr\"]";
 
-/// By how much figures may grow.
+/// Largest growth of figures that is no finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// Per cent of the path of a row.
+    /// Percent of a row's path length.
     pub path: f64,
-    /// Instructions of an operation: less is never too much, whatever it is in per cent.
+    /// Instructions per operation; a smaller growth is never a finding.
     pub least: f64,
-    /// Per cent of the row's path that a part of it may grow while other parts make up for it.
-    pub made_up: f64,
-    /// Per cent of what is put off in all rows of a workload together.
-    pub put_off: f64,
+    /// Percent of the row's path length that one part may grow while others compensate.
+    #[serde(rename = "made_up")]
+    pub compensated: f64,
+    /// Percent of the deferred work in all rows of a workload.
+    #[serde(rename = "put_off")]
+    pub deferred: f64,
 }
 
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { path: 0.02, least: 0.5, made_up: 0.1, put_off: 10.0 }
+        Self { path: 0.02, least: 0.5, compensated: 0.1, deferred: 10.0 }
     }
 }
 
-/// A workload and which of its rows.
+/// A guarded workload, as `guard.toml` names it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Guarded {
-    /// A name or a `.toml` file.
+pub struct WorkloadEntry {
+    /// Name of the workload, or path of its `.toml` file.
     pub name: String,
-    /// The rows; all if empty.
+    /// Guarded rows; empty means all.
     pub rows: Vec<String>,
-    /// How many times its usual work each row does.
+    /// Factor by which each row does more than its usual work.
     pub scale: f64,
 }
 
-/// What kernels are built with.
+/// A configuration of the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Configuration {
-    /// What tables call it.
+pub struct KernelConfiguration {
+    /// Name in tables.
     pub name: String,
-    /// Fragments, in order; beside the file if not absolute.
+    /// Configuration fragments, in order; relative to `guard.toml`.
     pub fragments: Vec<PathBuf>,
-    /// Lines of configuration.
+    /// Lines of the configuration.
     pub set: Vec<String>,
-    /// Compiler flags of the whole kernel.
+    /// Flags for `KCFLAGS`.
     pub kcflags: Vec<String>,
 }
 
-/// The file, read and checked.
+/// A parsed and checked `guard.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuardFile {
-    /// What kernels are built from where no commit is named.
+    /// Source of kernels when no commit is named.
     pub source: String,
-    /// The git tree of commits; beside the file if not absolute.
+    /// Git tree of commits; relative to `guard.toml`.
     pub git: Option<PathBuf>,
-    /// Where figures are kept that are to be committed.
+    /// Path of the baseline file.
     pub baseline: PathBuf,
-    /// By what kernels are compiled; one at least.
+    /// Compilers, at least one.
     pub compilers: Vec<String>,
-    /// One at least.
-    pub configurations: Vec<Configuration>,
-    /// One at least.
-    pub workloads: Vec<Guarded>,
-    /// Of rows for which nothing else is said.
+    /// Configurations, at least one.
+    pub configurations: Vec<KernelConfiguration>,
+    /// Workloads, at least one.
+    pub workloads: Vec<WorkloadEntry>,
+    /// Tolerances of rows that have none of their own.
     pub default_tolerance: Tolerance,
-    /// By workload and row.
+    /// Workload, row, and tolerances of the row.
     rows: Vec<(String, String, Tolerance)>,
 }
 
 impl GuardFile {
-    /// Reads a text. `rows_of` says which rows a workload has, or why it is none.
+    /// Parses the file's text. `rows_of` returns a workload's rows, or the reason why it has none.
     ///
     /// # Errors
-    /// Everything that is wrong, by line and column.
+    /// All problems of the file, by line and column.
     pub fn parse(
         text: &str,
         rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
     ) -> Result<Self, Vec<Problem>> {
-        let mut problems = Problems { text, found: Vec::new() };
-        let raw: Raw = match toml::from_str(text) {
+        let mut problems = ProblemList { text, found: Vec::new() };
+        let raw: RawGuardFile = match toml::from_str(text) {
             Ok(raw) => raw,
             Err(error) => {
                 problems.add(error.span(), "", error.message().trim().to_owned());
@@ -117,7 +119,7 @@ impl GuardFile {
         }
     }
 
-    /// By how much a row may grow.
+    /// Returns the tolerances of a row.
     pub fn tolerance(&self, workload: &str, row: &str) -> Tolerance {
         let of = self.rows.iter().find(|(of, name, _)| of == workload && name == row);
         of.map_or(self.default_tolerance, |(_, _, tolerance)| *tolerance)
@@ -126,7 +128,7 @@ impl GuardFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawGuardFile {
     source: Option<Spanned<String>>,
     git: Option<Spanned<PathBuf>>,
     baseline: Option<Spanned<PathBuf>>,
@@ -166,8 +168,10 @@ struct RawWorkload {
 struct RawTolerance {
     path: Option<Spanned<f64>>,
     least: Option<Spanned<f64>>,
-    made_up: Option<Spanned<f64>>,
-    put_off: Option<Spanned<f64>>,
+    #[serde(rename = "made_up")]
+    compensated: Option<Spanned<f64>>,
+    #[serde(rename = "put_off")]
+    deferred: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -177,15 +181,16 @@ struct RawRow {
     name: Spanned<String>,
     path: Option<Spanned<f64>>,
     least: Option<Spanned<f64>>,
-    made_up: Option<Spanned<f64>>,
+    #[serde(rename = "made_up")]
+    compensated: Option<Spanned<f64>>,
 }
 
-struct Problems<'t> {
+struct ProblemList<'t> {
     text: &'t str,
     found: Vec<Problem>,
 }
 
-impl Problems<'_> {
+impl ProblemList<'_> {
     fn add(&mut self, span: Option<Range<usize>>, key: &str, message: String) {
         let (line, column) = position(self.text, span.map_or(0, |span| span.start));
         self.found.push(Problem { line, column, key: key.into(), message, help: None, warning: false });
@@ -197,7 +202,7 @@ impl Problems<'_> {
         }
     }
 
-    /// The number if it is one in these bounds.
+    /// Returns the number, or reports one that is out of range and returns the default.
     fn number(&mut self, value: Option<&Spanned<f64>>, key: &str, default: f64, most: f64) -> f64 {
         let Some(value) = value else { return default };
         let number = *value.get_ref();
@@ -208,15 +213,15 @@ impl Problems<'_> {
         number
     }
 
-    /// Whether a list is not too long.
+    /// Reports a list that is too long.
     fn few(&mut self, count: usize, span: Option<Range<usize>>, key: &str) {
-        if count > MOST {
-            self.add(span, key, format!("has {count} entries; {MOST} are the most"));
+        if count > MAX_ENTRIES {
+            self.add(span, key, format!("has {count} entries; {MAX_ENTRIES} are the most"));
         }
     }
 }
 
-/// Line and column, both from 1, of a byte.
+/// Returns the line and column of a byte, both from 1.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -232,10 +237,10 @@ fn is_name(name: &str) -> bool {
     (1..=40).contains(&name.len()) && name.chars().all(plain) && !name.starts_with(['-', '.'])
 }
 
-impl Raw {
+impl RawGuardFile {
     fn check(
         self,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
         rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
     ) -> GuardFile {
         let compilers = compilers(self.compilers, problems);
@@ -246,8 +251,8 @@ impl Raw {
         let default_tolerance = Tolerance {
             path: problems.number(of.path.as_ref(), "tolerance.path", base.path, 1e4),
             least: problems.number(of.least.as_ref(), "tolerance.least", base.least, 1e9),
-            made_up: problems.number(of.made_up.as_ref(), "tolerance.made_up", base.made_up, 1e4),
-            put_off: problems.number(of.put_off.as_ref(), "tolerance.put_off", base.put_off, 1e6),
+            compensated: problems.number(of.compensated.as_ref(), "tolerance.made_up", base.compensated, 1e4),
+            deferred: problems.number(of.deferred.as_ref(), "tolerance.put_off", base.deferred, 1e6),
         };
         let mut rows: Vec<(String, String, Tolerance)> = Vec::new();
         problems.few(self.row.len(), self.row.last().map(Spanned::span), "row");
@@ -276,7 +281,7 @@ impl Raw {
                 }
                 Some(_) => {}
             }
-            if raw.path.is_none() && raw.least.is_none() && raw.made_up.is_none() {
+            if raw.path.is_none() && raw.least.is_none() && raw.compensated.is_none() {
                 problems.add(
                     Some(row.span()),
                     &format!("row[{at}]"),
@@ -287,12 +292,17 @@ impl Raw {
             let tolerance = Tolerance {
                 path: problems.number(raw.path.as_ref(), &key("path"), default.path, 1e4),
                 least: problems.number(raw.least.as_ref(), &key("least"), default.least, 1e9),
-                made_up: problems.number(raw.made_up.as_ref(), &key("made_up"), default.made_up, 1e4),
-                put_off: default.put_off,
+                compensated: problems.number(
+                    raw.compensated.as_ref(),
+                    &key("made_up"),
+                    default.compensated,
+                    1e4,
+                ),
+                deferred: default.deferred,
             };
             rows.push((workload.clone(), name.clone(), tolerance));
         }
-        let path = |value: Option<Spanned<PathBuf>>, key: &str, problems: &mut Problems| {
+        let path = |value: Option<Spanned<PathBuf>>, key: &str, problems: &mut ProblemList| {
             let value = value?;
             if value.get_ref().as_os_str().is_empty() {
                 problems.add(Some(value.span()), key, "is empty".into());
@@ -312,7 +322,7 @@ impl Raw {
     }
 }
 
-fn compilers(raw: Option<Spanned<Vec<Spanned<String>>>>, problems: &mut Problems) -> Vec<String> {
+fn compilers(raw: Option<Spanned<Vec<Spanned<String>>>>, problems: &mut ProblemList) -> Vec<String> {
     let Some(raw) = raw else { return vec!["gcc".into()] };
     let span = raw.span();
     problems.few(raw.get_ref().len(), Some(span.clone()), "compilers");
@@ -331,9 +341,12 @@ fn compilers(raw: Option<Spanned<Vec<Spanned<String>>>>, problems: &mut Problems
     all
 }
 
-fn configurations(raw: Vec<Spanned<RawConfiguration>>, problems: &mut Problems) -> Vec<Configuration> {
+fn configurations(
+    raw: Vec<Spanned<RawConfiguration>>,
+    problems: &mut ProblemList,
+) -> Vec<KernelConfiguration> {
     if raw.is_empty() {
-        return vec![Configuration { name: "base".into(), ..Configuration::default() }];
+        return vec![KernelConfiguration { name: "base".into(), ..KernelConfiguration::default() }];
     }
     problems.few(raw.len(), raw.last().map(Spanned::span), "configuration");
     let mut names = BTreeSet::new();
@@ -356,7 +369,7 @@ fn configurations(raw: Vec<Spanned<RawConfiguration>>, problems: &mut Problems) 
             problems.add(Some(line.span()), &key("set"), message);
         }
         let set = set.into_iter().map(Spanned::into_inner).collect();
-        all.push(Configuration { name: name.into_inner(), fragments, set, kcflags });
+        all.push(KernelConfiguration { name: name.into_inner(), fragments, set, kcflags });
     }
     all
 }
@@ -365,22 +378,22 @@ fn is_config_line(line: &str) -> bool {
     line.starts_with("CONFIG_") && kerntune_kernel::config_line(line).is_ok()
 }
 
-/// Names of workloads with the rows that are guarded.
-type Known = Vec<(String, Vec<String>)>;
+/// Names of workloads with their guarded rows.
+type KnownRows = Vec<(String, Vec<String>)>;
 
 fn workloads(
     raw: Spanned<Vec<Spanned<RawWorkload>>>,
-    problems: &mut Problems,
+    problems: &mut ProblemList,
     rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
-) -> (Vec<Guarded>, Known) {
+) -> (Vec<WorkloadEntry>, KnownRows) {
     let span = raw.span();
     problems.few(raw.get_ref().len(), Some(span.clone()), "workload");
     if raw.get_ref().is_empty() {
         problems.add(Some(span), "workload", "is empty: there is nothing to guard".into());
         problems.help(EXAMPLE);
     }
-    let (mut all, mut known): (Vec<Guarded>, Known) = (Vec::new(), Vec::new());
-    for (at, raw) in raw.into_inner().into_iter().take(MOST).enumerate() {
+    let (mut all, mut known): (Vec<WorkloadEntry>, KnownRows) = (Vec::new(), Vec::new());
+    for (at, raw) in raw.into_inner().into_iter().take(MAX_ENTRIES).enumerate() {
         let RawWorkload { name, rows, scale } = raw.into_inner();
         let key = |name: &str| format!("workload[{at}].{name}");
         if known.iter().any(|(known, _)| known == name.get_ref()) {
@@ -389,7 +402,7 @@ fn workloads(
         }
         let there = rows_of(name.get_ref()).unwrap_or_else(|why| {
             problems.add(Some(name.span()), &key("name"), why);
-            // Nothing is known of its rows, and nothing more is said of them.
+            // The workload's rows are unknown, so its names are not checked.
             rows.iter().map(|row| row.get_ref().clone()).collect()
         });
         let mut chosen: Vec<String> = Vec::new();
@@ -412,7 +425,7 @@ fn workloads(
             problems.add(span, &key("scale"), format!("is {number}, and has to be from 0.001 to 1000"));
         }
         known.push((name.get_ref().clone(), if chosen.is_empty() { there } else { chosen.clone() }));
-        all.push(Guarded { name: name.into_inner(), rows: chosen, scale: number });
+        all.push(WorkloadEntry { name: name.into_inner(), rows: chosen, scale: number });
     }
     (all, known)
 }
@@ -447,14 +460,17 @@ mod tests {
         );
         let [rr] = &file.workloads[..] else { panic!() };
         assert_eq!((&rr.rows[..], rr.scale), (&["pipe_rr".into()][..], 4.0));
-        assert_eq!(file.default_tolerance, Tolerance { path: 0.01, least: 2.0, made_up: 0.5, put_off: 20.0 });
+        assert_eq!(
+            file.default_tolerance,
+            Tolerance { path: 0.01, least: 2.0, compensated: 0.5, deferred: 20.0 }
+        );
     }
 
     #[test]
     fn rows_have_tolerances_of_their_own() {
         let file = GuardFile::parse(WHOLE, &rows_of).unwrap();
         let own = file.tolerance("rr", "pipe_rr");
-        assert_eq!((own.path, own.least, own.put_off), (1.0, 2.0, 20.0));
+        assert_eq!((own.path, own.least, own.deferred), (1.0, 2.0, 20.0));
         assert_eq!(file.tolerance("rr", "tcp_rr").path, 0.01);
         let least = GuardFile::parse("[[workload]]\nname = \"rr\"\n", &rows_of).unwrap();
         assert_eq!(
@@ -469,7 +485,7 @@ mod tests {
         for (text, said) in [
             ("", "1:1: missing field `workload` (for example:"),
             ("workload = []", "1:12: workload: is empty"),
-            ("[[workload]]\nname = \"rr\"\ncolour = 1", "3:1: unknown field `colour`"),
+            ("[[workload]]\nname = \"rr\"\ncolor = 1", "3:1: unknown field `color`"),
             ("[[workload]]\nname = \"xx\"", "2:8: workload[0].name: there is no workload xx"),
             (
                 "[[workload]]\nname = \"rr\"\nrows = [\"tcp\"]",

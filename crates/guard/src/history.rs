@@ -1,83 +1,84 @@
-//! Every row over versions and commits, and where it stepped. Pure, but for what is measured for it.
+//! Every row over versions or commits, with the points at which it changed.
 
-use crate::cell::Cell;
+use crate::cell::CellFigures;
 use crate::file::Tolerance;
 use crate::judge::{is_beyond, percent};
-use crate::project::Project;
+use crate::project::GuardProject;
 use crate::tree::Commit;
 use serde::Serialize;
 
-/// Format and version in JSON.
+/// Schema of the JSON form.
 pub const SCHEMA: &str = "kerntune-guard-history/1";
 
-/// A kernel or a commit: a place on the way.
+/// A kernel or commit of the history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// What tables call it.
+pub struct HistoryPoint {
+    /// Label in tables.
     pub label: String,
-    /// What it is, in a line: a commit's subject, a kernel's version.
+    /// One line about it: a commit's subject, a kernel's version.
     pub about: String,
-    /// The commit, if it is one.
+    /// The commit; `None` for a kernel.
     pub commit: Option<Commit>,
-    /// Why it has no figures, if it has none.
+    /// Reason why the point has no figures; `None` if it has.
     pub failure: Option<String>,
 }
 
-/// Where a row changed by more than its tolerance.
+/// A change of a row by more than its tolerance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
-    /// The point at which it is another: its place in the list of points.
+pub struct HistoryStep {
+    /// Index of the point at which the row changed.
     pub at: usize,
-    /// The last point before it that has figures.
+    /// Index of the last point before it that has figures.
     pub from: usize,
-    /// Instructions of an operation there and here.
+    /// Path length before and after.
     pub path: [f64; 2],
-    /// The change, per cent.
+    /// Change of the path length in percent.
     pub change_percent: Option<f64>,
 }
 
-/// A row over all points.
+/// A row at all points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Series {
-    /// The configuration; empty of kernels that were named.
+pub struct RowSeries {
+    /// Name of the configuration; empty if the user named the kernels.
     pub configuration: String,
-    /// The compiler; empty of kernels that were named.
+    /// Compiler as in `guard.toml`; empty if the user named the kernels.
     pub compiler: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// The row.
+    /// Name of the row.
     pub row: String,
-    /// Own instructions of an operation at each point; none where there are no figures.
+    /// Path length at each point, in instructions per operation; `None` without figures.
     pub path: Vec<Option<f64>>,
-    /// What was put off in an operation, likewise.
-    pub put_off: Vec<Option<f64>>,
-    /// Where it stepped, in order.
-    pub steps: Vec<Step>,
-    /// How far the values of stretches without a step lie apart at most, per cent: what noise there is.
+    /// Deferred work at each point, in instructions per operation; `None` without figures.
+    #[serde(rename = "put_off")]
+    pub deferred: Vec<Option<f64>>,
+    /// Changes beyond the tolerance, in order.
+    pub steps: Vec<HistoryStep>,
+    /// Largest spread between two changes, in percent: the noise.
     pub spread_percent: f64,
 }
 
-/// All of it.
+/// History of all rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct History {
+pub struct RowHistory {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// The points, in order.
-    pub points: Vec<Point>,
-    /// Every row that one of them has.
-    pub series: Vec<Series>,
+    /// Points, in order.
+    pub points: Vec<HistoryPoint>,
+    /// All rows that any of the points has.
+    pub series: Vec<RowSeries>,
 }
 
-impl History {
-    /// Of points with their cells.
-    pub fn of(project: &Project, points: Vec<(Point, Vec<Cell>)>) -> Self {
-        let (points, cells): (Vec<Point>, Vec<Vec<Cell>>) = points.into_iter().unzip();
-        let mut series: Vec<Series> = Vec::new();
+impl RowHistory {
+    /// Builds the history of points and their cells.
+    pub fn of(project: &GuardProject, points: Vec<(HistoryPoint, Vec<CellFigures>)>) -> Self {
+        let (points, cells): (Vec<HistoryPoint>, Vec<Vec<CellFigures>>) = points.into_iter().unzip();
+        let mut series: Vec<RowSeries> = Vec::new();
         for (at, cell) in
             cells.iter().enumerate().flat_map(|(at, cells)| cells.iter().map(move |cell| (at, cell)))
         {
             for row in &cell.rows {
-                let is = |of: &&mut Series| {
+                let is = |of: &&mut RowSeries| {
                     (&of.configuration, &of.compiler, &of.workload, &of.row)
                         == (&cell.configuration, &cell.compiler, &cell.workload, &row.row)
                 };
@@ -85,13 +86,13 @@ impl History {
                 let of = match known {
                     Some(of) => of,
                     None => {
-                        series.push(Series {
+                        series.push(RowSeries {
                             configuration: cell.configuration.clone(),
                             compiler: cell.compiler.clone(),
                             workload: cell.workload.clone(),
                             row: row.row.clone(),
                             path: vec![None; points.len()],
-                            put_off: vec![None; points.len()],
+                            deferred: vec![None; points.len()],
                             steps: Vec::new(),
                             spread_percent: 0.0,
                         });
@@ -100,8 +101,8 @@ impl History {
                     }
                 };
                 of.path[at] = Some(row.path());
-                let put_off: u64 = row.put_off.values().sum();
-                of.put_off[at] = Some(put_off as f64 / row.operations.max(1) as f64);
+                let deferred: u64 = row.deferred.values().sum();
+                of.deferred[at] = Some(deferred as f64 / row.operations.max(1) as f64);
             }
         }
         for of in &mut series {
@@ -112,16 +113,21 @@ impl History {
     }
 }
 
-/// Where values step, and how far those of a stretch without a step lie apart.
-fn steps(values: &[Option<f64>], tolerance: &Tolerance) -> (Vec<Step>, f64) {
+/// Finds the steps in a row of values, and the largest spread between two steps in percent.
+fn steps(values: &[Option<f64>], tolerance: &Tolerance) -> (Vec<HistoryStep>, f64) {
     let mut steps = Vec::new();
     let mut last: Option<(usize, f64)> = None;
-    // Least and greatest of the stretch.
+    // Smallest and largest value since the last step.
     let (mut stretch, mut spread) = (None::<[f64; 2]>, 0.0_f64);
     for (at, value) in values.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?))) {
         match last {
             Some((from, before)) if is_beyond(before, value, tolerance) => {
-                steps.push(Step { at, from, path: [before, value], change_percent: percent(before, value) });
+                steps.push(HistoryStep {
+                    at,
+                    from,
+                    path: [before, value],
+                    change_percent: percent(before, value),
+                });
                 stretch = Some([value, value]);
             }
             _ => {
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn steps_are_told_from_what_stays_within_its_tolerance() {
-        let tolerance = Tolerance { path: 0.1, least: 0.5, made_up: 1.0, put_off: 10.0 };
+        let tolerance = Tolerance { path: 0.1, least: 0.5, compensated: 1.0, deferred: 10.0 };
         let values = [Some(1000.0), Some(1000.2), None, Some(1002.0), Some(1002.1), Some(990.0)];
         let (found, spread) = steps(&values, &tolerance);
         let places: Vec<(usize, usize)> = found.iter().map(|step| (step.from, step.at)).collect();

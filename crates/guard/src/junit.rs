@@ -1,11 +1,11 @@
-//! A check as JUnit's XML, which CI systems show: a suite for each workload, a case for each row. Pure.
+//! JUnit XML of a check, for CI systems: a suite for each workload, a case for each row (pure).
 
-use crate::check::{Check, CheckedCell, CheckedRow};
-use crate::judge::Verdict;
+use crate::check::{CheckReport, CheckedCell, CheckedRow};
+use crate::judge::RowVerdict;
 use std::fmt::Write;
 
-/// The document.
-pub fn junit(check: &Check) -> String {
+/// Renders a check as a JUnit document.
+pub fn junit(check: &CheckReport) -> String {
     let mut out =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kerntune guard\">\n");
     for cell in &check.cells {
@@ -20,24 +20,27 @@ fn suite(out: &mut String, cell: &CheckedCell) {
     let name: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
     let name = escaped(&name.join("."));
     let rows = cell.rows.iter().filter(|row| row.verdict.is_finding()).count();
-    let failures = rows + cell.missing.len() + usize::from(cell.put_off.longer);
+    let failures = rows + cell.missing.len() + usize::from(cell.deferred.longer);
     let tests = cell.rows.len() + cell.missing.len() + 1;
     let _ = writeln!(
         out,
         "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
     );
     for row in &cell.rows {
-        case(out, &name, &row.row, row.verdict.is_finding().then(|| said(row)));
+        case(out, &name, &row.row, row.verdict.is_finding().then(|| failure_texts(row)));
     }
     for row in &cell.missing {
         case(out, &name, row, Some(("missing".into(), "only one of the two has this row".into())));
     }
-    let put_off = cell.put_off.longer.then(|| {
-        let [before, after] = cell.put_off.sum;
+    let deferred = cell.deferred.longer.then(|| {
+        let [before, after] = cell.deferred.sum;
         let short = format!("{before} to {after} instructions are put off");
-        (short, cell.put_off.classes.iter().map(|(class, [a, b])| format!("{class}: {a} to {b}\n")).collect())
+        (
+            short,
+            cell.deferred.classes.iter().map(|(class, [a, b])| format!("{class}: {a} to {b}\n")).collect(),
+        )
     });
-    case(out, &name, "[put off]", put_off);
+    case(out, &name, "[put off]", deferred);
     if let Some(why) = &cell.remeasured {
         let _ = writeln!(out, "    <system-out>{}</system-out>", escaped(why));
     }
@@ -55,12 +58,12 @@ fn case(out: &mut String, class: &str, name: &str, failure: Option<(String, Stri
     }
 }
 
-/// In short, and why.
-fn said(row: &CheckedRow) -> (String, String) {
+/// Returns a failure's message and details.
+fn failure_texts(row: &CheckedRow) -> (String, String) {
     let [before, after] = row.path;
     let short = match row.verdict {
-        Verdict::MadeUp => {
-            format!("{:.1} instructions/op are made up for elsewhere in {before:.1}", row.made_up)
+        RowVerdict::Compensated => {
+            format!("{:.1} instructions/op are made up for elsewhere in {before:.1}", row.compensated)
         }
         _ => format!(
             "{before:.1} to {after:.1} instructions/op ({:+.3} %)",
@@ -85,7 +88,7 @@ fn said(row: &CheckedRow) -> (String, String) {
     (short, long)
 }
 
-/// Text as XML's text and attributes have it; what XML cannot have at all is a question mark.
+/// Escapes text for XML; characters that XML cannot contain become question marks.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -105,10 +108,10 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Subject;
+    use crate::baseline::MeasuredSubject;
     use crate::cell::KernelName;
     use crate::file::Tolerance;
-    use crate::judge::PutOff;
+    use crate::judge::DeferredWork;
 
     #[test]
     fn every_row_is_a_case_and_findings_are_failures() {
@@ -116,7 +119,7 @@ mod tests {
             row: name.into(),
             path: [1000.0, 1010.0],
             change_percent: Some(1.0),
-            made_up: 0.0,
+            compensated: 0.0,
             tolerance: Tolerance::default(),
             verdict,
             explained: None,
@@ -129,14 +132,14 @@ mod tests {
             workload: "rr".into(),
             kernels: [kernel.clone(), kernel],
             profiles: ["p".into(), "q".into()],
-            rows: vec![row("tcp_rr", Verdict::Longer), row("udp_rr", Verdict::Same)],
+            rows: vec![row("tcp_rr", RowVerdict::Longer), row("udp_rr", RowVerdict::Same)],
             missing: vec!["gone\u{1}".into()],
-            put_off: PutOff { longer: true, sum: [1, 2], ..PutOff::default() },
+            deferred: DeferredWork { longer: true, sum: [1, 2], ..DeferredWork::default() },
             unexplained: None,
             remeasured: Some("b.json was made with another guest".into()),
         };
-        let subject = Subject { what: "kernel".into(), commit: None };
-        let text = junit(&Check {
+        let subject = MeasuredSubject { what: "kernel".into(), commit: None };
+        let text = junit(&CheckReport {
             schema: crate::check::SCHEMA,
             subjects: [subject.clone(), subject],
             cells: vec![cell],

@@ -1,11 +1,11 @@
-//! What is known of commits: figures, or why there are none. Each is written when it is known, so that whatever was stopped goes on
-//! where it was.
+//! Ledger of commits: their figures, or the reasons why they have none. Every entry is written at
+//! once, so an interrupted search resumes.
 
-use crate::cell::{kernel_of, making, of_kernel, Cell, Measured};
-use crate::project::{Project, Variant, Work};
-use crate::tree::{Commit, Tree};
+use crate::cell::{build_kernel, inputs_hash, measure_kernel, CellFigures, MeasuredCell};
+use crate::project::{BuildVariant, GuardProject, GuardedWorkload};
+use crate::tree::{Commit, GitTree};
 use crate::{Error, Result};
-use kerntune_kernel::{Kernel, Source};
+use kerntune_kernel::{Kernel, KernelSource};
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, read_sealed, write_sealed, ContentHash, IoContext};
 use serde::{Deserialize, Serialize};
@@ -13,42 +13,43 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What is known of a commit.
+/// Figures of a commit, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Its figures.
-    pub cell: Option<Cell>,
-    /// Why there are none: it does not build, boot, or do its work.
+pub struct LedgerEntry {
+    /// Figures of the commit.
+    pub cell: Option<CellFigures>,
+    /// Reason why there are none: the commit does not build, boot or complete the workload.
     pub failure: Option<String>,
-    /// Objects that were compiled for it; none where the kernel was there.
+    /// Number of objects compiled; `None` if the kernel existed already.
     pub objects: Option<u64>,
-    /// What it took, wall clock, seconds.
+    /// Wall-clock seconds to build and run the commit.
     pub seconds: f64,
 }
 
-/// Where what is known of a tree's commits is kept, of one variant and workload.
-pub struct Ledger<'a> {
+/// Entries of a git tree's commits, for one variant and workload.
+pub struct CommitLedger<'a> {
     session: &'a Session<'a>,
-    project: &'a Project,
-    tree: &'a Tree,
-    variant: &'a Variant,
-    work: &'a Work,
-    room: PathBuf,
-    /// The name of what the variant makes of a build.
+    project: &'a GuardProject,
+    tree: &'a GitTree,
+    variant: &'a BuildVariant,
+    work: &'a GuardedWorkload,
+    directory: PathBuf,
+    /// Hash of the variant, which names its build directories.
     kind: String,
 }
 
-impl<'a> Ledger<'a> {
-    /// Of figures that are made as they are made here and now.
+impl<'a> CommitLedger<'a> {
+    /// Opens the ledger for the QEMU, image and code of this machine; others have ledgers of their
+    /// own.
     ///
     /// # Errors
-    /// A guest image that cannot be made, a compiler that is not there, fragments that cannot be read.
+    /// A guest image that cannot be made, a missing compiler, unreadable fragments.
     pub fn open(
         session: &'a Session<'a>,
-        project: &'a Project,
-        tree: &'a Tree,
-        variant: &'a Variant,
-        work: &'a Work,
+        project: &'a GuardProject,
+        tree: &'a GitTree,
+        variant: &'a BuildVariant,
+        work: &'a GuardedWorkload,
     ) -> Result<Self> {
         let compiler: kerntune_kernel::Compiler = variant.compiler.parse()?;
         let identity = compiler.identify()?;
@@ -62,32 +63,32 @@ impl<'a> Ledger<'a> {
         }
         let kind = hash.finish();
         let key = ContentHash::new("guard-ledger/1")
-            .field("making", making(session, project, work)?)
+            .field("making", inputs_hash(session, project, work)?)
             .field("rows", work.rows.join("\n"))
             .field("variant", &kind)
             .field("name", &configuration.name);
-        let room = tree.room().join("figures").join(key.finish());
-        fs::create_dir_all(&room).at("create", &room)?;
-        Ok(Self { session, project, tree, variant, work, room, kind })
+        let directory = tree.directory().join("figures").join(key.finish());
+        fs::create_dir_all(&directory).at("create", &directory)?;
+        Ok(Self { session, project, tree, variant, work, directory, kind })
     }
 
-    /// What is known of a commit.
-    pub fn known(&self, commit: &str) -> Option<Entry> {
-        let entry: Entry = read_sealed(&self.path(commit)).ok()?;
+    /// Returns the entry of a commit, if there is one.
+    pub fn lookup(&self, commit: &str) -> Option<LedgerEntry> {
+        let entry: LedgerEntry = read_sealed(&self.path(commit)).ok()?;
         entry.cell.as_ref().is_none_or(|cell| !cell.rows.is_empty()).then_some(entry)
     }
 
-    /// The same, or what building and running it comes to.
+    /// Returns the entry of a commit, after building and running the commit if necessary.
     ///
     /// # Errors
-    /// What says nothing of the commit: a full disk, a missing tool, an interrupt.
-    pub fn entry(&self, commit: &Commit) -> Result<Entry> {
-        if let Some(known) = self.known(&commit.id) {
+    /// Errors that are not the commit's fault: a full disk, a missing tool, an interrupt.
+    pub fn entry(&self, commit: &Commit) -> Result<LedgerEntry> {
+        if let Some(known) = self.lookup(&commit.id) {
             return Ok(known);
         }
         interrupt::check()?;
         let started = Instant::now();
-        let mut entry = Entry { cell: None, failure: None, objects: None, seconds: 0.0 };
+        let mut entry = LedgerEntry { cell: None, failure: None, objects: None, seconds: 0.0 };
         match self.kernel(commit, &mut entry.objects).and_then(|kernel| self.of(&kernel)) {
             Ok(measured) => entry.cell = Some(measured.cell),
             Err(error) => {
@@ -100,12 +101,12 @@ impl<'a> Ledger<'a> {
         Ok(entry)
     }
 
-    /// The recording behind what is known of a commit, made again if it is gone.
+    /// Returns the recording of a commit, made again if it is gone.
     ///
     /// # Errors
-    /// Those of the build and of the recording.
-    pub fn measured(&self, commit: &Commit) -> Result<Measured> {
-        let known = self.known(&commit.id).and_then(|entry| entry.cell);
+    /// Errors of the build and of the recording.
+    pub fn measured(&self, commit: &Commit) -> Result<MeasuredCell> {
+        let known = self.lookup(&commit.id).and_then(|entry| entry.cell);
         let there = known.and_then(|cell| kerntune_kernel::find(self.session.work, &cell.kernel.id).ok());
         let kernel = match there {
             Some(kernel) => kernel,
@@ -114,22 +115,27 @@ impl<'a> Ledger<'a> {
         self.of(&kernel)
     }
 
-    fn of(&self, kernel: &Kernel) -> Result<Measured> {
-        of_kernel(self.session, self.project, kernel, Some(self.variant), self.work)
+    fn of(&self, kernel: &Kernel) -> Result<MeasuredCell> {
+        measure_kernel(self.session, self.project, kernel, Some(self.variant), self.work)
     }
 
     fn path(&self, commit: &str) -> PathBuf {
-        self.room.join(format!("{commit}.json"))
+        self.directory.join(format!("{commit}.json"))
     }
 
-    /// Built in the checkout, with the objects of the commit before.
+    /// Builds the commit in the checkout, reusing the objects of the previous one.
     fn kernel(&self, commit: &Commit, objects: &mut Option<u64>) -> Result<Kernel> {
         let (place, _lock) = self.tree.check_out(&commit.id, self.session.progress)?;
         let before = kerntune_kernel::list(self.session.work)?;
         let label = format!("commit-{}", commit.short());
-        let source = (Source::Directory(place), label.as_str());
-        let kernel =
-            kernel_of(self.session, self.project, source, self.variant, Some(&self.tree.pool(&self.kind)))?;
+        let source = (KernelSource::Directory(place), label.as_str());
+        let kernel = build_kernel(
+            self.session,
+            self.project,
+            source,
+            self.variant,
+            Some(&self.tree.pool(&self.kind)),
+        )?;
         if before.iter().all(|known| known.manifest.id != kernel.manifest.id) {
             *objects = Some(kernel.manifest.objects);
         }
@@ -137,7 +143,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// What an error says of the kernel that was tried; none if it is not the kernel's fault.
+/// Returns the message of an error that is the commit's fault; `None` for others.
 fn failure(error: &Error) -> Option<String> {
     use kerntune_tune::Error as Tune;
     let of_guest = |error: &kerntune_machine::Error| {
@@ -165,7 +171,7 @@ fn failure(error: &Error) -> Option<String> {
         _ => false,
     };
     let said = error.to_string();
-    // Make's errors are whatever a program said.
+    // Make reports whatever a program said, including a full disk.
     let is_ours = said.contains("No space left on device");
     (is_its && !is_ours).then_some(said)
 }

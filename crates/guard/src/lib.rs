@@ -1,16 +1,19 @@
-//! No kernel gets slower unnoticed: figures of kernels and of commits, held against each other exactly.
+//! Guards kernels against regressions: compares figures of kernels and commits exactly.
 //!
-//! A file, `guard.toml`, says what is guarded ([`Project`]). A workload on a kernel is a cell ([`cell`]), whose rows have figures
-//! ([`RowFigure`]): the path of an operation, and apart from it what the kernel puts off ([`put_off`]), so that a row that nobody
-//! touched does not move. From there
+//! `guard.toml` names the guarded workloads and rows ([`GuardProject`]). A workload on a kernel is
+//! a cell ([`cell`]); its rows have figures ([`RowFigure`]): the path length of an operation, and
+//! separately the deferred work ([`deferred`]), so that unrelated changes leave a row as it is. On
+//! these figures build
 //!
-//! - [`Baseline`] keeps figures in a file that can be committed,
-//! - [`check()`] holds a kernel against it, and names functions, call paths and source lines of what grew, with nothing left over,
-//! - [`bisect()`] finds the commit in a git tree ([`Tree`]),
-//! - [`History`] has every row over versions and commits, and where it stepped,
-//! - [`Branch`] does it for each new commit.
+//! - [`Baseline`], which keeps figures in a file to commit,
+//! - [`check()`], which compares a kernel with a baseline and explains every growth by functions,
+//!   call paths and source lines,
+//! - [`bisect()`], which finds the commit that made a row longer in a git tree ([`GitTree`]),
+//! - [`RowHistory`], which has every row over versions and commits, with the points at which it
+//!   changed,
+//! - [`WatchedBranch`], which checks each new commit of a branch.
 //!
-//! Kernels and recordings are those of the work directory, found by content; what is known of commits is kept beside them.
+//! Kernels and recordings are in the work directory, named by content; so is the ledger of commits.
 //!
 //! ```
 //! use kerntune_guard::{judge, Tolerance};
@@ -19,7 +22,7 @@
 //! assert!(!judge::is_beyond(20_000.0, 20_002.0, &tolerance), "a hundredth of a per cent");
 //! ```
 
-/// Names the code of this crate and of those below it, part of what figures are kept by.
+/// Hash of the code of this crate and of those below it; part of the key of figures.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod baseline;
@@ -27,6 +30,7 @@ mod bisect;
 pub mod cause;
 pub mod cell;
 mod check;
+pub mod deferred;
 mod error;
 mod figures;
 mod file;
@@ -36,21 +40,20 @@ mod junit;
 mod ledger;
 pub mod lines;
 mod project;
-pub mod put_off;
 mod texts;
 mod tree;
 mod watch;
 
-pub use baseline::{Baseline, Subject, SCHEMA};
-pub use bisect::{bisect, Bisected, Judged, Search, Tried};
-pub use check::{check, Against, Check, CheckedCell, CheckedRow, Explained};
+pub use baseline::{Baseline, MeasuredSubject, SCHEMA};
+pub use bisect::{bisect, BisectRequest, BisectResult, CommitVerdict, TriedCommit};
+pub use check::{check, CheckBase, CheckReport, CheckedCell, CheckedRow, RowExplanation};
 pub use error::{Error, Result};
 pub use figures::{rows, RowFigure};
-pub use file::{Configuration, GuardFile, Guarded, Tolerance, BASELINE, FILE};
-pub use history::{History, Point, Series, Step};
+pub use file::{GuardFile, KernelConfiguration, Tolerance, WorkloadEntry, BASELINE, FILE};
+pub use history::{HistoryPoint, HistoryStep, RowHistory, RowSeries};
 pub use junit::junit;
-pub use ledger::{Entry, Ledger};
-pub use project::{Project, Variant, Work};
-pub use texts::Texts;
-pub use tree::{Commit, Tree};
-pub use watch::{measured, subject, Branch, Watched};
+pub use ledger::{CommitLedger, LedgerEntry};
+pub use project::{BuildVariant, GuardProject, GuardedWorkload};
+pub use texts::SourceTexts;
+pub use tree::{Commit, GitTree};
+pub use watch::{measure_commit, subject_of, WatchedBranch, WatchedCommit};

@@ -1,51 +1,52 @@
-//! `guard.toml` with what it names: workloads, rows, variants of kernels.
+//! `guard.toml` together with everything that it names: workloads, rows, variants of kernels.
 
-use crate::file::{Configuration, GuardFile, Guarded};
+use crate::file::{GuardFile, KernelConfiguration, WorkloadEntry};
 use crate::{Error, Result};
 use kerntune_guest::{read_text, Suite, Workload};
 use kerntune_tune::model::{self, Model};
 use kerntune_work::IoContext;
 use std::path::{Path, PathBuf};
 
-/// A workload of the file with what is guarded of it.
+/// A workload of `guard.toml`, restricted to its guarded rows.
 #[derive(Debug, Clone)]
-pub struct Work {
-    /// As the file calls it.
+pub struct GuardedWorkload {
+    /// Name in `guard.toml`.
     pub name: String,
-    /// What runs: no more than the rows.
+    /// The workload to run, with no more than the guarded rows.
     pub workload: Workload,
-    /// The rows; all that have operations if empty.
+    /// Guarded rows; empty means all that have operations.
     pub rows: Vec<String>,
 }
 
-/// A configuration and a compiler: what else than the source makes a kernel.
+/// A configuration and a compiler: with a source they make a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variant {
-    /// The configuration.
-    pub configuration: Configuration,
-    /// The compiler.
+pub struct BuildVariant {
+    /// Configuration of the kernel.
+    pub configuration: KernelConfiguration,
+    /// Compiler of the kernel.
     pub compiler: String,
 }
 
-/// The file, and all that it names.
+/// A loaded `guard.toml` with its workloads.
 #[derive(Debug, Clone)]
-pub struct Project {
-    /// Its directory: relative paths begin here.
+pub struct GuardProject {
+    /// Directory of the file; relative paths start there.
     pub dir: PathBuf,
-    /// What it says.
+    /// Content of the file.
     pub file: GuardFile,
-    /// Its workloads.
-    pub works: Vec<Work>,
-    /// The front-end model of recordings. Figures do not depend on it; recordings that others made are found by it.
+    /// Workloads of the file.
+    pub works: Vec<GuardedWorkload>,
+    /// Front-end model of recordings. Figures do not depend on it, but recordings of other commands
+    /// can be reused only with the same model.
     pub model: Model,
 }
 
-impl Project {
-    /// Reads a file. Workloads that it names without a path are looked for in `workloads/` beside it, in `dirs`, and among those
-    /// that are shipped.
+impl GuardProject {
+    /// Loads `guard.toml`. Workloads named without a path are searched in `workloads/` beside it,
+    /// in `dirs`, and among those that come with kerntune.
     ///
     /// # Errors
-    /// A file that cannot be read, and everything that is wrong with it.
+    /// A file that cannot be read, or has problems; all of them are listed.
     pub fn load(path: &Path, dirs: &[PathBuf]) -> Result<Self> {
         let text = read_text("read", path)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -65,21 +66,22 @@ impl Project {
         Ok(Self { dir, file, works, model: model::find(model::DEFAULT)? })
     }
 
-    /// Every configuration with every compiler.
-    pub fn variants(&self) -> Vec<Variant> {
-        let of = |configuration: &Configuration| {
+    /// Returns every combination of configuration and compiler.
+    pub fn variants(&self) -> Vec<BuildVariant> {
+        let of = |configuration: &KernelConfiguration| {
             let configuration = configuration.clone();
             let compilers = self.file.compilers.clone().into_iter();
-            compilers.map(move |compiler| Variant { configuration: configuration.clone(), compiler })
+            compilers.map(move |compiler| BuildVariant { configuration: configuration.clone(), compiler })
         };
         self.file.configurations.iter().flat_map(of).collect()
     }
 
-    /// The one variant of these names; a name may be left out where the file has but one.
+    /// Returns the variant with these names of configuration and compiler; a name may be missing if
+    /// the file has only one.
     ///
     /// # Errors
-    /// A name that the file does not have, or none where it has several.
-    pub fn variant(&self, what: &'static str, names: [Option<&str>; 2]) -> Result<Variant> {
+    /// An unknown name, or a missing one if the file has several.
+    pub fn variant(&self, what: &'static str, names: [Option<&str>; 2]) -> Result<BuildVariant> {
         let configurations = self.file.configurations.iter().map(|of| of.name.clone()).collect();
         let configuration = one(what, "configuration", names[0], configurations)?;
         let compiler = one(what, "compiler", names[1], self.file.compilers.clone())?;
@@ -90,15 +92,15 @@ impl Project {
         found.ok_or(Error::NotInFile { kind: "configuration", name: configuration, known: Vec::new() })
     }
 
-    /// Where figures are kept that are to be committed; `named` instead of what the file says.
+    /// Returns the path of the baseline file; `named` overrides the one in `guard.toml`.
     pub fn baseline(&self, named: Option<&Path>) -> PathBuf {
         named.map_or_else(|| self.dir.join(&self.file.baseline), Path::to_owned)
     }
 
-    /// The same with another git tree than the file's.
+    /// Replaces the git tree of the file.
     ///
     /// # Errors
-    /// A directory that is not there.
+    /// A directory that does not exist.
     pub fn with_tree(mut self, git: Option<&Path>) -> Result<Self> {
         if let Some(git) = git {
             self.file.git = Some(git.canonicalize().at("open git tree", git)?);
@@ -106,10 +108,10 @@ impl Project {
         Ok(self)
     }
 
-    /// The git tree.
+    /// Returns the path of the git tree.
     ///
     /// # Errors
-    /// None is named.
+    /// The file names none.
     pub fn tree(&self) -> Result<PathBuf> {
         self.file.git.as_ref().map(|git| self.dir.join(git)).ok_or(Error::NoTree)
     }
@@ -131,8 +133,8 @@ fn find(name: &str, dir: &Path, dirs: &[PathBuf]) -> Result<Workload, kerntune_g
     Workload::find(name, dirs)
 }
 
-/// The workload with no more than what is guarded of it.
-fn work(guarded: &Guarded, workload: Workload) -> Work {
+/// Restricts a workload to its guarded rows.
+fn work(guarded: &WorkloadEntry, workload: Workload) -> GuardedWorkload {
     let (name, rows) = (guarded.name.clone(), guarded.rows.clone());
     let whole = rows.is_empty() && guarded.scale == 1.0;
     let workload = match Suite::of(workload.clone()).filter(|_| !whole) {
@@ -144,7 +146,7 @@ fn work(guarded: &Guarded, workload: Workload) -> Work {
             suite.restricted(&chosen, scale)
         }
     };
-    Work { name, workload, rows }
+    GuardedWorkload { name, workload, rows }
 }
 
 #[cfg(test)]
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn load(text: &str) -> Result<Project> {
+    fn load(text: &str) -> Result<GuardProject> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("guard.toml");
         fs::write(&path, text).unwrap();
@@ -161,7 +163,7 @@ mod tests {
             "[[measured.step]]\ncommand = [\"true\"]\nregion = \"own\"\noperations = 2\n",
         )
         .unwrap();
-        Project::load(&path, &[])
+        GuardProject::load(&path, &[])
     }
 
     #[test]

@@ -1,26 +1,27 @@
-//! The source of a kernel, file by file: from the work directory, a tree that is still as it was, or a commit.
+//! Source files of a kernel, from the work directory, from an unchanged source tree, or from a
+//! commit.
 
-use crate::tree::Tree;
-use kerntune_kernel::{ImportedSource, Kernel, Source};
+use crate::tree::GitTree;
+use kerntune_kernel::{ImportedSource, Kernel, KernelSource};
 use kerntune_work::{NoProgress, WorkDir};
 use std::path::{Component, Path, PathBuf};
 
-/// Most bytes of a file that is looked into.
-const MOST: u64 = 8 << 20;
+/// Largest size of a source file to read.
+const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Where a kernel's source is.
+/// Location of a kernel's source.
 #[derive(Debug, Clone)]
-pub enum Texts {
-    /// In a directory.
+pub enum SourceTexts {
+    /// A directory.
     Directory(PathBuf),
-    /// In a commit.
-    Commit(Tree, String),
-    /// It is no longer there.
+    /// A commit, by its hash.
+    Commit(GitTree, String),
+    /// No longer available.
     Gone,
 }
 
-impl Texts {
-    /// Those of a kernel that was built here.
+impl SourceTexts {
+    /// Locates the source of a kernel that was built here.
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Self {
         let source = &kernel.manifest.source;
         if let Some(directory) = work.find("sources", &source.hash) {
@@ -30,13 +31,13 @@ impl Texts {
         if !source.patches.is_empty() || !origin.is_dir() {
             return Self::Gone;
         }
-        match ImportedSource::import(work, &Source::Directory(origin.to_owned()), &NoProgress) {
+        match ImportedSource::import(work, &KernelSource::Directory(origin.to_owned()), &NoProgress) {
             Ok(now) if now.hash() == source.hash => Self::Directory(now.dir().to_owned()),
             _ => Self::Gone,
         }
     }
 
-    /// A file by its path from the top of the source.
+    /// Reads a file by its path from the top of the source.
     pub fn read(&self, file: &str) -> Option<String> {
         let path = Path::new(file);
         if path.components().any(|part| !matches!(part, Component::Normal(_))) {
@@ -45,7 +46,7 @@ impl Texts {
         match self {
             Self::Directory(directory) => {
                 let path = directory.join(path);
-                let small = path.metadata().is_ok_and(|what| what.is_file() && what.len() <= MOST);
+                let small = path.metadata().is_ok_and(|what| what.is_file() && what.len() <= MAX_FILE_BYTES);
                 let bytes = small.then(|| std::fs::read(path).ok()).flatten()?;
                 Some(String::from_utf8_lossy(&bytes).into_owned())
             }
@@ -63,11 +64,11 @@ mod tests {
     fn only_files_of_the_source_are_read() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.c"), "int a;\n").unwrap();
-        let texts = Texts::Directory(dir.path().to_owned());
+        let texts = SourceTexts::Directory(dir.path().to_owned());
         assert_eq!(texts.read("a.c").as_deref(), Some("int a;\n"));
         for path in ["../a.c", "/etc/passwd", "b.c", ""] {
             assert_eq!(texts.read(path), None, "{path}");
         }
-        assert_eq!(Texts::Gone.read("a.c"), None);
+        assert_eq!(SourceTexts::Gone.read("a.c"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! A git tree of the user's, and a checkout of ours: nothing of the tree changes.
+//! The user's git tree, and a checkout of ours. Nothing in the user's tree changes.
 //!
-//! Kernels of commits are built in one directory, whose objects are borrowed from the same tree. Only files that differ between
-//! two commits are written when one follows the other, so that make compiles what depends on them and nothing else.
+//! Commits are built in one checkout, which borrows the objects of the user's tree. Switching to
+//! another commit writes only the files that differ, so make recompiles only what depends on them.
 
 use crate::{Error, Result};
 use kerntune_work::{write_atomic, ContentHash, IoContext, Job, Lock, Progress, WorkDir};
@@ -11,66 +11,66 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where checkouts are in the work directory: no results, but what they were made in.
-const ROOM: &str = ".guard";
+/// Directory of checkouts in the work directory.
+const KIND: &str = ".guard";
 
-/// A git tree and the room in which its commits are built.
+/// A git tree and the directory in which its commits are built.
 #[derive(Debug, Clone)]
-pub struct Tree {
-    /// The user's tree.
+pub struct GitTree {
+    /// Path of the user's tree.
     origin: PathBuf,
-    room: PathBuf,
+    directory: PathBuf,
 }
 
-/// What a commit says of itself.
+/// A commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// Its full name.
+    /// Full hash.
     pub id: String,
-    /// The first line of its message.
+    /// First line of the message.
     pub subject: String,
-    /// When it was committed, as git says it (strict ISO 8601).
+    /// Commit date, in git's strict ISO 8601 format.
     pub date: String,
 }
 
 impl Commit {
-    /// As much of its name as tables show.
+    /// Returns the first 12 digits of the hash.
     pub fn short(&self) -> &str {
         self.id.get(..12).unwrap_or(&self.id)
     }
 }
 
-impl Tree {
-    /// The tree at `origin`.
+impl GitTree {
+    /// Opens the tree at `origin`.
     ///
     /// # Errors
-    /// A directory that is none of git's.
+    /// A directory that is not a git tree.
     pub fn open(work: &WorkDir, origin: &Path) -> Result<Self> {
         let origin = origin.canonicalize().at("open git tree", origin)?;
         let git = git(&origin, "rev-parse", ["--path-format=absolute", "--git-common-dir"])?;
         let name = ContentHash::new("guard-tree/1").field("git", git.trim()).finish();
-        Ok(Self { origin, room: work.room(ROOM)?.join(name) })
+        Ok(Self { origin, directory: work.kind_dir(KIND)?.join(name) })
     }
 
-    /// The user's tree.
+    /// Returns the path of the user's tree.
     pub fn origin(&self) -> &Path {
         &self.origin
     }
 
-    /// Where what is known of its commits is kept.
-    pub fn room(&self) -> &Path {
-        &self.room
+    /// Returns the directory of the checkout and of the ledgers.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
-    /// The build directory that builds of this kind take turns with.
+    /// Returns the pool of build directories for builds of one kind.
     pub fn pool(&self, kind: &str) -> PathBuf {
-        self.room.join("objects").join(kind)
+        self.directory.join("objects").join(kind)
     }
 
-    /// A commit by any name that git knows.
+    /// Resolves any revision that git knows.
     ///
     /// # Errors
-    /// A name of no commit.
+    /// An unknown revision.
     pub fn commit(&self, name: &str) -> Result<Commit> {
         let wanted = format!("{name}^{{commit}}");
         let id = git(&self.origin, "rev-parse", ["--verify", "--quiet", "--end-of-options", wanted.as_str()])
@@ -86,29 +86,29 @@ impl Tree {
         Ok(Commit { id, date: date.to_owned(), subject: subject.to_owned() })
     }
 
-    /// Whether the one is the other, or leads to it.
+    /// Checks whether `one` is `other` or an ancestor of it.
     ///
     /// # Errors
-    /// Git cannot say.
+    /// Errors of git.
     pub fn is_before(&self, one: &str, other: &str) -> Result<bool> {
         Ok(git(&self.origin, "merge-base", [one, other])?.trim() == one)
     }
 
-    /// The commits after `from` up to `to`, first parents alone, oldest first.
+    /// Returns the commits after `from` up to `to`, oldest first, following first parents.
     ///
     /// # Errors
-    /// Git cannot say.
+    /// Errors of git.
     pub fn between(&self, from: &str, to: &str) -> Result<Vec<String>> {
         let range = format!("{from}..{to}");
         let listed = git(&self.origin, "rev-list", ["--first-parent", "--reverse", range.as_str(), "--"])?;
         Ok(listed.lines().map(str::to_owned).collect())
     }
 
-    /// What may be the first bad one: all that leads to `bad` and to none of `good`, what halves them best first, `bad` itself
-    /// last.
+    /// Returns the candidates for the first bad commit: ancestors of `bad` that are no ancestors of
+    /// `good`, best bisection point first, `bad` itself last.
     ///
     /// # Errors
-    /// Git cannot say.
+    /// Errors of git.
     pub fn suspects(&self, bad: &str, good: &[String]) -> Result<Vec<String>> {
         let mut words = vec!["--bisect-all".to_owned(), bad.to_owned()];
         words.extend(good.iter().map(|commit| format!("^{commit}")));
@@ -121,7 +121,7 @@ impl Tree {
         Ok(all)
     }
 
-    /// The first parent of a commit; none of the first one.
+    /// Returns the first parent of a commit; `None` for a root commit.
     pub fn parent(&self, commit: &str) -> Option<String> {
         let wanted = format!("{commit}^1");
         let id = git(&self.origin, "rev-parse", ["--verify", "--quiet", "--end-of-options", wanted.as_str()])
@@ -129,21 +129,21 @@ impl Tree {
         Some(id.trim().to_owned())
     }
 
-    /// A file of a commit.
+    /// Reads a file of a commit.
     ///
     /// # Errors
-    /// It is not there.
+    /// A file that does not exist.
     pub fn file(&self, commit: &str, path: &str) -> Result<String> {
-        // What a partial clone lacks is in the checkout. Unlike `show`, `cat-file` converts nothing.
-        let place = self.place();
-        let tree = if place.join(".git").is_dir() { &place } else { &self.origin };
+        // The checkout has what a partial clone lacks. Unlike `show`, `cat-file` converts nothing.
+        let checkout = self.checkout();
+        let tree = if checkout.join(".git").is_dir() { &checkout } else { &self.origin };
         git(tree, "cat-file", ["blob".to_owned(), format!("{commit}:{path}")])
     }
 
-    /// Asks the tree's remotes for what is new.
+    /// Fetches from the tree's remotes.
     ///
     /// # Errors
-    /// What git says.
+    /// Errors of git.
     pub fn fetch(&self) -> Result<()> {
         let programs = kerntune_work::programs_of_fetch(&self.origin)?;
         if !programs.is_empty() {
@@ -159,42 +159,43 @@ impl Tree {
         git(&self.origin, "fetch", ["--quiet", "--no-recurse-submodules"]).map(drop)
     }
 
-    /// Puts a commit's files into the directory in which kernels are built. Nobody else does until the lock is dropped.
+    /// Checks out a commit for building. The lock keeps other processes out until it is dropped.
     ///
     /// # Errors
-    /// What git says; an interrupt.
+    /// Errors of git; an interrupt.
     pub fn check_out(&self, commit: &str, progress: &dyn Progress) -> Result<(PathBuf, Lock)> {
-        fs::create_dir_all(&self.room).at("create", &self.room)?;
+        fs::create_dir_all(&self.directory).at("create", &self.directory)?;
         let waiting = || progress.note("another run builds commits of this tree; waiting for it");
-        let lock = Lock::take(&self.room.join(".lock"), &waiting)?;
-        let place = self.place();
+        let lock = Lock::take(&self.directory.join(".lock"), &waiting)?;
+        let checkout = self.checkout();
         let objects = git(&self.origin, "rev-parse", ["--path-format=absolute", "--git-path", "objects"])?;
-        self.prepare(&place, objects.trim_end_matches('\n'))?;
-        // Of a checkout that was killed.
-        let _ = fs::remove_file(place.join(".git/index.lock"));
-        self.bring(&place, commit, progress)?;
+        self.prepare(&checkout, objects.trim_end_matches('\n'))?;
+        // Left by a checkout that was killed.
+        let _ = fs::remove_file(checkout.join(".git/index.lock"));
+        self.bring(&checkout, commit, progress)?;
         progress.begin(&format!("check out {}", commit.get(..12).unwrap_or(commit)), None);
-        let done = git_of_ours(&place, "checkout", ["--quiet", "--force", "--detach", commit]);
+        let done = git_of_ours(&checkout, "checkout", ["--quiet", "--force", "--detach", commit]);
         progress.end();
         done?;
-        git_of_ours(&place, "clean", ["-ffdxq"])?;
-        Ok((place, lock))
+        git_of_ours(&checkout, "clean", ["-ffdxq"])?;
+        Ok((checkout, lock))
     }
 
-    /// Where commits are checked out.
-    fn place(&self) -> PathBuf {
-        self.room.join("tree")
+    /// Returns the directory of the checkout.
+    fn checkout(&self) -> PathBuf {
+        self.directory.join("tree")
     }
 
-    /// A repository of the same kind as the user's, which borrows its objects.
-    fn prepare(&self, place: &Path, objects: &str) -> Result<()> {
+    /// Creates the checkout's repository, in the user's object format, and lets it borrow the
+    /// user's objects.
+    fn prepare(&self, checkout: &Path, objects: &str) -> Result<()> {
         let format = |tree: &Path| -> Result<String> {
             Ok(git(tree, "rev-parse", ["--show-object-format"])?.trim().to_owned())
         };
         let wanted = format(&self.origin)?;
-        if !place.join(".git").is_dir() || format(place).is_ok_and(|found| found != wanted) {
-            let partial = self.room.join("tree.partial");
-            for old in [&partial, &place.to_owned()] {
+        if !checkout.join(".git").is_dir() || format(checkout).is_ok_and(|found| found != wanted) {
+            let partial = self.directory.join("tree.partial");
+            for old in [&partial, &checkout.to_owned()] {
                 if old.is_dir() {
                     fs::remove_dir_all(old).at("remove", old)?;
                 }
@@ -204,22 +205,23 @@ impl Tree {
             git_of_ours(&partial, "init", ["--quiet", "--template=", format.as_str()])?;
             let info = partial.join(".git/objects/info");
             fs::create_dir_all(&info).at("create", &info)?;
-            fs::rename(&partial, place).at("rename", &partial)?;
+            fs::rename(&partial, checkout).at("rename", &partial)?;
         }
         if objects.contains('\n') {
             let said = "there is a line end in its name; rename it".into();
             return Err(Error::Git { what: "borrow objects".into(), tree: self.origin.clone(), said });
         }
-        Ok(write_atomic(&place.join(".git/objects/info/alternates"), format!("{objects}\n").as_bytes())?)
+        Ok(write_atomic(&checkout.join(".git/objects/info/alternates"), format!("{objects}\n").as_bytes())?)
     }
 
-    /// Gets what a partial clone lacks of a commit from its remote, into the checkout: the user's tree stays as it is.
-    fn bring(&self, place: &Path, commit: &str, progress: &dyn Progress) -> Result<()> {
+    /// Fetches objects that a partial clone lacks from its remote into the checkout; the user's
+    /// tree stays unchanged.
+    fn bring(&self, checkout: &Path, commit: &str, progress: &dyn Progress) -> Result<()> {
         let Some(remote) = self.promisor()? else { return Ok(()) };
-        // A directory that comes shows what else is missing.
-        for _ in 0..MOST_ROUNDS {
+        // A fetched directory shows which other objects are missing.
+        for _ in 0..MAX_ROUNDS {
             let listed = git(
-                place,
+                checkout,
                 "rev-list",
                 ["--objects", "--no-walk", "--no-object-names", "--missing=print", commit, "--"],
             )?;
@@ -227,23 +229,24 @@ impl Tree {
             if missing.is_empty() {
                 return Ok(());
             }
-            let file = self.room.join("missing");
+            let file = self.directory.join("missing");
             write_atomic(&file, (missing.join("\n") + "\n").as_bytes())?;
             progress.begin(&format!("fetch {} objects from {remote}", missing.len()), None);
-            let mut command = kerntune_work::git(place)?;
-            // Everything is wanted: nothing that is there says what else is.
+            let mut command = kerntune_work::git(checkout)?;
+            // Without negotiation: every listed object is wanted.
             command.args(["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"]);
             command.args(["--no-write-fetch-head", "--stdin", "--end-of-options", &remote]);
-            let done = said(command, "fetch", place, Some(Stdio::from(File::open(&file).at("open", &file)?)));
+            let done =
+                run_git(command, "fetch", checkout, Some(Stdio::from(File::open(&file).at("open", &file)?)));
             progress.end();
             done.map_err(|error| self.incomplete(&error.to_string()))?;
         }
         Err(self.incomplete("its remote does not give all that is missing"))
     }
 
-    /// The address of the remote that has what a partial clone lacks; none of a whole one.
+    /// Returns the address of the remote that completes a partial clone; `None` for a full clone.
     fn promisor(&self) -> Result<Option<String>> {
-        // Status 1 and nothing else: there is none.
+        // git fails with status 1 if there is none.
         let named = git(&self.origin, "config", ["--get-regexp", r"^remote\..*\.promisor$", "^true$"]);
         let named = named.unwrap_or_default();
         let name = named.lines().next().and_then(|line| line.split(' ').next());
@@ -251,7 +254,7 @@ impl Tree {
         let Some(name) = name else { return Ok(None) };
         let address = git(&self.origin, "remote", ["get-url", "--", name])?;
         let address = address.lines().next().unwrap_or_default();
-        // A path begins in the user's tree.
+        // Relative paths start in the user's tree.
         let beside = self.origin.join(address);
         let is_path = !address.contains(':') && beside.exists();
         Ok(Some(if is_path { beside.display().to_string() } else { address.to_owned() }))
@@ -268,28 +271,29 @@ impl Tree {
     }
 }
 
-/// Directories lie in each other no deeper in a kernel.
-const MOST_ROUNDS: usize = 64;
+/// More than the depth of directories in a kernel.
+const MAX_ROUNDS: usize = 64;
 
-/// What git prints in the user's tree.
+/// Runs git in the user's tree and returns its output.
 fn git<S: AsRef<OsStr>>(tree: &Path, what: &str, words: impl IntoIterator<Item = S>) -> Result<String> {
     let mut command = kerntune_work::git(tree)?;
     command.arg(what).args(words);
-    said(command, what, tree, None)
+    run_git(command, what, tree, None)
 }
 
-/// What git prints in our checkout. What a commit's attributes name has no program there.
+/// Runs git in the checkout and returns its output. Filters that a commit's attributes name have no
+/// program there.
 fn git_of_ours<S: AsRef<OsStr>>(
-    place: &Path,
+    checkout: &Path,
     what: &str,
     words: impl IntoIterator<Item = S>,
 ) -> Result<String> {
-    let mut command = kerntune_work::git_of_ours(place)?;
+    let mut command = kerntune_work::git_of_ours(checkout)?;
     command.arg(what).args(words);
-    said(command, what, place, None)
+    run_git(command, what, checkout, None)
 }
 
-fn said(command: Command, what: &str, tree: &Path, input: Option<Stdio>) -> Result<String> {
+fn run_git(command: Command, what: &str, tree: &Path, input: Option<Stdio>) -> Result<String> {
     let mut said = String::new();
     let mut job = Job::new(command);
     if let Some(input) = input {
@@ -316,7 +320,7 @@ pub(crate) mod tests {
     use super::*;
     use kerntune_work::NoProgress;
 
-    /// A tree with a commit for each text of its one file.
+    /// Creates a tree with a commit for each text of its one file.
     pub(crate) fn made(dir: &Path, texts: &[&str]) -> Vec<String> {
         fs::create_dir_all(dir).unwrap();
         git(dir, "init", ["--quiet", "-b", "main"]).unwrap();
@@ -341,7 +345,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (work, origin) = (WorkDir::open(dir.path().join("work")).unwrap(), dir.path().join("linux"));
         let ids = made(&origin, &["one", "two", "three", "four"]);
-        let tree = Tree::open(&work, &origin).unwrap();
+        let tree = GitTree::open(&work, &origin).unwrap();
         let head = tree.commit("main").unwrap();
         assert_eq!((&head.id, head.subject.as_str(), head.short().len()), (&ids[3], "four", 12));
         assert!(tree.commit("--help").is_err() && tree.commit("nothing").is_err());
@@ -352,14 +356,17 @@ pub(crate) mod tests {
         let suspects = tree.suspects(&ids[3], &ids[..1]).unwrap();
         assert_eq!((suspects.len(), suspects.last()), (3, Some(&ids[3])), "{suspects:?}");
         for at in [1, 3, 0] {
-            let (place, _lock) = tree.check_out(&ids[at], &NoProgress).unwrap();
-            assert_eq!(fs::read_to_string(place.join("file")).unwrap(), ["one", "two", "three", "four"][at]);
-            fs::write(place.join("left over"), "").unwrap();
+            let (checkout, _lock) = tree.check_out(&ids[at], &NoProgress).unwrap();
+            assert_eq!(
+                fs::read_to_string(checkout.join("file")).unwrap(),
+                ["one", "two", "three", "four"][at]
+            );
+            fs::write(checkout.join("left over"), "").unwrap();
         }
-        let (place, _lock) = tree.check_out(&ids[2], &NoProgress).unwrap();
-        assert!(!place.join("left over").exists());
+        let (checkout, _lock) = tree.check_out(&ids[2], &NoProgress).unwrap();
+        assert!(!checkout.join("left over").exists());
         assert_eq!(fs::read_dir(&origin).unwrap().count(), 2, "the tree itself is left alone");
-        assert!(Tree::open(&work, dir.path()).is_err());
+        assert!(GitTree::open(&work, dir.path()).is_err());
     }
 
     fn plain_git(dir: &Path, words: &[&str]) {
@@ -382,19 +389,19 @@ pub(crate) mod tests {
             let clone = dir.path().join(name);
             let packs = |at: &Path| fs::read_dir(at.join(".git/objects/pack")).unwrap().count();
             let before = packs(&clone);
-            let tree = Tree::open(&work, &clone).unwrap();
+            let tree = GitTree::open(&work, &clone).unwrap();
             for (id, text) in ids.iter().zip(["one", "two"]) {
-                let (place, _lock) = tree.check_out(id, &NoProgress).unwrap();
-                assert_eq!(fs::read_to_string(place.join("file")).unwrap(), text);
-                assert_eq!(fs::read_to_string(place.join("kernel/fork.c")).unwrap(), "int x;\n");
+                let (checkout, _lock) = tree.check_out(id, &NoProgress).unwrap();
+                assert_eq!(fs::read_to_string(checkout.join("file")).unwrap(), text);
+                assert_eq!(fs::read_to_string(checkout.join("kernel/fork.c")).unwrap(), "int x;\n");
                 assert_eq!(tree.file(id, "file").unwrap().trim(), text);
             }
             assert_eq!(packs(&clone), before, "the clone itself is left alone");
         }
-        // Without its remote it is refused by its name.
+        // Without its remote it is refused by name.
         fs::rename(&up, dir.path().join("gone")).unwrap();
         let elsewhere = WorkDir::open(dir.path().join("elsewhere")).unwrap();
-        let tree = Tree::open(&elsewhere, &dir.path().join("blobs")).unwrap();
+        let tree = GitTree::open(&elsewhere, &dir.path().join("blobs")).unwrap();
         let error = tree.check_out(&ids[0], &NoProgress).unwrap_err().to_string();
         assert!(error.contains("partial clone") && error.contains("without --filter"), "{error}");
     }
@@ -404,18 +411,18 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (work, origin) = (WorkDir::open(dir.path().join("work")).unwrap(), dir.path().join("linux"));
         let short = made(&origin, &["short"]);
-        let tree = Tree::open(&work, &origin).unwrap();
+        let tree = GitTree::open(&work, &origin).unwrap();
         tree.check_out(&short[0], &NoProgress).unwrap();
-        // Another one at the same place.
+        // Another tree at the same path.
         fs::remove_dir_all(&origin).unwrap();
         fs::create_dir(&origin).unwrap();
         git(&origin, "init", ["--quiet", "-b", "main", "--object-format=sha256"]).unwrap();
         let id = commit(&origin, &[("file", "long")], "long");
-        let (place, _lock) = tree.check_out(&id, &NoProgress).unwrap();
-        assert_eq!((id.len(), fs::read_to_string(place.join("file")).unwrap().as_str()), (64, "long"));
+        let (checkout, _lock) = tree.check_out(&id, &NoProgress).unwrap();
+        assert_eq!((id.len(), fs::read_to_string(checkout.join("file")).unwrap().as_str()), (64, "long"));
     }
 
-    /// What a tree's author may write into it and its configuration.
+    /// Everything that a tree's author may write into it and its configuration.
     #[test]
     fn a_hostile_tree_runs_nothing_and_stays_in_the_room() {
         use std::os::unix::fs::{symlink, PermissionsExt};
@@ -424,7 +431,8 @@ pub(crate) mod tests {
         let (ran, outside) = (dir.path().join("ran"), dir.path().join("outside"));
         fs::create_dir(&outside).unwrap();
         let first = made(&origin, &["one"]).remove(0);
-        // A commit through a link that another one turns into a directory, attributes, a submodule, odd names.
+        // A commit through a link that another one turns into a directory, attributes, a submodule,
+        // odd names.
         symlink(&outside, origin.join("way")).unwrap();
         let touch = format!("touch {}; cat", ran.display());
         fs::write(origin.join(".gitattributes"), "* filter=x diff=x ident export-subst\n").unwrap();
@@ -464,11 +472,11 @@ pub(crate) mod tests {
             fs::write(&path, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let tree = Tree::open(&work, &origin).unwrap();
+        let tree = GitTree::open(&work, &origin).unwrap();
         for id in [&with_link, &through, &with_link, &first, &through] {
-            let (place, _lock) = tree.check_out(id, &NoProgress).unwrap();
-            assert!(place.join("way").symlink_metadata().is_ok() || *id == first);
-            assert!(place.join("s").read_dir().map_or(0, Iterator::count) == 0, "no submodule is fetched");
+            let (checkout, _lock) = tree.check_out(id, &NoProgress).unwrap();
+            assert!(checkout.join("way").symlink_metadata().is_ok() || *id == first);
+            assert!(checkout.join("s").read_dir().map_or(0, Iterator::count) == 0, "no submodule is fetched");
         }
         let told = tree.commit(&with_link).unwrap();
         assert!(told.subject.contains("touch"), "{told:?}");

@@ -1,11 +1,11 @@
-//! Each new commit of a branch, held against the one before it.
+//! Checks each new commit of a branch against the one before it.
 
-use crate::baseline::Subject;
-use crate::cell::Measured;
-use crate::check::{check, Against, Check};
-use crate::ledger::Ledger;
-use crate::project::{Project, Variant, Work};
-use crate::tree::{Commit, Tree};
+use crate::baseline::MeasuredSubject;
+use crate::cell::MeasuredCell;
+use crate::check::{check, CheckBase, CheckReport};
+use crate::ledger::CommitLedger;
+use crate::project::{BuildVariant, GuardProject, GuardedWorkload};
+use crate::tree::{Commit, GitTree};
 use crate::Result;
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, read_sealed, write_sealed, ContentHash, IoContext};
@@ -13,81 +13,81 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 
-/// How far a branch was watched.
+/// State of a watched branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
-    /// The last commit that was looked at.
+struct WatchState {
+    /// Last commit that was examined.
     last: Commit,
-    /// The last that has figures: what the next one is held against.
+    /// Last commit with figures, which the next one is compared with.
     measured: Option<Commit>,
 }
 
-/// What became of a commit.
+/// Result of examining a commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Watched {
-    /// The commit.
+pub struct WatchedCommit {
+    /// The examined commit.
     pub commit: Commit,
-    /// What it was held against; none of the first one.
+    /// Commit that it was compared with; `None` for the first.
     pub against: Option<Commit>,
-    /// What came of that.
-    pub check: Option<Check>,
-    /// Why it has no figures.
+    /// Result of the comparison.
+    pub check: Option<CheckReport>,
+    /// Reason why the commit has no figures; `None` if it has.
     pub failure: Option<String>,
 }
 
-impl Watched {
-    /// Whether something grew.
+impl WatchedCommit {
+    /// Checks whether any row grew.
     pub fn is_finding(&self) -> bool {
         self.check.as_ref().is_some_and(|check| check.findings > 0)
     }
 }
 
-/// A branch that is watched.
+/// A branch to watch.
 #[derive(Debug)]
-pub struct Branch<'a> {
-    /// The tree.
-    pub tree: &'a Tree,
-    /// The branch's name.
+pub struct WatchedBranch<'a> {
+    /// Git tree of the branch.
+    pub tree: &'a GitTree,
+    /// Name of the branch.
     pub name: &'a str,
-    /// Where to begin if it was never watched: a commit that is taken for known; its tip otherwise.
+    /// Commit to begin after if the branch was never watched; `None` means its tip.
     pub since: Option<&'a str>,
 }
 
-impl Branch<'_> {
-    /// Looks at every commit that is new, oldest first, and remembers it. `tell` hears of each.
+impl WatchedBranch<'_> {
+    /// Examines every new commit, oldest first, and records it. Calls `tell` for each.
     ///
     /// # Errors
-    /// What says nothing of a commit; an interrupt. What was looked at before it is remembered.
-    pub fn look(
+    /// Errors that are not a commit's fault; an interrupt. Earlier commits stay recorded.
+    pub fn check_new_commits(
         &self,
         session: &Session,
-        project: &Project,
-        tell: &mut dyn FnMut(&Watched) -> Result<()>,
+        project: &GuardProject,
+        tell: &mut dyn FnMut(&WatchedCommit) -> Result<()>,
     ) -> Result<()> {
         let path = self.path()?;
-        let mut seen: Seen = match read_sealed::<Seen>(&path) {
+        let mut seen: WatchState = match read_sealed::<WatchState>(&path) {
             Ok(seen) => seen,
             Err(_) => {
                 let from = self.tree.commit(self.since.unwrap_or(self.name))?;
-                Seen { last: from.clone(), measured: Some(from) }
+                WatchState { last: from.clone(), measured: Some(from) }
             }
         };
         write_sealed(&path, &seen)?;
         let tip = self.tree.commit(self.name)?;
-        // One that is gone altogether is not before anything either.
+        // A commit that no longer exists is no ancestor either.
         if !self.tree.is_before(&seen.last.id, &tip.id).unwrap_or(false) {
             session.progress.note(&format!(
                 "{} was rewritten: {} is not in it any more; it is watched from its tip on",
                 self.name,
                 seen.last.short()
             ));
-            seen = Seen { last: tip.clone(), measured: Some(tip.clone()) };
+            seen = WatchState { last: tip.clone(), measured: Some(tip.clone()) };
             write_sealed(&path, &seen)?;
         }
         for id in self.tree.between(&seen.last.id, &tip.id)? {
             interrupt::check()?;
             let commit = self.tree.commit(&id)?;
-            let watched = self.one(session, project, seen.measured.as_ref(), commit)?;
+            let watched = self.check_commit(session, project, seen.measured.as_ref(), commit)?;
             tell(&watched)?;
             seen.last = watched.commit.clone();
             if watched.failure.is_none() {
@@ -99,21 +99,21 @@ impl Branch<'_> {
     }
 
     fn path(&self) -> Result<PathBuf> {
-        let room = self.tree.room().join("watched");
-        fs::create_dir_all(&room).at("create", &room)?;
+        let directory = self.tree.directory().join("watched");
+        fs::create_dir_all(&directory).at("create", &directory)?;
         let name = ContentHash::new("guard-branch/1").field("name", self.name).finish();
-        Ok(room.join(format!("{name}.json")))
+        Ok(directory.join(format!("{name}.json")))
     }
 
-    fn one(
+    fn check_commit(
         &self,
         session: &Session,
-        project: &Project,
+        project: &GuardProject,
         before: Option<&Commit>,
         commit: Commit,
-    ) -> Result<Watched> {
-        let mut watched = Watched { commit, against: None, check: None, failure: None };
-        let new = match measured(session, project, self.tree, &watched.commit)? {
+    ) -> Result<WatchedCommit> {
+        let mut watched = WatchedCommit { commit, against: None, check: None, failure: None };
+        let new = match measure_commit(session, project, self.tree, &watched.commit)? {
             Ok(new) => new,
             Err(failure) => {
                 watched.failure = Some(failure);
@@ -121,40 +121,42 @@ impl Branch<'_> {
             }
         };
         let Some(before) = before else { return Ok(watched) };
-        // The one at which watching began may be no kernel: then there is nothing to hold this one against.
-        if let Ok(base) = measured(session, project, self.tree, before)? {
-            let subject = subject(before);
-            let against = Against::Measured(&subject, &base);
+        // The commit at which watching began may be no working kernel; then there is nothing to
+        // compare with.
+        if let Ok(base) = measure_commit(session, project, self.tree, before)? {
+            let subject = subject_of(before);
+            let against = CheckBase::Measured(&subject, &base);
             watched.check =
-                Some(check(session, project, &against, (&self::subject(&watched.commit), &new), false)?);
+                Some(check(session, project, &against, (&subject_of(&watched.commit), &new), false)?);
             watched.against = Some(before.clone());
         }
         Ok(watched)
     }
 }
 
-/// What a commit is called.
-pub fn subject(commit: &Commit) -> Subject {
-    Subject {
+/// Describes a commit as a subject of figures.
+pub fn subject_of(commit: &Commit) -> MeasuredSubject {
+    MeasuredSubject {
         what: format!("commit {} ({})", commit.short(), commit.subject),
         commit: Some(commit.id.clone()),
     }
 }
 
-/// A commit under every variant and workload of the file; why not, if one of them has no figures.
+/// Measures a commit in every variant and workload of `guard.toml`; the inner error is the reason
+/// why one of them has no figures.
 ///
 /// # Errors
-/// What says nothing of the commit.
-pub fn measured(
+/// Errors that are not the commit's fault.
+pub fn measure_commit(
     session: &Session,
-    project: &Project,
-    tree: &Tree,
+    project: &GuardProject,
+    tree: &GitTree,
     commit: &Commit,
-) -> Result<std::result::Result<Vec<Measured>, String>> {
+) -> Result<std::result::Result<Vec<MeasuredCell>, String>> {
     let mut all = Vec::new();
     for variant in project.variants() {
         for work in &project.works {
-            match one(session, project, (tree, commit), &variant, work)? {
+            match measure_cell(session, project, (tree, commit), &variant, work)? {
                 Ok(measured) => all.push(measured),
                 Err(failure) => return Ok(Err(failure)),
             }
@@ -163,14 +165,14 @@ pub fn measured(
     Ok(Ok(all))
 }
 
-fn one(
+fn measure_cell(
     session: &Session,
-    project: &Project,
-    (tree, commit): (&Tree, &Commit),
-    variant: &Variant,
-    work: &Work,
-) -> Result<std::result::Result<Measured, String>> {
-    let ledger = Ledger::open(session, project, tree, variant, work)?;
+    project: &GuardProject,
+    (tree, commit): (&GitTree, &Commit),
+    variant: &BuildVariant,
+    work: &GuardedWorkload,
+) -> Result<std::result::Result<MeasuredCell, String>> {
+    let ledger = CommitLedger::open(session, project, tree, variant, work)?;
     match ledger.entry(commit)?.failure {
         Some(failure) => Ok(Err(failure)),
         None => Ok(Ok(ledger.measured(commit)?)),

@@ -1,15 +1,16 @@
-//! Guarding a git tree: the stand-in kernel (`crates/rehearsal`), a commit at a time, with planted regressions, commits that do not
-//! build and commits that do not boot. Compiler, objects, recorder and git are real.
+//! Guarding a git tree: commits of the stand-in kernel (`crates/rehearsal`), some of which plant
+//! regressions, do not build, or do not boot. Compiler, objects, recorder and git are real.
 
-use kerntune_guard::cell::{kernel_of, of_kernel, Measured};
-use kerntune_guard::judge::Verdict;
+use kerntune_guard::cell::{build_kernel, measure_kernel, MeasuredCell};
+use kerntune_guard::judge::RowVerdict;
 use kerntune_guard::{
-    bisect, check, junit, measured, subject, Against, Baseline, Bisected, Branch, Check, CheckedRow,
-    GuardFile, History, Judged, Ledger, Point, Project, Search, Tree, Variant, Work,
+    bisect, check, junit, measure_commit, subject_of, Baseline, BisectRequest, BisectResult, BuildVariant,
+    CheckBase, CheckReport, CheckedRow, CommitLedger, CommitVerdict, GitTree, GuardFile, GuardProject,
+    GuardedWorkload, HistoryPoint, RowHistory, WatchedBranch,
 };
 use kerntune_guest::Workload;
-use kerntune_kernel::Source;
-use kerntune_machine::{Machine, Replay};
+use kerntune_kernel::KernelSource;
+use kerntune_machine::{Machine, ReplayMachine};
 use kerntune_rehearsal::Rehearsal;
 use kerntune_tune::{model, Session};
 use kerntune_work::{NoProgress, WorkDir};
@@ -23,7 +24,7 @@ use tempfile::TempDir;
 const WORKLOAD: &str = "name = \"stand-in\"\n[[measured.step]]\ncommand = [\"rr\", \"--seed\", \"1\"]\nexpect = [\"rr: done\"]\n";
 const ROW: &str = "packet_rr";
 
-/// A file, what stands in it, and what takes its place.
+/// A file, a text in it, and its replacement.
 type Edit = (&'static str, &'static str, &'static str);
 
 const SLOW: [Edit; 3] = [
@@ -63,7 +64,7 @@ struct Bench {
     dir: TempDir,
     origin: PathBuf,
     ids: Vec<String>,
-    project: Project,
+    project: GuardProject,
 }
 
 impl Bench {
@@ -90,13 +91,17 @@ impl Bench {
         let rows_of = |_: &str| Ok(Vec::new());
         let file = GuardFile::parse("[[workload]]\nname = \"stand-in\"\n", &rows_of).unwrap();
         let workload = Workload::parse(WORKLOAD, Path::new("stand-in.toml")).unwrap();
-        let works = vec![Work { name: "stand-in".into(), workload, rows: Vec::new() }];
-        let project =
-            Project { dir: dir.path().to_owned(), file, works, model: model::find(model::DEFAULT).unwrap() };
+        let works = vec![GuardedWorkload { name: "stand-in".into(), workload, rows: Vec::new() }];
+        let project = GuardProject {
+            dir: dir.path().to_owned(),
+            file,
+            works,
+            model: model::find(model::DEFAULT).unwrap(),
+        };
         Self { dir, origin, ids, project }
     }
 
-    /// A work directory, but for the programs of guest images, which do not depend on anything here.
+    /// A work directory that shares only the programs of guest images.
     fn work(&self, name: &str) -> WorkDir {
         let work = WorkDir::open(self.dir.path().join(name)).unwrap();
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest-programs");
@@ -109,14 +114,14 @@ impl Bench {
         Box::new(Rehearsal::new(self.dir.path()).unwrap())
     }
 
-    fn variant(&self) -> Variant {
+    fn variant(&self) -> BuildVariant {
         self.project.variant("bisect", [None, None]).unwrap()
     }
 
-    fn search(&self, session: &Session, tree: &Tree, ends: [usize; 2], row: Option<&str>) -> Bisected {
+    fn search(&self, session: &Session, tree: &GitTree, ends: [usize; 2], row: Option<&str>) -> BisectResult {
         let variant = self.variant();
         let [good, bad] = ends.map(|at| self.ids[at].as_str());
-        let search = Search { good, bad, workload: None, row, variant: &variant };
+        let search = BisectRequest { good, bad, workload: None, row, variant: &variant };
         bisect(session, &self.project, tree, &search, &|_| {}).unwrap()
     }
 
@@ -148,31 +153,32 @@ fn git(tree: &Path, words: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-fn row<'a>(check: &'a Check, name: &str) -> &'a CheckedRow {
+fn row<'a>(check: &'a CheckReport, name: &str) -> &'a CheckedRow {
     check.cells[0].rows.iter().find(|row| row.row == name).unwrap()
 }
 
-/// All of it in one test: what it builds is used again and again.
+/// One test, because each part reuses what the others built.
 #[test]
 fn commits_are_searched_checked_drawn_and_watched() {
     let bench = Bench::new();
     let (work, machine) = (bench.work("work"), bench.machine());
     let identity = machine.identity().unwrap();
     let session = session(machine, &work);
-    let tree = Tree::open(&work, &bench.origin).unwrap();
+    let tree = GitTree::open(&work, &bench.origin).unwrap();
 
-    // The first of ten by which packets take longer: two of them do not build, two do not boot.
+    // The first of ten commits by which packets take longer; two of them do not build, two do not
+    // boot.
     let found = bench.search(&session, &tree, [0, 9], None);
     assert_eq!(found.first_bad.as_ref().map(|commit| bench.number(&commit.id)), Some(6), "{found:#?}");
     assert_eq!((found.row.as_str(), found.commits), (ROW, 9));
-    assert!(found.tried.iter().any(|tried| tried.judged == Judged::Skipped), "{found:#?}");
-    let skipped = |tried: &&kerntune_guard::Tried| tried.judged == Judged::Skipped;
+    assert!(found.tried.iter().any(|tried| tried.judged == CommitVerdict::Skipped), "{found:#?}");
+    let skipped = |tried: &&kerntune_guard::TriedCommit| tried.judged == CommitVerdict::Skipped;
     for tried in found.tried.iter().filter(skipped) {
         let why = tried.because.as_deref().unwrap();
         let built = [3, 4].contains(&bench.number(&tried.commit.id));
         assert!(why.contains(if built { "sort.c" } else { "planted" }), "{why}");
     }
-    // One directory of objects: what did not change is not compiled again.
+    // One directory of objects: unchanged files are not compiled again.
     let objects: Vec<u64> = found.tried.iter().filter_map(|tried| tried.objects).collect();
     assert!(objects[0] >= 12 && objects[1..].iter().all(|count| *count <= 5), "{objects:?}");
     let explained = found.explained.as_ref().unwrap();
@@ -196,18 +202,18 @@ fn commits_are_searched_checked_drawn_and_watched() {
     );
     assert!(place.added[0].text.contains("nop; nop; nop"), "{place:?}");
 
-    // Again, with a machine on which nothing runs: all of it is known.
+    // Again, on a machine that runs nothing: everything is in the ledger.
     let nothing = bench.dir.path().join("nothing");
-    let replay = self::session(Box::new(Replay::new("rehearsal", identity, &nothing).unwrap()), &work);
+    let replay = self::session(Box::new(ReplayMachine::new("rehearsal", identity, &nothing).unwrap()), &work);
     assert_eq!(bench.search(&replay, &tree, [0, 9], None), found);
 
-    // The kernel is the one that is built with nothing there before.
+    // The kernel equals one that is built from scratch.
     let kernel = kerntune_kernel::find(&work, &explained_kernel(&bench, &session, &tree, 6)).unwrap();
     let elsewhere = bench.work("elsewhere");
     let other = self::session(bench.machine(), &elsewhere);
     git(&bench.origin, &["checkout", "--quiet", "--detach", &bench.ids[6]]);
-    let source = (Source::Directory(bench.origin.clone()), "clean");
-    let clean = kernel_of(&other, &bench.project, source, &bench.variant(), None).unwrap();
+    let source = (KernelSource::Directory(bench.origin.clone()), "clean");
+    let clean = build_kernel(&other, &bench.project, source, &bench.variant(), None).unwrap();
     git(&bench.origin, &["checkout", "--quiet", "main"]);
     assert_eq!(
         (clean.manifest.id.as_str(), clean.content().unwrap()),
@@ -220,36 +226,36 @@ fn commits_are_searched_checked_drawn_and_watched() {
     nothing_to_find(&bench, &session, &tree);
 }
 
-fn of(bench: &Bench, session: &Session, tree: &Tree, at: usize) -> Vec<Measured> {
+fn of(bench: &Bench, session: &Session, tree: &GitTree, at: usize) -> Vec<MeasuredCell> {
     let commit = tree.commit(&bench.ids[at]).unwrap();
-    measured(session, &bench.project, tree, &commit).unwrap().unwrap()
+    measure_commit(session, &bench.project, tree, &commit).unwrap().unwrap()
 }
 
-fn explained_kernel(bench: &Bench, session: &Session, tree: &Tree, at: usize) -> String {
+fn explained_kernel(bench: &Bench, session: &Session, tree: &GitTree, at: usize) -> String {
     of(bench, session, tree, at)[0].kernel.manifest.id.clone()
 }
 
-/// What the second of two commits is beside the first.
-fn held(bench: &Bench, session: &Session, tree: &Tree, [base, new]: [usize; 2]) -> Check {
-    let subjects = [base, new].map(|at| subject(&tree.commit(&bench.ids[at]).unwrap()));
+/// Compares the second of two commits with the first.
+fn held(bench: &Bench, session: &Session, tree: &GitTree, [base, new]: [usize; 2]) -> CheckReport {
+    let subjects = [base, new].map(|at| subject_of(&tree.commit(&bench.ids[at]).unwrap()));
     let sides = [base, new].map(|at| of(bench, session, tree, at));
     check(
         session,
         &bench.project,
-        &Against::Measured(&subjects[0], &sides[0]),
+        &CheckBase::Measured(&subjects[0], &sides[0]),
         (&subjects[1], &sides[1]),
         false,
     )
     .unwrap()
 }
 
-/// A slow path that is taken twice as often, and a regression that is made up for.
-fn slow_path(bench: &Bench, session: &Session, tree: &Tree) {
+/// A slow path that is taken twice as often, and a compensated regression.
+fn slow_path(bench: &Bench, session: &Session, tree: &GitTree) {
     let found = bench.search(session, tree, [9, 12], Some(ROW));
     assert_eq!(found.first_bad.as_ref().map(|commit| bench.number(&commit.id)), Some(10), "{found:#?}");
     let check = held(bench, session, tree, [9, 10]);
     let slow = row(&check, ROW);
-    assert_eq!((check.findings, slow.verdict), (1, Verdict::Longer), "{check:#?}");
+    assert_eq!((check.findings, slow.verdict), (1, RowVerdict::Longer), "{check:#?}");
     let function = &slow.explained.as_ref().unwrap().functions[0];
     assert_eq!(function.function, "slow", "{function:?}");
     assert!((0..=1).contains(&(function.calls[1] - 2 * function.calls[0])), "{function:?}");
@@ -258,9 +264,9 @@ fn slow_path(bench: &Bench, session: &Session, tree: &Tree) {
     assert!(function.what.starts_with("called 2.0"), "{function:?}");
 
     let check = held(bench, session, tree, [10, 11]);
-    let made_up = row(&check, ROW);
-    assert_eq!((check.findings, made_up.verdict), (1, Verdict::MadeUp), "{check:#?}");
-    let place = &made_up.explained.as_ref().unwrap().made_up[0];
+    let compensated = row(&check, ROW);
+    assert_eq!((check.findings, compensated.verdict), (1, RowVerdict::Compensated), "{check:#?}");
+    let place = &compensated.explained.as_ref().unwrap().compensated[0];
     assert_eq!(
         (place.longer[0].0.as_str(), place.shorter[0].0.as_str()),
         ("checksum", "receive"),
@@ -275,42 +281,43 @@ fn slow_path(bench: &Bench, session: &Session, tree: &Tree) {
         "{text}"
     );
 
-    // What only changes where functions lie is no finding.
+    // A change of the layout alone is no finding.
     let check = held(bench, session, tree, [1, 2]);
     assert_eq!(check.findings, 0, "{check:#?}");
     assert!(
-        check.cells[0].rows.iter().all(|row| row.verdict == Verdict::Same && row.path[0] == row.path[1]),
+        check.cells[0].rows.iter().all(|row| row.verdict == RowVerdict::Same && row.path[0] == row.path[1]),
         "{check:#?}"
     );
 }
 
-/// Figures in a file, from one work directory into another.
-fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
+/// Baseline files, from one work directory to another.
+fn files_of_figures(bench: &Bench, session: &Session, tree: &GitTree) {
     let path = bench.dir.path().join("figures.json");
     let commit = tree.commit(&bench.ids[5]).unwrap();
-    Baseline::of(subject(&commit), &of(bench, session, tree, 5)).write(&path).unwrap();
+    Baseline::of(subject_of(&commit), &of(bench, session, tree, 5)).write(&path).unwrap();
     let baseline = Baseline::read(&path).unwrap();
     let new = of(bench, session, tree, 6);
-    let subject = subject(&tree.commit(&bench.ids[6]).unwrap());
+    let subject = subject_of(&tree.commit(&bench.ids[6]).unwrap());
     let found =
-        check(session, &bench.project, &Against::File(&baseline, &path), (&subject, &new), false).unwrap();
+        check(session, &bench.project, &CheckBase::File(&baseline, &path), (&subject, &new), false).unwrap();
     let found_with_file = found.clone();
     let found_row = row(&found, ROW);
-    assert_eq!((found.findings, found_row.verdict), (1, Verdict::Longer));
+    assert_eq!((found.findings, found_row.verdict), (1, RowVerdict::Longer));
     assert_eq!(found_row.path[1] - found_row.path[0], 3.0);
     assert!(found_row.explained.as_ref().unwrap().functions[0].function == "receive");
 
-    // In another work directory there is neither the base kernel nor its recording: the row is judged, and that nothing is
-    // explained is said.
+    // Another work directory has neither the base kernel nor its recording: the row is judged, and
+    // the report says that nothing is explained.
     let elsewhere = bench.work("third");
     let other = self::session(bench.machine(), &elsewhere);
     let kernel = &new[0].kernel;
     let moved =
-        of_kernel(&other, &bench.project, kernel, Some(&bench.variant()), &bench.project.works[0]).unwrap();
+        measure_kernel(&other, &bench.project, kernel, Some(&bench.variant()), &bench.project.works[0])
+            .unwrap();
     let found = check(
         &other,
         &bench.project,
-        &Against::File(&baseline, &path),
+        &CheckBase::File(&baseline, &path),
         (&subject, std::slice::from_ref(&moved)),
         false,
     )
@@ -318,20 +325,21 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
     assert_eq!((found.findings, row(&found, ROW).explained.is_none()), (1, true));
     assert!(found.cells[0].unexplained.as_ref().unwrap().contains("nothing is explained"), "{found:?}");
 
-    // Figures of another making are refused there, and made again where the kernel is.
+    // Figures with other inputs are refused there, and measured again where the kernel is.
     let mut foreign = baseline.clone();
     foreign.cells[0].making = "another".into();
     foreign.cells[0].means.as_mut().unwrap().workload = "another".into();
-    let refused = check(&other, &bench.project, &Against::File(&foreign, &path), (&subject, &[moved]), false)
-        .unwrap_err();
+    let refused =
+        check(&other, &bench.project, &CheckBase::File(&foreign, &path), (&subject, &[moved]), false)
+            .unwrap_err();
     assert!(
         refused.to_string().contains("made with another guest (stand-in changed), and kernel"),
         "{refused}"
     );
     let again =
-        check(session, &bench.project, &Against::File(&foreign, &path), (&subject, &new), false).unwrap();
+        check(session, &bench.project, &CheckBase::File(&foreign, &path), (&subject, &new), false).unwrap();
     assert_eq!(again.findings, 1);
-    // Both say that it is not the file's figures that were used, and the file's own are used without a word.
+    // Both commands say that the file's figures were not used; matching figures are used silently.
     let kernel = &foreign.cells[0].kernel;
     let said = format!(
         "figures.json was made with another guest (stand-in changed): measured its kernel {} ({}) again",
@@ -341,25 +349,27 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
     assert_eq!(serde_json::to_value(&again).unwrap()["cells"][0]["remeasured"], said.as_str());
     assert!(junit(&again).contains("made with another guest"));
     assert_eq!((found_with_file.remeasured(), found_with_file.cells[0].remeasured.as_ref()), (vec![], None));
-    // A file of before parts were written names all that it may be.
+    // An older file without the parts of the hash names everything that may differ.
     foreign.cells[0].means = None;
     let old =
-        check(session, &bench.project, &Against::File(&foreign, &path), (&subject, &new), false).unwrap();
+        check(session, &bench.project, &CheckBase::File(&foreign, &path), (&subject, &new), false).unwrap();
     assert!(
         old.remeasured()[0].contains("another machine, guest, workload or version of kerntune"),
         "{old:?}"
     );
-    // A figure that somebody changed is no figure.
+    // A changed figure is refused.
     let mut forged = baseline;
     forged.cells[0].rows[0].kernel_instructions += 1;
-    assert!(check(session, &bench.project, &Against::File(&forged, &path), (&subject, &new), false).is_err());
+    assert!(
+        check(session, &bench.project, &CheckBase::File(&forged, &path), (&subject, &new), false).is_err()
+    );
 }
 
 /// Every commit of a branch, watched and drawn.
-fn branches(bench: &Bench, session: &Session, tree: &Tree) {
-    let branch = Branch { tree, name: "main", since: Some(&bench.ids[0]) };
+fn branches(bench: &Bench, session: &Session, tree: &GitTree) {
+    let branch = WatchedBranch { tree, name: "main", since: Some(&bench.ids[0]) };
     let seen = RefCell::new(Vec::new());
-    let mut tell = |watched: &kerntune_guard::Watched| {
+    let mut tell = |watched: &kerntune_guard::WatchedCommit| {
         seen.borrow_mut().push((
             bench.number(&watched.commit.id),
             watched.is_finding(),
@@ -367,7 +377,7 @@ fn branches(bench: &Bench, session: &Session, tree: &Tree) {
         ));
         Ok(())
     };
-    branch.look(session, &bench.project, &mut tell).unwrap();
+    branch.check_new_commits(session, &bench.project, &mut tell).unwrap();
     let all = seen.borrow().clone();
     let of = |of: fn(&(usize, bool, bool)) -> bool| {
         all.iter().filter(|of_one| of(of_one)).map(|(at, ..)| *at).collect::<Vec<_>>()
@@ -377,15 +387,16 @@ fn branches(bench: &Bench, session: &Session, tree: &Tree) {
         (of(|(_, finding, _)| *finding), of(|(.., failed)| *failed)),
         (vec![6, 10, 11], vec![3, 4, 7, 8])
     );
-    // Nothing is new.
-    branch.look(session, &bench.project, &mut tell).unwrap();
+    // No commit is new.
+    branch.check_new_commits(session, &bench.project, &mut tell).unwrap();
     assert_eq!(seen.borrow().len(), 12);
 
     let variant = bench.variant();
-    let ledger = Ledger::open(session, &bench.project, tree, &variant, &bench.project.works[0]).unwrap();
+    let ledger =
+        CommitLedger::open(session, &bench.project, tree, &variant, &bench.project.works[0]).unwrap();
     let points = bench.ids.iter().map(|id| {
-        let (commit, entry) = (tree.commit(id).unwrap(), ledger.known(id).unwrap());
-        let point = Point {
+        let (commit, entry) = (tree.commit(id).unwrap(), ledger.lookup(id).unwrap());
+        let point = HistoryPoint {
             label: commit.short().into(),
             about: commit.subject.clone(),
             commit: Some(commit),
@@ -393,7 +404,7 @@ fn branches(bench: &Bench, session: &Session, tree: &Tree) {
         };
         (point, entry.cell.into_iter().collect())
     });
-    let history = History::of(&bench.project, points.collect());
+    let history = RowHistory::of(&bench.project, points.collect());
     assert_eq!((history.points.len(), history.series.len()), (13, 5));
     for of in &history.series {
         let steps: Vec<(usize, usize)> = of.steps.iter().map(|step| (step.from, step.at)).collect();
@@ -403,17 +414,17 @@ fn branches(bench: &Bench, session: &Session, tree: &Tree) {
     }
 }
 
-fn nothing_to_find(bench: &Bench, session: &Session, tree: &Tree) {
+fn nothing_to_find(bench: &Bench, session: &Session, tree: &GitTree) {
     let variant = bench.variant();
     let look = |ends: [usize; 2], row: Option<&str>| {
         let [good, bad] = ends.map(|at| bench.ids[at].as_str());
-        let search = Search { good, bad, workload: None, row, variant: &variant };
+        let search = BisectRequest { good, bad, workload: None, row, variant: &variant };
         bisect(session, &bench.project, tree, &search, &|_| {}).unwrap_err().to_string()
     };
     for (ends, row, said) in [
         ([0, 2], None, "there is nothing to find"),
-        ([2, 0], None, "no ancestor"),
-        ([0, 0], None, "no ancestor"),
+        ([2, 0], None, "not an ancestor"),
+        ([0, 0], None, "not an ancestor"),
         ([0, 3], None, "cannot be an end of the search"),
         ([0, 2], Some(ROW), "did not grow"),
         ([0, 6], Some("nothing"), "has no row \"nothing\""),

@@ -1,13 +1,13 @@
-//! Packs the image of a workload and says where it is:
-//! `cargo run -p kerntune-guest --example pack -- WORKLOAD [WORK-DIRECTORY]`.
+//! Packs the image of a workload and prints its path: `cargo run -p kerntune-guest --example pack
+//! -- WORKLOAD [WORK-DIRECTORY]`.
 
 use kerntune_guest::{GuestImage, Result, Workload};
 use kerntune_work::{Progress, WorkDir};
 use std::process::ExitCode;
 
-struct Notes;
+struct NoteLog;
 
-impl Progress for Notes {
+impl Progress for NoteLog {
     fn begin(&self, what: &str, _: Option<u64>) {
         eprintln!("{what}");
     }
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
 
 fn pack(name: &str, dir: &str) -> Result<()> {
     let work = WorkDir::open(dir)?;
-    let image = GuestImage::build(&work, &Workload::find(name, &[])?, &Notes)?;
+    let image = GuestImage::build(&work, &Workload::find(name, &[])?, &NoteLog)?;
     println!(
         "{} {} files {} bytes",
         image.initramfs.display(),

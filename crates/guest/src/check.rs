@@ -1,31 +1,31 @@
-//! Everything that is wrong with a workload file, on this machine.
+//! Checks a workload file against this machine.
 
 use crate::image::too_large_for;
 use crate::named_programs::unknown_in_shell;
-use crate::reader::{is_made, read_claims, Claim, Claimed};
+use crate::reader::{is_made, read_host_needs, HostNeed, HostNeedKind};
 use crate::tree::too_large;
 use crate::{host, programs, shell, Problem};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Finds every problem of a workload text: syntax, keys, types, values, and packages, programs and
-/// files that this machine lacks. An empty list means that an image can be built. `path` gives the
-/// workload its default name.
+/// Finds every problem of a workload's text: syntax, keys, types, values, and packages, programs
+/// and files that this machine lacks. An empty list means that an image can be built. `path` gives
+/// the workload its default name.
 ///
 /// ```
 /// let problems = kerntune_guest::check("[training]\nstep = 3\n", "x.toml".as_ref());
 /// assert_eq!((problems[0].line, problems[0].key.as_str()), (1, "measured"));
 /// ```
 pub fn check(text: &str, path: &Path) -> Vec<Problem> {
-    let (read, mut problems) = read_claims(text, path);
+    let (read, mut problems) = read_host_needs(text, path);
     let mut packed: HashSet<PathBuf> = read.workload.texts.keys().cloned().collect();
-    for claim in &read.claims {
-        if let Claimed::Package(package) = &claim.what {
+    for need in &read.host_needs {
+        if let HostNeedKind::Package(package) = &need.kind {
             let paths = match host::is_installed(package) {
                 Ok(true) => host::package_paths(package),
                 Ok(false) => {
                     let message = format!("package \"{package}\" is not installed");
-                    problems.push(problem(text, claim, message).help(format!("apt-get install {package}")));
+                    problems.push(problem(text, need, message).help(format!("apt-get install {package}")));
                     continue;
                 }
                 Err(error) => Err(error),
@@ -33,55 +33,53 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
             match paths {
                 Ok(paths) => packed.extend(paths),
                 Err(error) => problems.push(
-                    problem(text, claim, format!("cannot ask for packages: {error}"))
+                    problem(text, need, format!("cannot ask for packages: {error}"))
                         .help("on machines without dpkg use `binaries` and `files`"),
                 ),
             }
         }
     }
-    let mut sum = Sum::default();
-    for claim in &read.claims {
-        let missing = match &claim.what {
-            Claimed::Package(_) => continue,
-            Claimed::File(file) if file.symlink_metadata().is_ok() => {
+    let mut sum = FileSum::default();
+    for need in &read.host_needs {
+        let missing = match &need.kind {
+            HostNeedKind::Package(_) => continue,
+            HostNeedKind::File(file) if file.symlink_metadata().is_ok() => {
                 let unpackable = unpackable(file, read.workload.memory_mb, &mut sum);
                 for path in sum.left_out.drain(..) {
                     let message =
                         format!("{} is not packed: it is neither a file nor a directory", path.display());
-                    problems.push(problem(text, claim, message).warning());
+                    problems.push(problem(text, need, message).warning());
                 }
                 match unpackable {
-                    Some(what) => {
-                        problem(text, claim, format!("{} cannot be packed: {what}", file.display()))
-                    }
+                    Some(what) => problem(text, need, format!("{} cannot be packed: {what}", file.display())),
                     None => continue,
                 }
             }
-            Claimed::File(file) => {
+            HostNeedKind::File(file) => {
                 let message = format!("{} is not there", file.display());
-                problem(text, claim, message).help(host::missing_file_help(file))
+                problem(text, need, message).help(host::missing_file_help(file))
             }
-            Claimed::Command(word) if programs::named(word).is_some() => continue,
-            Claimed::Maker(filesystem) => {
+            HostNeedKind::Command(word) if programs::named(word).is_some() => continue,
+            HostNeedKind::Maker(filesystem) => {
                 let Some(maker) = filesystem.maker().filter(|maker| host::find_program(maker).is_none())
                 else {
                     continue;
                 };
                 let message = format!("{maker}, which makes the file system, is not on this machine");
-                problem(text, claim, message).help(format!("apt-get install {}", filesystem.package()))
+                problem(text, need, message).help(format!("apt-get install {}", filesystem.package()))
             }
-            Claimed::Shell(word) if is_in_shell(word) => continue,
-            Claimed::Shell(word) if packed.contains(Path::new(word)) => continue,
-            Claimed::Shell(word) => problem(text, claim, unknown_in_shell(word, &claim.key)).warning(),
-            Claimed::Unrunnable(line) => {
+            HostNeedKind::Shell(word) if is_in_shell(word) => continue,
+            HostNeedKind::Shell(word) if packed.contains(Path::new(word)) => continue,
+            HostNeedKind::Shell(word) => problem(text, need, unknown_in_shell(word, &need.key)).warning(),
+            HostNeedKind::Unrunnable(line) => {
                 let message = format!("no guest runs what begins with \"{line}\"");
-                problem(text, claim, message).help("after #! write a path from / on").warning()
+                problem(text, need, message).help("after #! write a path from / on").warning()
             }
-            Claimed::Command(word) | Claimed::Program(word) => {
+            HostNeedKind::Command(word) | HostNeedKind::Program(word) => {
                 if host::find_program(word).is_some() || packed.contains(Path::new(word)) {
                     continue;
                 }
-                problem(text, claim, format!("the program \"{word}\" is not on this machine"))
+                problem(text, need, format!("the program \"{word}\" is not on this machine"))
                     .help(host::missing_help(word))
             }
         };
@@ -91,17 +89,18 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
     problems
 }
 
-/// Files that were looked at, and their bytes.
+/// Files seen so far, and their total size.
 #[derive(Default)]
-struct Sum {
+struct FileSum {
     seen: HashSet<PathBuf>,
-    /// In directories: neither files nor directories.
+    /// Directory entries that are neither files nor directories.
     left_out: Vec<PathBuf>,
     bytes: u64,
 }
 
-/// What keeps a file of the host, or a directory with all that is in it, from being packed.
-fn unpackable(path: &Path, memory_mb: u32, sum: &mut Sum) -> Option<String> {
+/// Returns the reason why a host file, or a directory with its contents, cannot be packed; `None`
+/// if it can.
+fn unpackable(path: &Path, memory_mb: u32, sum: &mut FileSum) -> Option<String> {
     let path = match path.canonicalize() {
         Ok(path) => path,
         Err(error) => return Some(error.to_string()),
@@ -138,11 +137,11 @@ fn unpackable(path: &Path, memory_mb: u32, sum: &mut Sum) -> Option<String> {
     }
     let before = sum.bytes;
     sum.bytes = sum.bytes.saturating_add(meta.len());
-    // Once: what comes after it does not fit either.
+    // Reported once, although nothing after it fits either.
     too_large_for(sum.bytes, memory_mb).filter(|_| too_large_for(before, memory_mb).is_none())
 }
 
-/// Whether the guest will have what a shell string names.
+/// Checks whether the guest will have a program that a shell string names.
 fn is_in_shell(word: &str) -> bool {
     let made = word.contains('/') && (!word.starts_with('/') || is_made(Path::new(word)));
     made || shell::is_builtin(word)
@@ -151,8 +150,8 @@ fn is_in_shell(word: &str) -> bool {
         || host::busybox_applets().contains(word)
 }
 
-fn problem(text: &str, claim: &Claim, message: String) -> Problem {
-    Problem::at(text, claim.span.clone(), &claim.key, message)
+fn problem(text: &str, need: &HostNeed, message: String) -> Problem {
+    Problem::at(text, need.span.clone(), &need.key, message)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Takes host programs into a tree together with all that they need to run.
+//! Packs host programs into a tree together with all that they need to run.
 
-use crate::elf::{self, Needs};
-use crate::libraries::{handed_down, Libraries};
-use crate::tree::{unpackable, Tree};
+use crate::elf::{self, ElfNeeds};
+use crate::libraries::{handed_down, LibraryPaths};
+use crate::tree::{unpackable, FileTree};
 use crate::{host, shell, Error, Result};
 use kerntune_work::{IoContext, Progress};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -10,20 +10,20 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A tree and what was learned while it was filled.
-pub(crate) struct Closure<'p> {
-    pub tree: Tree,
-    /// Directories that the guest's ld.so must be told about.
+/// A file tree that is closed under the needs of its programs.
+pub(crate) struct FileClosure<'p> {
+    pub tree: FileTree,
+    /// Directories that the guest's LD_LIBRARY_PATH must contain.
     pub library_dirs: BTreeSet<PathBuf>,
-    libraries: Libraries,
+    libraries: LibraryPaths,
     visited: HashSet<PathBuf>,
-    /// Directories of which all is packed.
+    /// Directories whose contents are packed.
     listed: HashSet<PathBuf>,
     kinds: HashMap<PathBuf, Option<(u8, u16)>>,
     progress: &'p dyn Progress,
 }
 
-/// Parts of packages that are for a system manager, which the guest does not have.
+/// Package files for a system manager, which the guest does not have.
 const NOT_FOR_THE_GUEST: [&str; 14] = [
     "/etc/init.d",
     "/etc/default",
@@ -41,18 +41,18 @@ const NOT_FOR_THE_GUEST: [&str; 14] = [
     "/usr/lib/udev",
 ];
 
-/// Bytes of the first line that the kernel reads of a script, and some more.
+/// Bytes to read of a script's first line; more than the kernel reads.
 const SCRIPT_LINE: u64 = 4096;
 
 const PROGRAM_DIRS: [&str; 6] =
     ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
-impl<'p> Closure<'p> {
+impl<'p> FileClosure<'p> {
     pub fn new(progress: &'p dyn Progress) -> Self {
         Self {
-            tree: Tree::default(),
+            tree: FileTree::default(),
             library_dirs: BTreeSet::new(),
-            libraries: Libraries::of_host(),
+            libraries: LibraryPaths::of_host(),
             visited: HashSet::new(),
             listed: HashSet::new(),
             kinds: HashMap::new(),
@@ -60,16 +60,17 @@ impl<'p> Closure<'p> {
         }
     }
 
-    /// An executable, its interpreter and its libraries. Returns its path without links.
+    /// Packs an executable, its interpreter and its libraries. Returns its path without links.
     pub fn program(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
         self.object(path, needed_by, &[])
     }
 
-    /// A file or a directory with all that is in it; executables and libraries with what they need.
+    /// Packs a file, or a directory with its contents; executables and libraries with what they
+    /// need.
     pub fn file(&mut self, path: &Path, needed_by: &str) -> Result<()> {
         let real = self.tree.take(path, needed_by)?;
         if real.is_dir() {
-            // A link may lead to a directory that was seen, or is being looked at.
+            // A link may lead to a directory that is packed already, or being packed.
             if !self.listed.insert(real.clone()) {
                 return Ok(());
             }
@@ -89,7 +90,7 @@ impl<'p> Closure<'p> {
         self.contents(&real, needed_by)
     }
 
-    /// A file or a link with what it leads to; of a directory nothing that is in it.
+    /// Packs a file, a link with its target, or a directory without its contents.
     pub fn listed(&mut self, path: &Path, needed_by: &str) -> Result<()> {
         let real = self.tree.take(path, needed_by)?;
         match real.is_dir() {
@@ -100,30 +101,30 @@ impl<'p> Closure<'p> {
 
     fn contents(&mut self, real: &Path, needed_by: &str) -> Result<()> {
         match self.object(real, needed_by, &[]) {
-            // Something that only looks like a program is data.
+            // A file that only looks like a program is data.
             Ok(_) | Err(Error::Elf { .. }) => Ok(()),
             Err(error) => self.tolerate(error),
         }
     }
 
-    /// What a file lacks that came with others is told of: only for what is run it is an error.
+    /// Turns missing needs into a warning, for files that may never be run.
     fn tolerate(&self, error: Error) -> Result<()> {
         match error {
             Error::Library { .. } | Error::Program { .. } | Error::Elf { .. } => {
-                self.told(&error);
+                self.warn_lacking(&error);
                 Ok(())
             }
             other => Err(other),
         }
     }
 
-    /// Tells what is lacking.
-    pub fn told(&self, error: &Error) {
+    /// Warns about missing needs.
+    pub fn warn_lacking(&self, error: &Error) {
         self.progress.note(&format!("warning: packed without all that it needs: {error}"));
     }
 
-    /// The programs of a package, its files in /etc and /usr/lib, and its directories in /var.
-    /// What is not needed to run its programs is left out with a note if it cannot be packed.
+    /// Packs a package's programs, its files in /etc and /usr/lib, and its directories in /var.
+    /// Files that cannot be packed and that its programs do not need are left out with a note.
     pub fn package(&mut self, package: &str) -> Result<()> {
         let needed_by = format!("package {package}");
         for path in host::package_paths(package)? {
@@ -131,7 +132,7 @@ impl<'p> Closure<'p> {
             let result = if starts(&NOT_FOR_THE_GUEST) {
                 continue;
             } else if path.is_dir() {
-                // Also a link to a directory, as /lib is: never all that is below it.
+                // Links to directories, such as /lib, are packed without the contents.
                 let link = path.is_symlink() && path.components().count() > 2;
                 let state = starts(&["/var"]) && !starts(&["/var/run", "/var/lock", "/var/cache/man"]);
                 if !link && !state {
@@ -165,14 +166,14 @@ impl<'p> Closure<'p> {
             return Ok(real);
         }
         if let Err(error) = self.needs_of(path, &real, needed_by, inherited) {
-            // Whoever runs it is to hear of it, too.
+            // A later use of the file must report the error again.
             self.visited.remove(&real);
             return Err(error);
         }
         Ok(real)
     }
 
-    /// What the file at `real`, found as `path`, needs.
+    /// Packs the needs of the file at `real`, which was found as `path`.
     fn needs_of(&mut self, path: &Path, real: &Path, needed_by: &str, inherited: &[PathBuf]) -> Result<()> {
         let failed = |error: std::io::Error| unpackable(real, needed_by, &error.to_string());
         let mut head = Vec::new();
@@ -192,7 +193,7 @@ impl<'p> Closure<'p> {
         }
     }
 
-    fn needs(&mut self, path: &Path, real: &Path, needs: &Needs, inherited: &[PathBuf]) -> Result<()> {
+    fn needs(&mut self, path: &Path, real: &Path, needs: &ElfNeeds, inherited: &[PathBuf]) -> Result<()> {
         let name = real.display().to_string();
         if let Some(interpreter) = &needs.interpreter {
             self.object(Path::new(interpreter), &name, &[])?;
@@ -218,7 +219,7 @@ impl<'p> Closure<'p> {
         Ok(())
     }
 
-    /// What a script is run by.
+    /// Packs the interpreter of a script.
     fn script(&mut self, script: &Path, line: &str) -> Result<()> {
         let name = script.display().to_string();
         for interpreter in shell::interpreters(line) {
@@ -237,7 +238,7 @@ pub(crate) fn missing(program: &str, needed_by: &str) -> Error {
     }
 }
 
-/// The ELF class and machine of a file, if it is one.
+/// Returns the ELF class and machine of a file; `None` if it is not ELF.
 fn kind_of(path: &Path) -> Option<(u8, u16)> {
     use std::io::Read;
     let mut head = [0u8; 20];
@@ -256,12 +257,12 @@ mod tests {
     use kerntune_work::NoProgress;
     use std::process::Command;
 
-    /// The host's own loader is the witness.
+    /// The host's own loader is the reference.
     #[test]
     fn the_closure_of_a_program_is_what_ldd_says() {
         let program = host::find_program("bash").unwrap();
         let output = Command::new("ldd").arg(&program).output().unwrap();
-        let mut closure = Closure::new(&NoProgress);
+        let mut closure = FileClosure::new(&NoProgress);
         closure.program(&program, "test").unwrap();
         let mut seen = 0;
         for word in String::from_utf8_lossy(&output.stdout).split_whitespace() {
@@ -276,8 +277,8 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_named_with_who_needs_it() {
-        let mut closure = Closure::new(&NoProgress);
-        let needs = Needs { libraries: vec!["libgone.so.1".into()], ..Needs::default() };
+        let mut closure = FileClosure::new(&NoProgress);
+        let needs = ElfNeeds { libraries: vec!["libgone.so.1".into()], ..ElfNeeds::default() };
         let error =
             closure.needs(Path::new("/bin/x"), Path::new("/bin/x"), &needs, &[]).unwrap_err().to_string();
         assert!(error.starts_with("library libgone.so.1, needed by /bin/x, is in none of "), "{error}");
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_script_brings_its_interpreter_and_the_program_behind_env() {
-        let mut closure = Closure::new(&NoProgress);
+        let mut closure = FileClosure::new(&NoProgress);
         closure.script(Path::new("/x"), " /usr/bin/env -S FOO=1 bash -e").unwrap();
         let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
         assert!(closure.tree.get(&bash).is_some());
@@ -293,7 +294,7 @@ mod tests {
         assert!(error.contains("/no/such/interpreter, needed by /x"), "{error}");
     }
 
-    /// One script of a packed directory lacks its interpreter: the others are packed, and it is told; run, it is an error.
+    /// One script of a packed directory lacks its interpreter: a warning. If it is run: an error.
     #[test]
     fn what_is_only_packed_may_lack_something() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -301,8 +302,8 @@ mod tests {
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         std::fs::write(dir.path().join("data"), "text").unwrap();
         std::fs::write(dir.path().join("symbols.exp"), "#! .\n").unwrap();
-        let notes = Notes::default();
-        let mut closure = Closure::new(&notes);
+        let notes = NoteLog::default();
+        let mut closure = FileClosure::new(&notes);
         closure.file(dir.path(), "`files` of the workload").unwrap();
         assert!(closure.tree.get(&script).is_some() && closure.tree.get(&dir.path().join("data")).is_some());
         let told = notes.0.lock().unwrap().clone();
@@ -315,7 +316,7 @@ mod tests {
         assert!(error.starts_with("/no/such/interpreter, needed by "), "{error}");
     }
 
-    /// A directory with a link to itself, a cycle of two, and a FIFO that a link leads to, too.
+    /// A directory with a link to itself, a cycle of two, and a FIFO that a link leads to.
     #[test]
     fn each_directory_is_packed_once_and_a_fifo_is_a_warning() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -327,8 +328,8 @@ mod tests {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         assert!(Command::new("mkfifo").arg(root.join("sub/fifo")).status().unwrap().success());
-        let notes = Notes::default();
-        let mut closure = Closure::new(&notes);
+        let notes = NoteLog::default();
+        let mut closure = FileClosure::new(&notes);
         closure.file(root, "`files` of the workload").unwrap();
         for path in ["loop", "again", "sub/up", "sub/deeper/top", "sub/deeper/data"] {
             assert!(closure.tree.get(&root.join(path)).is_some(), "{path}");
@@ -343,9 +344,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Notes(std::sync::Mutex<Vec<String>>);
+    struct NoteLog(std::sync::Mutex<Vec<String>>);
 
-    impl Progress for Notes {
+    impl Progress for NoteLog {
         fn begin(&self, _what: &str, _total: Option<u64>) {}
         fn at(&self, _done: u64) {}
         fn end(&self) {}

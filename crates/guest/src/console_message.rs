@@ -1,21 +1,21 @@
-//! What init says on the console, and what it is told on the kernel command line.
+//! Protocol with the guest's init: console messages and kernel command line options.
 
 /// The virtio-serial port on which init sends the result stream.
 pub const PORT_NAME: &str = "kerntune.out";
 
-/// A line of init's among the kernel's.
+/// A line that init writes to the console, among the kernel's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConsoleMessage {
-    /// A phase begins, e.g. `measured step 1 redis_set`.
+    /// A phase begins, such as `measured step 1 redis_set`.
     Phase(String),
-    /// All went well; power off follows.
+    /// The run succeeded; power off follows.
     Done,
-    /// Why not; power off follows.
+    /// The run failed for this reason; power off follows.
     Failed(String),
 }
 
 impl ConsoleMessage {
-    /// Understands a console line, with or without its line end.
+    /// Parses a console line, with or without its line end.
     ///
     /// ```
     /// use kerntune_guest::ConsoleMessage;
@@ -34,19 +34,20 @@ impl ConsoleMessage {
     }
 }
 
-/// What init does besides the run itself.
+/// Data that init collects besides running the workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Collect {
+pub struct CollectOptions {
     /// Clear the kernel's gcov counters before the first step, send them after the last.
     pub gcov: bool,
-    /// Count function calls with the kernel's own function profiler during the steps.
+    /// Count function calls with the kernel's function profiler during the steps.
     pub ftrace: bool,
-    /// Read what the kernel counts of itself in /proc, right before and after each step.
+    /// Read the kernel's counters in /proc right before and after each step.
     pub proc: bool,
 }
 
-/// The kernel command line options that tell init which run to make, and on how many CPUs if that is not one.
-pub fn boot_options(run: &str, collect: Collect, cpus: u32) -> String {
+/// Returns the kernel command line options for init: the run, the data to collect, and the CPUs if
+/// there are several.
+pub fn boot_options(run: &str, collect: CollectOptions, cpus: u32) -> String {
     let mut options = format!("kt.run={run}");
     if cpus > 1 {
         options += &format!(" kt.cpus={cpus}");
@@ -80,13 +81,13 @@ mod tests {
     #[test]
     fn options() {
         assert_eq!(
-            boot_options("training", Collect { gcov: true, ..Collect::default() }, 2),
+            boot_options("training", CollectOptions { gcov: true, ..CollectOptions::default() }, 2),
             "kt.run=training kt.cpus=2 kt.gcov=1"
         );
         assert_eq!(
-            boot_options("measured", Collect { proc: true, ..Collect::default() }, 1),
+            boot_options("measured", CollectOptions { proc: true, ..CollectOptions::default() }, 1),
             "kt.run=measured kt.proc=1"
         );
-        assert_eq!(boot_options("measured", Collect::default(), 1), "kt.run=measured");
+        assert_eq!(boot_options("measured", CollectOptions::default(), 1), "kt.run=measured");
     }
 }

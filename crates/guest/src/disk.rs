@@ -1,65 +1,69 @@
-//! A workload's disk: what it asks of the machine, of the kernel, and of the guest.
+//! A workload's disk: its needs from the machine, the kernel and the guest.
 //!
-//! All kinds but [`DiskKind::Virtio`] are memory of the guest and take virtual time, so that runs repeat
-//! (`docs/disk.md`). `guest/disk.c` (`kt-disk`) sets the disk up, told by [`Disk::command`].
+//! All kinds but [`DiskKind::Virtio`] are in guest memory and take virtual time, so that runs
+//! repeat (`docs/disk.md`). In the guest, `guest/disk.c` (`kt-disk`) sets the disk up with the
+//! arguments of [`Disk::command`].
 
+use kerntune_work::ContentHash;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The program that sets it up in the guest.
+/// Program that sets the disk up in the guest.
 pub(crate) const PROGRAM: &str = "kt-disk";
-/// Where the guest finds it, whatever its kind.
+/// Device file in the guest, whatever the kind.
 pub const DEVICE: &str = "/dev/kt-disk";
-/// Of file systems, so that each making is the same.
+/// UUID of file systems, fixed so that they are always the same.
 const UUID: &str = "6b65726e-7475-4e65-8000-6469736b0001";
-/// Where persistent memory begins, MiB: above the kernel, and below the initial RAM disk, which is loaded at the end.
+/// Start of persistent memory, in MiB: above the kernel, and below the initial RAM disk, which is
+/// loaded at the end.
 const PMEM_START_MB: u32 = 256;
 
-/// A disk as `[disk]` of a workload says it.
+/// A disk as `[disk]` of a workload describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disk {
-    /// What it is.
+    /// Kind of block device.
     pub kind: DiskKind,
-    /// In MiB.
+    /// Size in MiB.
     pub size_mb: u32,
     /// The block layer's scheduler; `None` leaves it to the kernel.
     pub scheduler: Option<String>,
-    /// What is made on it.
+    /// File system to create.
     pub filesystem: Filesystem,
-    /// More words for the program that makes it.
+    /// Further arguments of the program that creates it.
     pub mkfs_options: Vec<String>,
-    /// Where it is mounted, if it has a file system.
+    /// Mount point of the file system.
     pub mount: PathBuf,
-    /// As `mount -o` takes them.
+    /// Options as `mount -o` takes them.
     pub mount_options: String,
-    /// Host files or directories, absolute, that are on it when the run begins: below `mount`, by their last name.
+    /// Absolute paths of host files or directories to copy below `mount`, under their last names.
     pub files: Vec<PathBuf>,
 }
 
-/// What a disk is.
+/// Kind of block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum DiskKind {
-    /// null_blk: blk-mq requests, answered from memory after a time.
+    /// null_blk: blk-mq requests, answered from memory after a fixed time.
     NullBlk {
         /// Microseconds of guest time from a request's start to its completion.
         latency_us: u32,
         /// Requests that each hardware queue holds.
         queue_depth: u32,
-        /// Hardware queues.
+        /// Number of hardware queues.
         queues: u32,
-        /// Bytes of a block: 512 or 4096. null_blk copies block by block, so that small ones cost it more.
+        /// Block size in bytes, 512 or 4096. null_blk copies block by block, so small blocks cost
+        /// more.
         block_bytes: u32,
     },
-    /// brd: a RAM disk, answered at once by who asks.
+    /// brd: a RAM disk, answered at once by the CPU that asks.
     Brd,
     /// Persistent memory with DAX, answered at once.
     Pmem,
-    /// virtio-blk before a file of the host: it does not repeat.
+    /// virtio-blk with a file of the host; runs do not repeat.
     Virtio,
 }
 
-/// What is made on a disk.
+/// File system of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filesystem {
@@ -67,16 +71,41 @@ pub enum Filesystem {
     Ext4,
     /// XFS.
     Xfs,
-    /// Nothing: programs open [`DEVICE`].
+    /// No file system: programs open [`DEVICE`].
     None,
 }
 
-impl DiskKind {
-    /// The words for kinds.
-    pub const WORDS: [&'static str; 4] = ["null_blk", "brd", "pmem", "virtio"];
+impl Disk {
+    /// Hashes every field, for the keys of results.
+    pub fn content_hash(&self) -> String {
+        // Lists every field, so that a new one is not forgotten.
+        let Self { kind, size_mb, scheduler, filesystem, mkfs_options, mount, mount_options, files } = self;
+        let hash = ContentHash::new("disk/1").field("kind", kind.name());
+        let hash = match kind {
+            DiskKind::NullBlk { latency_us, queue_depth, queues, block_bytes } => hash
+                .field("latency", latency_us.to_string())
+                .field("queue depth", queue_depth.to_string())
+                .field("queues", queues.to_string())
+                .field("block", block_bytes.to_string()),
+            DiskKind::Brd | DiskKind::Pmem | DiskKind::Virtio => hash,
+        };
+        hash.field("size", size_mb.to_string())
+            .list("scheduler", scheduler)
+            .field("filesystem", filesystem.name())
+            .list("mkfs options", mkfs_options)
+            .field("mount", mount.as_os_str().as_encoded_bytes())
+            .field("mount options", mount_options)
+            .list("files", files.iter().map(|path| path.as_os_str().as_encoded_bytes()))
+            .finish()
+    }
+}
 
-    /// Its word in a workload.
-    pub fn word(self) -> &'static str {
+impl DiskKind {
+    /// Names of all kinds.
+    pub const NAMES: [&'static str; 4] = ["null_blk", "brd", "pmem", "virtio"];
+
+    /// Returns the kind's name in workload files.
+    pub fn name(self) -> &'static str {
         match self {
             Self::NullBlk { .. } => "null_blk",
             Self::Brd => "brd",
@@ -87,11 +116,11 @@ impl DiskKind {
 }
 
 impl Filesystem {
-    /// The words for file systems.
-    pub const WORDS: [&'static str; 3] = ["ext4", "xfs", "none"];
+    /// Names of all file systems.
+    pub const NAMES: [&'static str; 3] = ["ext4", "xfs", "none"];
 
-    /// Its word in a workload.
-    pub fn word(self) -> &'static str {
+    /// Returns the file system's name in workload files.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
@@ -99,7 +128,7 @@ impl Filesystem {
         }
     }
 
-    /// The program that makes it.
+    /// Returns the program that creates the file system.
     pub(crate) fn maker(self) -> Option<&'static str> {
         match self {
             Self::Ext4 => Some("mkfs.ext4"),
@@ -108,7 +137,7 @@ impl Filesystem {
         }
     }
 
-    /// The Debian package of that program.
+    /// Returns the Debian package of that program.
     pub(crate) fn package(self) -> &'static str {
         match self {
             Self::Ext4 => "e2fsprogs",
@@ -117,8 +146,8 @@ impl Filesystem {
         }
     }
 
-    /// What its maker is told so that it comes out the same each time, with nothing left to be done after the mount. Blocks of
-    /// ext4 are pages, however small it is, as DAX wants them.
+    /// Arguments that make the file system reproducible and leave no work for after the mount.
+    /// Blocks of ext4 have the size of pages even on small disks, as DAX requires.
     fn pinned(self) -> Vec<String> {
         let words = match self {
             Self::Ext4 => format!(
@@ -130,7 +159,7 @@ impl Filesystem {
         words.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Options of its maker that are pinned.
+    /// Options that a workload must not pass, because they are fixed.
     pub(crate) fn taken(self) -> &'static [&'static str] {
         match self {
             Self::Ext4 => &["-U", "-E"],
@@ -141,12 +170,13 @@ impl Filesystem {
 }
 
 impl Disk {
-    /// Whether runs with it repeat: it has no time of its own.
+    /// Checks whether runs with the disk repeat, because it takes only virtual time.
     pub fn repeats(&self) -> bool {
         self.kind != DiskKind::Virtio
     }
 
-    /// Whether its memory is beside the guest's, in MiB; the others' is what the guest has.
+    /// Returns the MiB of memory that the disk takes in addition to the guest's; other kinds use
+    /// the guest's memory.
     pub fn memory_mb(&self) -> u32 {
         if self.kind == DiskKind::Pmem {
             self.size_mb
@@ -155,10 +185,10 @@ impl Disk {
         }
     }
 
-    /// What the kernel is told.
+    /// Returns the disk's options for the kernel command line.
     pub fn kernel_options(&self) -> String {
         match self.kind {
-            // None of its own making, of 250 GB: ours is made through configfs.
+            // No default device of 250 GB: configfs creates ours.
             DiskKind::NullBlk { .. } => "null_blk.nr_devices=0".into(),
             DiskKind::Brd => {
                 format!("brd.rd_nr=1 brd.max_part=0 brd.rd_size={}", u64::from(self.size_mb) * 1024)
@@ -168,7 +198,7 @@ impl Disk {
         }
     }
 
-    /// Kernel options that must be built in.
+    /// Returns the kernel options that must be built in.
     pub fn needs(&self) -> Vec<&'static str> {
         let mut needs = match self.kind {
             DiskKind::NullBlk { .. } => vec!["CONFIG_BLK_DEV_NULL_BLK", "CONFIG_CONFIGFS_FS"],
@@ -188,13 +218,13 @@ impl Disk {
         needs
     }
 
-    /// Those of [`Disk::needs`] that a configuration lacks.
+    /// Returns those of [`Disk::needs`] that a configuration lacks.
     pub fn lacking(&self, config: &str) -> Vec<&'static str> {
         let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
         self.needs().into_iter().filter(|option| !built_in(option)).collect()
     }
 
-    /// The program that makes its file system, with all its arguments but the device.
+    /// Command that creates the file system, without the device.
     fn mkfs(&self) -> Vec<String> {
         let Some(maker) = self.filesystem.maker() else { return Vec::new() };
         let mut words = vec![maker.to_owned()];
@@ -203,9 +233,9 @@ impl Disk {
         words
     }
 
-    /// What sets it up in the guest, as `guest/disk.c` reads it.
+    /// Command that sets the disk up in the guest, as `guest/disk.c` parses it.
     pub(crate) fn command(&self) -> Vec<String> {
-        let mut words: Vec<String> = vec![PROGRAM.into(), self.kind.word().into()];
+        let mut words: Vec<String> = vec![PROGRAM.into(), self.kind.name().into()];
         let mut put = |key: &str, value: &str| words.push(format!("{key}={value}"));
         put("size_mb", &self.size_mb.to_string());
         if let DiskKind::NullBlk { latency_us, queue_depth, queues, block_bytes } = self.kind {
@@ -218,7 +248,7 @@ impl Disk {
             put("scheduler", scheduler);
         }
         if self.filesystem != Filesystem::None {
-            put("filesystem", self.filesystem.word());
+            put("filesystem", self.filesystem.name());
             put("mount", &self.mount.to_string_lossy());
             put("options", &self.mount_options);
             self.mkfs().iter().for_each(|word| put("mkfs", word));
@@ -227,7 +257,7 @@ impl Disk {
         words
     }
 
-    /// Where a file of the host is on it.
+    /// Path of a host file on the disk.
     pub(crate) fn place(&self, file: &Path) -> Option<PathBuf> {
         Some(self.mount.join(file.file_name()?))
     }

@@ -1,12 +1,12 @@
-//! What an executable or shared library needs: the part of its headers that ld.so reads.
+//! Parses what an executable or shared library needs: the headers that ld.so reads.
 
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::Endianness;
 
-/// What one ELF file asks of the dynamic loader.
+/// Demands of an ELF file on the dynamic loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct ElfNeeds {
     /// Program interpreter (ld.so).
     pub interpreter: Option<String>,
     /// DT_NEEDED, in order.
@@ -15,20 +15,20 @@ pub(crate) struct Needs {
     pub rpath: Vec<String>,
     /// DT_RUNPATH, split at colons.
     pub runpath: Vec<String>,
-    /// ELF class and machine: a library of another kind is passed over by ld.so.
+    /// ELF class and machine; ld.so skips libraries of another kind.
     pub kind: (u8, u16),
 }
 
-/// Whether this is an ELF file at all.
+/// Checks for the ELF magic number.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// Reads what the file needs.
+/// Parses the needs of an ELF file.
 ///
 /// # Errors
-/// What is wrong with the file, for a message.
-pub(crate) fn needs(bytes: &[u8]) -> Result<Needs, String> {
+/// A description of what is wrong with the file.
+pub(crate) fn needs(bytes: &[u8]) -> Result<ElfNeeds, String> {
     match bytes.get(4) {
         Some(&elf::ELFCLASS64) => read::<elf::FileHeader64<Endianness>>(bytes),
         Some(&elf::ELFCLASS32) => read::<elf::FileHeader32<Endianness>>(bytes),
@@ -36,12 +36,13 @@ pub(crate) fn needs(bytes: &[u8]) -> Result<Needs, String> {
     }
 }
 
-fn read<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Needs, String> {
+fn read<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<ElfNeeds, String> {
     let text = |error: object::read::Error| error.to_string();
     let header = Elf::parse(bytes).map_err(text)?;
     let endian = header.endian().map_err(text)?;
     let segments = header.program_headers(endian, bytes).map_err(text)?;
-    let mut needs = Needs { kind: (header.e_ident().class, header.e_machine(endian)), ..Needs::default() };
+    let mut needs =
+        ElfNeeds { kind: (header.e_ident().class, header.e_machine(endian)), ..ElfNeeds::default() };
     let mut dynamic: &[Elf::Dyn] = &[];
     for segment in segments {
         if let Some(path) = segment.interpreter(endian, bytes).map_err(text)? {

@@ -1,26 +1,26 @@
-//! Typed access to a TOML table that remembers positions, collects problems instead of stopping at
-//! the first, and notices keys that nobody asked for.
+//! Typed access to TOML tables: remembers positions, collects all problems, and reports unknown
+//! keys.
 
 use crate::problem::meant;
 use crate::Problem;
 use std::ops::{Range, RangeInclusive};
 use toml_edit::{Item, TableLike, Value};
 
-/// The text and what was found wrong with it so far.
-pub(crate) struct Source<'t> {
+/// A TOML text, and the problems found in it so far.
+pub(crate) struct TomlSource<'t> {
     text: &'t str,
     problems: Vec<Problem>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> TomlSource<'t> {
     pub fn new(text: &'t str) -> Self {
         Self { text, problems: Vec::new() }
     }
 
-    /// Adds a problem; [`Help::help`] on what is returned says what to do about it.
-    pub fn problem(&mut self, span: Option<Range<usize>>, key: &str, message: String) -> Help<'_> {
+    /// Adds a problem; call [`HelpSlot::help`] on the result to add advice.
+    pub fn problem(&mut self, span: Option<Range<usize>>, key: &str, message: String) -> HelpSlot<'_> {
         self.problems.push(Problem::at(self.text, span, key, message));
-        Help(&mut self.problems)
+        HelpSlot(&mut self.problems)
     }
 
     pub fn has_problems(&self) -> bool {
@@ -32,10 +32,10 @@ impl<'t> Source<'t> {
     }
 }
 
-/// The problem just added.
-pub(crate) struct Help<'p>(&'p mut Vec<Problem>);
+/// Adds advice to the last problem.
+pub(crate) struct HelpSlot<'p>(&'p mut Vec<Problem>);
 
-impl Help<'_> {
+impl HelpSlot<'_> {
     pub fn help(self, help: impl Into<String>) {
         if let Some(problem) = self.0.last_mut() {
             problem.help = Some(help.into());
@@ -43,30 +43,30 @@ impl Help<'_> {
     }
 }
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
     pub value: T,
     pub span: Option<Range<usize>>,
 }
 
-/// A list of strings and where it and each of them stand.
+/// A list of strings, each with its position.
 pub(crate) type LocatedList = Located<Vec<Located<String>>>;
 
-/// One table. Each access marks its key as known; [`Fields::finish`] reports the others.
-pub(crate) struct Fields<'a> {
+/// A table. Each access marks its key as known; [`TableFields::finish`] reports the others.
+pub(crate) struct TableFields<'a> {
     table: &'a dyn TableLike,
     path: String,
     span: Option<Range<usize>>,
     known: Vec<String>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TableFields<'a> {
     pub fn new(table: &'a dyn TableLike, path: &str, span: Option<Range<usize>>) -> Self {
         Self { table, path: path.to_owned(), span, known: Vec::new() }
     }
 
-    /// The dotted path of a key of this table.
+    /// Returns the dotted path of a key of this table.
     pub fn key(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Where the table begins.
+    /// Returns the position of the table.
     pub fn span(&self) -> Option<Range<usize>> {
         self.span.clone()
     }
@@ -97,17 +97,17 @@ impl<'a> Fields<'a> {
         self.table.get(key)
     }
 
-    /// Says so if a key is missing.
-    fn need(&self, source: &mut Source, key: &str) {
+    /// Reports a missing key.
+    fn need(&self, source: &mut TomlSource, key: &str) {
         if !self.has(key) {
             source.problem(self.span(), &self.key(key), "is missing".into());
         }
     }
 
-    /// The value of a key as `read` takes it from an item, if it is there.
+    /// Reads a key with `read`, if the key is there.
     fn typed<T>(
         &mut self,
-        source: &mut Source,
+        source: &mut TomlSource,
         key: &str,
         wanted: &str,
         read: impl Fn(&'a Item) -> Option<T>,
@@ -121,22 +121,22 @@ impl<'a> Fields<'a> {
         Some(Located { value: value?, span: item.span() })
     }
 
-    pub fn optional_string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
+    pub fn optional_string(&mut self, source: &mut TomlSource, key: &str) -> Option<Located<String>> {
         self.typed(source, key, "a string", |item| item.as_str().map(str::to_owned))
     }
 
-    pub fn string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
+    pub fn string(&mut self, source: &mut TomlSource, key: &str) -> Option<Located<String>> {
         self.need(source, key);
         self.optional_string(source, key)
     }
 
-    pub fn boolean(&mut self, source: &mut Source, key: &str) -> Option<Located<bool>> {
+    pub fn boolean(&mut self, source: &mut TomlSource, key: &str) -> Option<Located<bool>> {
         self.typed(source, key, "true or false", Item::as_bool)
     }
 
     pub fn integer(
         &mut self,
-        source: &mut Source,
+        source: &mut TomlSource,
         key: &str,
         range: RangeInclusive<i64>,
     ) -> Option<Located<i64>> {
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
 
     pub fn required_integer(
         &mut self,
-        source: &mut Source,
+        source: &mut TomlSource,
         key: &str,
         range: RangeInclusive<i64>,
     ) -> Option<Located<i64>> {
@@ -159,23 +159,23 @@ impl<'a> Fields<'a> {
         self.integer(source, key, range)
     }
 
-    /// An optional list of strings.
-    pub fn strings(&mut self, source: &mut Source, key: &str) -> Vec<Located<String>> {
+    /// Reads an optional list of strings.
+    pub fn strings(&mut self, source: &mut TomlSource, key: &str) -> Vec<Located<String>> {
         self.optional_strings(source, key).unwrap_or_default()
     }
 
-    pub fn required_strings(&mut self, source: &mut Source, key: &str) -> Option<Vec<Located<String>>> {
+    pub fn required_strings(&mut self, source: &mut TomlSource, key: &str) -> Option<Vec<Located<String>>> {
         self.need(source, key);
         self.optional_strings(source, key)
     }
 
-    fn optional_strings(&mut self, source: &mut Source, key: &str) -> Option<Vec<Located<String>>> {
+    fn optional_strings(&mut self, source: &mut TomlSource, key: &str) -> Option<Vec<Located<String>>> {
         let array = self.typed(source, key, "a list of strings", Item::as_array)?;
         Some(strings_of(source, &self.key(key), array.value))
     }
 
-    /// An optional list of lists of strings.
-    pub fn string_lists(&mut self, source: &mut Source, key: &str) -> Vec<LocatedList> {
+    /// Reads an optional list of lists of strings.
+    pub fn string_lists(&mut self, source: &mut TomlSource, key: &str) -> Vec<LocatedList> {
         let Some(array) = self.typed(source, key, "a list of commands", Item::as_array) else {
             return Vec::new();
         };
@@ -198,18 +198,19 @@ impl<'a> Fields<'a> {
         lists
     }
 
-    /// An optional table.
-    pub fn table(&mut self, source: &mut Source, key: &str) -> Option<Fields<'a>> {
+    /// Reads an optional table.
+    pub fn table(&mut self, source: &mut TomlSource, key: &str) -> Option<TableFields<'a>> {
         let table = self.typed(source, key, "a table", Item::as_table_like)?;
-        Some(Fields::new(table.value, &self.key(key), table.span.or_else(|| self.key_span(key))))
+        Some(TableFields::new(table.value, &self.key(key), table.span.or_else(|| self.key_span(key))))
     }
 
-    /// An optional list of tables, written either way.
-    pub fn tables(&mut self, source: &mut Source, key: &str) -> Vec<Fields<'a>> {
+    /// Reads an optional list of tables, in either TOML notation.
+    pub fn tables(&mut self, source: &mut TomlSource, key: &str) -> Vec<TableFields<'a>> {
         let name = self.key(key);
         let path = |index: usize| format!("{name}[{index}]");
         if let Some(tables) = self.table.get(key).and_then(Item::as_array_of_tables) {
-            let all = tables.iter().enumerate().map(|(i, t)| Fields::new(t, &path(i), t.span())).collect();
+            let all =
+                tables.iter().enumerate().map(|(i, t)| TableFields::new(t, &path(i), t.span())).collect();
             self.known.push(key.to_owned());
             return all;
         }
@@ -220,7 +221,7 @@ impl<'a> Fields<'a> {
         let mut all = Vec::new();
         for (index, value) in array.iter().enumerate() {
             match value.as_inline_table() {
-                Some(table) => all.push(Fields::new(table, &path(index), value.span())),
+                Some(table) => all.push(TableFields::new(table, &path(index), value.span())),
                 None => {
                     let message = format!("must be a table, not {}", article(value.type_name()));
                     source.problem(value.span(), &path(index), message);
@@ -234,8 +235,8 @@ impl<'a> Fields<'a> {
         self.table.key(key).and_then(|key| key.span())
     }
 
-    /// Reports the keys that nobody asked for.
-    pub fn finish(&self, source: &mut Source) {
+    /// Reports unknown keys.
+    pub fn finish(&self, source: &mut TomlSource) {
         for (key, item) in self.table.iter() {
             if self.known.iter().any(|known| known == key) {
                 continue;
@@ -256,7 +257,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn strings_of(source: &mut Source, key: &str, array: &toml_edit::Array) -> Vec<Located<String>> {
+fn strings_of(source: &mut TomlSource, key: &str, array: &toml_edit::Array) -> Vec<Located<String>> {
     let mut all = Vec::new();
     for value in array {
         match value {

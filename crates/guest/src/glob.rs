@@ -1,12 +1,12 @@
-//! Patterns of a shell's words, expanded to the files of this machine (POSIX.1-2024, Shell Command Language, 2.14).
+//! Expands shell patterns to files of this machine (POSIX.1-2024, Shell Command Language, 2.14).
 
 use std::path::{Path, PathBuf};
 
-/// Paths that one pattern may stand for.
+/// Largest number of paths that a pattern may expand to.
 const PATHS_MAX: usize = 65_536;
 
-/// The paths that a pattern stands for, sorted; none if it matches nothing. A backslash takes the meaning from a character.
-/// A pattern without `/` at its beginning is relative to `directory`, and so are its paths.
+/// Returns the sorted paths that a pattern matches. A backslash quotes a character. Relative
+/// patterns start at `directory`, and give relative paths.
 pub(crate) fn expand(pattern: &str, directory: &Path) -> Vec<PathBuf> {
     let absolute = pattern.starts_with('/');
     let mut found = vec![PathBuf::from(if absolute { "/" } else { "" })];
@@ -61,8 +61,8 @@ fn unescaped(part: &[char]) -> String {
     text
 }
 
-/// Whether a name is one of those that a pattern stands for. Only the last `*` is ever tried again, so that it takes no more than
-/// the product of both lengths.
+/// Checks whether a name matches a pattern. Backtracks only to the last `*`, so that the time is
+/// bounded by the product of both lengths.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut here, mut star) = (0, 0, None);
     while here < name.len() {
@@ -88,7 +88,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     pattern[at..].iter().all(|c| *c == '*')
 }
 
-/// Characters of the pattern that stand for this one of the name.
+/// Returns the length of the pattern's first element if that matches the character.
 fn one(pattern: &[char], c: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -102,7 +102,8 @@ fn one(pattern: &[char], c: char) -> Option<usize> {
     }
 }
 
-/// Of what stands after `[`: its length with the `]`, and whether it has the character. None if no `]` ends it.
+/// Parses a bracket expression after `[`: returns its length, `]` included, and whether it has the
+/// character. `None` if no `]` ends it.
 fn set(rest: &[char], c: char) -> Option<(usize, bool)> {
     let negated = matches!(rest.first(), Some('!' | '^'));
     let mut at = usize::from(negated);

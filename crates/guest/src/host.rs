@@ -1,4 +1,4 @@
-//! The host's packages and programs.
+//! Packages and programs of the host.
 
 use crate::{Error, Result};
 use kerntune_work::{Job, JobEnd};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where a bare program name is looked for in the guest, after `/kt/bin`; init sets the same.
+/// Search path for programs in the guest, after `/kt/bin`; init sets the same.
 pub(crate) const GUEST_PATH: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Whether a Debian package is installed; an error if there is no dpkg to ask, or it gives no answer. It ends with status 1
-/// for a package that it does not know.
+/// Checks whether a Debian package is installed; an error if dpkg is missing or fails. Status 1
+/// means an unknown package.
 pub(crate) fn is_installed(package: &str) -> Result<bool> {
     let mut command = Command::new("dpkg-query");
     command.args(["-W", "-f", "${db:Status-Status}\n", "--", package]);
@@ -25,7 +25,7 @@ pub(crate) fn is_installed(package: &str) -> Result<bool> {
     }
 }
 
-/// The paths that an installed package owns, directories included.
+/// Returns the paths that an installed package owns, directories included.
 pub(crate) fn package_paths(package: &str) -> Result<Vec<PathBuf>> {
     let mut command = Command::new("dpkg-query");
     command.args(["-L", "--", package]);
@@ -45,14 +45,14 @@ fn unanswered(package: &str, end: &JobEnd, output: &str) -> Error {
     Error::PackageQuery { package: package.to_owned(), how, said: crate::last_lines(output) }
 }
 
-/// The file that a command word means on the host: an absolute path, or a name in PATH or in the
-/// guest's own directories (a user's PATH often lacks the `sbin` ones).
+/// Finds the program that a command's first word means on the host: an absolute path, or a name in
+/// PATH or in the guest's own directories (a user's PATH often lacks `sbin`).
 pub(crate) fn find_program(word: &str) -> Option<PathBuf> {
     let relative = word.contains('/') && !word.starts_with('/');
     kerntune_work::find_program(word, &GUEST_PATH).filter(|_| !relative)
 }
 
-/// The applets of the host's busybox; none if there is no busybox that says so.
+/// Returns the applets of the host's busybox; empty without a busybox.
 pub(crate) fn busybox_applets() -> &'static BTreeSet<String> {
     static APPLETS: OnceLock<BTreeSet<String>> = OnceLock::new();
     APPLETS.get_or_init(|| {
@@ -66,10 +66,10 @@ pub(crate) fn busybox_applets() -> &'static BTreeSet<String> {
     })
 }
 
-/// Where `scripts/setup servers` puts what no package has: load generators, filled databases.
+/// Directory of what `scripts/setup servers` prepares: load generators, filled databases.
 pub(crate) const PREPARED: &str = "/var/lib/kerntune";
 
-/// What to do about a program that is not there.
+/// Returns advice for a missing program.
 pub(crate) fn missing_help(program: &str) -> String {
     if Path::new(program).starts_with(PREPARED) {
         return PREPARED_HELP.into();
@@ -80,7 +80,7 @@ pub(crate) fn missing_help(program: &str) -> String {
 
 const PREPARED_HELP: &str = "make it: scripts/setup servers";
 
-/// What to do about a file that is not there.
+/// Returns advice for a missing file.
 pub(crate) fn missing_file_help(file: &Path) -> &'static str {
     match file.starts_with(PREPARED) {
         true => PREPARED_HELP,

@@ -1,13 +1,13 @@
-//! Workload to initramfs.
+//! Packs workloads into initramfs images.
 
-use crate::closure::{missing, Closure};
+use crate::closure::{missing, FileClosure};
 use crate::disk::{self, Disk, Filesystem};
 use crate::host;
 use crate::named_programs::{text_place, NamedPrograms};
-use crate::plan::{self, Plan};
+use crate::plan::{self, InitPlan};
 use crate::programs;
 use crate::reader::TMP;
-use crate::tree::{too_large, Node, Tree};
+use crate::tree::{too_large, FileTree, TreeNode};
 use crate::{workload, Error, Result, Workload, SEED};
 use kerntune_work::{checked, read_versioned, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
@@ -17,53 +17,54 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The work directory's kind of result for images.
-pub const ROOM: &str = "guests";
+/// Kind of result in the work directory.
+pub const KIND: &str = "guests";
 
-/// The version of `manifest.json`.
+/// Schema of `manifest.json`.
 pub const SCHEMA: &str = "kerntune.guest/1";
 
 /// A finished image: `initramfs.cpio` and `manifest.json` in one directory.
 #[derive(Debug, Clone)]
 pub struct GuestImage {
-    /// The directory of the image.
+    /// Directory of the image.
     pub dir: PathBuf,
-    /// Uncompressed newc, so that the guest spends nothing on unpacking it.
+    /// Path of the initramfs, an uncompressed newc archive, so that the guest spends no time on
+    /// decompression.
     pub initramfs: PathBuf,
-    /// What is in it, as `manifest.json` says.
-    pub manifest: Manifest,
+    /// Contents of the image, from `manifest.json`.
+    pub manifest: ImageManifest,
 }
 
-/// What is in an image.
+/// Contents of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct ImageManifest {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The image's name in the work directory: a hash of all that is packed.
+    /// Name in the work directory: a hash of everything packed.
     pub id: String,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
     /// Regular files, sorted by path.
     pub files: Vec<PackedFile>,
-    /// The size of the initramfs.
+    /// Size of the initramfs in bytes.
     pub bytes: u64,
 }
 
-/// One regular file of an image.
+/// A regular file of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedFile {
-    /// In the guest.
+    /// Path in the guest.
     pub path: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
 impl GuestImage {
-    /// Packs the image of a workload, or finds it packed before from the same files.
+    /// Packs the image of a workload, or finds one packed earlier from the same files.
     ///
     /// # Errors
     /// A package, program or library that this machine lacks, with who needs it and what to do; a
-    /// file that cannot be read; a compiler that is not there.
+    /// file that cannot be read; a missing compiler.
     pub fn build(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
         progress.begin(&format!("guest image of {}", workload.name), None);
         let built = Self::build_inner(work, workload, progress);
@@ -75,10 +76,10 @@ impl GuestImage {
         let tree = collect(work, workload, progress)?;
         let key = identify(&workload.name, &tree)?;
         let id = key.id();
-        if let Some(dir) = work.sound(ROOM, &id) {
+        if let Some(dir) = work.find_verified(KIND, &id) {
             return Self::open(&dir);
         }
-        let staged = work.stage(ROOM, &key)?;
+        let staged = work.stage(KIND, &key)?;
         if let Some(dir) = staged.already() {
             return Self::open(&dir);
         }
@@ -94,15 +95,16 @@ impl GuestImage {
         let path = staged.path().join("initramfs.cpio");
         let files = write_archive(&tree, &path)?;
         let bytes = path.metadata().at("look at", &path)?.len();
-        let manifest = Manifest { schema: SCHEMA.into(), id, workload: workload.name.clone(), files, bytes };
+        let manifest =
+            ImageManifest { schema: SCHEMA.into(), id, workload: workload.name.clone(), files, bytes };
         write_json(&staged.path().join("manifest.json"), &manifest)?;
         Self::open(&staged.publish()?)
     }
 
-    /// An image that is there already.
+    /// Opens an existing image.
     ///
     /// # Errors
-    /// It is not of this version, or not what was packed.
+    /// An image of another version, or with changed files.
     pub fn open(dir: &Path) -> Result<Self> {
         checked(dir, &[])?;
         let manifest = read_versioned(&dir.join("manifest.json"), SCHEMA)?;
@@ -110,14 +112,15 @@ impl GuestImage {
     }
 }
 
-/// Bytes that QEMU loads as an initial RAM disk at most (`x86_load_linux` of QEMU's `hw/i386/x86-common.c`, by the kernel's
-/// `initrd_addr_max`).
+/// Largest initial RAM disk that QEMU loads, in bytes (`x86_load_linux` of QEMU's
+/// `hw/i386/x86-common.c`, by the kernel's `initrd_addr_max`).
 const IMAGE_MAX: u64 = (1 << 31) - 1;
-/// Modification time of all files, in seconds since 1970. gzip takes 0 for no time, and ends with status 2.
+/// Modification time of all files, in seconds since 1970. gzip takes 0 for no time, and ends with
+/// status 2.
 const MTIME: u32 = 1;
 
-/// What is wrong with an image of that many bytes in a guest with that much memory, if it cannot be unpacked there: the kernel
-/// frees the archive when all of it is unpacked.
+/// Returns the reason why an image of that many bytes cannot be unpacked in a guest with that much
+/// memory; `None` if it can. The kernel frees the archive only after unpacking all of it.
 pub(crate) fn too_large_for(bytes: u64, memory_mb: u32) -> Option<String> {
     let mib = bytes.div_ceil(1 << 20);
     if bytes > IMAGE_MAX {
@@ -133,27 +136,27 @@ pub(crate) fn too_large_for(bytes: u64, memory_mb: u32) -> Option<String> {
     })
 }
 
-/// At least so many bytes the archive will have.
-fn archive_size(tree: &Tree) -> Result<u64> {
+/// Lower bound of the archive's size in bytes.
+fn archive_size(tree: &FileTree) -> Result<u64> {
     tree.nodes().values().try_fold(0u64, |sum, node| {
         let bytes = match node {
-            Node::Host { from, .. } => from.metadata().at("look at", from)?.len(),
-            Node::Own { bytes, .. } => bytes.len() as u64,
-            Node::Dir { .. } | Node::Link { .. } | Node::Char { .. } => 0,
+            TreeNode::Host { from, .. } => from.metadata().at("look at", from)?.len(),
+            TreeNode::Own { bytes, .. } => bytes.len() as u64,
+            TreeNode::Dir { .. } | TreeNode::Link { .. } | TreeNode::Char { .. } => 0,
         };
         Ok(sum.saturating_add(bytes))
     })
 }
 
-/// Everything that goes into the image.
-fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Tree> {
-    let mut closure = Closure::new(progress);
-    // What the workload brings itself comes first: a package's file of that path is not packed.
+/// Collects everything that goes into the image.
+fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<FileTree> {
+    let mut closure = FileClosure::new(progress);
+    // The workload's own texts come first and take precedence over package files.
     for (path, text) in &workload.texts {
         let mode = if workload::interpreters(text).is_empty() { 0o644 } else { 0o755 };
-        closure.tree.put(path, Node::Own { bytes: text.as_bytes().to_vec(), mode })?;
+        closure.tree.put(path, TreeNode::Own { bytes: text.as_bytes().to_vec(), mode })?;
     }
-    // What is asked for by name is next: nothing of ours replaces it.
+    // Files that the workload names come next; nothing of ours replaces them.
     for file in &workload.files {
         match &workload.context {
             Some(context) if context.lists_files => closure.listed(file, "the command")?,
@@ -167,7 +170,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         if let Some(input) = &context.input {
             closure
                 .tree
-                .put(Path::new(plan::INPUT), Node::Own { bytes: input.bytes.clone(), mode: 0o644 })?;
+                .put(Path::new(plan::INPUT), TreeNode::Own { bytes: input.bytes.clone(), mode: 0o644 })?;
             closure.tree.keep_private(input.is_private);
         }
     }
@@ -211,7 +214,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
         env.insert("LD_LIBRARY_PATH".to_owned(), dirs.join(":"));
     }
-    let plan = Plan::with_env(workload, &env);
+    let plan = InitPlan::with_env(workload, &env);
     let below_tmp = |path: &PathBuf| path.starts_with(TMP) && path != Path::new(TMP);
     let asks = plan.is_escaped() || closure.tree.nodes().keys().any(below_tmp);
     let init = match (asks, workload.proc) {
@@ -225,18 +228,18 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         SEED => own_program(&mut closure.tree, path, &init)?,
         seed => {
             let bytes = with_seed(fs::read(&init).at("read", &init)?, seed)?;
-            closure.tree.put(path, Node::Own { bytes, mode: 0o755 })?;
+            closure.tree.put(path, TreeNode::Own { bytes, mode: 0o755 })?;
         }
     }
     let bytes = plan.text().as_bytes().to_vec();
-    closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes, mode: 0o644 })?;
+    closure.tree.put(Path::new("/kt/plan"), TreeNode::Own { bytes, mode: 0o644 })?;
     skeleton(&mut closure.tree)?;
     closure.tree.check()?;
     Ok(closure.tree)
 }
 
-/// A file or directory of the host's, with all that it needs.
-fn host_file(closure: &mut Closure, file: &Path, needed_by: &str) -> Result<()> {
+/// Packs a host file or directory with all that it needs.
+fn host_file(closure: &mut FileClosure, file: &Path, needed_by: &str) -> Result<()> {
     if file.symlink_metadata().is_err() {
         return Err(Error::Program {
             program: file.display().to_string(),
@@ -247,8 +250,8 @@ fn host_file(closure: &mut Closure, file: &Path, needed_by: &str) -> Result<()> 
     closure.file(file, needed_by)
 }
 
-/// What makes the disk's file system, and the files that go on it.
-fn add_disk(closure: &mut Closure, disk: &Disk) -> Result<()> {
+/// Packs the program that creates the disk's file system, and the files that go on it.
+fn add_disk(closure: &mut FileClosure, disk: &Disk) -> Result<()> {
     let needed_by = "`disk` of the workload";
     if let Some(maker) = disk.filesystem.maker() {
         let path = host::find_program(maker).ok_or_else(|| Error::Program {
@@ -268,14 +271,15 @@ fn add_disk(closure: &mut Closure, disk: &Disk) -> Result<()> {
     Ok(())
 }
 
-fn own_program(tree: &mut Tree, path: &Path, from: &Path) -> Result<()> {
-    tree.put(path, Node::Host { from: from.to_owned(), mode: 0o755 }).map(drop)
+fn own_program(tree: &mut FileTree, path: &Path, from: &Path) -> Result<()> {
+    tree.put(path, TreeNode::Host { from: from.to_owned(), mode: 0o755 }).map(drop)
 }
 
-/// What init seeds the guest's random numbers with (`guest/init/system.c`).
+/// Seed of the guest's random numbers, as in `guest/init/system.c`.
 const RANDOM_BYTES: &[u8] = b"kerntune guest: a fixed seed, so that two runs do the same work";
 
-/// The same init with other random numbers: nothing else of it is different, so that nothing else runs or lies elsewhere.
+/// Patches another seed into init, which otherwise stays the same, so that nothing else changes or
+/// moves.
 fn with_seed(mut init: Vec<u8>, seed: u32) -> Result<Vec<u8>> {
     let places: Vec<usize> = init
         .windows(RANDOM_BYTES.len())
@@ -296,14 +300,14 @@ fn with_seed(mut init: Vec<u8>, seed: u32) -> Result<Vec<u8>> {
     Ok(init)
 }
 
-/// Directories, devices and the few files of /etc without which common programs do not start.
-fn skeleton(tree: &mut Tree) -> Result<()> {
+/// Adds directories, devices and the few files of /etc without which common programs do not start.
+fn skeleton(tree: &mut FileTree) -> Result<()> {
     for dir in ["/dev", "/proc", "/sys", "/tmp", "/run", "/root", "/kt/out", "/var/tmp"] {
         let mode = if dir.ends_with("tmp") { 0o1777 } else { 0o755 };
-        tree.put(Path::new(dir), Node::Dir { mode })?;
+        tree.put(Path::new(dir), TreeNode::Dir { mode })?;
     }
-    tree.put(Path::new("/dev/console"), Node::Char { major: 5, minor: 1, mode: 0o600 })?;
-    tree.put(Path::new("/dev/null"), Node::Char { major: 1, minor: 3, mode: 0o666 })?;
+    tree.put(Path::new("/dev/console"), TreeNode::Char { major: 5, minor: 1, mode: 0o600 })?;
+    tree.put(Path::new("/dev/null"), TreeNode::Char { major: 1, minor: 3, mode: 0o666 })?;
     let files = [
         (
             "/etc/passwd",
@@ -314,29 +318,29 @@ fn skeleton(tree: &mut Tree) -> Result<()> {
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"),
     ];
     for (path, text) in files {
-        tree.put(Path::new(path), Node::Own { bytes: text.into(), mode: 0o644 })?;
+        tree.put(Path::new(path), TreeNode::Own { bytes: text.into(), mode: 0o644 })?;
     }
     Ok(())
 }
 
-/// What names an image: the workload's name and the paths, modes and contents.
-fn identify(workload: &str, tree: &Tree) -> Result<Key> {
+/// Hashes the workload's name and all paths, modes and contents.
+fn identify(workload: &str, tree: &FileTree) -> Result<Key> {
     let mut hash = Key::new("guest-image/2", crate::CODE).field("workload", workload);
     for (path, node) in tree.nodes() {
         hash = hash.field("path", path.as_os_str().as_encoded_bytes());
         hash = match node {
-            Node::Dir { mode } => hash.field("dir", mode.to_le_bytes()),
-            Node::Link { target } => hash.field("link", target.as_os_str().as_encoded_bytes()),
-            Node::Host { from, mode } => hash.field("file", mode.to_le_bytes()).file("contents", from)?,
-            Node::Own { bytes, mode } => hash.field("own", mode.to_le_bytes()).field("contents", bytes),
-            Node::Char { major, minor, mode } => hash.field("char", format!("{major}:{minor}:{mode}")),
+            TreeNode::Dir { mode } => hash.field("dir", mode.to_le_bytes()),
+            TreeNode::Link { target } => hash.field("link", target.as_os_str().as_encoded_bytes()),
+            TreeNode::Host { from, mode } => hash.field("file", mode.to_le_bytes()).file("contents", from)?,
+            TreeNode::Own { bytes, mode } => hash.field("own", mode.to_le_bytes()).field("contents", bytes),
+            TreeNode::Char { major, minor, mode } => hash.field("char", format!("{major}:{minor}:{mode}")),
         };
     }
     Ok(hash)
 }
 
-/// Writes the newc archive: sorted, time 0, owner 0.
-fn write_archive(tree: &Tree, path: &Path) -> Result<Vec<PackedFile>> {
+/// Writes the newc archive: sorted by path, with fixed time and owner.
+fn write_archive(tree: &FileTree, path: &Path) -> Result<Vec<PackedFile>> {
     let mut files = Vec::new();
     let mode = if tree.is_private() { 0o600 } else { 0o666 };
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path);
@@ -348,11 +352,11 @@ fn write_archive(tree: &Tree, path: &Path) -> Result<Vec<PackedFile>> {
             .ok_or_else(|| crate::tree::unpackable(name, "the guest image", "its name is not UTF-8"))?;
         let mut from_host = None;
         let (mode, contents, device): (u32, &[u8], (u32, u32)) = match node {
-            Node::Dir { mode } => (0o040000 | mode, &[], (0, 0)),
-            Node::Link { target } => (0o120777, target.as_os_str().as_encoded_bytes(), (0, 0)),
-            Node::Own { bytes, mode } => (0o100000 | mode, bytes, (0, 0)),
-            Node::Char { major, minor, mode } => (0o020000 | mode, &[], (*major, *minor)),
-            Node::Host { from, mode } => {
+            TreeNode::Dir { mode } => (0o040000 | mode, &[], (0, 0)),
+            TreeNode::Link { target } => (0o120777, target.as_os_str().as_encoded_bytes(), (0, 0)),
+            TreeNode::Own { bytes, mode } => (0o100000 | mode, bytes, (0, 0)),
+            TreeNode::Char { major, minor, mode } => (0o020000 | mode, &[], (*major, *minor)),
+            TreeNode::Host { from, mode } => {
                 let file = File::open(from).at("read", from)?;
                 let size = file.metadata().at("look at", from)?.len();
                 from_host = Some((from, file, size));

@@ -1,16 +1,17 @@
-//! Files that users name: whole, but neither endless nor larger than such a file can be.
+//! Reads files that users name, and rejects special files and files that are too large.
 
 use kerntune_work::{open_file, Error, IoContext, Result};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes of the largest text that is read as a setting or a list: workloads, models, orders, results.
+/// Largest text file to read, in bytes: workloads, models, orders, results.
 pub const TEXT_MAX: u64 = 64 << 20;
 
-/// The bytes of a regular file, or of a link to one. `action` is what is done, as in errors: "read workload".
+/// Reads a regular file, or a link to one. `action` describes the purpose in errors: "read
+/// workload".
 ///
 /// # Errors
-/// It cannot be read; it is no regular file, or has more than `max` bytes.
+/// A file that cannot be read, is no regular file, or has more than `max` bytes.
 pub fn read_input(action: &'static str, path: &Path, max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_file(path).and_then(|file| file.take(max + 1).read_to_end(&mut bytes)).at(action, path)?;
@@ -24,10 +25,10 @@ pub fn read_input(action: &'static str, path: &Path, max: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The text of such a file, of at most [`TEXT_MAX`] bytes.
+/// Reads a text file of at most [`TEXT_MAX`] bytes.
 ///
 /// # Errors
-/// As for [`read_input`]; it is not UTF-8.
+/// As for [`read_input`]; text that is not UTF-8.
 pub fn read_text(action: &'static str, path: &Path) -> Result<String> {
     String::from_utf8(read_input(action, path, TEXT_MAX)?)
         .map_err(|_| refused(action, path, "it is not UTF-8 text".into()))

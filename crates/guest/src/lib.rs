@@ -1,25 +1,25 @@
-//! From a workload file to a guest image, and the words that the guest's init and we share.
+//! Turns a workload file into a guest image, and defines the protocol with the guest's init.
 //!
-//! Start from [`Workload`] (what `workloads/NAME.toml` says), [`check`] (everything that is wrong
-//! with such a file) and [`GuestImage::build`] (an initramfs with our init, the plan, and the host's
-//! programs by file closure). Whoever boots the image puts [`boot_options`] on the kernel command
-//! line, reads [`ConsoleMessage`] from the console and a tar stream from the port [`PORT_NAME`]; the stream's
-//! members are described in `guest/README.md`.
+//! Start from [`Workload`] (the content of `workloads/NAME.toml`), [`check`] (all problems of such
+//! a file) and [`GuestImage::build`] (an initramfs with our init, its plan, and host programs with
+//! all that they need). To boot an image, put [`boot_options`] on the kernel command line, parse
+//! [`ConsoleMessage`] from the console, and read a tar stream from the port [`PORT_NAME`];
+//! `guest/README.md` describes its members.
 //!
-//! A [`Suite`] is a workload whose rows are known before it runs; [`compile`] makes a program of ours for
-//! the machine that we are on.
+//! A [`Suite`] is a workload whose rows are known before it runs; [`compile`] compiles a guest
+//! program for this machine.
 //!
-//! The host must be of the guest's architecture. Images are deterministic: the same files give the
+//! The host must have the guest's architecture. Images are deterministic: the same files give the
 //! same bytes and the same id.
 //!
 //! ```
-//! use kerntune_guest::{Plan, Workload};
+//! use kerntune_guest::{InitPlan, Workload};
 //! let rr = Workload::find("rr", &[]).unwrap();
 //! assert_eq!(rr.measured.steps[0].command[0], "rr");
-//! assert!(Plan::of(&rr).text().contains("run\tmeasured\n"));
+//! assert!(InitPlan::of(&rr).text().contains("run\tmeasured\n"));
 //! ```
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of those below it; part of the keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod ad_hoc;
@@ -31,7 +31,7 @@ mod elf;
 mod error;
 mod fields;
 #[doc(hidden)]
-pub mod foreign;
+pub mod fuzz_entry;
 mod glob;
 mod host;
 mod image;
@@ -50,21 +50,21 @@ mod suite;
 mod tree;
 mod workload;
 
-pub use ad_hoc::{name_of, AdHoc};
+pub use ad_hoc::{name_of, AdHocWorkload};
 pub use check::check;
-pub use console_message::{boot_options, Collect, ConsoleMessage, PORT_NAME};
+pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
 pub use error::{Error, Result};
-pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
+pub use image::{GuestImage, ImageManifest, PackedFile, KIND, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
 pub use load::SHIPPED;
 pub use locate::{locate, similar};
-pub use output::{last_lines, Complaint, Figure};
-pub use plan::{step_log, Plan};
+pub use output::{last_lines, MetricValue, OutputFailure};
+pub use plan::{step_log, InitPlan};
 pub use problem::Problem;
 pub use programs::{compile, compile_contain};
-pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
+pub use suite::{RowUnit, Suite, SuiteRow, AGGREGATE};
 pub use workload::{
-    vulnerable, Better, Command, CommandContext, Metric, Probe, Ready, Run, Service, StandardInput, Step,
-    Workload, LIMIT_SECONDS, MAX_CPUS, RUNS, SEED,
+    vulnerable, CommandContext, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
+    StandardInput, Workload, WorkloadMetric, WorkloadRun, WorkloadStep, LIMIT_SECONDS, MAX_CPUS, RUNS, SEED,
 };

@@ -1,10 +1,10 @@
 //! Finds shared libraries on the host the way ld.so does.
 
-use crate::elf::Needs;
-use kerntune_isa::{Guest, Isa, Names};
+use crate::elf::ElfNeeds;
+use kerntune_isa::{GuestIsa, Isa, IsaNames};
 use std::path::{Path, PathBuf};
 
-/// The directories that ld.so knows without being told, most specific first.
+/// Directories that ld.so always searches, most specific first.
 const DEFAULT_DIRS: [&str; 8] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -16,24 +16,24 @@ const DEFAULT_DIRS: [&str; 8] = [
     "/usr/lib",
 ];
 
-const NAMES: Names = Guest::NAMES;
+const NAMES: IsaNames = GuestIsa::NAMES;
 
-/// Where to search: the directories of `/etc/ld.so.conf`, which stand for the host's ld.so.cache,
-/// then the default ones.
-pub(crate) struct Libraries {
+/// Search path of libraries: the directories of `/etc/ld.so.conf`, which stand for the host's
+/// ld.so.cache, then the default ones.
+pub(crate) struct LibraryPaths {
     configured: Vec<PathBuf>,
 }
 
-/// A library that was found.
+/// A library and how it was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundLibrary {
     pub path: PathBuf,
-    /// It was found by the host's ld.so.conf alone: in the guest, which has no ld.so.cache, this
-    /// directory must be in LD_LIBRARY_PATH.
+    /// Directory to add to LD_LIBRARY_PATH, if only the host's ld.so.conf names it: the guest has
+    /// no ld.so.cache.
     pub extra_dir: Option<PathBuf>,
 }
 
-impl Libraries {
+impl LibraryPaths {
     /// Reads the host's configuration; without one, only the default directories remain.
     pub fn of_host() -> Self {
         let mut configured = Vec::new();
@@ -42,21 +42,21 @@ impl Libraries {
     }
 
     /// Finds `library` for the object at `by`, which has these needs. `inherited` are the DT_RPATH
-    /// directories of those that loaded it.
+    /// directories of the objects that loaded it.
     pub fn find(
         &self,
         library: &str,
         by: &Path,
-        needs: &Needs,
+        needs: &ElfNeeds,
         inherited: &[PathBuf],
         fits: &dyn Fn(&Path) -> bool,
-    ) -> Option<Found> {
+    ) -> Option<FoundLibrary> {
         if library.contains('/') {
             let path = expand(library, by);
-            return fits(&path).then_some(Found { path, extra_dir: None });
+            return fits(&path).then_some(FoundLibrary { path, extra_dir: None });
         }
         let own = |paths: &[String]| -> Vec<PathBuf> { paths.iter().map(|path| expand(path, by)).collect() };
-        // DT_RPATH counts only where there is no DT_RUNPATH (ld.so(8)).
+        // DT_RPATH counts only without a DT_RUNPATH (ld.so(8)).
         let mut told = Vec::new();
         if needs.runpath.is_empty() {
             told.extend(own(&needs.rpath));
@@ -65,19 +65,22 @@ impl Libraries {
         told.extend(own(&needs.runpath));
         let hit = |dir: &Path| Some(dir.join(library)).filter(|path| fits(path));
         if let Some(path) = told.iter().find_map(|dir| hit(dir)) {
-            return Some(Found { path, extra_dir: None });
+            return Some(FoundLibrary { path, extra_dir: None });
         }
         for dir in &self.configured {
             if let Some(path) = hit(dir) {
                 let default = DEFAULT_DIRS.iter().any(|known| dir == Path::new(known));
-                return Some(Found { path, extra_dir: (!default).then(|| dir.clone()) });
+                return Some(FoundLibrary { path, extra_dir: (!default).then(|| dir.clone()) });
             }
         }
-        DEFAULT_DIRS.iter().find_map(|dir| hit(Path::new(dir))).map(|path| Found { path, extra_dir: None })
+        DEFAULT_DIRS
+            .iter()
+            .find_map(|dir| hit(Path::new(dir)))
+            .map(|path| FoundLibrary { path, extra_dir: None })
     }
 
-    /// For messages.
-    pub fn searched(&self, needs: &Needs) -> String {
+    /// Lists the searched directories, for messages.
+    pub fn searched(&self, needs: &ElfNeeds) -> String {
         let told = needs.rpath.iter().chain(&needs.runpath).map(String::as_str);
         let configured = self.configured.iter().filter_map(|dir| dir.to_str());
         let mut dirs: Vec<&str> = told.chain(configured).collect();
@@ -88,8 +91,8 @@ impl Libraries {
     }
 }
 
-/// The DT_RPATH directories that what this object loads inherits.
-pub(crate) fn handed_down(by: &Path, needs: &Needs, inherited: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns the DT_RPATH directories that the libraries of this object inherit.
+pub(crate) fn handed_down(by: &Path, needs: &ElfNeeds, inherited: &[PathBuf]) -> Vec<PathBuf> {
     let own: Vec<PathBuf> = if needs.runpath.is_empty() {
         needs.rpath.iter().map(|p| expand(p, by)).collect()
     } else {
@@ -110,7 +113,7 @@ fn expand(path: &str, by: &Path) -> PathBuf {
     PathBuf::from(text)
 }
 
-/// Adds the directories of one ld.so.conf file, followed through its includes.
+/// Adds the directories of an ld.so.conf file and of its includes.
 fn read_conf(path: &Path, dirs: &mut Vec<PathBuf>, depth: usize) {
     let Ok(text) = std::fs::read_to_string(path) else { return };
     for line in text.lines() {
@@ -127,7 +130,7 @@ fn read_conf(path: &Path, dirs: &mut Vec<PathBuf>, depth: usize) {
     }
 }
 
-/// The files of a pattern with one `*` in its last part, which is all that is in use.
+/// Returns the files of a pattern with one `*` in its last part, the only kind in use.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let path = Path::new("/etc").join(pattern);
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else {
@@ -158,14 +161,14 @@ mod tests {
 
     #[test]
     fn libc_is_found_by_name_and_by_path() {
-        let libraries = Libraries::of_host();
+        let libraries = LibraryPaths::of_host();
         let found =
-            libraries.find("libc.so.6", Path::new("/bin/sh"), &Needs::default(), &[], &exists).unwrap();
+            libraries.find("libc.so.6", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists).unwrap();
         assert_eq!(found.extra_dir, None);
         let again = found.path.to_string_lossy().into_owned();
-        assert!(libraries.find(&again, Path::new("/bin/sh"), &Needs::default(), &[], &exists).is_some());
+        assert!(libraries.find(&again, Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists).is_some());
         assert!(libraries
-            .find("libno.so.1", Path::new("/bin/sh"), &Needs::default(), &[], &exists)
+            .find("libno.so.1", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists)
             .is_none());
     }
 
@@ -177,13 +180,13 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("bin")).unwrap();
         std::fs::write(lib.join("libx.so"), "").unwrap();
         let program = dir.path().join("bin/program");
-        let libraries = Libraries { configured: Vec::new() };
-        let with = |rpath: &[&str], runpath: &[&str]| Needs {
+        let libraries = LibraryPaths { configured: Vec::new() };
+        let with = |rpath: &[&str], runpath: &[&str]| ElfNeeds {
             rpath: rpath.iter().map(|s| s.to_string()).collect(),
             runpath: runpath.iter().map(|s| s.to_string()).collect(),
-            ..Needs::default()
+            ..ElfNeeds::default()
         };
-        let find = |needs: &Needs, inherited: &[PathBuf]| {
+        let find = |needs: &ElfNeeds, inherited: &[PathBuf]| {
             libraries.find("libx.so", &program, needs, inherited, &exists).is_some()
         };
         assert!(find(&with(&[], &["${ORIGIN}/../lib"]), &[]));
@@ -197,8 +200,9 @@ mod tests {
     fn a_directory_of_ld_so_conf_must_be_told_to_the_guest() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("libx.so"), "").unwrap();
-        let libraries = Libraries { configured: vec![dir.path().to_owned()] };
-        let found = libraries.find("libx.so", Path::new("/bin/x"), &Needs::default(), &[], &exists).unwrap();
+        let libraries = LibraryPaths { configured: vec![dir.path().to_owned()] };
+        let found =
+            libraries.find("libx.so", Path::new("/bin/x"), &ElfNeeds::default(), &[], &exists).unwrap();
         assert_eq!(found.extra_dir.as_deref(), Some(dir.path()));
     }
 }

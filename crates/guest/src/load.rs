@@ -1,31 +1,31 @@
-//! Workloads by path, by name, and those that come with kerntune.
+//! Loads workloads by path, by name, or from those that come with kerntune.
 
 use crate::input::read_text;
 use crate::workload::Workload;
 use crate::{reader, Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The workloads that come with kerntune: name and file text.
+/// Workloads that come with kerntune: name and text of the file.
 pub const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
 impl Workload {
-    /// Reads a file.
+    /// Loads a workload file.
     ///
     /// # Errors
-    /// The file cannot be read, or [`Error::Invalid`] with every problem in it.
+    /// A file that cannot be read; [`Error::Invalid`] with every problem in it.
     pub fn load(path: &Path) -> Result<Self> {
         Self::parse(&read_text("read workload", path)?, path)
     }
 
-    /// Reads a text; `path` names it in errors and gives the default name. Looks at nothing but the
-    /// text: what the host lacks is found by [`crate::check`] or when the image is built.
+    /// Parses a workload's text; `path` names it in errors and gives the default name. Checks only
+    /// the text: [`crate::check`] or building the image finds what the host lacks.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         reader::read(text, path)
             .map(|read| read.workload)
             .map_err(|problems| Error::Invalid { path: path.to_owned(), problems })
     }
 
-    /// Finds a workload: a path (with a `/` or ending in `.toml`), or a name that is looked for as
+    /// Finds a workload: a path (with a `/` or ending in `.toml`), or a name that is searched as
     /// `NAME.toml` in `dirs` and then among [`SHIPPED`].
     pub fn find(name_or_path: &str, dirs: &[PathBuf]) -> Result<Self> {
         if name_or_path.contains('/') || name_or_path.ends_with(".toml") {

@@ -1,16 +1,16 @@
-//! The file on this machine that a program in the guest was packed from.
+//! Finds the host file that a program in the guest was packed from.
 
-use crate::{programs, Manifest, Result};
+use crate::{programs, ImageManifest, Result};
 use kerntune_work::WorkDir;
 use std::path::{Path, PathBuf};
 
-/// Finds the file that `word` means: a program of kerntune's own (`rr`), a path of this machine, or
-/// the name of a file in the image (`redis-server`, `libc.so.6`), which is packed from the same path
-/// here. None if it is none of these; [`similar`] says what is there.
+/// Finds the file that `word` means: one of kerntune's own programs (`rr`), a path of this machine,
+/// or the name of a file in the image (`redis-server`, `libc.so.6`), which was packed from the same
+/// path here. `None` if it is none of these; [`similar`] then offers names.
 ///
 /// # Errors
-/// A program of our own that does not compile.
-pub fn locate(work: &WorkDir, image: &Manifest, word: &str) -> Result<Option<PathBuf>> {
+/// A program of kerntune's that does not compile.
+pub fn locate(work: &WorkDir, image: &ImageManifest, word: &str) -> Result<Option<PathBuf>> {
     if let Some(program) = programs::named(word) {
         return program.compile(work).map(Some);
     }
@@ -20,13 +20,13 @@ pub fn locate(work: &WorkDir, image: &Manifest, word: &str) -> Result<Option<Pat
     }
     let packed = image.files.iter().map(|file| Path::new(&file.path));
     let named = |path: &&Path| path.file_name().is_some_and(|name| name == word);
-    // Debian's `redis-server` and the like may be links to what is packed.
+    // Programs such as Debian's `redis-server` may be links to the packed file.
     let in_path = || crate::host::find_program(word).and_then(|path| path.canonicalize().ok());
     Ok(packed.filter(named).find(|path| path.is_file()).map(Path::to_owned).or_else(in_path))
 }
 
-/// The names of the programs and libraries in an image.
-pub fn similar(image: &Manifest) -> impl Iterator<Item = &str> {
+/// Names of the programs and libraries in an image.
+pub fn similar(image: &ImageManifest) -> impl Iterator<Item = &str> {
     let code = |path: &&str| {
         path.contains("/bin/") || path.contains("/sbin/") || path.contains("/lib/") || path.contains(".so")
     };
@@ -44,7 +44,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
         let files = ["/kt/bin/rr", "/bin/sh", "/etc/passwd"];
-        let image = Manifest {
+        let image = ImageManifest {
             schema: String::new(),
             id: String::new(),
             workload: String::new(),

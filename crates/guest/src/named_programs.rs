@@ -1,14 +1,15 @@
-//! The programs that commands, shell strings and scripts name: where they come from, and which of them busybox has to serve.
+//! Packs the programs that commands, shell strings and scripts name, from the host or else as
+//! busybox applets.
 //!
-//! This machine's programs come first. Only a workload whose `binaries` name `busybox` has busybox's shell as `/bin/sh`, and its
-//! applets in it; so has an image in which nothing asks for a shell.
+//! Programs of this machine come first. `/bin/sh` is busybox's shell, with its applets, only if the
+//! workload's `binaries` name `busybox` or if nothing in the image needs a shell.
 
-use crate::closure::{missing, Closure};
+use crate::closure::{missing, FileClosure};
 use crate::host::{self, GUEST_PATH};
 use crate::programs;
 use crate::reader::is_made;
 use crate::shell::{self, NamedProgram};
-use crate::tree::Node;
+use crate::tree::TreeNode;
 use crate::workload::{self, Workload};
 use crate::{elf, Error, Result};
 use kerntune_work::Progress;
@@ -19,13 +20,13 @@ use std::path::{Path, PathBuf};
 
 const BUSYBOX: &str = "busybox";
 
-/// Bytes of a script that are read for the programs that it names.
+/// Largest part of a script to search for programs, in bytes.
 const SCRIPT_MAX: u64 = 256 << 10;
 
-/// Scripts that are read for one image.
+/// Largest number of scripts to search for one image.
 const SCRIPTS_MAX: usize = 64;
 
-/// Names of the C library by which a program starts others.
+/// C library functions by which a program starts others.
 const STARTING_CALLS: [&str; 11] = [
     "execl",
     "execle",
@@ -40,8 +41,9 @@ const STARTING_CALLS: [&str; 11] = [
     "system",
 ];
 
-/// What a program starts by a name that only it knows: the utilities of POSIX.1-2024 (Shell and Utilities, 4) that are no
-/// development tools, and those beside them that scripts take for granted.
+/// Utilities to pack for programs that may start them under names that we cannot see: those of
+/// POSIX.1-2024 (Shell and Utilities, 4) except development tools, and others that scripts take for
+/// granted.
 const UTILITIES: [&str; 109] = [
     "awk",
     "base64",
@@ -154,20 +156,20 @@ const UTILITIES: [&str; 109] = [
     "xargs",
 ];
 
-/// The programs of a workload in the making.
+/// Packs the programs that a workload names.
 pub(crate) struct NamedPrograms<'c, 'p> {
-    closure: &'c mut Closure<'p>,
+    closure: &'c mut FileClosure<'p>,
     progress: &'c dyn Progress,
     workload: &'c Workload,
-    /// Whether `/bin/sh` is this machine's, and programs are looked for there.
+    /// True if `/bin/sh` is this machine's; programs are then this machine's too.
     host_shell: bool,
     ours: BTreeSet<&'static str>,
 }
 
 impl<'c, 'p> NamedPrograms<'c, 'p> {
-    /// Puts the shell into the image.
+    /// Packs the shell.
     pub fn new(
-        closure: &'c mut Closure<'p>,
+        closure: &'c mut FileClosure<'p>,
         progress: &'c dyn Progress,
         workload: &'c Workload,
     ) -> Result<Self> {
@@ -180,14 +182,14 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(named)
     }
 
-    /// A program of kerntune's own.
+    /// Adds one of kerntune's own programs; returns false if `name` is none.
     pub fn own(&mut self, name: &str) -> bool {
         let found = programs::names().find(|known| *known == name);
         self.ours.extend(found);
         found.is_some()
     }
 
-    /// A program that has to be there.
+    /// Packs a program that must exist.
     pub fn needed(&mut self, word: &str, needed_by: &str) -> Result<()> {
         if self.own(word) {
             return Ok(());
@@ -201,7 +203,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         self.host_program(word, needed_by)
     }
 
-    /// What the commands and scripts of the workload name beside the first words of its commands.
+    /// Packs the programs that commands and scripts name beyond the first words of commands.
     pub fn named_by_commands(&mut self) -> Result<()> {
         let sh_is_busybox = !self.host_shell && self.sh_is_busybox();
         let mut named: Vec<(String, NamedProgram)> = Vec::new();
@@ -238,17 +240,17 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(())
     }
 
-    /// The program that a relative path names, from the directory in which the command runs.
+    /// Resolves a relative path from the directory in which the command runs.
     fn relative(&self, word: &str) -> Option<PathBuf> {
         relative_program(self.workload, word)
     }
 
-    /// The names of the programs of ours, sorted.
+    /// Returns the names of kerntune's own programs, sorted.
     pub fn finish(self) -> BTreeSet<&'static str> {
         self.ours
     }
 
-    /// What shell scripts of this machine name, and the scripts that they name.
+    /// Packs the programs that host scripts name, and those that these scripts name in turn.
     fn named_by_scripts(&mut self, mut files: Vec<PathBuf>) -> Result<()> {
         let mut seen = BTreeSet::new();
         while let Some(file) = files.pop() {
@@ -257,7 +259,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
             }
             let Some(text) = script(&file) else { continue };
             for program in shell::commands(&text, false) {
-                // Of a script that was not written for kerntune only what is there: much of it is never run.
+                // Much of a foreign script is never run, so only existing programs matter.
                 if let Some(path) = host::find_program(&program.word) {
                     self.named(&program, &file.display().to_string())?;
                     files.push(path);
@@ -267,7 +269,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(())
     }
 
-    /// The utilities of this machine, for what starts programs by names that nobody sees here.
+    /// Packs this machine's utilities.
     fn utilities(&mut self) -> Result<()> {
         for word in UTILITIES {
             if host::find_program(word).is_some() {
@@ -277,7 +279,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(())
     }
 
-    /// Packs the program that a shell string names, unless the shell that starts it has it.
+    /// Packs a program that a shell string names, unless the shell that starts it has it built in.
     fn named(&mut self, program: &NamedProgram, place: &str) -> Result<()> {
         let word = program.word.as_str();
         let is_builtin = shell::is_builtin(word) && !self.host_shell;
@@ -285,8 +287,8 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
             return Ok(());
         }
         if word.contains('/') {
-            // What this machine does not have below a directory of the guest's own is made as it runs; what is relative, too, or
-            // is a file of the command's.
+            // Relative paths, and missing files in the guest's own directories, are created at run
+            // time or belong to the command.
             let path = Path::new(word);
             let made = !word.starts_with('/') || is_made(path) && path.symlink_metadata().is_err();
             if made || self.closure.tree.get(Path::new(word)).is_some() {
@@ -301,17 +303,17 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
             }
             return Ok(());
         }
-        // One that is only named may lack something: it may never be run.
+        // A program that is only named may never run, so missing needs are a warning.
         match self.host_program(word, place) {
             Err(error @ (Error::Program { .. } | Error::Library { .. } | Error::Elf { .. })) => {
-                self.closure.told(&error);
+                self.closure.warn_lacking(&error);
                 Ok(())
             }
             other => other,
         }
     }
 
-    /// A program of the host's, findable in the guest by the word that names it.
+    /// Packs a host program so that the guest finds it by this word.
     fn host_program(&mut self, word: &str, needed_by: &str) -> Result<()> {
         let closure = &mut *self.closure;
         if GUEST_PATH.iter().any(|dir| closure.tree.get(&Path::new(dir).join(word)).is_some()) {
@@ -321,47 +323,49 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         closure.program(&path, needed_by)?;
         let in_path = path.parent().is_some_and(|dir| GUEST_PATH.iter().any(|known| dir == Path::new(known)));
         if let Some(name) = path.file_name().filter(|_| !in_path) {
-            closure.tree.put(&Path::new("/kt/bin").join(name), Node::Link { target: path.clone() })?;
+            closure.tree.put(&Path::new("/kt/bin").join(name), TreeNode::Link { target: path.clone() })?;
         }
         Ok(())
     }
 
-    /// Has busybox serve a program that this machine lacks, and says so.
+    /// Lets busybox serve a program that this machine lacks, with a note; returns false if it
+    /// cannot.
     fn applet(&mut self, word: &str) -> Result<bool> {
         if !host::busybox_applets().contains(word) {
             return Ok(false);
         }
         let Some(busybox) = host::find_program(BUSYBOX) else { return Ok(false) };
         let real = self.closure.program(&busybox, word)?;
-        self.closure.tree.put(&Path::new("/kt/bin").join(word), Node::Link { target: real })?;
+        self.closure.tree.put(&Path::new("/kt/bin").join(word), TreeNode::Link { target: real })?;
         self.progress.note(&format!("`{word}` is busybox's: this machine has no other"));
         Ok(true)
     }
 
-    /// busybox and a /bin/sh for scripts, if the host has a busybox and no other shell was asked for.
+    /// Packs busybox as /bin/sh for scripts, if the host has it.
     fn busybox_shell(&mut self) -> Result<()> {
         if let Some(busybox) = host::find_program(BUSYBOX) {
             let real = self.closure.program(&busybox, "the guest's shell")?;
-            self.closure.tree.put(Path::new("/bin/sh"), Node::Link { target: real })?;
+            self.closure.tree.put(Path::new("/bin/sh"), TreeNode::Link { target: real })?;
         }
         Ok(())
     }
 
-    /// Whether the guest's `sh` is busybox, which has its applets in itself.
+    /// Checks whether the guest's `sh` is busybox, which has its applets built in.
     fn sh_is_busybox(&self) -> bool {
         ["/bin/sh", "/usr/bin/sh"].iter().any(|path| match self.closure.tree.get(Path::new(path)) {
-            Some(Node::Link { target }) => target.ends_with(BUSYBOX),
+            Some(TreeNode::Link { target }) => target.ends_with(BUSYBOX),
             _ => false,
         })
     }
 }
 
-/// Whether `sh` is to be this machine's: something asks for a shell, or can, and nothing asks for busybox.
+/// Checks whether `sh` must be this machine's: something needs a shell, or may start one, and
+/// `binaries` do not name busybox.
 fn wants_host_shell(workload: &Workload) -> bool {
     if workload.binaries.iter().any(|word| word == BUSYBOX) {
         return false;
     }
-    let names_shell = |command: &crate::Command| {
+    let names_shell = |command: &crate::CommandLine| {
         command.first().is_some_and(|first| shell::is_shell(first))
             || shell::programs_of(command, false)
                 .iter()
@@ -375,8 +379,9 @@ fn wants_host_shell(workload: &Workload) -> bool {
             && workload.measured.steps.iter().any(|step| starts_programs(workload, &step.command))
 }
 
-/// Whether a program that a command names can start others: it is a script, or takes one of [`STARTING_CALLS`] from the C library.
-fn starts_programs(workload: &Workload, command: &crate::Command) -> bool {
+/// Checks whether a command's program can start others: a script, or a program with one of
+/// [`STARTING_CALLS`].
+fn starts_programs(workload: &Workload, command: &crate::CommandLine) -> bool {
     let Some(first) = command.first() else { return false };
     if programs::named(first).is_some() {
         return false;
@@ -393,14 +398,14 @@ fn starts_programs(workload: &Workload, command: &crate::Command) -> bool {
     }
 }
 
-/// The program that a relative path names.
+/// Resolves a program by a relative path.
 fn relative_program(workload: &Workload, word: &str) -> Option<PathBuf> {
     let directory = workload.context.as_ref()?.directory.as_ref()?;
     let is_relative = word.contains('/') && !word.starts_with('/');
     is_relative.then(|| directory.join(word)).filter(|path| path.is_file())
 }
 
-/// The text of a file of this machine that a shell runs.
+/// Returns the text of a host file if a shell runs it.
 pub(crate) fn script(path: &Path) -> Option<String> {
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -422,12 +427,12 @@ fn is_sh(interpreter: &str) -> bool {
     !shell::is_shell(interpreter) || matches!(interpreter.rsplit('/').next(), Some("sh" | "ash"))
 }
 
-/// How messages name a text of the workload's.
+/// Names one of the workload's texts in messages.
 pub(crate) fn text_place(path: &Path) -> String {
     format!("`texts` of the workload ({})", path.display())
 }
 
-/// What is said of a word of a shell string that is nowhere.
+/// Warning about a word of a shell string that is no known program.
 pub(crate) fn unknown_in_shell(word: &str, place: &str) -> String {
     format!(
         "the shell string of {place} names `{word}`, which is no program of this machine, of busybox or of the shell's own: if it is \

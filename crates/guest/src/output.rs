@@ -1,60 +1,35 @@
-//! What a step printed: whether it went well, and the figures in it.
+//! Judges a step's output, and parses its metrics.
 
-use crate::workload::{Better, Metric, Step};
+use crate::workload::{MetricDirection, WorkloadMetric, WorkloadStep};
 use regex::Regex;
 use serde::Serialize;
 
 /// A metric with its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
-    /// The metric's name.
+pub struct MetricValue {
+    /// Name of the metric.
     pub name: String,
-    /// The number that the step printed; finite.
+    /// Number that the step printed; finite.
     pub value: f64,
-    /// The metric's unit, as the workload gives it.
+    /// Unit of the metric, as the workload gives it.
     pub unit: String,
-    /// Which way it should go.
-    pub better: Better,
+    /// Direction of better values.
+    pub better: MetricDirection,
 }
 
-/// Why a step that ended with status 0 did not go well all the same.
+/// Reason why a step failed although it ended with status 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Complaint {
-    /// Something that its `fail` names.
+// Messages document the variants.
+#[allow(missing_docs)]
+pub enum OutputFailure {
     #[error("printed `{text}`, which `fail` names as a failure ({pattern})")]
-    Fail {
-        /// The regular expression in `fail`.
-        pattern: String,
-        /// The line in which it matched, clipped.
-        text: String,
-    },
-    /// Something that its `expect` names is not there.
+    Fail { pattern: String, text: String },
     #[error("did not print what it must (expect: {pattern}){}", last(ended))]
-    Expect {
-        /// The regular expression in `expect`.
-        pattern: String,
-        /// The last lines that the step printed, as [`last_lines`] has them.
-        ended: String,
-    },
-    /// A metric is not there.
+    Expect { pattern: String, ended: String },
     #[error("printed no metric {metric} ({pattern}){}", last(ended))]
-    NoMetric {
-        /// The metric's name.
-        metric: String,
-        /// The metric's regular expression.
-        pattern: String,
-        /// The last lines that the step printed, as [`last_lines`] has them.
-        ended: String,
-    },
-    /// A metric is there, but no number, or none that is finite.
+    NoMetric { metric: String, pattern: String, ended: String },
     #[error("printed `{text}` for its metric {metric}, which is not a number")]
-    NotANumber {
-        /// The metric's name.
-        metric: String,
-        /// The text where the number should be, clipped.
-        text: String,
-    },
-    /// Only of a workload that was not read from a file.
+    NotANumber { metric: String, text: String },
     #[error("cannot be judged: {0}")]
     Regex(String),
 }
@@ -66,14 +41,14 @@ fn last(ended: &str) -> String {
     }
 }
 
-/// Lines of a log that are shown in a message.
+/// Lines of a log to quote in a message.
 const LINES: usize = 3;
 
-/// Characters of a line that are shown in a message, as in init's.
+/// Characters of a line to quote in a message; init has the same limit.
 const WIDTH: usize = 160;
 
-/// The last three lines of a log that are not empty, clipped, without control characters, joined
-/// with ` | ` as init does it.
+/// Returns the last three nonempty lines of a log, clipped, without control characters, joined with
+/// ` | ` as init does it.
 ///
 /// ```
 /// assert_eq!(kerntune_guest::last_lines("a\nb\n\nc\nd\n"), "b | c | d");
@@ -89,75 +64,78 @@ fn clip(line: &str) -> String {
     line.chars().filter(|c| !c.is_control()).take(WIDTH).collect::<String>().trim().to_owned()
 }
 
-impl Step {
-    /// Judges what the program printed, standard error included.
+impl WorkloadStep {
+    /// Judges what the program printed, standard error included, and returns its metrics.
     ///
     /// # Errors
-    /// The first thing that is wrong: failures that are named before what is missing, as they say more.
-    pub fn judge(&self, output: &str) -> Result<Vec<Figure>, Complaint> {
+    /// The first problem: matches of `fail` come first, since they say more than missing output.
+    pub fn judge(&self, output: &str) -> Result<Vec<MetricValue>, OutputFailure> {
         for pattern in &self.fail {
             if let Some(found) = compile(pattern)?.find(output) {
-                // The whole line, which says more than the part that matched.
+                // The whole line says more than the match.
                 let start = output[..found.start()].rfind('\n').map_or(0, |at| at + 1);
                 let line = output[start..].lines().next().unwrap_or_default();
-                return Err(Complaint::Fail { pattern: pattern.clone(), text: clip(line) });
+                return Err(OutputFailure::Fail { pattern: pattern.clone(), text: clip(line) });
             }
         }
         let ended = || last_lines(output);
         for pattern in &self.expect {
             if !compile(pattern)?.is_match(output) {
-                return Err(Complaint::Expect { pattern: pattern.clone(), ended: ended() });
+                return Err(OutputFailure::Expect { pattern: pattern.clone(), ended: ended() });
             }
         }
         self.metrics.iter().map(|metric| metric.figure(output)).collect()
     }
 }
 
-impl Metric {
-    fn figure(&self, output: &str) -> Result<Figure, Complaint> {
+impl WorkloadMetric {
+    fn figure(&self, output: &str) -> Result<MetricValue, OutputFailure> {
         let regex = compile(&self.regex)?;
         let text = regex.captures(output).and_then(|found| found.get(1)).map(|group| group.as_str());
         let Some(text) = text else {
             let ended = last_lines(output);
-            return Err(Complaint::NoMetric {
+            return Err(OutputFailure::NoMetric {
                 metric: self.name.clone(),
                 pattern: self.regex.clone(),
                 ended,
             });
         };
         match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => {
-                Ok(Figure { name: self.name.clone(), value, unit: self.unit.clone(), better: self.better })
-            }
-            _ => Err(Complaint::NotANumber { metric: self.name.clone(), text: clip(text) }),
+            Ok(value) if value.is_finite() => Ok(MetricValue {
+                name: self.name.clone(),
+                value,
+                unit: self.unit.clone(),
+                better: self.better,
+            }),
+            _ => Err(OutputFailure::NotANumber { metric: self.name.clone(), text: clip(text) }),
         }
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex, Complaint> {
-    Regex::new(pattern).map_err(|error| Complaint::Regex(error.to_string()))
+fn compile(pattern: &str) -> Result<Regex, OutputFailure> {
+    Regex::new(pattern).map_err(|error| OutputFailure::Regex(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of `ab` 2.3 against nginx 1.22, shortened.
+    /// From `ab` 2.3 against nginx 1.22, shortened.
     const AB: &str = "Document Length:        4 bytes\n\nConcurrency Level:      100\n\
                       Time taken for tests:   0.214 seconds\nComplete requests:      1000\n\
                       Failed requests:        0\nRequests per second:    4672.92 [#/sec] (mean)\n";
 
-    fn ab() -> Step {
-        Step {
+    fn ab() -> WorkloadStep {
+        WorkloadStep {
             fail: vec![r"Failed requests: +[1-9]".into(), "Non-2xx responses".into()],
             expect: vec![r"Complete requests: +1000\n".into()],
-            metrics: vec![Metric {
+            metrics: vec![WorkloadMetric {
                 name: "rps".into(),
                 regex: r"Requests per second: +(\S+)".into(),
                 unit: "requests/s".into(),
-                better: Better::Higher,
+                better: MetricDirection::Higher,
             }],
-            ..Step::default()
+            ..WorkloadStep::default()
         }
     }
 
@@ -204,7 +182,7 @@ mod tests {
 
     #[test]
     fn nothing_asked_is_nothing_wrong() {
-        assert_eq!(Step::default().judge("whatever").unwrap(), []);
+        assert_eq!(WorkloadStep::default().judge("whatever").unwrap(), []);
     }
 
     #[test]

@@ -1,42 +1,44 @@
 //! The plan that init reads: one directive per line, fields separated by tabs.
 //!
-//! There are two versions. In the second, `\\`, `\t` and `\n` in a field stand for a backslash, a tab and a line end, so that no
-//! argument can become a field or a directive. A plan that the first can carry is of the first, with an init that knows no other.
+//! The format has two versions. In the second, `\\`, `\t` and `\n` in a field stand for a
+//! backslash, a tab and a line end, so that an argument cannot become a field or a directive. Plans
+//! that the first version can express use it, with an init that knows no other.
 
-use crate::workload::{with_seed, Command, Probe, LIMIT_SECONDS};
+use crate::workload::{with_seed, CommandLine, ReadinessProbe, LIMIT_SECONDS};
 use crate::Workload;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What init is told to do, as text.
+/// Init's instructions, as text.
 ///
-/// `guest/init/plan.c` reads it; `guest/README.md` lists the directives.
+/// `guest/init/plan.c` parses it; `guest/README.md` lists the directives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct InitPlan {
     text: String,
     version: u8,
 }
 
-/// Where the standard input of a command is in the guest.
+/// File in the guest with a command's standard input.
 pub(crate) const INPUT: &str = "/kt/input";
 
-/// The directives, each a list of fields.
-struct Directives {
+/// Directives, each a list of fields.
+struct PlanDirectives {
     lines: Vec<Vec<String>>,
     version: u8,
-    /// What `{seed}` in a command is.
+    /// Replacement for `{seed}` in commands.
     seed: u32,
 }
 
-impl Plan {
-    /// The plan of a workload: common part, then a section for each run.
+impl InitPlan {
+    /// Creates the plan of a workload: a common part, then a section for each run.
     pub fn of(workload: &Workload) -> Self {
         Self::with_env(workload, &BTreeMap::new())
     }
 
-    /// As [`Plan::of`], with environment that the image itself needs; the workload's own wins.
+    /// Like [`InitPlan::of`], with environment variables that the image needs; the workload's own
+    /// take precedence.
     pub(crate) fn with_env(workload: &Workload, image: &BTreeMap<String, String>) -> Self {
-        let mut plan = Directives { lines: Vec::new(), version: 1, seed: workload.seed };
+        let mut plan = PlanDirectives { lines: Vec::new(), version: 1, seed: workload.seed };
         let mut env = image.clone();
         env.extend(workload.env.clone());
         for (key, value) in &env {
@@ -54,13 +56,15 @@ impl Plan {
             let within = service.ready.within_seconds.to_string();
             let name = service.name.as_str();
             match &service.ready.probe {
-                Probe::Tcp(port) => plan.line(["ready", name, "tcp", &port.to_string(), &within]),
-                Probe::Unix(path) => plan.line(["ready", name, "unix", path, &within]),
-                Probe::File(path) => plan.line(["ready", name, "file", path, &within]),
-                Probe::Command(command) => plan.command(&["ready", name, "command", &within], command),
+                ReadinessProbe::Tcp(port) => plan.line(["ready", name, "tcp", &port.to_string(), &within]),
+                ReadinessProbe::Unix(path) => plan.line(["ready", name, "unix", path, &within]),
+                ReadinessProbe::File(path) => plan.line(["ready", name, "file", path, &within]),
+                ReadinessProbe::Command(command) => {
+                    plan.command(&["ready", name, "command", &within], command)
+                }
             }
         }
-        // Of the command, and of nothing before it.
+        // These apply to the command, not to what runs before it.
         if let Some(context) = &workload.context {
             if let Some(directory) = context.directory.as_deref().and_then(Path::to_str) {
                 plan.second(["directory", directory]);
@@ -89,18 +93,18 @@ impl Plan {
         plan.plan()
     }
 
-    /// The file's contents.
+    /// Returns the content of the plan's file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it takes the init that reads the second version.
+    /// Checks whether the plan needs the init that reads the second version.
     pub(crate) fn is_escaped(&self) -> bool {
         self.version > 1
     }
 }
 
-impl Directives {
+impl PlanDirectives {
     fn line<'a>(&mut self, fields: impl IntoIterator<Item = &'a str>) {
         let fields: Vec<String> = fields.into_iter().map(str::to_owned).collect();
         if fields.iter().any(|field| field.contains(['\t', '\n'])) {
@@ -109,18 +113,18 @@ impl Directives {
         self.lines.push(fields);
     }
 
-    /// A line that only the second version has.
+    /// Adds a line that only the second version has.
     fn second<'a>(&mut self, fields: impl IntoIterator<Item = &'a str>) {
         self.line(fields);
         self.version = 2;
     }
 
-    fn command(&mut self, head: &[&str], command: &Command) {
+    fn command(&mut self, head: &[&str], command: &CommandLine) {
         let command = with_seed(command, self.seed);
         self.line(head.iter().copied().chain(command.iter().map(String::as_str)));
     }
 
-    fn plan(self) -> Plan {
+    fn plan(self) -> InitPlan {
         let mut text = format!("kerntune-plan\t{}\n", self.version);
         for fields in &self.lines {
             let line = match self.version {
@@ -130,16 +134,17 @@ impl Directives {
             text.push_str(&line);
             text.push('\n');
         }
-        Plan { text, version: self.version }
+        InitPlan { text, version: self.version }
     }
 }
 
-/// A field of the second version; `command_unescape` of `guest/init/command.c` reads it.
+/// Escapes a field for the second version; `command_unescape` of `guest/init/command.c` is the
+/// inverse.
 fn escaped(field: &str) -> String {
     field.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
 }
 
-/// The member of the result stream that holds what step `n` (from 1) of a run printed.
+/// Name of the member of the result stream with the output of step `n` (from 1) of a run.
 pub fn step_log(run: &str, n: usize, command: &[String]) -> String {
     let program = command.first().map(Path::new).and_then(Path::file_name);
     let program: Vec<u8> = program.unwrap_or_default().as_encoded_bytes().iter().copied().take(100).collect();
@@ -154,7 +159,7 @@ mod tests {
     #[test]
     fn the_plan_of_every_directive_is_as_it_was() {
         let text = include_str!("../fixtures/every-key.toml");
-        let plan = Plan::of(&Workload::parse(text, Path::new("every-key.toml")).unwrap());
+        let plan = InitPlan::of(&Workload::parse(text, Path::new("every-key.toml")).unwrap());
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/every-key.plan");
         if std::env::var_os("KERNTUNE_BLESS").is_some() {
             std::fs::write(&golden, plan.text()).unwrap();
@@ -167,11 +172,11 @@ mod tests {
         let text = "[[measured.step]]\ncommand = [\"rr\", \"--seed\", \"{seed}\", \"{other}\"]\n";
         let workload = Workload::parse(text, Path::new("mine.toml")).unwrap();
         assert!(workload.takes_seed("measured") && !workload.takes_seed("training"));
-        assert!(Plan::of(&workload).text().ends_with("rr\t--seed\t1\t{other}\n"));
-        assert!(Plan::of(&workload.with_seed(7)).text().ends_with("rr\t--seed\t7\t{other}\n"));
+        assert!(InitPlan::of(&workload).text().ends_with("rr\t--seed\t1\t{other}\n"));
+        assert!(InitPlan::of(&workload.with_seed(7)).text().ends_with("rr\t--seed\t7\t{other}\n"));
     }
 
-    /// init's own reader gives back what was written, whatever it holds.
+    /// init's own parser returns what was written, for any bytes.
     #[test]
     fn arguments_of_any_bytes_come_back_from_inits_reader() {
         let arguments = [
@@ -190,7 +195,7 @@ mod tests {
         let command: Vec<String> = arguments.iter().map(|word| word.to_string()).collect();
         let mut workload = Workload::of_command(&command, Path::new("/")).unwrap().workload;
         workload.env.insert("TEXT".into(), "one\ntwo\\".into());
-        let plan = Plan::of(&workload);
+        let plan = InitPlan::of(&workload);
         assert!(plan.is_escaped() && plan.text().starts_with("kerntune-plan\t2\n"));
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
@@ -221,7 +226,7 @@ mod tests {
         assert_eq!(read("other").1, "plan line 2: field 1 has a backslash before nothing known");
     }
 
-    /// Prints the words of each directive, each ended by a NUL, and the directive by the byte 2.
+    /// Prints each directive's words, each ended by a NUL, and the directive by the byte 2.
     const READER: &str = r#"
         #include "init.h"
         #include <stdarg.h>

@@ -1,23 +1,23 @@
-//! What is wrong with a workload file, and where.
+//! Problems of workload files, with their positions.
 
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// One thing that is wrong.
+/// A problem of a workload file or `guard.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// The dotted path of the key, e.g. `measured.step[1].region`; empty for a syntax error.
+    /// Dotted path of the key, such as `measured.step[1].region`; empty for a syntax error.
     pub key: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do.
     pub help: Option<String>,
-    /// Whether it need not be wrong: an image is built all the same.
+    /// True for a warning: an image can be built all the same.
     pub warning: bool,
 }
 
@@ -38,8 +38,8 @@ impl Problem {
     }
 }
 
-/// `LINE:COLUMN: KEY: MESSAGE (HELP)`; the path is the caller's to put in front. The file is another's: its control characters
-/// are shown, and do nothing to a terminal.
+/// Formats as `LINE:COLUMN: KEY: MESSAGE (HELP)`; callers prepend the path. Control characters are
+/// escaped, since the file may be hostile to terminals.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: ", self.line, self.column)?;
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The text with each control character as its escape.
+/// Escapes control characters.
 fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, c| {
         match c.is_control() {
@@ -68,7 +68,8 @@ fn escaped(text: &str) -> String {
     })
 }
 
-/// Line and column, both from 1, of a byte offset; an offset past the end is the end.
+/// Returns the line and column, both from 1, of a byte offset; offsets past the end count as the
+/// end.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -79,7 +80,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The candidate that `word` was probably meant to be.
+/// Returns the candidate that `word` was probably meant to be.
 pub(crate) fn meant<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -114,6 +115,6 @@ mod tests {
         let keys = ["region", "operations", "command"];
         assert_eq!(meant("comand", keys), Some("command"));
         assert_eq!(meant("operation", keys), Some("operations"));
-        assert_eq!(meant("colour", keys), None);
+        assert_eq!(meant("color", keys), None);
     }
 }

@@ -1,22 +1,22 @@
-//! The C programs that run in the guest: carried as source, compiled by the host's compiler.
+//! C programs that run in the guest: embedded as source, compiled by the host's compiler.
 
 use crate::{disk, Error, Result};
 use kerntune_work::{IoContext, Job, Key, WorkDir};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The work directory's kind of result for compiled programs.
-const ROOM: &str = "guest-programs";
+/// Kind of result in the work directory.
+const KIND: &str = "guest-programs";
 
 const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"];
 
-/// One program: what it is called in the guest, and its files below `guest/`.
-pub(crate) struct Program {
+/// A guest program: its name in the guest, and its files below `guest/`.
+pub(crate) struct GuestProgram {
     pub name: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// What it prints with `--list`, if it is a suite: `guest/NAME.rows`, held against the program by a test.
+    /// For a suite, the output of `--list`, from `guest/NAME.rows`; a test checks that they agree.
     pub rows: Option<&'static str>,
-    /// Which of the options that suites share it takes ([`crate::Suite`]).
+    /// Common options of suites that the program takes ([`crate::Suite`]).
     pub options: &'static [&'static str],
 }
 
@@ -28,7 +28,7 @@ macro_rules! sources {
 
 macro_rules! suite {
     ($name:literal, $options:expr, $($path:literal),*) => {
-        Program {
+        GuestProgram {
             name: $name,
             files: sources!["kt_mark.h", $($path),*],
             rows: Some(include_str!(concat!("../../../guest/", $name, ".rows"))),
@@ -37,10 +37,10 @@ macro_rules! suite {
     };
 }
 
-/// Those of `guest/kt_suite.h`.
+/// Options that `guest/kt_suite.h` implements.
 const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
-pub(crate) const INIT: Program = Program {
+pub(crate) const INIT: GuestProgram = GuestProgram {
     name: "init",
     files: sources![
         "init/child.c",
@@ -56,8 +56,9 @@ pub(crate) const INIT: Program = Program {
     options: &[],
 };
 
-/// The same with readings of /proc around steps. It is another program, so that without them nothing is different.
-pub(crate) const INIT_PROC: Program = Program {
+/// Init that also reads /proc around steps; a separate program, so that runs without it stay
+/// exactly the same.
+pub(crate) const INIT_PROC: GuestProgram = GuestProgram {
     name: "init",
     files: sources![
         "init/child.c",
@@ -75,9 +76,9 @@ pub(crate) const INIT_PROC: Program = Program {
     options: &[],
 };
 
-/// The init of images that ask for more: arguments of any bytes, a directory and an input of the steps, files below `/tmp`.
-/// It is another program for the same reason.
-pub(crate) const INIT_COMMAND: Program = Program {
+/// Init for commands: arguments of any bytes, a directory and a standard input for steps, files
+/// below `/tmp`. A separate program for the same reason.
+pub(crate) const INIT_COMMAND: GuestProgram = GuestProgram {
     name: "init",
     files: sources![
         "init/child.c",
@@ -95,8 +96,8 @@ pub(crate) const INIT_COMMAND: Program = Program {
     options: &[],
 };
 
-/// Both.
-pub(crate) const INIT_COMMAND_PROC: Program = Program {
+/// Init with both extensions.
+pub(crate) const INIT_COMMAND_PROC: GuestProgram = GuestProgram {
     name: "init",
     files: sources![
         "init/child.c",
@@ -116,8 +117,8 @@ pub(crate) const INIT_COMMAND_PROC: Program = Program {
     options: &[],
 };
 
-/// What starts init under the kernel that is booted.
-const CONTAIN: Program = Program {
+/// Starts init under the running kernel.
+const CONTAIN: GuestProgram = GuestProgram {
     name: "contain",
     files: sources![
         "contain/contain.h",
@@ -132,8 +133,8 @@ const CONTAIN: Program = Program {
     options: &[],
 };
 
-/// Functional checks, a file for each group of them.
-const SELFTEST: Program = Program {
+/// Functional checks, one file for each group.
+const SELFTEST: GuestProgram = GuestProgram {
     name: "selftest",
     files: sources![
         "selftest/cgroups.c",
@@ -155,16 +156,16 @@ const SELFTEST: Program = Program {
     options: &[],
 };
 
-/// What workloads may run.
-const PROGRAMS: [Program; 17] = [
+/// Programs that workloads may run.
+const PROGRAMS: [GuestProgram; 17] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
-    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
-    Program { name: "smp", files: sources!["kt_mark.h", "smp.c"], rows: None, options: &[] },
-    Program { name: disk::PROGRAM, files: sources!["disk.c"], rows: None, options: &[] },
-    Program { name: "kgmon", files: sources!["kt_mark.h", "kgmon.c"], rows: None, options: &[] },
-    Program {
+    GuestProgram { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
+    GuestProgram { name: "smp", files: sources!["kt_mark.h", "smp.c"], rows: None, options: &[] },
+    GuestProgram { name: disk::PROGRAM, files: sources!["disk.c"], rows: None, options: &[] },
+    GuestProgram { name: "kgmon", files: sources!["kt_mark.h", "kgmon.c"], rows: None, options: &[] },
+    GuestProgram {
         name: "tagged",
         files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"],
         rows: None,
@@ -187,21 +188,22 @@ const PROGRAMS: [Program; 17] = [
     ),
 ];
 
-/// The names that a workload may use.
+/// Names that a workload may use.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
 }
 
-/// The executable of a program of ours for this machine, compiled unless the same sources were by the same compiler;
-/// `None` if there is no program of that name.
+/// Compiles a guest program for this machine, unless the same compiler has compiled the same
+/// sources; `None` if there is no such program.
 ///
 /// # Errors
-/// A compiler that is not there, or that refuses it.
+/// A compiler that is missing or fails.
 pub fn compile(work: &WorkDir, name: &str) -> Result<Option<PathBuf>> {
     named(name).map(|program| program.compile(work)).transpose()
 }
 
-/// The program that runs an image under the kernel that is booted (`guest/contain`), compiled as [`compile`] does it.
+/// Compiles the program that runs an image under the running kernel (`guest/contain`), like
+/// [`compile`].
 ///
 /// # Errors
 /// As of [`compile`].
@@ -209,15 +211,15 @@ pub fn compile_contain(work: &WorkDir) -> Result<PathBuf> {
     CONTAIN.compile(work)
 }
 
-/// The program of that name.
-pub(crate) fn named(name: &str) -> Option<&'static Program> {
+/// Finds a program by its name.
+pub(crate) fn named(name: &str) -> Option<&'static GuestProgram> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
 const HELP: &str = "install the compiler and the static C library: apt-get install gcc libc6-dev";
 
-impl Program {
-    /// The executable, compiled unless the same sources were by the same compiler.
+impl GuestProgram {
+    /// Compiles the program, unless the same compiler has compiled the same sources.
     pub fn compile(&self, work: &WorkDir) -> Result<PathBuf> {
         let compiler = ask_compiler(&["-dumpfullversion", "-dumpmachine"])?;
         let library = PathBuf::from(ask_compiler(&["-print-file-name=libc.a"])?);
@@ -233,10 +235,10 @@ impl Program {
         for (path, text) in self.files {
             hash = hash.field(path, text);
         }
-        if let Some(done) = work.sound(ROOM, &hash.id()) {
+        if let Some(done) = work.find_verified(KIND, &hash.id()) {
             return Ok(done.join(self.name));
         }
-        let staged = work.stage(ROOM, &hash)?;
+        let staged = work.stage(KIND, &hash)?;
         if let Some(done) = staged.already() {
             return Ok(done.join(self.name));
         }
@@ -267,7 +269,7 @@ impl Program {
     }
 }
 
-/// What the compiler answers, lines joined by blanks.
+/// Returns the compiler's answers to options such as `--version`, joined by blanks.
 fn ask_compiler(questions: &[&str]) -> Result<String> {
     let mut answers = Vec::new();
     for question in questions {
@@ -303,7 +305,7 @@ mod tests {
         assert_eq!(rows[1]["operations"], 400);
     }
 
-    /// What it does it can show only where there is io_uring, which many a container forbids.
+    /// It runs only where io_uring is available, which many containers forbid.
     #[test]
     fn batched_compiles_and_lists_its_rows() {
         let dir = tempfile::tempdir().unwrap();
@@ -323,7 +325,7 @@ mod tests {
         }
     }
 
-    /// The recorder and the guest agree by these numbers alone.
+    /// These numbers are all that recorder and guest share.
     #[test]
     fn marks_are_the_bytes_that_the_recorder_looks_for() {
         let dir = tempfile::tempdir().unwrap();
@@ -335,8 +337,8 @@ mod tests {
         }
     }
 
-    /// The trigger is one instruction with the tag in its address, as the recorder looks for it, in C,
-    /// C++ and assembler; with the other places it compiles.
+    /// The trigger is one instruction with the tag in its address, in C, C++ and assembler; with
+    /// the other tag locations it compiles.
     #[test]
     fn triggers_are_what_the_recorder_looks_for() {
         const C: &str = "#define KT_TAG_f 1386\n#include \"kt_tags.h\"\nKT_TAG_SCOPE(f)\nint g(int);\n\
@@ -371,7 +373,7 @@ mod tests {
                 for place in ["MEMORY=base -DKT_TAGS_RELATIVE -fPIE", "PORT=0x3f8"] {
                     compile(&format!("{level} -DKT_TAGS_{place}"), source);
                 }
-                // Assembler would say nothing there, so it says why not.
+                // Assembler cannot use that location, and reports why.
                 let (end, output) = built(&format!("{level} -DKT_TAGS_UART=0x3f8"), source);
                 assert_eq!(end.success(), source != "x.S", "{source}: {output}");
                 assert!(

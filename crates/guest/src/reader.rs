@@ -1,27 +1,30 @@
-//! Workload text to [`Workload`], finding every problem on the way.
+//! Parses workload files into [`Workload`], collecting every problem.
 
 use crate::disk::Filesystem;
-use crate::fields::{Fields, Located, Source};
-use crate::workload::{interpreters, vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
+use crate::fields::{Located, TableFields, TomlSource};
+use crate::workload::{
+    interpreters, vulnerable, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
+    WorkloadMetric, WorkloadRun, WorkloadStep,
+};
 use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A good file: the workload, and where it speaks of things that the host must have.
-pub(crate) struct Read {
+/// A parsed workload, and what it needs from the host.
+pub(crate) struct ParsedWorkload {
     pub workload: Workload,
-    pub claims: Vec<Claim>,
+    pub host_needs: Vec<HostNeed>,
 }
 
-/// Something that the file says is on the host.
-pub(crate) struct Claim {
+/// Something that the host must have.
+pub(crate) struct HostNeed {
     pub span: Option<Range<usize>>,
     pub key: String,
-    pub what: Claimed,
+    pub kind: HostNeedKind,
 }
 
-pub(crate) enum Claimed {
+pub(crate) enum HostNeedKind {
     Package(String),
     Program(String),
     File(PathBuf),
@@ -29,15 +32,15 @@ pub(crate) enum Claimed {
     Command(String),
     /// A word that a shell string of a command names.
     Shell(String),
-    /// What makes this file system.
+    /// The program that creates this file system.
     Maker(Filesystem),
     /// The first line of a text that begins with `#!` and names no interpreter.
     Unrunnable(String),
 }
 
-/// As [`read_claims`], for who wants a good file or none.
-pub(crate) fn read(text: &str, path: &Path) -> Result<Read, Vec<Problem>> {
-    let (read, problems) = read_claims(text, path);
+/// Like [`read_host_needs`], but fails if there are problems.
+pub(crate) fn read(text: &str, path: &Path) -> Result<ParsedWorkload, Vec<Problem>> {
+    let (read, problems) = read_host_needs(text, path);
     if problems.is_empty() {
         Ok(read)
     } else {
@@ -45,34 +48,35 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Read, Vec<Problem>> {
     }
 }
 
-/// Reads as much as can be understood. With problems, what is returned is only good for its claims.
-pub(crate) fn read_claims(text: &str, path: &Path) -> (Read, Vec<Problem>) {
-    let mut reader = Reader { source: Source::new(text), claims: Vec::new() };
+/// Reads as much as possible. If there are problems, only the host needs of the result are usable.
+pub(crate) fn read_host_needs(text: &str, path: &Path) -> (ParsedWorkload, Vec<Problem>) {
+    let mut reader = WorkloadReader { source: TomlSource::new(text), host_needs: Vec::new() };
     let workload = match toml_edit::ImDocument::parse(text) {
         Ok(document) => reader.workload(document.as_table(), path),
         Err(error) => {
             reader.source.problem(error.span(), "", error.message().trim().to_owned());
-            // Never looked at: there is a problem.
+            // The result is unused, since there is a problem.
             reader.workload(&toml_edit::Table::new(), path)
         }
     };
     let mut problems = reader.source.finish();
     problems.sort_by_key(|problem| (problem.line, problem.column));
-    (Read { workload, claims: reader.claims }, problems)
+    (ParsedWorkload { workload, host_needs: reader.host_needs }, problems)
 }
 
-struct Reader<'t> {
-    source: Source<'t>,
-    claims: Vec<Claim>,
+struct WorkloadReader<'t> {
+    source: TomlSource<'t>,
+    host_needs: Vec<HostNeed>,
 }
 
-/// What the guest has of its own: directories that init mounts over, where nothing packed is seen, and init itself.
+/// Directories that init mounts over, which hides packed files, and init itself.
 pub(crate) const HIDDEN: [&str; 6] = ["/run", "/dev", "/proc", "/sys", "/kt", "/init"];
 
-/// Where programs put what they make as they run; init moves packed files there. As a whole it is not packed.
+/// Directory for files that programs create; init moves packed files there. It cannot be packed as
+/// a whole.
 pub(crate) const TMP: &str = "/tmp";
 
-/// Whether what has this path is made in the guest, as far as this machine does not have it.
+/// Checks whether a missing file at this path would be created in the guest at run time.
 pub(crate) fn is_made(path: &Path) -> bool {
     HIDDEN.iter().any(|dir| path.starts_with(dir)) || path.starts_with(TMP)
 }
@@ -85,17 +89,17 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
 }
 
-/// A name that also becomes part of a file name.
+/// Checks a name that becomes part of a file name.
 fn is_file_name(name: &str) -> bool {
     is_name(name) && !name.starts_with(['.', '-']) && !name.contains(':')
 }
 
-impl Reader<'_> {
+impl WorkloadReader<'_> {
     fn workload(&mut self, table: &toml_edit::Table, path: &Path) -> Workload {
         let s = &mut self.source;
-        // A file that is not TOML has said so already; do not add that it lacks everything.
+        // For a file that is not TOML, do not also report everything as missing.
         let broken = s.has_problems();
-        let mut top = Fields::new(table, "", None);
+        let mut top = TableFields::new(table, "", None);
         let default = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let name = top.optional_string(s, "name").map_or(default, |located| {
             if !is_file_name(&located.value) {
@@ -105,8 +109,8 @@ impl Reader<'_> {
             located.value
         });
         let description = top.optional_string(s, "description").map(|l| l.value).unwrap_or_default();
-        let packages = self.named(&mut top, "packages", Claimed::Package);
-        let binaries = self.named(&mut top, "binaries", Claimed::Program);
+        let packages = self.named(&mut top, "packages", HostNeedKind::Package);
+        let binaries = self.named(&mut top, "binaries", HostNeedKind::Program);
         let files = self.files(&mut top);
         let texts = self.texts(&mut top);
         let programs = self.programs(&mut top);
@@ -162,15 +166,20 @@ impl Reader<'_> {
         }
     }
 
-    fn claim(&mut self, span: Option<Range<usize>>, key: &str, what: Claimed) {
-        self.claims.push(Claim { span, key: key.to_owned(), what });
+    fn require(&mut self, span: Option<Range<usize>>, key: &str, kind: HostNeedKind) {
+        self.host_needs.push(HostNeed { span, key: key.to_owned(), kind });
     }
 
-    /// A list of names of things on the host.
-    fn named(&mut self, fields: &mut Fields, key: &str, claimed: fn(String) -> Claimed) -> Vec<String> {
+    /// Reads a list of names of things on the host.
+    fn named(
+        &mut self,
+        fields: &mut TableFields,
+        key: &str,
+        kind: fn(String) -> HostNeedKind,
+    ) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for item in fields.strings(&mut self.source, key) {
-            // A package name goes to dpkg-query as an argument.
+            // A package name becomes an argument of dpkg-query.
             if item.value.is_empty()
                 || item.value.starts_with('-')
                 || item.value.contains(char::is_whitespace)
@@ -180,33 +189,33 @@ impl Reader<'_> {
             } else if all.contains(&item.value) {
                 self.source.problem(item.span, key, format!("\"{}\" is there twice", item.value));
             } else {
-                self.claim(item.span, key, claimed(item.value.clone()));
+                self.require(item.span, key, kind(item.value.clone()));
                 all.push(item.value);
             }
         }
         all
     }
 
-    fn files(&mut self, fields: &mut Fields) -> Vec<PathBuf> {
+    fn files(&mut self, fields: &mut TableFields) -> Vec<PathBuf> {
         let listed = fields.strings(&mut self.source, "files");
         self.host_files("files", &listed)
     }
 
-    /// Paths of the host's that the guest can see, too.
+    /// Checks paths of host files that the guest must be able to see.
     fn host_files(&mut self, key: &str, listed: &[Located<String>]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for item in listed {
             if self.guest_sees(key, item) {
                 let path = PathBuf::from(&item.value);
-                self.claim(item.span.clone(), key, Claimed::File(path.clone()));
+                self.require(item.span.clone(), key, HostNeedKind::File(path.clone()));
                 all.push(path);
             }
         }
         all
     }
 
-    /// Files whose text stands here.
-    fn texts(&mut self, top: &mut Fields) -> BTreeMap<PathBuf, String> {
+    /// Reads files whose text is in the workload file.
+    fn texts(&mut self, top: &mut TableFields) -> BTreeMap<PathBuf, String> {
         let mut texts = BTreeMap::new();
         let Some(mut fields) = top.table(&mut self.source, "texts") else { return texts };
         for path in fields.keys() {
@@ -219,13 +228,13 @@ impl Reader<'_> {
             let runs_by = interpreters(&text.value);
             let first = text.value.lines().next().filter(|line| line.starts_with("#!"));
             if let (Some(line), true) = (first, runs_by.is_empty()) {
-                self.claim(text.span.clone(), &key, Claimed::Unrunnable(line.to_owned()));
+                self.require(text.span.clone(), &key, HostNeedKind::Unrunnable(line.to_owned()));
             }
             for interpreter in runs_by {
-                self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));
+                self.require(text.span.clone(), &key, HostNeedKind::Program(interpreter.to_owned()));
                 if crate::shell::is_shell(interpreter) {
                     for named in crate::shell::commands(&text.value, false) {
-                        self.claim(text.span.clone(), &key, Claimed::Shell(named.word));
+                        self.require(text.span.clone(), &key, HostNeedKind::Shell(named.word));
                     }
                 }
             }
@@ -235,7 +244,7 @@ impl Reader<'_> {
         texts
     }
 
-    /// Whether a file can have this path in the guest; a problem if not.
+    /// Checks whether a file can have this path in the guest, and reports a problem if not.
     fn guest_sees(&mut self, key: &str, item: &Located<String>) -> bool {
         let path = Path::new(&item.value);
         if !path.is_absolute() || path.components().any(|c| c == std::path::Component::ParentDir) {
@@ -253,7 +262,7 @@ impl Reader<'_> {
         false
     }
 
-    /// Whether a text can stand there beside the others; a problem if not.
+    /// Checks whether a text can have this path beside the others, and reports a problem if not.
     fn has_room(&mut self, key: &str, item: &Located<String>, texts: &BTreeMap<PathBuf, String>) -> bool {
         let path = Path::new(&item.value);
         let other = texts.keys().find(|other| path.starts_with(other) || other.starts_with(path));
@@ -270,7 +279,7 @@ impl Reader<'_> {
         false
     }
 
-    fn programs(&mut self, fields: &mut Fields) -> Vec<String> {
+    fn programs(&mut self, fields: &mut TableFields) -> Vec<String> {
         let mut all = Vec::new();
         let known: Vec<&str> = crate::programs::names().collect();
         for item in fields.strings(&mut self.source, "programs") {
@@ -285,7 +294,7 @@ impl Reader<'_> {
         all
     }
 
-    fn env(&mut self, top: &mut Fields) -> BTreeMap<String, String> {
+    fn env(&mut self, top: &mut TableFields) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
         let Some(mut fields) = top.table(&mut self.source, "env") else { return env };
         for key in fields.keys() {
@@ -303,7 +312,7 @@ impl Reader<'_> {
         env
     }
 
-    fn services(&mut self, top: &mut Fields) -> Vec<Service> {
+    fn services(&mut self, top: &mut TableFields) -> Vec<Service> {
         let mut services: Vec<Service> = Vec::new();
         for mut fields in top.tables(&mut self.source, "service") {
             let name = fields.string(&mut self.source, "name");
@@ -329,10 +338,10 @@ impl Reader<'_> {
         services
     }
 
-    fn ready(&mut self, service: &mut Fields) -> Ready {
+    fn ready(&mut self, service: &mut TableFields) -> ServiceReadiness {
         const HELP: &str = "for example: ready = { tcp = 6379, within_seconds = 10 }; \
                             or unix = \"/path\", file = \"/path\", command = [\"program\", \"argument\"]";
-        let nothing = Ready { probe: Probe::Tcp(0), within_seconds: 0 };
+        let nothing = ServiceReadiness { probe: ReadinessProbe::Tcp(0), within_seconds: 0 };
         if !service.has("ready") {
             let key = service.key("ready");
             self.source
@@ -344,11 +353,11 @@ impl Reader<'_> {
         let s = &mut self.source;
         let mut probes = Vec::new();
         if fields.has("tcp") {
-            probes.extend(fields.integer(s, "tcp", 1..=65535).map(|l| Probe::Tcp(l.value as u16)));
+            probes.extend(fields.integer(s, "tcp", 1..=65535).map(|l| ReadinessProbe::Tcp(l.value as u16)));
         }
         for key in ["unix", "file"] {
             let Some(path) = fields.optional_string(s, key) else { continue };
-            // 107 bytes is what a socket address holds.
+            // A socket address holds 107 bytes.
             if !path.value.starts_with('/')
                 || path.value.len() > 107
                 || path.value.contains(['\t', '\n', '\0'])
@@ -356,10 +365,14 @@ impl Reader<'_> {
                 let key = fields.key(key);
                 s.problem(path.span, &key, "is not an absolute path of at most 107 bytes".into());
             }
-            probes.push(if key == "unix" { Probe::Unix(path.value) } else { Probe::File(path.value) });
+            probes.push(if key == "unix" {
+                ReadinessProbe::Unix(path.value)
+            } else {
+                ReadinessProbe::File(path.value)
+            });
         }
         if fields.has("command") {
-            probes.push(Probe::Command(self.command(&mut fields, "command")));
+            probes.push(ReadinessProbe::Command(self.command(&mut fields, "command")));
         }
         let given = ["tcp", "unix", "file", "command"].iter().filter(|key| fields.has(key)).count();
         let s = &mut self.source;
@@ -370,13 +383,13 @@ impl Reader<'_> {
         let within = fields.required_integer(s, "within_seconds", 1..=86400);
         fields.finish(s);
         match probes.pop() {
-            Some(probe) => Ready { probe, within_seconds: within.map_or(0, |l| l.value as u32) },
+            Some(probe) => ServiceReadiness { probe, within_seconds: within.map_or(0, |l| l.value as u32) },
             None => nothing,
         }
     }
 
-    fn run(&mut self, top: &mut Fields, name: &str, broken: bool) -> Run {
-        let mut run = Run { warmup: Vec::new(), steps: Vec::new() };
+    fn run(&mut self, top: &mut TableFields, name: &str, broken: bool) -> WorkloadRun {
+        let mut run = WorkloadRun { warmup: Vec::new(), steps: Vec::new() };
         if !top.has(name) {
             if !broken && name == "measured" {
                 self.source
@@ -400,7 +413,7 @@ impl Reader<'_> {
         run
     }
 
-    fn step(&mut self, fields: &mut Fields, run: &Run) -> Step {
+    fn step(&mut self, fields: &mut TableFields, run: &WorkloadRun) -> WorkloadStep {
         let s = &mut self.source;
         let region = fields.optional_string(s, "region");
         if let Some(region) = &region {
@@ -435,7 +448,7 @@ impl Reader<'_> {
         let limit = fields.integer(s, "limit_seconds", 1..=1_000_000);
         let fail = patterns(s, fields, "fail");
         let expect = patterns(s, fields, "expect");
-        let mut metrics: Vec<Metric> = Vec::new();
+        let mut metrics: Vec<WorkloadMetric> = Vec::new();
         for mut metric in fields.tables(s, "metrics") {
             let parsed = read_metric(s, &mut metric);
             if !parsed.name.is_empty() && metrics.iter().any(|m| m.name == parsed.name) {
@@ -446,7 +459,7 @@ impl Reader<'_> {
         }
         let command = self.command(fields, "command");
         fields.finish(&mut self.source);
-        Step {
+        WorkloadStep {
             region: region.map(|l| l.value),
             operations: operations.map(|l| l.value as u64),
             command,
@@ -457,15 +470,15 @@ impl Reader<'_> {
         }
     }
 
-    /// A required command.
-    fn command(&mut self, fields: &mut Fields, key: &str) -> Command {
+    /// Reads a required command.
+    fn command(&mut self, fields: &mut TableFields, key: &str) -> CommandLine {
         let full = fields.key(key);
         let words = fields.required_strings(&mut self.source, key);
         self.words(words, fields.value_span(key), &full)
     }
 
-    /// An optional list of commands.
-    fn commands(&mut self, fields: &mut Fields, key: &str) -> Vec<Command> {
+    /// Reads an optional list of commands.
+    fn commands(&mut self, fields: &mut TableFields, key: &str) -> Vec<CommandLine> {
         let full = fields.key(key);
         let lists = fields.string_lists(&mut self.source, key);
         lists.into_iter().map(|list| self.words(Some(list.value), list.span, &full)).collect()
@@ -476,7 +489,7 @@ impl Reader<'_> {
         words: Option<Vec<Located<String>>>,
         span: Option<Range<usize>>,
         key: &str,
-    ) -> Command {
+    ) -> CommandLine {
         let Some(words) = words else { return Vec::new() };
         for word in &words {
             if word.value.contains('\0') {
@@ -491,25 +504,25 @@ impl Reader<'_> {
             Some(first) if first.value.is_empty() => {
                 self.source.problem(first.span.clone(), key, "the program's name is empty".into());
             }
-            Some(first) => self.claim(first.span.clone(), key, Claimed::Command(first.value.clone())),
+            Some(first) => self.require(first.span.clone(), key, HostNeedKind::Command(first.value.clone())),
         }
-        let command: Command = words.into_iter().map(|word| word.value).collect();
+        let command: CommandLine = words.into_iter().map(|word| word.value).collect();
         let named: BTreeSet<String> =
             crate::shell::programs_of(&command, false).into_iter().map(|named| named.word).collect();
         for word in named {
-            self.claim(span.clone(), key, Claimed::Shell(word));
+            self.require(span.clone(), key, HostNeedKind::Shell(word));
         }
         command
     }
 }
 
-/// A list of regular expressions for what a step prints.
-fn patterns(s: &mut Source, fields: &mut Fields, key: &str) -> Vec<String> {
+/// Reads a list of regular expressions for a step's output.
+fn patterns(s: &mut TomlSource, fields: &mut TableFields, key: &str) -> Vec<String> {
     let mut all = Vec::new();
     for pattern in fields.strings(s, key) {
         let wrong = match regex::Regex::new(&pattern.value) {
             Err(error) => Some(not_a_regex(&error)),
-            // Every output has that.
+            // Every output matches.
             Ok(regex) if regex.is_match("") => Some("matches the empty text".into()),
             Ok(_) => None,
         };
@@ -525,7 +538,7 @@ fn not_a_regex(error: &regex::Error) -> String {
     format!("is not a regular expression: {}", last_line(&error.to_string()))
 }
 
-fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
+fn read_metric(s: &mut TomlSource, fields: &mut TableFields) -> WorkloadMetric {
     let name = fields.string(s, "name");
     if let Some(name) = name.as_ref().filter(|l| !is_name(&l.value)) {
         let message = format!("\"{}\" is not a name for a metric", name.value);
@@ -548,17 +561,17 @@ fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
     let unit = fields.string(s, "unit");
     let better = fields.string(s, "better");
     let way = match better.as_ref().map(|l| l.value.as_str()) {
-        Some("lower") => Better::Lower,
-        Some("higher") | None => Better::Higher,
+        Some("lower") => MetricDirection::Lower,
+        Some("higher") | None => MetricDirection::Higher,
         Some(other) => {
             let message = format!("is \"higher\" or \"lower\", not \"{other}\"");
             s.problem(better.and_then(|l| l.span), &fields.key("better"), message);
-            Better::Higher
+            MetricDirection::Higher
         }
     };
     fields.finish(s);
     let text = |located: Option<Located<String>>| located.map(|l| l.value).unwrap_or_default();
-    Metric { name: text(name), regex: text(regex), unit: text(unit), better: way }
+    WorkloadMetric { name: text(name), regex: text(regex), unit: text(unit), better: way }
 }
 
 fn last_line(text: &str) -> &str {

@@ -1,7 +1,8 @@
-//! The programs that a shell string names, as far as reading it tells.
+//! Finds the programs that a shell string names, as far as they can be seen without running it.
 //!
-//! Quotes, operators, redirections, assignments, reserved words, functions, `case`, and command substitutions are understood
-//! (POSIX.1-2024, Shell Command Language, 2.2 to 2.9). A word that is only known when it runs (`$PROGRAM`) is none.
+//! Understands quotes, operators, redirections, assignments, reserved words, functions, `case`, and
+//! command substitutions (POSIX.1-2024, Shell Command Language, 2.2 to 2.9). Words that are only
+//! known at run time (`$PROGRAM`) are ignored.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,11 +14,11 @@ const SHELLS: [&str; 6] = ["sh", "ash", "bash", "dash", "ksh", "zsh"];
 const BEFORE_A_COMMAND: [&str; 11] =
     ["if", "then", "elif", "else", "while", "until", "do", "time", "!", "{", "coproc"];
 
-/// Words that end something, or begin what is no simple command.
+/// Other reserved words, after which no simple command begins.
 const OTHER_RESERVED: [&str; 4] = ["fi", "done", "}", "esac"];
 
-/// Commands that run the command in their arguments, after options, numbers and assignments; with each, its options that take
-/// the next word, and the words that stand before the command.
+/// Commands that run the command in their arguments, after options, numbers and assignments. With
+/// each: its options that take the next word, and the number of words before the command.
 const WRAPPERS: [(&str, &str, usize); 24] = [
     ("exec", "a", 0),
     ("command", "", 0),
@@ -48,7 +49,8 @@ const WRAPPERS: [(&str, &str, usize); 24] = [
 /// Options of `find` after which a command stands, up to `;` or `+`.
 const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
-/// What shells do themselves: the utilities of POSIX's 2.15 and 1.6, and those that dash, bash and busybox share.
+/// Shell builtins: the utilities of POSIX's 2.15 and 1.6, and those that dash, bash and busybox
+/// share.
 const BUILTINS: [&str; 57] = [
     ".", ":", "[", "[[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare",
     "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg", "function",
@@ -57,19 +59,19 @@ const BUILTINS: [&str; 57] = [
     "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unset", "wait",
 ];
 
-/// Whether shells have it.
 pub(crate) fn is_builtin(word: &str) -> bool {
     BUILTINS.contains(&word)
         || matches!(word, "unalias" | "logout" | "suspend" | "caller" | "compgen" | "complete")
 }
 
-/// Whether a program takes a script: by its name or path.
+/// Checks, by its name or path, whether a program is a shell.
 pub(crate) fn is_shell(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell))
 }
 
-/// The programs that the rest of a line `#!…` names: the interpreter and, after `/usr/bin/env`, the program that it starts.
-/// None if it is no whole path: kernels do not search, and some data begins so (`#! .`, a list of symbols for AIX's linker).
+/// Returns the programs that the rest of a `#!` line names: the interpreter and, after
+/// `/usr/bin/env`, the program that it starts. Empty unless the interpreter is an absolute path:
+/// kernels do not search, and some data begins with `#!` (`#! .`, a symbol list for AIX's linker).
 pub(crate) fn interpreters(line: &str) -> Vec<&str> {
     let mut words = line.split_whitespace();
     let Some(first) = words.next().filter(|word| word.starts_with('/')) else { return Vec::new() };
@@ -81,17 +83,17 @@ pub(crate) fn interpreters(line: &str) -> Vec<&str> {
 /// A program that a command or a script names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedProgram {
-    /// A name to be searched, or a path.
+    /// Name to search, or path.
     pub word: String,
-    /// Whether busybox's shell starts it, which has its applets in itself.
+    /// True if busybox's shell starts it, which has its applets built in.
     pub by_busybox: bool,
 }
 
-/// The programs that a command runs beside its own first word: those of a script after `-c`, and the one that a wrapper is
-/// to run. `sh_is_busybox` says what `sh` is.
+/// Returns the programs that a command runs besides its first word: those of a script after `-c`,
+/// and the one that a wrapper runs. `sh_is_busybox` tells whether `sh` is busybox.
 pub(crate) fn programs_of(command: &[String], sh_is_busybox: bool) -> BTreeSet<NamedProgram> {
-    let mut found = Found { sh_is_busybox, ..Found::default() };
-    let words: Vec<Word> = command.iter().map(|word| Word::argument(word)).collect();
+    let mut found = FoundPrograms { sh_is_busybox, ..FoundPrograms::default() };
+    let words: Vec<ShellWord> = command.iter().map(|word| ShellWord::argument(word)).collect();
     simple_command(&words, 0, &mut found);
     if let Some(first) = command.first() {
         found.programs.remove(&NamedProgram { word: first.clone(), by_busybox: false });
@@ -99,21 +101,21 @@ pub(crate) fn programs_of(command: &[String], sh_is_busybox: bool) -> BTreeSet<N
     found.programs
 }
 
-/// The programs of a shell string, or of a script that busybox's shell runs.
+/// Returns the programs of a shell string or script.
 pub(crate) fn commands(script: &str, by_busybox: bool) -> BTreeSet<NamedProgram> {
-    let mut found = Found { by_busybox, ..Found::default() };
+    let mut found = FoundPrograms { by_busybox, ..FoundPrograms::default() };
     script_commands(script, 0, &mut found);
     found.programs
 }
 
-/// The files that the shells of a command read their script from: `sh FILE`, by a wrapper too.
+/// Returns the script files that a command's shells run: `sh FILE`, also below a wrapper.
 pub(crate) fn script_files(command: &[String]) -> BTreeSet<String> {
     found_in(command).scripts
 }
 
-/// What was found so far, and by which shell it is started.
+/// Programs and scripts found so far, and the kind of shell that starts them.
 #[derive(Default)]
-struct Found {
+struct FoundPrograms {
     programs: BTreeSet<NamedProgram>,
     scripts: BTreeSet<String>,
     strings: Vec<String>,
@@ -121,29 +123,29 @@ struct Found {
     by_busybox: bool,
 }
 
-impl Found {
+impl FoundPrograms {
     fn program(&mut self, word: &str) {
         self.programs.insert(NamedProgram { word: word.to_owned(), by_busybox: self.by_busybox });
     }
 }
 
-/// Scripts within each other; deeper ones are not looked into.
+/// Largest nesting of scripts to search.
 const DEPTH_MAX: u32 = 8;
 
-/// A word, and whether it stands there as it will be.
+/// A word of a command; `known` if its text is final before the shell runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Word {
+struct ShellWord {
     text: String,
     known: bool,
-    /// The text as a pattern: what is quoted stands for itself.
+    /// Text as a pattern, in which quoted characters are escaped.
     pattern: String,
-    /// Whether the pattern may stand for other names.
+    /// True if the pattern may match other names.
     is_pattern: bool,
-    /// Whether its value is only known when it runs.
+    /// True if an expansion decides its value at run time.
     expands: bool,
 }
 
-impl Word {
+impl ShellWord {
     fn argument(text: &str) -> Self {
         Self { text: text.to_owned(), known: true, ..Self::default() }
     }
@@ -152,34 +154,34 @@ impl Word {
 /// A word of a shell string that may name files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileWord {
-    /// Without its quotes.
+    /// Text without quotes.
     pub text: String,
-    /// The pattern that a shell expands, if it is one.
+    /// Pattern that the shell expands, if the word is one.
     pub pattern: Option<String>,
-    /// Whether output goes there: it need not exist.
+    /// True for the target of an output redirection, which need not exist.
     pub is_output: bool,
 }
 
-/// The shell strings of a command, with those that are in them.
+/// Returns the shell strings of a command, including nested ones.
 pub(crate) fn strings_of(command: &[String]) -> Vec<String> {
     found_in(command).strings
 }
 
-fn found_in(command: &[String]) -> Found {
-    let mut found = Found::default();
-    let words: Vec<Word> = command.iter().map(|word| Word::argument(word)).collect();
+fn found_in(command: &[String]) -> FoundPrograms {
+    let mut found = FoundPrograms::default();
+    let words: Vec<ShellWord> = command.iter().map(|word| ShellWord::argument(word)).collect();
     simple_command(&words, 0, &mut found);
     found
 }
 
-/// The words of a shell string that stand there as they will be, its quotes read; those of strings in it are not among them.
+/// Returns a shell string's words that are known before it runs, unquoted, without nested strings.
 pub(crate) fn file_words(script: &str) -> Vec<FileWord> {
     let mut words = Vec::new();
     let mut is_output = false;
     for token in tokens(script, &mut Vec::new()) {
         match token {
-            Token::Operator(operator) => is_output = operator == OUTPUT,
-            Token::Word(word) => {
+            ShellToken::Operator(operator) => is_output = operator == OUTPUT,
+            ShellToken::Word(word) => {
                 if !word.expands {
                     let pattern = word.is_pattern.then_some(word.pattern);
                     words.push(FileWord { text: word.text, pattern, is_output });
@@ -195,13 +197,13 @@ const INPUT: &str = "<";
 const OUTPUT: &str = ">";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Word(Word),
+enum ShellToken {
+    Word(ShellWord),
     /// `;`, `&&`, `|`, `(` and the like; `>` and `<` stand for every redirection.
     Operator(String),
 }
 
-fn script_commands(script: &str, depth: u32, found: &mut Found) {
+fn script_commands(script: &str, depth: u32, found: &mut FoundPrograms) {
     if depth > DEPTH_MAX {
         return;
     }
@@ -212,20 +214,23 @@ fn script_commands(script: &str, depth: u32, found: &mut Found) {
         script_commands(&inner, depth + 1, found);
     }
     let mut functions = BTreeSet::new();
-    let mut named =
-        Found { sh_is_busybox: found.sh_is_busybox, by_busybox: found.by_busybox, ..Found::default() };
-    let mut command: Vec<Word> = Vec::new();
-    let mut patterns = Patterns::default();
+    let mut named = FoundPrograms {
+        sh_is_busybox: found.sh_is_busybox,
+        by_busybox: found.by_busybox,
+        ..FoundPrograms::default()
+    };
+    let mut command: Vec<ShellWord> = Vec::new();
+    let mut patterns = CasePatterns::default();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            Token::Operator(operator) if operator == OUTPUT || operator == INPUT => drop(tokens.next()),
-            Token::Operator(operator) if patterns.skips(&operator) => command.clear(),
-            Token::Operator(operator) => {
-                // `name ( )` makes a function of that name.
+            ShellToken::Operator(operator) if operator == OUTPUT || operator == INPUT => drop(tokens.next()),
+            ShellToken::Operator(operator) if patterns.skips(&operator) => command.clear(),
+            ShellToken::Operator(operator) => {
+                // `name ( )` defines a function.
                 let is_function = operator == "("
                     && command.len() == 1
-                    && matches!(tokens.peek(), Some(Token::Operator(next)) if next == ")");
+                    && matches!(tokens.peek(), Some(ShellToken::Operator(next)) if next == ")");
                 match command.first() {
                     Some(name) if is_function => drop(functions.insert(name.text.clone())),
                     _ => simple_command(&command, depth, &mut named),
@@ -233,15 +238,15 @@ fn script_commands(script: &str, depth: u32, found: &mut Found) {
                 command.clear();
                 patterns.after(&operator);
             }
-            Token::Word(word) if patterns.is_pattern(&word.text) => {}
-            Token::Word(word) => {
+            ShellToken::Word(word) if patterns.is_pattern(&word.text) => {}
+            ShellToken::Word(word) => {
                 let reserved = word.known && command.is_empty();
                 let text = word.text.as_str();
                 if reserved && text == "case" {
                     patterns.case();
                 } else if reserved && matches!(text, "for" | "select" | "function") {
-                    // Up to the end of the list, and the name, there is no command.
-                    command.push(Word::argument(":"));
+                    // The rest of the list, and the name, contain no command.
+                    command.push(ShellWord::argument(":"));
                 } else if !(reserved && (BEFORE_A_COMMAND.contains(&text) || OTHER_RESERVED.contains(&text)))
                 {
                     command.push(word);
@@ -255,16 +260,16 @@ fn script_commands(script: &str, depth: u32, found: &mut Found) {
     found.strings.extend(named.strings);
 }
 
-/// Where in `case` statements the reader is: their patterns are no commands.
+/// Tracks patterns of `case` statements, which are no commands.
 #[derive(Default)]
-struct Patterns {
-    /// For each open one, whether a pattern is next.
+struct CasePatterns {
+    /// For each open `case`, whether a pattern is next.
     open: Vec<bool>,
-    /// Between `case` and `in`.
+    /// True between `case` and `in`.
     subject: bool,
 }
 
-impl Patterns {
+impl CasePatterns {
     fn case(&mut self) {
         self.subject = true;
     }
@@ -287,7 +292,7 @@ impl Patterns {
         }
     }
 
-    /// Whether the operator is part of a pattern.
+    /// Checks whether the operator is part of a pattern.
     fn skips(&mut self, operator: &str) -> bool {
         match self.open.last_mut() {
             Some(next) if *next => {
@@ -305,8 +310,8 @@ impl Patterns {
     }
 }
 
-/// The program of a simple command, and those that it runs in turn.
-fn simple_command(words: &[Word], depth: u32, found: &mut Found) {
+/// Finds the program of a simple command, and those that it runs in turn.
+fn simple_command(words: &[ShellWord], depth: u32, found: &mut FoundPrograms) {
     if depth > DEPTH_MAX {
         return;
     }
@@ -338,7 +343,7 @@ fn simple_command(words: &[Word], depth: u32, found: &mut Found) {
         let Some((_, with_word, before)) = WRAPPERS.iter().find(|(wrapper, ..)| name == *wrapper) else {
             return;
         };
-        // `command -v NAME` asks, and runs nothing.
+        // `command -v NAME` runs nothing.
         if name == "command" && after.first().is_some_and(|word| word.text.starts_with('-')) {
             return;
         }
@@ -346,8 +351,9 @@ fn simple_command(words: &[Word], depth: u32, found: &mut Found) {
     }
 }
 
-/// What a wrapper runs: the words after its options and after those that stand before the command. A number is never one.
-fn wrapped<'w>(words: &'w [Word], with_word: &str, before: usize) -> &'w [Word] {
+/// Returns the command that a wrapper runs: the words after its options and after those that
+/// precede the command. A number is never a command.
+fn wrapped<'w>(words: &'w [ShellWord], with_word: &str, before: usize) -> &'w [ShellWord] {
     let (mut rest, mut before) = (words, before);
     while let Some((word, after)) = rest.split_first() {
         rest = match word.text.strip_prefix(['-', '+']) {
@@ -373,13 +379,14 @@ fn wrapped<'w>(words: &'w [Word], with_word: &str, before: usize) -> &'w [Word] 
     rest
 }
 
-/// What stands before a wrapper's command and is no number: a mask of CPUs, a lock file, a directory.
+/// Checks for a word before a wrapper's command that is no number: a CPU mask, a lock file, a
+/// directory.
 fn is_mask_or_file(word: &str) -> bool {
     word.starts_with('/') || word.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ',' | '-'))
 }
 
-/// The commands after `-exec` and the like.
-fn find_runs(words: &[Word], depth: u32, found: &mut Found) {
+/// Finds the commands after `-exec` and similar options.
+fn find_runs(words: &[ShellWord], depth: u32, found: &mut FoundPrograms) {
     let mut rest = words;
     while let Some(at) = rest.iter().position(|word| FIND_RUNS.contains(&word.text.as_str())) {
         let command = &rest[at + 1..];
@@ -390,8 +397,8 @@ fn find_runs(words: &[Word], depth: u32, found: &mut Found) {
     }
 }
 
-/// Of a shell's arguments: the script after an option with a `c`, or else the file that holds it.
-fn script_after(arguments: &[Word], by_busybox: bool, depth: u32, found: &mut Found) {
+/// Finds the script in a shell's arguments: after an option with a `c`, or else in a file.
+fn script_after(arguments: &[ShellWord], by_busybox: bool, depth: u32, found: &mut FoundPrograms) {
     for (at, word) in arguments.iter().enumerate() {
         let Some(option) = word.text.strip_prefix('-') else {
             if word.known {
@@ -417,22 +424,23 @@ fn is_assignment(word: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Cuts a script into words and operators; what `$(…)` and backquotes hold goes into `substitutions`.
-fn tokens(script: &str, substitutions: &mut Vec<String>) -> Vec<Token> {
+/// Splits a script into words and operators; puts the contents of `$(…)` and backquotes into
+/// `substitutions`.
+fn tokens(script: &str, substitutions: &mut Vec<String>) -> Vec<ShellToken> {
     let chars: Vec<char> = script.chars().collect();
-    let mut cutter = Cutter { chars: &chars, at: 0, tokens: Vec::new(), word: None };
+    let mut cutter = ShellLexer { chars: &chars, at: 0, tokens: Vec::new(), word: None };
     cutter.cut(substitutions);
     cutter.tokens
 }
 
-struct Cutter<'a> {
+struct ShellLexer<'a> {
     chars: &'a [char],
     at: usize,
-    tokens: Vec<Token>,
-    word: Option<Word>,
+    tokens: Vec<ShellToken>,
+    word: Option<ShellWord>,
 }
 
-impl Cutter<'_> {
+impl ShellLexer<'_> {
     fn cut(&mut self, substitutions: &mut Vec<String>) {
         while let Some(c) = self.next() {
             match c {
@@ -483,11 +491,11 @@ impl Cutter<'_> {
         c
     }
 
-    fn word(&mut self) -> &mut Word {
-        self.word.get_or_insert_with(|| Word::argument(""))
+    fn word(&mut self) -> &mut ShellWord {
+        self.word.get_or_insert_with(|| ShellWord::argument(""))
     }
 
-    /// A character that stands for itself.
+    /// Adds a quoted character.
     fn push(&mut self, c: char) {
         let word = self.word();
         word.text.push(c);
@@ -497,7 +505,7 @@ impl Cutter<'_> {
         word.pattern.push(c);
     }
 
-    /// A character that no quote takes the meaning from.
+    /// Adds an unquoted character.
     fn push_plain(&mut self, c: char) {
         let word = self.word();
         word.text.push(c);
@@ -505,7 +513,7 @@ impl Cutter<'_> {
     }
 
     fn end_word(&mut self) {
-        self.tokens.extend(self.word.take().map(Token::Word));
+        self.tokens.extend(self.word.take().map(ShellToken::Word));
     }
 
     fn operator(&mut self, first: char) {
@@ -518,10 +526,10 @@ impl Cutter<'_> {
             text.push(*next);
             self.at += 1;
         }
-        self.tokens.push(Token::Operator(text));
+        self.tokens.push(ShellToken::Operator(text));
     }
 
-    /// `>`, `2>&1`, `<<<`, `>|`; `<(…)` runs what is in it.
+    /// Reads `>`, `2>&1`, `<<<`, `>|`; the contents of `<(…)` run.
     fn redirection(&mut self, first: char, substitutions: &mut Vec<String>) {
         if self.chars.get(self.at) == Some(&'(') {
             self.at += 1;
@@ -531,7 +539,7 @@ impl Cutter<'_> {
             (word.known, word.expands) = (false, true);
             return;
         }
-        // The number before it is no word.
+        // A number before the operator belongs to it.
         if self.word.as_ref().is_some_and(|word| word.text.bytes().all(|byte| byte.is_ascii_digit())) {
             self.word = None;
         }
@@ -540,10 +548,10 @@ impl Cutter<'_> {
             self.at += 1;
         }
         let operator = if first == '<' { INPUT } else { OUTPUT };
-        self.tokens.push(Token::Operator(operator.into()));
+        self.tokens.push(ShellToken::Operator(operator.into()));
     }
 
-    /// After `$` or a backquote: the word is known no longer.
+    /// Reads an expansion after `$` or a backquote, which makes the word unknown.
     fn expansion(&mut self, first: char, substitutions: &mut Vec<String>) {
         let word = self.word();
         (word.known, word.expands) = (false, true);
@@ -571,7 +579,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// What stands before the parenthesis that closes the one just read; quotes hide others.
+    /// Returns the text up to the parenthesis that closes the one just read; quoted ones do not
+    /// count.
     fn up_to_parenthesis(&mut self) -> String {
         let (mut depth, mut quote, mut inner) = (1u32, None, String::new());
         while let Some(c) = self.next() {

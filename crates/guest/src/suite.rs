@@ -1,99 +1,99 @@
 //! Suites: workloads whose rows are known before anything runs.
 //!
-//! A row is a region of the measured run: one that a program of ours marks (its rows are in `guest/NAME.rows`), or
-//! one that init marks around a step, such as a server under load.
+//! A row is a region of the measured run: one that a guest program marks (`guest/NAME.rows` lists
+//! them), or one that init marks around a step, such as a server under load.
 
 use crate::disk::Disk;
-use crate::programs::{self, Program};
-use crate::workload::{Better, Command, Step, Workload};
+use crate::programs::{self, GuestProgram};
+use crate::workload::{CommandLine, MetricDirection, Workload, WorkloadStep};
 
-/// The row that is the sum of all others of its program.
+/// Name of the row that sums all others of its program.
 pub const AGGREGATE: &str = "aggregate";
 
 /// A workload with its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// What runs them.
+    /// Workload that runs the rows.
     pub workload: Workload,
-    /// In the order of the workload's steps, and of the programs' own tables.
+    /// Rows in the order of the workload's steps and of the programs' own tables.
     pub rows: Vec<SuiteRow>,
 }
 
-/// One row.
+/// A row of a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuiteRow {
-    /// The region's name, unique in the suite.
+    /// Name of the row's region, unique in the suite.
     pub name: String,
-    /// Of its figure on a machine that times.
-    pub unit: Unit,
+    /// Unit of its figure on a machine that times.
+    pub unit: RowUnit,
     /// Kernel options that it needs besides what every guest needs: `CONFIG_VETH`.
     pub needs: Vec<String>,
-    /// Which of the measured run's steps has it.
+    /// Index of its step in the measured run.
     step: usize,
 }
 
-/// What a row's time is told in.
+/// Unit of a row's timed figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unit {
+pub enum RowUnit {
     /// `ns/op`.
     Time,
-    /// `MB/s`, a megabyte of a million bytes, where an operation moves this many bytes.
+    /// `MB/s` (a megabyte is a million bytes), for operations that move this many bytes.
     Megabytes(u64),
-    /// Operations in a second by the name that users give them: `transactions/s`.
+    /// Operations per second, under their usual name: `transactions/s`.
     Rate(String),
-    /// What a metric of the workload says.
+    /// A metric that the workload prints.
     Metric {
-        /// The metric's unit.
+        /// Unit of the metric.
         unit: String,
-        /// Which way the metric should go.
-        better: Better,
+        /// Direction of better values.
+        better: MetricDirection,
     },
 }
 
-impl Unit {
-    /// As `--list` says it, the third field of a line; nothing there means a time.
+impl RowUnit {
+    /// Parses the third field of a line of `--list`; a missing one means a time.
     fn parse(text: Option<&str>) -> Self {
         match text {
-            None | Some("ns/op") => Unit::Time,
+            None | Some("ns/op") => RowUnit::Time,
             Some(text) => match text.strip_prefix("MB/s:").and_then(|bytes| bytes.parse().ok()) {
-                Some(bytes) => Unit::Megabytes(bytes),
-                None => Unit::Rate(text.into()),
+                Some(bytes) => RowUnit::Megabytes(bytes),
+                None => RowUnit::Rate(text.into()),
             },
         }
     }
 
-    /// `ns/op`, `MB/s`, `transactions/s`.
+    /// Returns the unit's name: `ns/op`, `MB/s`, `transactions/s`.
     pub fn name(&self) -> &str {
         match self {
-            Unit::Time => "ns/op",
-            Unit::Megabytes(_) => "MB/s",
-            Unit::Rate(unit) | Unit::Metric { unit, .. } => unit,
+            RowUnit::Time => "ns/op",
+            RowUnit::Megabytes(_) => "MB/s",
+            RowUnit::Rate(unit) | RowUnit::Metric { unit, .. } => unit,
         }
     }
 
-    /// Which values are good.
-    pub fn better(&self) -> Better {
+    /// Returns the direction of better values.
+    pub fn better(&self) -> MetricDirection {
         match self {
-            Unit::Time => Better::Lower,
-            Unit::Megabytes(_) | Unit::Rate(_) => Better::Higher,
-            Unit::Metric { better, .. } => *better,
+            RowUnit::Time => MetricDirection::Lower,
+            RowUnit::Megabytes(_) | RowUnit::Rate(_) => MetricDirection::Higher,
+            RowUnit::Metric { better, .. } => *better,
         }
     }
 
-    /// The figure of so many operations in so much time; none of a metric, which is no matter of either.
+    /// Returns the figure of so many operations in so much time; `None` for a metric.
     pub fn value(&self, operations: u64, nanoseconds: u64) -> Option<f64> {
         let (operations, nanoseconds) = (operations as f64, nanoseconds as f64);
         match self {
-            Unit::Time => Some(nanoseconds / operations),
-            Unit::Megabytes(bytes) => Some(operations * *bytes as f64 * 1e3 / nanoseconds),
-            Unit::Rate(_) => Some(operations * 1e9 / nanoseconds),
-            Unit::Metric { .. } => None,
+            RowUnit::Time => Some(nanoseconds / operations),
+            RowUnit::Megabytes(bytes) => Some(operations * *bytes as f64 * 1e3 / nanoseconds),
+            RowUnit::Rate(_) => Some(operations * 1e9 / nanoseconds),
+            RowUnit::Metric { .. } => None,
         }
     }
 }
 
 impl Suite {
-    /// The workload as a suite; none if it has steps of programs whose rows nobody knows and no others.
+    /// Returns the workload as a suite; `None` if its only steps are programs with unknown rows.
     pub fn of(workload: Workload) -> Option<Self> {
         let mut rows: Vec<SuiteRow> = Vec::new();
         for (at, step) in workload.measured.steps.iter().enumerate() {
@@ -107,12 +107,13 @@ impl Suite {
         (!rows.is_empty()).then_some(Self { workload, rows })
     }
 
-    /// A row by name.
+    /// Finds a row by its name.
     pub fn row(&self, name: &str) -> Option<&SuiteRow> {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// Why the running system cannot run it, if it is for guests only.
+    /// Returns the reason why the suite runs only in guests; `None` if the running system can run
+    /// it.
     pub fn guest_only(&self) -> Option<&'static str> {
         if !self.workload.append.is_empty() {
             Some("it wants more on the kernel's command line (`append`)")
@@ -123,10 +124,12 @@ impl Suite {
         }
     }
 
-    /// Whether it is nothing but programs of ours, which run anywhere; all else needs the guest's init and image.
+    /// Checks whether the suite has only kerntune's own programs, which run anywhere; all else
+    /// needs the guest's init and image.
     pub fn is_bare(&self) -> bool {
         let workload = &self.workload;
-        let ours = |step: &Step| step.region.is_none() && program(step).is_some_and(|p| p.rows.is_some());
+        let ours =
+            |step: &WorkloadStep| step.region.is_none() && program(step).is_some_and(|p| p.rows.is_some());
         workload.services.is_empty()
             && workload.setup.is_empty()
             && workload.packages.is_empty()
@@ -135,9 +138,9 @@ impl Suite {
             && workload.measured.steps.iter().all(ours)
     }
 
-    /// Why a guest that is timed and not recorded gives no figures for it.
+    /// Returns the reason why a timed guest gives no figures for the suite; `None` if it does.
     pub fn untimed(&self) -> Option<&'static str> {
-        let silent = |step: &Step| step.region.is_some() && step.metrics.is_empty();
+        let silent = |step: &WorkloadStep| step.region.is_some() && step.metrics.is_empty();
         if self.workload.network_cards > 0 {
             Some("it takes network cards, which only guests in the emulator have")
         } else if self.workload.measured.steps.iter().any(silent) {
@@ -147,39 +150,42 @@ impl Suite {
         }
     }
 
-    /// What tells which rows cannot run: prints their names with the reasons, one a line, by a tab.
-    pub fn checks(&self) -> Vec<Command> {
+    /// Returns the commands that print rows which cannot run here: name, tab and reason, one row a
+    /// line.
+    pub fn checks(&self) -> Vec<CommandLine> {
         let steps = self.workload.measured.steps.iter();
         let checked = steps.filter(|step| program(step).is_some_and(|p| p.options.contains(&"--check")));
         checked.map(|step| vec![step.command[0].clone(), "--check".into()]).collect()
     }
 
-    /// Whether all of its programs do more, or less, of the same work if asked to.
+    /// Checks whether all of its programs can do more or less of the same work.
     pub fn is_scalable(&self) -> bool {
         self.all_take("--scale")
     }
 
-    /// Whether its rows are many operations in one system call, each done several times in one boot: what is worth
-    /// timing where entering the kernel is dear (`kerntune time`).
+    /// Checks whether the rows do many operations in one system call, several times per boot. Such
+    /// rows can be timed where entering the kernel is expensive (`kerntune time`).
     pub fn is_batched(&self) -> bool {
         self.all_take("--iterations")
     }
 
-    /// Whether it is load generators alone, each a step that says a figure of its own. They do the same work each time, and
-    /// can do it several times in one boot.
+    /// Checks whether the suite is load generators alone, with one step and metric each. They
+    /// always do the same work, and can run several times per boot.
     pub fn is_load(&self) -> bool {
         self.workload.measured.steps.iter().all(|step| step.region.is_some() && !step.metrics.is_empty())
     }
 
     fn all_take(&self, option: &str) -> bool {
-        let takes =
-            |step: &Step| step.region.is_none() && program(step).is_some_and(|p| p.options.contains(&option));
+        let takes = |step: &WorkloadStep| {
+            step.region.is_none() && program(step).is_some_and(|p| p.options.contains(&option))
+        };
         self.workload.measured.steps.iter().all(takes)
     }
 
-    /// The workload with as little besides these rows as its programs allow, and each so many times its usual work.
-    /// With all rows and scale 1 it is the workload as it stands, so that its recordings are found again. The scale
-    /// is of [`Suite::is_scalable`] suites.
+    /// Restricts the workload to these rows, as far as its programs allow, and scales their work.
+    ///
+    /// With all rows and scale 1 the workload stays as it is, so that its recordings are found
+    /// again. Only suites that satisfy [`Suite::is_scalable`] take a scale.
     pub fn restricted(&self, rows: &[&SuiteRow], scale: f64) -> Workload {
         let mut workload = self.workload.clone();
         let steps = std::mem::take(&mut workload.measured.steps);
@@ -204,22 +210,22 @@ impl Suite {
 }
 
 impl SuiteRow {
-    /// Whether it is the sum of its program's other rows, and so needs them all.
+    /// Checks whether the row sums the other rows of its program, and so needs them all.
     pub fn is_aggregate(&self) -> bool {
         self.name == AGGREGATE
     }
 }
 
-fn program(step: &Step) -> Option<&'static Program> {
+fn program(step: &WorkloadStep) -> Option<&'static GuestProgram> {
     programs::named(step.command.first()?)
 }
 
-fn rows_of(step: &Step, at: usize) -> Vec<SuiteRow> {
+fn rows_of(step: &WorkloadStep, at: usize) -> Vec<SuiteRow> {
     if let Some(region) = &step.region {
-        let unit = step
-            .metrics
-            .first()
-            .map_or(Unit::Time, |metric| Unit::Metric { unit: metric.unit.clone(), better: metric.better });
+        let unit = step.metrics.first().map_or(RowUnit::Time, |metric| RowUnit::Metric {
+            unit: metric.unit.clone(),
+            better: metric.better,
+        });
         return vec![SuiteRow { name: region.clone(), unit, needs: Vec::new(), step: at }];
     }
     let only = step.command.iter().position(|word| word == "--only").and_then(|at| step.command.get(at + 1));
@@ -228,7 +234,7 @@ fn rows_of(step: &Step, at: usize) -> Vec<SuiteRow> {
     let rows = lines.map(|line| {
         let mut fields = line.split('\t');
         let name = fields.next().unwrap_or_default().to_owned();
-        let unit = Unit::parse(fields.nth(1));
+        let unit = RowUnit::parse(fields.nth(1));
         let needs =
             fields.next().filter(|needs| *needs != "-").map(|needs| needs.split(',').map(str::to_owned));
         SuiteRow { name, unit, needs: needs.into_iter().flatten().collect(), step: at }
@@ -236,8 +242,8 @@ fn rows_of(step: &Step, at: usize) -> Vec<SuiteRow> {
     rows.filter(|row| asked(&row.name)).collect()
 }
 
-/// Gives an option its value, whether it is there or not.
-fn set(command: &mut Command, option: &str, value: &str) {
+/// Sets the value of an option, whether it is there or not.
+fn set(command: &mut CommandLine, option: &str, value: &str) {
     match command.iter().position(|word| word == option) {
         Some(at) if at + 1 < command.len() => value.clone_into(&mut command[at + 1]),
         _ => command.extend([option.to_owned(), value.to_owned()]),

@@ -1,7 +1,7 @@
-//! The file tree of an image in the making.
+//! The file tree of an image.
 //!
-//! Paths are those of the guest, which are those of the host for everything that comes from it:
-//! symbolic links on the way (`/lib` → `usr/lib`) are taken along.
+//! Paths are those of the guest, and equal the host's for host files: symbolic links on the way
+//! (`/lib` → `usr/lib`) are packed too.
 
 use crate::{Error, Result};
 use kerntune_work::IoContext;
@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// What stands at one path.
+/// An entry of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
+pub(crate) enum TreeNode {
     Dir {
         mode: u32,
     },
     Link {
         target: PathBuf,
     },
-    /// Contents from the host.
+    /// A file with the contents of a host file.
     Host {
         from: PathBuf,
         mode: u32,
     },
-    /// Contents of ours.
+    /// A file with contents of ours.
     Own {
         bytes: Vec<u8>,
         mode: u32,
     },
-    /// Character device.
+    /// A character device.
     Char {
         major: u32,
         minor: u32,
@@ -36,60 +36,60 @@ pub(crate) enum Node {
     },
 }
 
-/// As many symbolic links as the kernel follows.
+/// Largest number of symbolic links to follow, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Sorted by path, so that the same inputs give the same image.
+/// A file tree, sorted by path, so that the same inputs give the same image.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
-    nodes: BTreeMap<PathBuf, Node>,
+pub(crate) struct FileTree {
+    nodes: BTreeMap<PathBuf, TreeNode>,
     private: bool,
 }
 
-/// Bytes that a file of an initramfs may have: the format has 32 bits for it.
+/// Largest file of an initramfs, in bytes: the format has 32 bits for the size.
 pub(crate) const FILE_MAX: u64 = u32::MAX as u64;
 
-/// What is wrong with a file of this size, if it is too large.
+/// Returns the reason why a file of this size is too large; `None` if it is not.
 pub(crate) fn too_large(bytes: u64) -> Option<String> {
     (bytes > FILE_MAX).then(|| {
         format!("it has {bytes} bytes, and an initramfs holds no file of 4 GiB or more; pack a smaller one")
     })
 }
 
-impl Tree {
-    pub fn nodes(&self) -> &BTreeMap<PathBuf, Node> {
+impl FileTree {
+    pub fn nodes(&self) -> &BTreeMap<PathBuf, TreeNode> {
         &self.nodes
     }
 
-    /// Whether something came from the host that not every user there may read.
+    /// Checks whether any packed host file is not readable for every user.
     pub fn is_private(&self) -> bool {
         self.private
     }
 
-    /// Keeps the image to who made it, if `private` is so.
+    /// With `private`, makes the image readable for its owner only.
     pub fn keep_private(&mut self, private: bool) {
         self.private |= private;
     }
 
-    pub fn get(&self, path: &Path) -> Option<&Node> {
+    pub fn get(&self, path: &Path) -> Option<&TreeNode> {
         self.nodes.get(path)
     }
 
-    /// Puts something of ours at a path, unless something is there. Returns where it is after
-    /// following the links on the way.
-    pub fn put(&mut self, path: &Path, node: Node) -> Result<PathBuf> {
+    /// Adds an entry of ours unless the path is taken. Returns the path after following links on
+    /// the way.
+    pub fn put(&mut self, path: &Path, node: TreeNode) -> Result<PathBuf> {
         let real = self.directories_of(path, "the guest")?;
         self.nodes.entry(real.clone()).or_insert(node);
         Ok(real)
     }
 
-    /// Takes a host file, directory (without what is in it) or symbolic link along, and what the
-    /// link leads to. Returns the path without links.
+    /// Packs a host file, directory (without its contents) or symbolic link with its target.
+    /// Returns the path without links.
     pub fn take(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
         let mut path = path.to_owned();
         for _ in 0..LINKS_MAX {
             let real = self.directories_of(&path, needed_by)?;
-            // The root is there, and an archive has no name for it.
+            // The root exists, and an archive has no name for it.
             if real.parent().is_none() {
                 return Ok(real);
             }
@@ -98,7 +98,7 @@ impl Tree {
                 return Err(unpackable(&real, needed_by, &why));
             }
             let target = match self.nodes.get(&real) {
-                Some(Node::Link { target }) => target.clone(),
+                Some(TreeNode::Link { target }) => target.clone(),
                 Some(_) => return Ok(real),
                 None => {
                     let meta =
@@ -106,10 +106,10 @@ impl Tree {
                     let mode = meta.permissions().mode() & 0o777;
                     if meta.is_symlink() {
                         let target = std::fs::read_link(&real).at("read link", &real)?;
-                        self.nodes.insert(real.clone(), Node::Link { target: target.clone() });
+                        self.nodes.insert(real.clone(), TreeNode::Link { target: target.clone() });
                         target
                     } else if meta.is_dir() {
-                        self.nodes.insert(real.clone(), Node::Dir { mode: mode | 0o755 });
+                        self.nodes.insert(real.clone(), TreeNode::Dir { mode: mode | 0o755 });
                         return Ok(real);
                     } else if meta.is_file() {
                         if let Some(why) = too_large(meta.len()) {
@@ -119,7 +119,7 @@ impl Tree {
                             .map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
                         self.private |= mode & 0o004 == 0 || !all_may_enter(&real);
                         let from = real.clone();
-                        self.nodes.insert(real.clone(), Node::Host { from, mode: mode | 0o444 });
+                        self.nodes.insert(real.clone(), TreeNode::Host { from, mode: mode | 0o444 });
                         return Ok(real);
                     } else {
                         return Err(unpackable(&real, needed_by, "it is neither a file nor a directory"));
@@ -131,14 +131,18 @@ impl Tree {
         Err(unpackable(&path, needed_by, "too many symbolic links"))
     }
 
-    /// That nothing stands below a file: the kernel leaves it out without a word.
+    /// Checks that nothing is below a file, since the kernel would silently leave it out.
     ///
     /// # Errors
-    /// [`Error::Unpackable`] with the first that does.
+    /// [`Error::Unpackable`] with the first such entry.
     pub fn check(&self) -> Result<()> {
         for path in self.nodes.keys() {
             let above = path.parent().map(|parent| (parent, self.nodes.get(parent)));
-            if let Some((parent, Some(Node::Host { .. } | Node::Own { .. } | Node::Char { .. }))) = above {
+            if let Some((
+                parent,
+                Some(TreeNode::Host { .. } | TreeNode::Own { .. } | TreeNode::Char { .. }),
+            )) = above
+            {
                 let why = format!("{} is a file there", parent.display());
                 return Err(unpackable(path, "the guest", &why));
             }
@@ -146,7 +150,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes the directories above `path` and returns `path` with the links in them followed.
+    /// Adds the directories above `path`, and returns `path` with their links followed.
     fn directories_of(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
         let mut left: Vec<PathBuf> = parts(path);
         left.reverse();
@@ -164,15 +168,15 @@ impl Tree {
             if !self.nodes.contains_key(&here) {
                 let node = match here.symlink_metadata() {
                     Ok(meta) if meta.is_symlink() => {
-                        Node::Link { target: std::fs::read_link(&here).at("read link", &here)? }
+                        TreeNode::Link { target: std::fs::read_link(&here).at("read link", &here)? }
                     }
-                    // What the host does not have is a directory of ours.
-                    _ => Node::Dir { mode: 0o755 },
+                    // The host lacks this directory.
+                    _ => TreeNode::Dir { mode: 0o755 },
                 };
                 self.nodes.insert(here.clone(), node);
             }
             match self.nodes.get(&here) {
-                Some(Node::Link { target }) => {
+                Some(TreeNode::Link { target }) => {
                     links += 1;
                     if links > LINKS_MAX {
                         return Err(unpackable(path, needed_by, "too many symbolic links"));
@@ -189,7 +193,7 @@ impl Tree {
     }
 }
 
-/// Whether every user may enter the directories above a file.
+/// Checks whether every user may enter the directories above a file.
 fn all_may_enter(path: &Path) -> bool {
     let may = |dir: &Path| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
     path.ancestors().skip(1).all(may)
@@ -215,19 +219,19 @@ mod tests {
 
     #[test]
     fn links_on_the_way_and_at_the_end_are_taken_along() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         let real = tree.take(Path::new("/bin/sh"), "test").unwrap();
         assert_eq!(real, Path::new("/bin/sh").canonicalize().unwrap());
-        assert!(matches!(tree.get(&real), Some(Node::Host { .. })));
+        assert!(matches!(tree.get(&real), Some(TreeNode::Host { .. })));
         if Path::new("/bin").is_symlink() {
-            assert_eq!(tree.get(Path::new("/bin")), Some(&Node::Link { target: "usr/bin".into() }));
-            assert!(matches!(tree.get(Path::new("/usr/bin")), Some(Node::Dir { .. })));
+            assert_eq!(tree.get(Path::new("/bin")), Some(&TreeNode::Link { target: "usr/bin".into() }));
+            assert!(matches!(tree.get(Path::new("/usr/bin")), Some(TreeNode::Dir { .. })));
         }
     }
 
     #[test]
     fn the_root_is_no_node_however_it_is_written() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         for root in ["/", "/.", "/usr/.."] {
             assert_eq!(tree.take(Path::new(root), "test").unwrap(), Path::new("/"));
         }
@@ -236,15 +240,15 @@ mod tests {
 
     #[test]
     fn ours_does_not_replace_what_is_there() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         tree.take(Path::new("/etc/passwd"), "test").unwrap();
-        tree.put(Path::new("/etc/passwd"), Node::Own { bytes: vec![], mode: 0o644 }).unwrap();
-        assert!(matches!(tree.get(Path::new("/etc/passwd")), Some(Node::Host { .. })));
+        tree.put(Path::new("/etc/passwd"), TreeNode::Own { bytes: vec![], mode: 0o644 }).unwrap();
+        assert!(matches!(tree.get(Path::new("/etc/passwd")), Some(TreeNode::Host { .. })));
     }
 
     #[test]
     fn what_the_guest_would_hide_or_the_host_lacks_is_refused() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         let hidden = tree.take(Path::new("/proc/cmdline"), "the test").unwrap_err().to_string();
         assert!(hidden.contains("/proc of the guest is its own"), "{hidden}");
         let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
@@ -263,7 +267,7 @@ mod tests {
         {
             std::fs::set_permissions(dir.path(), Permissions::from_mode(of_dir)).unwrap();
             std::fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
-            let mut tree = Tree::default();
+            let mut tree = FileTree::default();
             tree.take(&file, "test").unwrap();
             assert_eq!(tree.is_private(), private, "{of_dir:o} {of_file:o}");
         }
@@ -275,7 +279,7 @@ mod tests {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let giant = dir.path().join("giant");
         std::fs::File::create(&giant).unwrap().set_len(1 << 32).unwrap();
-        let error = Tree::default().take(&giant, "the test").unwrap_err().to_string();
+        let error = FileTree::default().take(&giant, "the test").unwrap_err().to_string();
         assert!(
             error.contains("it has 4294967296 bytes, and an initramfs holds no file of 4 GiB"),
             "{error}"

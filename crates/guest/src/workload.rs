@@ -1,116 +1,133 @@
-//! The workload: what runs in the kernel.
+//! Workloads: what runs in the kernel.
 
 use crate::disk::Disk;
 use crate::{shell, Error, Result};
-use kerntune_isa::{Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa};
+use kerntune_work::ContentHash;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The runs that a workload may have, in the order in which `tune` uses them. The second each one has.
+/// Names of runs, in the order in which `tune` uses them. Every workload has the second.
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
-/// A program and its arguments. The first word is a name searched in the guest's PATH or an
-/// absolute path; what is not one of our programs comes from the host.
-pub type Command = Vec<String>;
+/// A program and its arguments. The first word is an absolute path, or a name searched in the
+/// guest's PATH; programs that are not kerntune's come from the host.
+pub type CommandLine = Vec<String>;
 
 /// A workload as read from `workloads/NAME.toml`; `guest/README.md` describes the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workload {
-    /// Letters, digits, `-`, `_`; the file's name unless the file says otherwise.
+    /// Name of letters, digits, `-` and `_`; by default the file's name.
     pub name: String,
-    /// What it does, for people.
+    /// Description for people.
     pub description: String,
     /// Debian packages of the host whose programs, `/etc` and `/usr/lib` files are packed.
     pub packages: Vec<String>,
     /// Host programs needed besides those that the commands name.
     pub binaries: Vec<String>,
-    /// Host files or directories, absolute.
+    /// Absolute paths of host files or directories to pack.
     pub files: Vec<PathBuf>,
-    /// Files whose text the workload brings itself, by their path in the guest.
+    /// Files whose text is in the workload file, by their path in the guest.
     pub texts: BTreeMap<PathBuf, String>,
-    /// Programs of ours needed besides those that the commands name (`kt-mark` in a script).
+    /// Programs of kerntune's needed besides those that the commands name (`kt-mark` in a script).
     pub programs: Vec<String>,
-    /// Environment variables of its programs, by name.
+    /// Environment variables of its programs.
     pub env: BTreeMap<String, String>,
-    /// Run one after the other before the services.
-    pub setup: Vec<Command>,
+    /// Commands that run one after the other before the services.
+    pub setup: Vec<CommandLine>,
     /// Programs that run in the background, in the order in which they start.
     pub services: Vec<Service>,
-    /// Without steps: none, as for who only records.
-    pub training: Run,
-    /// What is measured; at least one step.
-    pub measured: Run,
-    /// Of the guest, in MiB.
+    /// Training run; without steps if the workload is only recorded.
+    pub training: WorkloadRun,
+    /// Measured run, with at least one step.
+    pub measured: WorkloadRun,
+    /// Memory of the guest in MiB.
     pub memory_mb: u32,
-    /// Of the guest, 1 to [`MAX_CPUS`].
+    /// CPUs of the guest, 1 to [`MAX_CPUS`].
     pub cpus: u32,
-    /// The CPU that needs mitigations and that the guest's passes for, by a name of [`Isa::VULNERABLE`](kerntune_isa::Isa);
-    /// `None` for one that needs none.
+    /// Vulnerable CPU that the guest's CPU pretends to be, by a name of
+    /// [`Isa::VULNERABLE`](kerntune_isa::Isa); `None` for one that needs no mitigations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mitigations: Option<String>,
-    /// Whether the CPU copies memory fast with one instruction.
+    /// True if the CPU copies memory fast with one instruction.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fast_strings: bool,
-    /// For the whole guest, wall clock.
+    /// Wall-clock limit of the whole guest.
     pub time_limit_seconds: u64,
-    /// Network cards, all on one wire: `eth0`, `eth1`, …
+    /// Network cards on one wire: `eth0`, `eth1`, …
     pub network_cards: u32,
-    /// For the guest kernel's command line.
+    /// Additions to the guest kernel's command line.
     pub append: String,
-    /// A disk of the guest's own; files are on a tmpfs otherwise.
+    /// Disk of the guest; without one, files are on a tmpfs.
     pub disk: Option<Disk>,
-    /// What random numbers of the guest come from: 1, unless somebody asks for another ([`Workload::with_seed`]). `{seed}` in a
-    /// command is this number.
+    /// Seed of the guest's random numbers and replacement for `{seed}` in commands; by default 1
+    /// ([`Workload::with_seed`]).
     #[serde(skip)]
     pub seed: u32,
-    /// Whether init can read /proc around steps ([`crate::Collect::proc`]): of no file, but of who records.
+    /// True if init reads /proc around steps ([`crate::CollectOptions::proc`]). Set by the
+    /// recording, never by a file.
     #[serde(skip)]
     pub proc: bool,
-    /// Of a measured run that is a command which somebody gave instead of a file's runs.
+    /// Surroundings of a command that replaces the file's runs.
     #[serde(skip)]
     pub context: Option<CommandContext>,
 }
 
-/// CPUs of a guest at most: QEMU has room for the counters of so many.
+/// Largest number of guest CPUs, by QEMU's room for their counters.
 pub const MAX_CPUS: u32 = 16;
 
-/// Whether there is a vulnerable CPU of this name.
+/// Checks that there is a vulnerable CPU of this name.
 ///
 /// # Errors
-/// A sentence with the names there are.
+/// A sentence with the known names.
 pub fn vulnerable(name: &str) -> Result<(), String> {
-    let mut known = Guest::VULNERABLE.iter().map(|cpu| cpu.name);
+    let mut known = GuestIsa::VULNERABLE.iter().map(|cpu| cpu.name);
     match known.any(|known| known == name) {
         true => Ok(()),
         false => {
-            let names: Vec<_> = Guest::VULNERABLE.iter().map(|cpu| cpu.name).collect();
+            let names: Vec<_> = GuestIsa::VULNERABLE.iter().map(|cpu| cpu.name).collect();
             Err(format!("\"{name}\" is no CPU that needs mitigations; there are {}", names.join(" and ")))
         }
     }
 }
 
-/// What a command finds in the guest as it is here. What it starts by names that nobody sees here is packed as well.
+/// Surroundings that a command has in the guest as on this machine. Utilities that it may start
+/// under names we cannot see are packed too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandContext {
-    /// Where it runs, if it names something relative to that; the root directory otherwise.
+    /// Working directory, if the command names relative paths; otherwise the root directory.
     pub directory: Option<PathBuf>,
-    /// What it reads.
+    /// Standard input.
     pub input: Option<StandardInput>,
-    /// Whether [`Workload::files`] are every file and link that is packed, and directories among them are empty.
+    /// True if [`Workload::files`] lists every packed file and link, so that directories in it are
+    /// packed empty.
     pub lists_files: bool,
 }
 
 /// The bytes of a command's standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandardInput {
-    /// From where the descriptor stands to the end.
+    /// Bytes from the descriptor's position to the end.
     pub bytes: Vec<u8>,
-    /// Whether not every user of this machine may read them.
+    /// True if not every user of this machine may read them.
     pub is_private: bool,
 }
 
-/// What a text is run by, if it begins with `#!` ([`shell::interpreters`]).
+impl CommandContext {
+    fn content_hash(&self) -> String {
+        let Self { directory, input, lists_files } = self;
+        let mut hash = ContentHash::new("command-context/1")
+            .list("directory", directory.as_ref().map(|path| path.as_os_str().as_encoded_bytes()))
+            .field("lists files", lists_files.to_string());
+        if let Some(StandardInput { bytes, is_private }) = input {
+            hash = hash.field("input", bytes).field("private", is_private.to_string());
+        }
+        hash.finish()
+    }
+}
+
+/// Returns the interpreters of a text that begins with `#!` ([`shell::interpreters`]).
 pub(crate) fn interpreters(text: &str) -> Vec<&str> {
     let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
     line.map(shell::interpreters).unwrap_or_default()
@@ -119,130 +136,189 @@ pub(crate) fn interpreters(text: &str) -> Vec<&str> {
 /// A program that stays in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Service {
-    /// The name in messages and of its log.
+    /// Name in messages and of its log.
     pub name: String,
-    /// The program and its arguments.
-    pub command: Command,
-    /// When it is ready to be used.
-    pub ready: Ready,
+    /// Program and arguments.
+    pub command: CommandLine,
+    /// Condition under which it counts as ready.
+    pub ready: ServiceReadiness,
 }
 
-/// How a service is seen to be ready, and within how many guest seconds.
+/// Readiness condition of a service, with a time limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ready {
-    /// What to look at.
-    pub probe: Probe,
-    /// Guest seconds until it must be ready.
+pub struct ServiceReadiness {
+    /// Condition to poll.
+    pub probe: ReadinessProbe,
+    /// Time limit in guest seconds.
     pub within_seconds: u32,
 }
 
-/// One look at a service.
+/// Condition to poll until a service is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Probe {
+pub enum ReadinessProbe {
     /// A connection to this port of 127.0.0.1 is accepted.
     Tcp(u16),
     /// A connection to this Unix socket is accepted.
     Unix(String),
-    /// This file is there.
+    /// This file exists.
     File(String),
     /// This command ends with status 0.
-    Command(Command),
+    Command(CommandLine),
 }
 
-/// One run: warm-ups outside of the measurement, then the steps.
+/// A run: warm-ups outside of the measurement, then the steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Run {
-    /// Run one after the other before the steps, without a region.
-    pub warmup: Vec<Command>,
-    /// Run one after the other.
-    pub steps: Vec<Step>,
+pub struct WorkloadRun {
+    /// Commands that run before the steps, without a region.
+    pub warmup: Vec<CommandLine>,
+    /// Steps that run one after the other.
+    pub steps: Vec<WorkloadStep>,
 }
 
-/// One program of a run.
+/// A program of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Step {
-    /// The region that init marks around the program; `None`: the program marks its own.
+pub struct WorkloadStep {
+    /// Region that init marks around the program; `None` if the program marks its own.
     pub region: Option<String>,
-    /// Operations done in the region; `None`: as many as the program marks.
+    /// Operations done in the region; `None` means as many as the program marks.
     pub operations: Option<u64>,
-    /// The program and its arguments.
-    pub command: Command,
-    /// Guest seconds; `None`: [`LIMIT_SECONDS`].
+    /// Program and arguments.
+    pub command: CommandLine,
+    /// Time limit in guest seconds; `None` means [`LIMIT_SECONDS`].
     pub limit_seconds: Option<u32>,
-    /// Regular expressions of what the program must not print, though it end with status 0.
+    /// Regular expressions that the output must not match, even if the program ends with status 0.
     pub fail: Vec<String>,
-    /// Regular expressions of what it must print.
+    /// Regular expressions that the output must match.
     pub expect: Vec<String>,
-    /// Numbers that it prints; [`Step::judge`] reads them.
-    pub metrics: Vec<Metric>,
+    /// Numbers that the program prints; [`WorkloadStep::judge`] parses them.
+    pub metrics: Vec<WorkloadMetric>,
 }
 
-/// Guest seconds that one program may take unless its step says otherwise.
+/// Default time limit of a program, in guest seconds.
 pub const LIMIT_SECONDS: u32 = 600;
 
 /// A number that a step prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Metric {
-    /// The name in results.
+pub struct WorkloadMetric {
+    /// Name in results.
     pub name: String,
-    /// With exactly one group, which holds the number; the first match counts.
+    /// Regular expression with exactly one group, which matches the number; the first match counts.
     pub regex: String,
-    /// The unit, for people: `requests/s`.
+    /// Unit for people: `requests/s`.
     pub unit: String,
-    /// Which way it should go.
-    pub better: Better,
+    /// Direction of better values.
+    pub better: MetricDirection,
 }
 
-/// Which way a metric should go.
+/// Direction of better values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
+pub enum MetricDirection {
     /// More is better: a throughput.
     Higher,
     /// Less is better: a latency.
     Lower,
 }
 
-/// What random numbers come from if nobody asks for another number.
+/// Default seed of random numbers.
 pub const SEED: u32 = 1;
 
-/// What stands in a command for the workload's seed.
+/// Placeholder for the seed in commands.
 const SEED_WORD: &str = "{seed}";
 
-/// A command with a seed where it asks for one.
-pub(crate) fn with_seed(command: &Command, seed: u32) -> Command {
+/// Replaces the seed's placeholder in a command.
+pub(crate) fn with_seed(command: &CommandLine, seed: u32) -> CommandLine {
     command.iter().map(|word| word.replace(SEED_WORD, &seed.to_string())).collect()
 }
 
 impl Workload {
-    /// The same work with other random numbers.
+    /// Returns the same workload with another seed.
     pub fn with_seed(&self, seed: u32) -> Self {
         Self { seed, ..self.clone() }
     }
 
-    /// A command of the workload's as it is run: with the seed where it asks for it.
-    pub fn as_run(&self, command: &Command) -> Command {
+    /// Returns a command of the workload as it runs, with the seed filled in.
+    pub fn as_run(&self, command: &CommandLine) -> CommandLine {
         with_seed(command, self.seed)
     }
 
-    /// Whether a command of the run asks for the seed. If none does, only what the guest's kernel draws at random changes with
-    /// it, and what programs ask the kernel for.
+    /// Hashes every field, for the keys of results.
+    ///
+    /// # Errors
+    /// None are known: only paths can lack a serialized form, and they are hashed as bytes.
+    pub fn content_hash(&self) -> kerntune_work::Result<String> {
+        // Lists every field, so that a new one is not forgotten.
+        let Self {
+            name,
+            description,
+            packages,
+            binaries,
+            files,
+            texts,
+            programs,
+            env,
+            setup,
+            services,
+            training,
+            measured,
+            memory_mb,
+            cpus,
+            mitigations,
+            fast_strings,
+            time_limit_seconds,
+            network_cards,
+            append,
+            disk,
+            seed,
+            proc,
+            context,
+        } = self;
+        let hash = ContentHash::new("workload/1")
+            .field("name", name)
+            .field("description", description)
+            .list("packages", packages)
+            .list("binaries", binaries)
+            .list("files", files.iter().map(|path| path.as_os_str().as_encoded_bytes()))
+            .list("text paths", texts.keys().map(|path| path.as_os_str().as_encoded_bytes()))
+            .list("texts", texts.values())
+            .list("programs", programs)
+            .value("environment", env)?
+            .value("setup", setup)?
+            .value("services", services)?
+            .value("training", training)?
+            .value("measured", measured)?
+            .field("memory", memory_mb.to_string())
+            .field("cpus", cpus.to_string())
+            .list("mitigations", mitigations)
+            .field("fast strings", fast_strings.to_string())
+            .field("time limit", time_limit_seconds.to_string())
+            .field("network cards", network_cards.to_string())
+            .field("append", append)
+            .list("disk", disk.as_ref().map(Disk::content_hash))
+            .field("seed", seed.to_string())
+            .field("proc", proc.to_string())
+            .list("context", context.as_ref().map(CommandContext::content_hash));
+        Ok(hash.finish())
+    }
+
+    /// Checks whether a command of the run takes the seed. If none does, a new seed changes only
+    /// random numbers of the guest's kernel, and what programs ask the kernel for.
     pub fn takes_seed(&self, run: &str) -> bool {
-        let asks = |command: &Command| command.iter().any(|word| word.contains(SEED_WORD));
+        let asks = |command: &CommandLine| command.iter().any(|word| word.contains(SEED_WORD));
         self.runs().iter().any(|(name, of)| {
             *name == run && (of.warmup.iter().any(asks) || of.steps.iter().any(|step| asks(&step.command)))
         })
     }
 
-    /// The runs that it has, with their names, in the order of [`RUNS`].
-    pub fn runs(&self) -> Vec<(&'static str, &Run)> {
+    /// Returns the workload's runs with their names, in the order of [`RUNS`].
+    pub fn runs(&self) -> Vec<(&'static str, &WorkloadRun)> {
         let mut runs = vec![(RUNS[0], &self.training), (RUNS[1], &self.measured)];
         runs.retain(|(_, run)| !run.steps.is_empty());
         runs
     }
 
-    /// For whoever needs the run of that name, before anything long is begun.
+    /// Checks that the workload has this run, before anything long begins.
     ///
     /// # Errors
     /// [`Error::NoRun`].
@@ -253,19 +329,19 @@ impl Workload {
         Err(Error::NoRun { workload: self.name.clone(), run: name.to_owned() })
     }
 
-    /// The texts that begin with `#!`: path, interpreters, text.
+    /// Returns the texts that begin with `#!`: path, interpreters, text.
     pub(crate) fn scripts(&self) -> impl Iterator<Item = (&Path, Vec<&str>, &str)> {
         let texts = self.texts.iter().map(|(path, text)| (path.as_path(), interpreters(text), text.as_str()));
         texts.filter(|(_, interpreters, _)| !interpreters.is_empty())
     }
 
-    /// Every command of the workload, with the key under which it stands.
-    pub(crate) fn commands(&self) -> Vec<(String, &Command)> {
-        let mut all: Vec<(String, &Command)> = Vec::new();
+    /// Returns every command of the workload with its key.
+    pub(crate) fn commands(&self) -> Vec<(String, &CommandLine)> {
+        let mut all: Vec<(String, &CommandLine)> = Vec::new();
         all.extend(self.setup.iter().map(|c| ("setup".into(), c)));
         for service in &self.services {
             all.push((format!("service {}", service.name), &service.command));
-            if let Probe::Command(command) = &service.ready.probe {
+            if let ReadinessProbe::Command(command) = &service.ready.probe {
                 all.push((format!("readiness of service {}", service.name), command));
             }
         }
@@ -282,11 +358,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_hash_covers_fields_that_are_not_serialized() {
+        let plain =
+            Workload::parse("[[measured.step]]\ncommand = [\"rr\"]\n", Path::new("mine.toml")).unwrap();
+        let hash = |workload: &Workload| workload.content_hash().unwrap();
+        let context = Some(CommandContext::default());
+        let others = [
+            plain.with_seed(7),
+            Workload { proc: true, ..plain.clone() },
+            Workload { context, ..plain.clone() },
+            Workload { files: vec!["/etc".into()], ..plain.clone() },
+            Workload { memory_mb: plain.memory_mb + 1, ..plain.clone() },
+        ];
+        assert_eq!(hash(&plain), hash(&plain.clone()));
+        assert!(others.iter().all(|other| hash(other) != hash(&plain)));
+    }
+
+    #[test]
     fn a_workload_without_training_says_so_to_who_needs_it() {
         let text = "[[measured.step]]\ncommand = [\"rr\"]\n";
         let workload = Workload::parse(text, Path::new("mine.toml")).unwrap();
         assert_eq!(workload.runs().len(), 1);
-        assert!(!crate::Plan::of(&workload).text().contains("training"));
+        assert!(!crate::InitPlan::of(&workload).text().contains("training"));
         workload.require_run("measured").unwrap();
         assert_eq!(
             workload.require_run("training").unwrap_err().to_string(),

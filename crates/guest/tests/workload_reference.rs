@@ -1,17 +1,18 @@
-//! The reference of the workload file, docs/workload-file.md, has the keys that the reader knows, and no others.
+//! Checks that the reference of workload files, docs/workload-file.md, has exactly the keys that
+//! the parser knows.
 
 use kerntune_guest::{Error, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A key that is like none, so that the reader says which it knows.
+/// A key unlike any other, so that the parser lists those it knows.
 const UNKNOWN: &str = "zzzzzzzzzzzzzzzz";
 
-type Keys = BTreeMap<String, BTreeSet<String>>;
+type KeyTable = BTreeMap<String, BTreeSet<String>>;
 
-/// The keys that the reader says it knows of each table, by the heading that the table has in the reference.
-fn known() -> Keys {
-    // A service is ready in one way or in another, and each way has its key.
+/// Keys of each table according to the parser, by the table's heading in the reference.
+fn known() -> KeyTable {
+    // A service has one of several readiness keys.
     let file = format!(
         "{UNKNOWN} = 1\n\
          [disk]\nkind = \"null_blk\"\nsize_mb = 64\nfilesystem = \"ext4\"\n{UNKNOWN} = 1\n\
@@ -40,7 +41,7 @@ fn known() -> Keys {
         ("measured.step[0].", "`step`"),
         ("measured.step[0].metrics[0].", "`step.metrics`"),
     ];
-    let mut all = Keys::new();
+    let mut all = KeyTable::new();
     for (path, heading) in tables {
         let key = format!("{path}{UNKNOWN}");
         let problem = problems.iter().find(|problem| problem.key == key);
@@ -52,10 +53,10 @@ fn known() -> Keys {
     all
 }
 
-/// The keys of each table of the page, by the heading above it.
-fn documented() -> Keys {
+/// Keys of each table according to the page, by the heading above it.
+fn documented() -> KeyTable {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workload-file.md");
-    let mut all = Keys::new();
+    let mut all = KeyTable::new();
     let mut heading = String::new();
     for line in std::fs::read_to_string(page).unwrap().lines() {
         if line.starts_with('#') {

@@ -1,20 +1,20 @@
-//! Instructions as QEMU translates them, and what of them matters.
+//! Instructions as QEMU translates them, and their classification.
 
-use kerntune_trace::counts::EdgeKind;
+use kerntune_trace::counts::BranchInsnKind;
 
-/// One instruction.
+/// An undecoded instruction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Insn {
     /// Virtual address.
     pub address: u64,
-    /// Bytes; the first `length` count.
+    /// Encoding; only the first `length` bytes are valid.
     pub bytes: [u8; 16],
-    /// How many bytes.
+    /// Number of bytes, at most 16.
     pub length: usize,
 }
 
 impl Insn {
-    /// Of its bytes, 16 at most.
+    /// Makes an instruction of at most 16 bytes.
     pub fn new(address: u64, bytes: &[u8]) -> Self {
         let length = bytes.len().min(16);
         let mut insn = Self { address, length, ..Self::default() };
@@ -22,29 +22,30 @@ impl Insn {
         insn
     }
 
-    /// Address of the instruction after this one.
+    /// Returns the address of the following instruction.
     pub fn end(&self) -> u64 {
         self.address + self.length as u64
     }
 
-    /// Its bytes.
+    /// Returns the encoding.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length.min(16)]
     }
 }
 
-/// What the last instruction of a block does. QEMU ends a block at every branch and at every
-/// instruction that leaves the translated code, so only the last can be any of these.
+/// Effect of the last instruction of a block. QEMU ends a block at every branch and at every
+/// instruction that leaves the translated code, so only the last instruction can have one of these
+/// effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// A call; the target if it is in the instruction.
+pub enum BlockEnding {
+    /// A call.
     Call {
-        /// Address.
+        /// Target address; `None` for an indirect call.
         target: Option<u64>,
     },
-    /// A jump, always or on a condition; the target if it is in the instruction.
+    /// A jump, conditional or not.
     Jump {
-        /// Address.
+        /// Target address; `None` for an indirect jump.
         target: Option<u64>,
     },
     /// A near return.
@@ -55,62 +56,62 @@ pub enum Ending {
     SystemReturn,
     /// Waits for an interrupt.
     Halt,
-    /// Reads the clock that counts instructions.
+    /// Reads the clock, which counts instructions.
     ReadClock,
     /// Anything else.
     Other,
 }
 
-/// How a block ends.
+/// Control flow at the end of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// With a branch; going elsewhere than on is a taken branch.
-    Branch(EdgeKind),
-    /// With any other instruction: another block may go on after it.
+pub enum BlockFlow {
+    /// A branch. It is taken if the next block is not the following one.
+    Branch(BranchInsnKind),
+    /// Falls through into the next block.
     Straight,
-    /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
+    /// May continue elsewhere without a branch (`iretq`, `sysret`, `rep movs` …).
     Opaque,
 }
 
-/// What stands for a callee in code, see [`Isa::target_role`](crate::Isa::target_role).
+/// Role of a call target in static code, see [`Isa::target_role`](crate::Isa::target_role).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetRole {
-    /// A function that is called.
+    /// The called function itself.
     Function,
-    /// A thunk that goes where a register points.
+    /// A thunk that jumps to the address in a register.
     Indirect,
-    /// A trampoline whose target is written into the code while the kernel runs (a static call).
+    /// A trampoline whose target is patched while the kernel runs (a static call).
     Patched,
     /// A thunk for returns.
     Return,
-    /// The hook of a tracer, which is no part of the function.
+    /// The hook of a tracer, not part of the function's code.
     Hook,
 }
 
-/// Which exceptions QEMU raises for an instruction as if it had been executed, though they point at it: those
-/// that its translator knows of, which are part of the translated code and end the block. What a helper or
-/// a memory access raises takes the instruction back.
+/// Exceptions after which QEMU counts an instruction as executed, although they point at it. These
+/// are the ones that its translator knows: they are raised by translated code and end the block.
+/// For exceptions from a helper or a memory access QEMU takes the instruction back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// Of those without an error code (`#UD`, `#NM`).
+pub struct CountedFaults {
+    /// True if exceptions without an error code count (`#UD`, `#NM`).
     pub plain: bool,
-    /// Of those with an error code (`#GP`).
+    /// True if exceptions with an error code count (`#GP`).
     pub coded: bool,
 }
 
-impl Refusal {
+impl CountedFaults {
     /// No exception counts.
     pub const NONE: Self = Self { plain: false, coded: false };
 }
 
-/// How an instruction says an event tag of McRae's profiler.
+/// Instruction that emits an event tag of McRae's profiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagAccess {
-    /// This one, whenever it runs.
+    /// Emits this tag whenever it runs.
     Tag(u16),
-    /// The value that is written to a port, in a register.
+    /// Writes the tag, from a register, to a port.
     Port {
-        /// Whether the port is in a register, too: it has to be looked at when the instruction runs.
+        /// True if the port is in a register, too, which must be checked when the instruction runs.
         check: bool,
     },
 }

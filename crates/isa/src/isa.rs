@@ -1,146 +1,160 @@
-//! What an instruction set has to answer.
+//! Trait for instruction sets.
 
 use crate::{
-    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess,
-    TargetRole,
+    AddressSpace, BlockEnding, BlockFlow, CountedFaults, ExceptionFrame, Insn, IsaNames, KbuildNames,
+    Register, StoppedCpu, TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
 use std::fmt::Debug;
 
-/// An instruction set and the kernels that are compiled for it.
+/// An instruction set and the kernels compiled for it.
 ///
-/// Functions that take a CPU are asked at the moments that the recorder watches; each says which.
+/// Functions with a `cpu` argument may be called only at certain points of execution; each
+/// documents its own.
 pub trait Isa {
     /// A decoded instruction.
     type Decoded: Clone + Debug + PartialEq;
 
-    /// What it is called.
-    const NAMES: Names;
-    /// What Kbuild calls things.
+    /// Names of the instruction set.
+    const NAMES: IsaNames;
+    /// Kbuild's names for it.
     const KBUILD: KbuildNames;
 
-    /// The smallest disk that a machine boots from, and the status that QEMU ends with when it did: the code writes to the
-    /// device `isa-debug-exit`.
+    /// The smallest disk that a machine boots from, and QEMU's exit status after it: the code
+    /// writes to the device `isa-debug-exit`.
     const BOOT_SECTOR: ([u8; 512], i32);
 
-    /// General registers, and what else is looked at, as QEMU calls them.
+    /// QEMU's names of the general registers and of the other registers that are read.
     const REGISTERS: &'static [&'static str];
-    /// The register of this name.
+    /// Returns the register of this name.
     fn register(name: &str) -> Option<Register> {
         Self::REGISTERS
             .iter()
             .zip(0..)
             .find_map(|(known, number)| (*known == name).then_some(Register(number)))
     }
-    /// The first two arguments of a function, and of a mark.
+    /// Registers of the first two arguments of a function, and of a mark.
     const ARGUMENTS: [Register; 2];
-    /// Where `struct task_struct` says whether a thread can run: `__state`, 4 bytes, 0 if it can. It is the first member
-    /// after `struct thread_info`, which begins it.
+    /// Offset in `struct task_struct` of `__state`: 4 bytes, 0 if the thread can run. It is the
+    /// first member after `struct thread_info`, with which the structure begins.
     const TASK_STATE: u64;
-    /// Where a function's return address is when its first instruction runs, and when its `ret` does.
+    /// Register that points to a function's return address when its first instruction runs, and
+    /// when its `ret` does.
     const STACK_POINTER: Register;
-    /// How far below its addresses the kernel's image lies in physical memory, where its first code runs before there are
-    /// page tables.
+    /// Virtual minus physical address of the kernel's image. Its first code runs at physical
+    /// addresses, before there are page tables.
     const IMAGE_OFFSET: u64;
-    /// What the kernel would measure when it boots, and takes if it is there.
-    const MEASURED: Measured;
-    /// CPUs that need mitigations, which the emulator can pass for.
+    /// A calibration that the kernel skips if its result is set beforehand.
+    const MEASURED: BootMeasurement;
+    /// Vulnerable CPUs, which need mitigations, that the emulator can imitate.
     const VULNERABLE: &'static [VulnerableCpu];
-    /// Where user code goes on after a system call: from its first instruction on, and before its return.
+    /// Register with the user address to which a system call returns: valid at its first
+    /// instruction and before its return.
     const SYSTEM_CALL_RETURN: Register;
-    /// The port, where it is in a register, and the value of [`TagAccess::Port`].
+    /// Registers of the port (if it is in a register) and of the value for [`TagAccess::Port`].
     const PORT_AND_TAG: [Register; 2];
 
-    /// The instructions of `code`, which is at `address`, one after the other. What is none is an instruction, too.
+    /// Iterates over the instructions of `code`, which lies at `address`. Invalid bytes are
+    /// returned as instructions, too.
     fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_;
-    /// Takes an instruction apart.
+    /// Decodes an instruction.
     fn decode(insn: &Insn) -> Self::Decoded;
-    /// What the last instruction of a block does, and how the block ends with it.
-    fn ending(last: &Insn) -> (Ending, Flow);
-    /// Whether an indirect jump picks its target from a table of its own function (a `switch`), and is no call.
+    /// Classifies the last instruction of a block.
+    fn ending(last: &Insn) -> (BlockEnding, BlockFlow);
+    /// Checks whether an indirect jump takes its target from a table of its own function (a
+    /// `switch`), and so is not a call.
     fn is_table_jump(jump: &Insn) -> bool;
-    /// What a call or jump to the function of this name is, for who reads code and does not run it.
+    /// Returns the role of a call or jump target with this name, for static analysis.
     fn target_role(name: &str) -> TargetRole;
-    /// Which exceptions of the last instruction of a block count it as executed, in user or kernel code.
-    fn refusal(last: &Insn, user: bool) -> Refusal;
-    /// Whether the instruction writes to memory.
+    /// Returns the exceptions after which the last instruction of a block counts as executed, in
+    /// user or kernel code.
+    fn counted_faults(last: &Insn, user: bool) -> CountedFaults;
+    /// Checks whether an instruction writes to memory.
     fn stores(insn: &Insn) -> bool;
-    /// Where an instruction that is about to run writes, and how many bytes; what cannot be known is left out.
-    fn writes(insn: &Self::Decoded, cpu: &mut dyn Cpu) -> Vec<(u64, u64)>;
-    /// Where an indirect jump that is about to run leads; `None` if that cannot be known.
-    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn Cpu) -> Option<u64>;
-    /// The mark that the instruction is.
+    /// Returns address and size of the writes of an instruction that is about to run; unknown ones
+    /// are left out.
+    fn writes(insn: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Vec<(u64, u64)>;
+    /// Returns the target of an indirect jump that is about to run; `None` if unknown.
+    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Option<u64>;
+    /// Returns the mark that an instruction encodes.
     fn mark(insn: &Insn) -> Option<Mark>;
-    /// The event tag that the instruction says, if it accesses the window.
+    /// Returns the event tag that an instruction emits, if it accesses the window.
     fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess>;
 
-    /// The kernel's half of the address space, of the kernel that runs.
-    fn address_space(cpu: &mut dyn Cpu) -> AddressSpace;
-    /// Physical address of the page table in use.
-    fn page_table(cpu: &mut dyn Cpu) -> u64;
-    /// log2 of the bytes of the page that `address` is in, as that table says; of the smallest if there is none.
-    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8;
-    /// Whether an address is in the kernel's half of the address space.
+    /// Returns the layout of the running kernel's half of the address space.
+    fn address_space(cpu: &mut dyn StoppedCpu) -> AddressSpace;
+    /// Returns the physical address of the page table in use.
+    fn page_table(cpu: &mut dyn StoppedCpu) -> u64;
+    /// Returns the base-2 logarithm of the size of the page at `address` in this page table; of the
+    /// smallest size if the address is not mapped.
+    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn StoppedCpu) -> u8;
+    /// Checks whether an address is in the kernel's half of the address space.
     fn is_kernel(address: u64) -> bool;
-    /// What the clock showed, right after it was read.
-    fn clock(cpu: &mut dyn Cpu) -> u64;
-    /// What an exception left, before the first instruction of the kernel; `None` if it cannot be read.
-    fn exception_frame(cpu: &mut dyn Cpu) -> Option<ExceptionFrame>;
-    /// Where an interrupt or exception that has just come will go back to, if that is user code.
-    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64>;
-    /// Where the return from an interrupt that is about to run leads; 0 if that cannot be read.
-    fn interrupt_return(cpu: &mut dyn Cpu) -> u64;
-    /// What the stack pointer will be after that return; `None` if that cannot be read.
-    fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64>;
+    /// Returns the value of the clock, right after an instruction that reads it.
+    fn clock(cpu: &mut dyn StoppedCpu) -> u64;
+    /// Returns the frame of an exception, before the first instruction of the kernel; `None` if it
+    /// cannot be read.
+    fn exception_frame(cpu: &mut dyn StoppedCpu) -> Option<ExceptionFrame>;
+    /// Returns the address to which an interrupt or exception that has just begun will return, if
+    /// that is user code.
+    fn interrupted_user(cpu: &mut dyn StoppedCpu) -> Option<u64>;
+    /// Returns the target of a return from an interrupt that is about to run; 0 if it cannot be
+    /// read.
+    fn interrupt_return(cpu: &mut dyn StoppedCpu) -> u64;
+    /// Returns the stack pointer after a return from an interrupt that is about to run; `None` if
+    /// it cannot be read.
+    fn interrupt_return_stack(cpu: &mut dyn StoppedCpu) -> Option<u64>;
 
-    /// The part that a function of this name plays for the stacks, if it plays one.
+    /// Returns the role of a function for the tracking of stacks, by name.
     fn function_kind(name: &str) -> Option<FunctionKind>;
-    /// What names of functions begin with that are system calls, before the name that users know; the first found is the one
-    /// that the kernel's entry code calls.
+    /// Prefixes of the names of system call functions, which are followed by the name that users
+    /// know. The first one found is the function that the kernel's entry code calls.
     const SYSTEM_CALLS: &'static [&'static str];
-    /// Whether a function of this name is what all device interrupts share, reached from a stub for each of them.
+    /// Checks whether a function is the common entry of all device interrupts, reached from a stub
+    /// for each of them.
     fn is_common_interrupt(name: &str) -> bool;
-    /// The labels that stand for the stubs of device interrupts.
+    /// Labels of the stubs of device interrupts.
     const STUB_LABELS: &'static [&'static str];
-    /// The stubs in code at `address`; none if it is something else.
+    /// Returns the stubs in code at `address`; empty if the code is something else.
     fn interrupt_stubs(code: &[u8], address: u64) -> Vec<InterruptStub>;
-    /// What `uname -r` says in the kernel of this image to boot.
+    /// Returns the release (`uname -r`) of the kernel in a boot image.
     ///
     /// # Errors
-    /// What is wrong with the image, in words.
+    /// A description of the defect of the image.
     fn image_release(image: &[u8]) -> Result<String, &'static str>;
-    /// The kernel in this image to boot, as it was packed; none if the image does not say where it is.
+    /// Returns the compressed kernel in a boot image; `None` if the image does not tell its
+    /// position.
     fn image_payload(image: &[u8]) -> Option<&[u8]>;
 }
 
-/// Something that a kernel measures while it boots, unless a variable of its says it.
+/// A calibration that the kernel makes while it boots, unless a variable has its result.
 #[derive(Debug)]
-pub struct Measured {
-    /// The function that looks for it.
+pub struct BootMeasurement {
+    /// Function that checks the variable.
     pub stop: &'static str,
-    /// The variable, of four bytes: how often per tick.
+    /// Variable of four bytes: the count per timer tick.
     pub variable: &'static str,
-    /// How often per second, on QEMU's machine.
+    /// Frequency on QEMU's machine, in hertz.
     pub hertz: u32,
 }
 
-/// A CPU that the kernel knows to be vulnerable by what it says of itself.
+/// A CPU that the kernel recognizes as vulnerable by its `cpuid`.
 #[derive(Debug)]
 pub struct VulnerableCpu {
-    /// What users call it.
+    /// Name for users.
     pub name: &'static str,
-    /// Properties of QEMU's CPU `max` by which the kernel takes it for this one.
+    /// Properties of QEMU's CPU `max` that make the kernel take it for this CPU.
     pub properties: &'static str,
 }
 
 /// The stub of one device interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterruptStub {
-    /// Its first instruction.
+    /// Address of its first instruction.
     pub address: u64,
-    /// The interrupt's number.
+    /// Number of the interrupt.
     pub vector: u8,
-    /// Where it jumps.
+    /// Address to which the stub jumps.
     pub target: u64,
 }

@@ -1,35 +1,36 @@
-//! What others call an instruction set and what belongs to it.
+//! Names that other programs use for an instruction set.
 
-/// The names of an instruction set.
+/// Names of an instruction set.
 #[derive(Debug)]
-pub struct Names {
-    /// In texts.
+pub struct IsaNames {
+    /// Name in texts.
     pub name: &'static str,
     /// QEMU's program for a whole machine.
     pub qemu: &'static str,
-    /// What QEMU tells a plugin.
+    /// Target name that QEMU passes to plugins.
     pub qemu_target: &'static str,
-    /// What Debian's ld.so puts in the place of `$LIB`.
+    /// Value of `$LIB` in Debian's ld.so.
     pub library_dir: &'static str,
-    /// What ld.so puts in the place of `$PLATFORM`.
+    /// Value of `$PLATFORM` in ld.so.
     pub platform: &'static str,
     /// `e_machine` of ELF files.
     pub elf_machine: u16,
 }
 
-/// What Kbuild calls things, in a build directory.
+/// Kbuild's names in a build directory.
 #[derive(Debug)]
 pub struct KbuildNames {
-    /// The directory below `arch/` that is compiled (`SRCARCH`).
+    /// Directory below `arch/` that is compiled (`SRCARCH`).
     pub source: &'static str,
-    /// The image that is booted, as a target of make.
+    /// Make target of the boot image.
     pub image: &'static str,
-    /// Where make puts it.
+    /// Path of the boot image.
     pub image_path: &'static str,
-    /// The linker script of `vmlinux`.
+    /// Linker script of `vmlinux`.
     pub link_script: &'static str,
-    /// Where it is noted how `asm-offsets.c` was compiled.
+    /// File with the command that compiled `asm-offsets.c`.
     pub offsets_command: &'static str,
-    /// Objects that need everything that Kbuild generates, and what the code around the image is made with.
+    /// Objects whose targets generate everything that Kbuild generates, and the inputs of the boot
+    /// code.
     pub prepared: [&'static str; 2],
 }

@@ -17,14 +17,14 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Prints a line each time another hundred objects are done.
+/// Prints a line for every hundred objects.
 #[derive(Default)]
-struct Lines {
+struct LineProgress {
     total: AtomicU64,
     shown: AtomicU64,
 }
 
-impl Progress for Lines {
+impl Progress for LineProgress {
     fn begin(&self, what: &str, total: Option<u64>) {
         self.total.store(total.unwrap_or(0), Ordering::Relaxed);
         self.shown.store(0, Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn run() -> Result<(), Box<dyn Error>> {
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    let kernel = build(&work, &request, &Lines::default())?;
+    let kernel = build(&work, &request, &LineProgress::default())?;
     println!("{}", serde_json::to_string_pretty(&kernel.manifest)?);
     for kernel in list(&work)? {
         println!("{} {} {}", kernel.manifest.built, kernel.manifest.id, kernel.manifest.label);

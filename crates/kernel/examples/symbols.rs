@@ -1,4 +1,5 @@
-//! Prints the function table of a `vmlinux`: address, size, name, file, and what it is a part of.
+//! Prints the function table of a `vmlinux`: address, size, name, file, and the function that it is
+//! a part of.
 //!
 //! ```text
 //! cargo run --example symbols -p kerntune-kernel -- vmlinux

@@ -1,30 +1,32 @@
-//! What a kernel is built to run on, as Kbuild's `ARCH`: all that differs between the two is said here.
+//! Target architecture of a kernel, as Kbuild's `ARCH`. Everything that differs between the
+//! architectures is in this file.
 
-use crate::{fragment, Error, PatchSet, Result};
+use crate::inputs::fragment;
+use crate::{Error, PatchSet, Result};
 use kerntune_isa::{Isa, KbuildNames, X86_64};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What Kbuild calls things for a PC.
+/// Kbuild's names for a PC: image, paths and targets.
 const KBUILD: KbuildNames = X86_64::KBUILD;
 
-/// What a kernel is built to run on.
+/// Architecture that a kernel is built for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arch {
-    /// A PC, real or virtual.
+    /// PC, real or virtual.
     #[default]
     X86_64,
-    /// A process of the host: User-Mode Linux. Its kernel is `vmlinux` itself, a program.
+    /// User-Mode Linux: the kernel is a process of the host, and `vmlinux` itself is the program.
     Um,
 }
 
 impl Arch {
-    /// Every architecture.
+    /// All architectures.
     pub const ALL: &'static [Arch] = &[Arch::X86_64, Arch::Um];
 
-    /// The name on the command line and in manifests.
+    /// Returns the name on the command line and in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Arch::X86_64 => X86_64::NAMES.name,
@@ -32,13 +34,24 @@ impl Arch {
         }
     }
 
-    /// Whether it is the one that is meant where nothing is said: then nothing of it goes into names of results, which
-    /// are older than the choice.
+    /// Checks whether this is the architecture used when none is given. Result keys and manifests then leave the
+    /// architecture out, because they are older than the choice.
     pub fn is_default(&self) -> bool {
         *self == Arch::default()
     }
 
-    /// The name of the file that is started, in a kernel's directory.
+    /// Checks whether the kernel boots on a PC, real or virtual. User-Mode Linux runs as a process of the host.
+    pub fn is_pc(self) -> bool {
+        self == Arch::X86_64
+    }
+
+    /// Checks whether a machine can record the kernel's events. Only the emulator records, and it boots kernels for a
+    /// PC; a User-Mode Linux kernel is tuned with the profile of a surrogate kernel.
+    pub fn can_be_recorded(self) -> bool {
+        self.is_pc()
+    }
+
+    /// Returns the file name of the bootable image in a kernel's directory.
     pub fn image(self) -> &'static str {
         match self {
             Arch::X86_64 => KBUILD.image,
@@ -46,7 +59,7 @@ impl Arch {
         }
     }
 
-    /// The directory below `arch/` of the source that is compiled for it.
+    /// Returns the directory below `arch/` of the source that is compiled.
     pub fn source_directory(self) -> &'static str {
         match self {
             Arch::X86_64 => KBUILD.source,
@@ -54,7 +67,8 @@ impl Arch {
         }
     }
 
-    /// What goes on make's command line. Kbuild takes the host's architecture where nothing is said.
+    /// Returns the arguments for make's command line. Without `ARCH=` Kbuild takes the host's
+    /// architecture.
     pub(crate) fn make_args(self) -> &'static [&'static str] {
         match self {
             Arch::X86_64 => &[],
@@ -62,7 +76,7 @@ impl Arch {
         }
     }
 
-    /// What make is asked for.
+    /// Returns make's targets.
     pub(crate) fn targets(self) -> &'static [&'static str] {
         match self {
             Arch::X86_64 => &[KBUILD.image, "vmlinux"],
@@ -70,7 +84,8 @@ impl Arch {
         }
     }
 
-    /// What a kernel consists of: where it is in the build directory, and in the result.
+    /// Returns the files that make up a kernel, as pairs of path in the build directory and name in
+    /// the result.
     pub(crate) fn outputs(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Arch::X86_64 => &[
@@ -83,7 +98,7 @@ impl Arch {
         }
     }
 
-    /// Where Kbuild puts the linker script, in the build directory.
+    /// Returns the path of the linker script that Kbuild generates, in the build directory.
     pub(crate) fn link_script(self) -> &'static str {
         match self {
             Arch::X86_64 => KBUILD.link_script,
@@ -91,7 +106,7 @@ impl Arch {
         }
     }
 
-    /// Where Kbuild notes how it compiled `asm-offsets.c`.
+    /// Returns the path of the `.cmd` file in which Kbuild records how it compiled `asm-offsets.c`.
     pub(crate) fn offsets_command(self) -> &'static str {
         match self {
             Arch::X86_64 => KBUILD.offsets_command,
@@ -99,7 +114,7 @@ impl Arch {
         }
     }
 
-    /// The configuration that kerntune builds on top of `make tinyconfig`.
+    /// Returns the fragment that kerntune merges over `make tinyconfig`.
     pub(crate) fn base_fragment(self) -> &'static str {
         match self {
             Arch::X86_64 => fragment::BASE,
@@ -107,7 +122,7 @@ impl Arch {
         }
     }
 
-    /// What every kernel needs to run under kerntune.
+    /// Returns the options that every kernel needs to run under kerntune.
     pub(crate) fn required_fragment(self) -> &'static str {
         match self {
             Arch::X86_64 => fragment::REQUIRED,
@@ -115,7 +130,8 @@ impl Arch {
         }
     }
 
-    /// The patches without which a kernel of this version cannot do all that kerntune asks of it.
+    /// Returns the patches that a kernel of this version needs for kerntune's features; `None` if
+    /// it needs none.
     pub(crate) fn patches(self, version: &str) -> Option<PatchSet> {
         match self {
             Arch::X86_64 => None,
@@ -149,8 +165,8 @@ mod tests {
             assert_eq!(arch.name().parse::<Arch>().unwrap(), *arch);
             assert_eq!(serde_json::to_value(arch).unwrap(), arch.name());
             assert!(arch.outputs().iter().any(|(_, to)| *to == arch.image()));
-            crate::config::parse(arch.base_fragment(), "base").unwrap();
-            crate::config::parse(arch.required_fragment(), "required").unwrap();
+            crate::inputs::config::parse(arch.base_fragment(), "base").unwrap();
+            crate::inputs::config::parse(arch.required_fragment(), "required").unwrap();
         }
         let error = "arm".parse::<Arch>().unwrap_err().to_string();
         assert!(error.contains("x86-64") && error.contains("um"), "{error}");
@@ -159,6 +175,7 @@ mod tests {
     #[test]
     fn a_pc_is_meant_where_nothing_is_said() {
         assert!(Arch::X86_64.is_default() && !Arch::Um.is_default());
+        assert!(Arch::X86_64.can_be_recorded() && !Arch::Um.can_be_recorded());
         assert!(Arch::X86_64.make_args().is_empty(), "kernels of before keep their names");
     }
 }

@@ -1,75 +1,78 @@
-//! What a kernel is to be built from.
+//! Request to build a kernel.
 
-use crate::compiler::FUNCTION_SECTIONS;
-use crate::{foreign, Arch, Compiler, Error, Kernel, ObjectFlags, Result, Source};
+use crate::kernels::untrusted;
+use crate::make::compiler::FUNCTION_SECTIONS;
+use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, Result};
 use kerntune_work::WorkDir;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// What the configuration starts from.
+/// Base of a configuration, which fragments are merged over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BaseConfig {
-    /// `make tinyconfig` and our `kernel/base.config`.
+    /// `make tinyconfig` and kerntune's `kernel/base.config`.
     #[default]
     Ours,
-    /// A full `.config` of the user's; only `kernel/required.config` is merged over it.
+    /// User's full `.config`; only `kernel/required.config` is merged over it.
     File(PathBuf),
 }
 
-/// The inputs of a build. Start from [`BuildRequest::new`] and set what differs.
+/// Inputs of a build. Start from [`BuildRequest::new`] and set what differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
-    /// What it is to run on.
+    /// Target architecture.
     pub arch: Arch,
-    /// Kernel source.
-    pub source: Source,
-    /// Patches for it (`-p1`), in order. By content part of the id.
+    /// Source of the kernel.
+    pub source: KernelSource,
+    /// Patches for the source (`-p1`), in order. Their contents are part of the id.
     pub patches: Vec<PathBuf>,
-    /// What the configuration starts from.
+    /// Base of the configuration.
     pub base: BaseConfig,
-    /// The user's config fragments, in order; the later line wins.
+    /// User's config fragments, in order; the later line wins.
     pub fragments: Vec<PathBuf>,
-    /// Config lines that a recipe needs, such as `CONFIG_GCOV_KERNEL=y`. One that does not take is
-    /// an error, where one of a fragment is a warning.
+    /// Config lines that a recipe needs, such as `CONFIG_GCOV_KERNEL=y`. A line that does not take
+    /// is an error; in a fragment it is a warning.
     pub extra: Vec<String>,
-    /// What compiles it.
+    /// Compiler to use.
     pub compiler: Compiler,
-    /// `KCFLAGS`: added to the compilation of every kernel object. No white space within a flag.
+    /// `KCFLAGS`: flags for every kernel object. No white space within a flag.
     pub kcflags: Vec<String>,
-    /// What is different for single objects.
+    /// Flags of single objects or directories that differ.
     pub object_flags: Vec<ObjectFlags>,
     /// Further variables for make's command line, for example `("KBUILD_LDFLAGS", "…")`.
     pub make_vars: Vec<(String, String)>,
-    /// Give every function a section of its own and keep the objects, so that [`relink`](crate::relink) can
-    /// place the functions in any order later.
+    /// Give every function a section of its own and keep the objects, so that
+    /// [`relink`](crate::relink) can place the functions in any order later.
     pub movable: bool,
-    /// A tree of files that is copied into the build directory before the build, such as
+    /// Tree of files that is copied into the build directory before the build, such as
     /// `kernel/fork.gcda`, which GCC looks for beside `kernel/fork.o`.
     pub profile_dir: Option<PathBuf>,
-    /// What names the profile in the manifest; the content of `profile_dir` where nothing does. In the kernel's id it is
-    /// the content alone.
+    /// Id of the profile for the manifest; `None` for a hash of `profile_dir`. The kernel's id
+    /// always uses the hash.
     pub profile_id: Option<String>,
-    /// The name to list it under. Not part of the id.
+    /// Label of the kernel, as given to `kernel build --label`. Not part of the id.
     pub label: String,
-    /// The recipe that asks. Not part of the id.
+    /// Recipe that requests the build. Not part of the id.
     pub recipe: Option<String>,
-    /// The kernel that this is a rebuild of. Not part of the id.
+    /// Id of the base kernel, if this is a rebuild of one. Not part of the id.
     pub base_id: Option<String>,
-    /// Keep the build directory in the result (0.5 GB, more with debug information); [`Kernel::build_dir`](crate::Kernel::build_dir).
-    /// Not part of the id: a kernel whose objects were not kept is built again when they are asked for.
+    /// Keep the build directory in the result (0.5 GB, more with debug information); see
+    /// [`Kernel::build_dir`](crate::Kernel::build_dir). Not part of the id: a kernel without its
+    /// objects is built again when they are requested.
     pub keep_objects: bool,
-    /// A directory that lends its build directory and gets it back, so that make compiles only what changed since the last
-    /// kernel that was built with it. Not part of the id: the kernel is the same without.
+    /// Directory that lends its build directory and gets it back, so that make compiles only what
+    /// changed since the last build with it. Not part of the id: the kernel is the same without it.
     pub pool: Option<PathBuf>,
     /// Build modules too, if the configuration has any.
     pub modules: bool,
-    /// Jobs of make; None for one per processor.
+    /// Make's jobs; `None` for one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
 
 impl BuildRequest {
-    /// A plain kernel of `source` by the default compiler with our own configuration.
-    pub fn new(source: Source, label: impl Into<String>) -> Self {
+    /// Requests a plain kernel of `source` with the default compiler and kerntune's own
+    /// configuration.
+    pub fn new(source: KernelSource, label: impl Into<String>) -> Self {
         Self {
             arch: Arch::default(),
             source,
@@ -94,14 +97,14 @@ impl BuildRequest {
         }
     }
 
-    /// The request that `kernel` was built by, but for the contents of a profile and for the order of a relinked
-    /// kernel.
+    /// Returns the request that `kernel` was built by, without the contents of a profile and
+    /// without the order of a relinked kernel.
     ///
     /// # Errors
-    /// A source or a compiler that its manifest does not name in a form that we know; [`Error::Foreign`] for a kernel
-    /// that is not of this work directory and names something to run.
+    /// A source or compiler in the manifest that cannot be parsed; [`Error::UntrustedKernel`] for a
+    /// kernel from outside of this work directory that names something to run.
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
-        foreign::check(work, kernel)?;
+        untrusted::check(work, kernel)?;
         let of = &kernel.manifest;
         Ok(Self {
             arch: of.arch,
@@ -116,13 +119,13 @@ impl BuildRequest {
         })
     }
 
-    /// All of `KCFLAGS`.
+    /// Returns `KCFLAGS` with the flags that `movable` adds.
     pub(crate) fn flags(&self) -> Vec<String> {
         let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
         self.kcflags.iter().cloned().chain(movable).collect()
     }
 
-    /// Refuses what make or the shell below it would take apart.
+    /// Rejects values that make or its shell would split or interpret.
     pub(crate) fn check(&self) -> Result<()> {
         self.object_flags.iter().try_for_each(ObjectFlags::check)?;
         for flag in &self.kcflags {
@@ -161,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_make_would_tear_apart_is_refused() {
-        let mut request = BuildRequest::new(Source::Debian("6.12".into()), "t");
+        let mut request = BuildRequest::new(KernelSource::Debian("6.12".into()), "t");
         request.kcflags = vec!["-fprofile-use".into(), "-Wno-error=coverage-mismatch".into()];
         request.make_vars = vec![("CFLAGS_GCOV".into(), "-fprofile-arcs -ftest-coverage".into())];
         request.check().unwrap();

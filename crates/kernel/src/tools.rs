@@ -1,11 +1,11 @@
-//! Finding programs, and handing them an environment that does not leak into a kernel.
+//! External programs: checks that they exist, and a pinned environment for them.
 
 use crate::{Error, Result};
 use kerntune_work::find_program;
 use std::path::Path;
 use std::process::Command;
 
-/// Names every absent program at once, with the Debian packages that bring them.
+/// Reports all missing programs at once, with the Debian packages that have them.
 pub(crate) fn require(wanted: &[(&str, &str)]) -> Result<()> {
     let missing: Vec<_> = wanted.iter().filter(|(program, _)| find_program(program, &[]).is_none()).collect();
     if missing.is_empty() {
@@ -16,11 +16,12 @@ pub(crate) fn require(wanted: &[(&str, &str)]) -> Result<()> {
     Err(Error::MissingTools { programs: missing.iter().map(|(p, _)| p.to_string()).collect(), packages })
 }
 
-/// Variables of the caller's environment that Kbuild gets to see: what finds programs, libraries and room for
-/// temporary files. Any other could change what is built: make takes all of them for its own variables.
+/// Variables of the caller's environment that Kbuild sees: those that locate programs, libraries
+/// and temporary files. Make imports all environment variables, so any other could change the
+/// build.
 const PASSED_ON: &[&str] = &["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"];
 
-/// Clears what would leak in and pins what would differ from one build to the next.
+/// Clears the environment, and sets variables that would differ between builds.
 pub(crate) fn pin_environment(command: &mut Command) {
     command.env_clear();
     for name in PASSED_ON {
@@ -34,7 +35,7 @@ pub(crate) fn pin_environment(command: &mut Command) {
     }
     command
         .env("LC_ALL", "C")
-        // Scripts of the source that import others leave their bytecode beside them.
+        // Scripts of the source that import others would leave bytecode beside them.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("KBUILD_BUILD_TIMESTAMP", "Wed Jan  1 00:00:00 UTC 2025")
         .env("KBUILD_BUILD_USER", "kerntune")
@@ -42,8 +43,9 @@ pub(crate) fn pin_environment(command: &mut Command) {
         .env("KBUILD_BUILD_VERSION", "1");
 }
 
-/// Refuses paths that make or the shell of Kbuild would take apart, or the compiler of its tools (`-Wp,-MD,PATH`). With `=`
-/// the path of a target is a variable of make: objtool's Makefile gives one to another make.
+/// Rejects paths that make, Kbuild's shell or the compiler of its tools (`-Wp,-MD,PATH`) would
+/// split. A target's path with `=` would be a variable of make: objtool's Makefile passes one to
+/// another make.
 pub(crate) fn plain_path(path: &Path) -> Result<()> {
     let bad = path.to_string_lossy().chars().find(|c| !(c.is_alphanumeric() || "/._-+@~".contains(*c)));
     match bad {
@@ -66,7 +68,7 @@ mod tests {
         );
     }
 
-    /// Cargo gives a test a dozen variables.
+    /// Cargo sets a dozen variables for a test.
     #[test]
     fn make_gets_to_see_nothing_of_the_environment_but_what_finds_things() {
         let mut command = Command::new("env");

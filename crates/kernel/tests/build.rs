@@ -1,23 +1,24 @@
-//! The whole way from request to kernel against a stand-in source tree: a Makefile that answers to
-//! the targets and variables of Kbuild that we use, in a second instead of minutes.
+//! End-to-end tests of a build with a substitute source tree: its Makefile has the targets and
+//! variables of Kbuild that kerntune uses, and takes a second instead of minutes.
 
 use kerntune_kernel::{
-    build, find, list, package, rebuild, BaseConfig, BuildRequest, Error, Function, Kernel, PackageRequest,
-    RebuildRequest, Rebuilt, Source, Symbols,
+    build, find, list, package, rebuild, BaseConfig, BuildRequest, Error, Kernel, KernelFunction,
+    KernelSource, PackageRequest, RebuildReport, RebuildRequest, Symbols,
 };
 use kerntune_work::{NoProgress, WorkDir};
 use std::fs;
 use std::path::PathBuf;
 
-/// As Kbuild: `make -C SOURCE O=BUILD …`, objects beside each other in BUILD, short lines of what
-/// is done, `.cmd` files. `$(GATE)` stands for anything outside that can stop a build.
+/// Makefile with Kbuild's interface: `make -C SOURCE O=BUILD …`, objects beside each other in
+/// BUILD, short lines of progress, `.cmd` files. `$(GATE)` stands for any outside event that can
+/// stop a build.
 const MAKEFILE: &str = include_str!("stand_in/Makefile");
 
-/// Keeps what is said.
+/// Records progress messages.
 #[derive(Default)]
-struct Notes(std::sync::Mutex<Vec<String>>);
+struct NoteRecorder(std::sync::Mutex<Vec<String>>);
 
-impl kerntune_work::Progress for Notes {
+impl kerntune_work::Progress for NoteRecorder {
     fn begin(&self, _: &str, _: Option<u64>) {}
 
     fn at(&self, _: u64) {}
@@ -29,16 +30,16 @@ impl kerntune_work::Progress for Notes {
     }
 }
 
-struct Bench {
+struct BuildFixture {
     dir: tempfile::TempDir,
     work: WorkDir,
 }
 
-impl Bench {
+impl BuildFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path().join("work")).unwrap();
-        let bench = Bench { dir, work };
+        let bench = BuildFixture { dir, work };
         let gate = bench.path("gate");
         for sub in ["src/kernel", "src/include/linux", "gate"] {
             fs::create_dir_all(bench.path(sub)).unwrap();
@@ -69,25 +70,25 @@ impl Bench {
     }
 
     fn request(&self, label: &str) -> BuildRequest {
-        BuildRequest::new(Source::Directory(self.path("src")), label)
+        BuildRequest::new(KernelSource::Directory(self.path("src")), label)
     }
 
     fn build(&self, request: &BuildRequest) -> Result<Kernel, Error> {
         build(&self.work, request, &NoProgress)
     }
 
-    fn rebuild(&self, kernel: &Kernel, profile_dir: Option<PathBuf>) -> Result<Rebuilt, Error> {
+    fn rebuild(&self, kernel: &Kernel, profile_dir: Option<PathBuf>) -> Result<RebuildReport, Error> {
         let request = RebuildRequest { kernel, profile_dir, modules_to: None, from_kept: false, jobs: None };
         rebuild(&self.work, &request, &NoProgress)
     }
 
-    /// What the stand-in Makefile did so far, in order.
+    /// Returns what the Makefile did so far, in order.
     fn runs(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("gate/runs")).unwrap_or_default();
         text.lines().map(str::to_string).collect()
     }
 
-    /// How often it compiled the object.
+    /// Counts the compilations of an object.
     fn compiled(&self, object: &str) -> usize {
         self.count(&format!("compiled {object}"))
     }
@@ -99,7 +100,7 @@ impl Bench {
 
 #[test]
 fn a_kernel_is_built_once_with_its_provenance() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let mut request = bench.request("base");
     request.kcflags = vec!["-O2".into(), "-DX=1".into()];
     request.recipe = Some("gcc-pgo".into());
@@ -117,7 +118,7 @@ fn a_kernel_is_built_once_with_its_provenance() {
     let symbols = Symbols::load(&kernel.vmlinux()).unwrap();
     assert_eq!(symbols.functions().len(), 4);
     let files = |symbols: &Symbols| {
-        let file = |f: &Function| format!("{} {}", f.name, f.file.as_deref().unwrap_or("-"));
+        let file = |f: &KernelFunction| format!("{} {}", f.name, f.file.as_deref().unwrap_or("-"));
         symbols.functions().iter().map(file).collect::<Vec<_>>()
     };
     assert_eq!(files(&symbols), ["show fork.c", "copy_process -", "show exit.c", "do_exit -"]);
@@ -159,7 +160,7 @@ fn a_kernel_is_built_once_with_its_provenance() {
 
 #[test]
 fn an_interrupted_build_goes_on_and_a_failed_one_shows_its_first_error() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     fs::remove_file(bench.path("gate/open")).unwrap();
     let error = bench.build(&bench.request("base")).unwrap_err().to_string();
     assert!(error.contains("kernel/exit.c:3:5: error: the gate is closed"), "{error}");
@@ -175,7 +176,7 @@ fn an_interrupted_build_goes_on_and_a_failed_one_shows_its_first_error() {
 
 #[test]
 fn objects_are_kept_or_made_again_when_asked_for() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let plain = bench.build(&bench.request("base")).unwrap();
     let mut request = bench.request("objects");
     request.keep_objects = true;
@@ -192,7 +193,7 @@ fn objects_are_kept_or_made_again_when_asked_for() {
 
 #[test]
 fn a_profile_is_in_place_before_the_build_and_names_the_kernel() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     fs::create_dir_all(bench.path("profile/kernel")).unwrap();
     bench.write("profile/kernel/fork.gcda", "adcg");
     let mut request = bench.request("tuned");
@@ -206,7 +207,7 @@ fn a_profile_is_in_place_before_the_build_and_names_the_kernel() {
 
 #[test]
 fn options_that_do_not_take_are_told() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     bench.write("user.config", "CONFIG_NOSUCH=y\nCONFIG_BLOCKED=y\nCONFIG_PVH=n\n");
     let mut request = bench.request("base");
     request.fragments = vec![bench.path("user.config")];
@@ -215,15 +216,16 @@ fn options_that_do_not_take_are_told() {
     assert!(warnings.contains("CONFIG_BLOCKED=y from") && warnings.contains("did not take"), "{warnings}");
     assert!(warnings.contains("kerntune needs CONFIG_PVH=y"), "{warnings}");
 
-    // A fragment of the same text elsewhere finds the same configuration, and is called by its own name.
+    // A fragment with the same text elsewhere finds the same configuration, and warnings name its
+    // own path.
     fs::create_dir(bench.path("other")).unwrap();
     fs::copy(bench.path("user.config"), bench.path("other/mine.config")).unwrap();
     let again = BuildRequest { fragments: vec![bench.path("other/mine.config")], ..request.clone() };
-    let said = Notes::default();
+    let said = NoteRecorder::default();
     build(&bench.work, &again, &said).unwrap();
     let said = said.0.into_inner().unwrap().join("\n");
     assert!(said.contains("other/mine.config did not take") && !said.contains("user.config"), "{said}");
-    // Certificates of whoever made it are not in the source.
+    // The source does not have the distribution's certificates.
     let certificates = "CONFIG_SYSTEM_TRUSTED_KEYS=\"debian/canonical-certs.pem\"";
     bench.write("certs.config", &format!("{certificates} # theirs\n"));
     let by_fragment = BuildRequest { fragments: vec![bench.path("certs.config")], ..bench.request("certs") };
@@ -245,7 +247,7 @@ fn options_that_do_not_take_are_told() {
 
 #[test]
 fn a_full_config_of_the_users_replaces_ours_but_for_what_is_required() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     bench.write("full.config", "CONFIG_THEIRS=y\nCONFIG_SERIAL_8250_CONSOLE=m\n");
     let mut request = bench.request("theirs");
     request.base = BaseConfig::File(bench.path("full.config"));
@@ -259,7 +261,7 @@ fn a_full_config_of_the_users_replaces_ours_but_for_what_is_required() {
 
 #[test]
 fn a_changed_source_is_another_kernel() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let first = bench.build(&bench.request("base")).unwrap();
     bench.write("src/kernel/fork.c", "int copy_process(void) { return 100; }\n");
     let second = bench.build(&bench.request("base")).unwrap();
@@ -270,7 +272,7 @@ fn a_changed_source_is_another_kernel() {
 
 #[test]
 fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let plain = bench.build(&bench.request("base")).unwrap();
     bench.write(
         "one.patch",
@@ -283,7 +285,7 @@ fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
     assert_ne!(patched.manifest.id, plain.manifest.id);
     assert_ne!(patched.manifest.source.hash, plain.manifest.source.hash);
     assert_eq!(patched.manifest.source.patches, ["patches/01-one.patch"]);
-    // The user's tree is as it was, and the kernel's own copy of the patch makes the same kernel.
+    // The user's tree is unchanged, and the kernel's own copy of the patch makes the same kernel.
     assert!(fs::read_to_string(bench.path("src/kernel/fork.c")).unwrap().contains("return 1;"));
     fs::rename(bench.path("one.patch"), bench.path("moved")).unwrap();
     request.patches = vec![patched.dir.join("patches/01-one.patch")];
@@ -300,14 +302,14 @@ fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
 
 #[test]
 fn a_kernel_built_again_is_the_same_and_nothing_is_left_over() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     fs::create_dir_all(bench.path("profile/kernel")).unwrap();
     bench.write("profile/kernel/fork.gcda", "adcg");
     let mut request = bench.request("tuned");
     request.profile_dir = Some(bench.path("profile"));
     request.kcflags = vec!["-O2".into()];
     let tuned = bench.build(&request).unwrap();
-    // Stopped on the way, it goes on.
+    // After an interruption it resumes.
     fs::remove_file(bench.path("gate/open")).unwrap();
     bench.rebuild(&tuned, request.profile_dir.clone()).unwrap_err();
     bench.write("gate/open", "");
@@ -328,10 +330,10 @@ fn a_kernel_built_again_is_the_same_and_nothing_is_left_over() {
 
 #[test]
 fn what_comes_out_differently_is_found_and_kept() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     bench.write("gate/image", "one image\n");
     let kernel = bench.build(&bench.request("base")).unwrap();
-    // As if the build had made up a key.
+    // As if the build had generated a key.
     bench.write("gate/image", "one other image\n");
     let again = bench.rebuild(&kernel, None).unwrap();
     let differing: Vec<_> = again.files.iter().filter(|file| file.first_difference.is_some()).collect();
@@ -342,7 +344,7 @@ fn what_comes_out_differently_is_found_and_kept() {
     assert_eq!(fs::read_to_string(kernel.bzimage()).unwrap(), "one image\n");
 }
 
-/// A boot header that names release 6.12.117-m.
+/// Boot header that names release 6.12.117-m.
 fn image_of_a_kernel_with_modules() -> Vec<u8> {
     let mut image = vec![0; 0x400];
     image[0x202..0x206].copy_from_slice(b"HdrS");
@@ -353,7 +355,7 @@ fn image_of_a_kernel_with_modules() -> Vec<u8> {
 
 #[test]
 fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let image = image_of_a_kernel_with_modules();
     fs::write(bench.path("gate/image"), &image).unwrap();
     let mut request = bench.request("with-modules");
@@ -379,8 +381,8 @@ fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
     assert!(matches!(&error, Error::NotReproduced { what, .. } if what.contains("bzImage")), "{error}");
 }
 
-/// A kernel with modules whose objects were kept.
-fn kernel_with_modules_and_objects(bench: &Bench) -> Kernel {
+/// Kernel with modules and kept objects.
+fn kernel_with_modules_and_objects(bench: &BuildFixture) -> Kernel {
     fs::write(bench.path("gate/image"), image_of_a_kernel_with_modules()).unwrap();
     let mut request = bench.request("with-modules");
     request.extra = vec!["CONFIG_MODULES=y".into(), "CONFIG_MODULE_SIG_KEY=\"\"".into()];
@@ -390,7 +392,7 @@ fn kernel_with_modules_and_objects(bench: &Bench) -> Kernel {
 
 #[test]
 fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let kernel = kernel_with_modules_and_objects(&bench);
     let wanted = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
     let packed = || {
@@ -405,7 +407,8 @@ fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
     let kept = kernel.kept_objects().unwrap().unwrap();
     assert!(!kept.join("crc16.ko").exists(), "the kernel's own objects are left alone");
 
-    // The proof that a kernel comes out the same compiles all of it, and so does a package after a fault.
+    // The check that a kernel is reproducible compiles everything, and so does a package after a
+    // fault.
     assert!(bench.rebuild(&kernel, None).unwrap().is_same());
     assert_eq!(bench.compiled("fork"), 2);
     fs::write(kept.join("kernel/fork.o"), "another").unwrap();
@@ -414,7 +417,7 @@ fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
 
 #[test]
 fn an_interrupted_package_is_not_gone_on_with_for_a_proof() {
-    let bench = Bench::new();
+    let bench = BuildFixture::new();
     let kernel = kernel_with_modules_and_objects(&bench);
     let wanted = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
     fs::remove_file(bench.path("gate/open")).unwrap();

@@ -1,24 +1,26 @@
-//! Commands to the module, and its answers.
+//! The device of kgmon: commands to the module, and its status. Start from [`KgmonDevice`].
 
-use crate::{Dump, Error, Result};
+use crate::{Error, KgmonDump, Result};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
-/// Where the module is spoken to.
+/// Path of the module's device.
 pub const DEVICE: &str = "/dev/kgmon";
 
-/// A ready set of functions for a macro profile: what is asked of the kernel and of its large parts, at a cost of one
-/// or two percent of the path. Those that a kernel does not have are passed over.
+/// Globs of a ready-made macro profile: system calls, and the entry points of the kernel's large
+/// parts. It costs one or two percent of the path. Functions that a kernel does not have are
+/// ignored.
 pub const MACRO: &[&str] = &[
-    // System calls; but for those without arguments (`__do_sys_getpid`), which are so short that counting shows.
+    // System calls, except those without arguments (`__do_sys_getpid`), which are so short that
+    // counting distorts them.
     "__x64_sys_*",
-    // The virtual file system.
+    // Virtual file system.
     "vfs_*",
     "do_filp_open",
     "path_openat",
-    // The socket layer, and what carries it.
+    // Socket layer and transport protocols.
     "sock_sendmsg",
     "sock_recvmsg",
     "tcp_sendmsg",
@@ -31,28 +33,29 @@ pub const MACRO: &[&str] = &[
     "begin_new_exec",
     "do_exit",
     "handle_mm_fault",
-    // What comes by itself.
+    // Deferred and asynchronous work.
     "handle_softirqs",
     "__do_softirq",
     "process_one_work",
 ];
 
-/// How functions of the kernel reach the module.
+/// Way in which kernel functions call the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Entry {
-    /// Directly, or through ftrace's own trampoline if a BPF program sits directly on one of them.
+pub enum EntryMode {
+    /// Directly; through ftrace's trampoline if a BPF program is attached directly to one of the
+    /// functions.
     #[default]
     Auto,
-    /// Directly, or not at all.
+    /// Directly; fails if this is not possible.
     Direct,
-    /// Through ftrace's own trampoline, as functions of modules always do.
+    /// Through ftrace's trampoline, as functions of modules always do.
     Generic,
     /// Calls are not counted.
     Off,
 }
 
-impl Entry {
-    fn word(self) -> &'static str {
+impl EntryMode {
+    fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Direct => "direct",
@@ -62,20 +65,20 @@ impl Entry {
     }
 }
 
-/// When the timer expires.
+/// Sampling timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Timer {
-    /// There is none.
+pub enum TimerMode {
+    /// No sampling.
     Off,
-    /// After random times, between half of the mean period and one and a half.
+    /// Random intervals between 0.5 and 1.5 times the mean period.
     #[default]
     Random,
-    /// With each tick of the kernel: it does not see what the tick sets going.
+    /// In step with the kernel's tick; does not see work that the tick starts.
     Tick,
 }
 
-impl Timer {
-    fn word(self) -> &'static str {
+impl TimerMode {
+    fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::Random => "random",
@@ -84,32 +87,35 @@ impl Timer {
     }
 }
 
-/// What to count, and how. The default counts all functions and samples every 997 µs on average.
+/// Settings of the counters. The default counts all functions, and samples every 997 µs on average.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Start {
-    /// Globs of functions whose calls are counted; none: all functions.
+pub struct StartCommand {
+    /// Globs of functions whose calls are counted; empty for all functions.
     pub filter: Vec<String>,
-    /// Globs of functions whose calls are not.
+    /// Globs of functions whose calls are not counted.
     pub except: Vec<String>,
-    /// How functions of the kernel reach the module.
-    pub entry: Entry,
-    /// When the timer expires.
-    pub timer: Timer,
-    /// Mean time between two samples of a CPU, ns, 20,000 to 10⁹; the module's own (997,000) if this is `None`.
+    /// Way in which kernel functions call the module.
+    pub entry: EntryMode,
+    /// Sampling timer.
+    pub timer: TimerMode,
+    /// Mean time between two samples of a CPU, in ns, from 20,000 to 10⁹. `None` means the module's
+    /// default, 997,000.
     pub period_ns: Option<u64>,
-    /// Room for so many arcs, at most 65,536; the module's own (65,536) if this is `None`.
+    /// Capacity for arcs, at most 65,536. `None` means the module's default, 65,536.
     pub arcs: Option<u32>,
-    /// Room for so many addresses of samples, a power of two; the module's own (65,536) if this is `None`.
+    /// Capacity for addresses of samples, a power of two. `None` means the module's default,
+    /// 65,536.
     pub samples: Option<u32>,
-    /// Beginning of the random times; the clock if this is `None`.
+    /// Seed of the random intervals. `None` means a seed from the clock.
     pub seed: Option<u64>,
-    /// Stop when the [`Device`] that started it is closed, as it is when its process ends in any way.
+    /// Stop when the [`KgmonDevice`] that started it is closed, which also happens when its process
+    /// ends in any way.
     pub hold: bool,
 }
 
-impl Start {
+impl StartCommand {
     fn command(&self) -> Result<String> {
-        let mut text = format!("start entry={} timer={}", self.entry.word(), self.timer.word());
+        let mut text = format!("start entry={} timer={}", self.entry.name(), self.timer.name());
         for (word, globs) in [("filter", &self.filter), ("except", &self.except)] {
             for glob in globs {
                 if glob.is_empty() || glob.chars().any(|c| c.is_whitespace() || c == '\0') {
@@ -136,28 +142,28 @@ impl Start {
     }
 }
 
-/// What the module says of itself.
+/// Status of the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
+pub struct KgmonStatus {
     /// Calls are being counted.
     pub counting: bool,
-    /// How functions of the kernel reach it: `direct`, `generic` or `off`.
+    /// Way in which kernel functions call the module: `direct`, `generic` or `off`.
     pub entry: String,
-    /// The timer: `off`, `random` or `tick`.
+    /// Sampling timer: `off`, `random` or `tick`.
     pub timer: String,
-    /// Functions of modules that are counted.
+    /// Number of counted functions that belong to modules.
     pub module_functions: u64,
-    /// Arcs that were seen since the counters were made.
+    /// Arcs seen since the counters were allocated.
     pub arcs: u64,
-    /// Arcs for which there is room.
+    /// Capacity for arcs.
     pub arc_capacity: u64,
-    /// Memory that the module holds, bytes, on all CPUs.
+    /// Memory that the module uses on all CPUs, in bytes.
     pub memory_bytes: u64,
-    /// Dumps that were made.
+    /// Number of dumps made so far.
     pub sequence: u64,
 }
 
-impl Status {
+impl KgmonStatus {
     fn read(text: &str) -> Self {
         let value = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -181,15 +187,16 @@ fn refused(command: &str, said: String) -> Error {
     Error::Refused { command: command.to_string(), said }
 }
 
-/// The module, open. Commands of several threads come one after the other.
+/// The open device of the module. Commands of several threads are serialized.
 #[derive(Debug)]
-pub struct Device(Mutex<File>);
+pub struct KgmonDevice(Mutex<File>);
 
-impl Device {
-    /// Opens the module that is loaded.
+impl KgmonDevice {
+    /// Opens the device of the loaded module.
     ///
     /// # Errors
-    /// [`Error::NoDevice`]; [`Error::NotRoot`]; what else the kernel has against it.
+    /// [`Error::NoDevice`] if the module is not loaded; [`Error::NotRoot`]; other errors of the
+    /// kernel.
     pub fn open() -> Result<Self> {
         match OpenOptions::new().read(true).write(true).open(DEVICE) {
             Ok(file) => Ok(Self(Mutex::new(file))),
@@ -201,60 +208,60 @@ impl Device {
         }
     }
 
-    /// Counts from now on; goes on with what was counted before, unless it was reset.
+    /// Starts counting. Counts continue from their previous values, unless they were reset.
     ///
     /// # Errors
     /// [`Error::Refused`] with the module's reason.
-    pub fn start(&self, start: &Start) -> Result<()> {
+    pub fn start(&self, start: &StartCommand) -> Result<()> {
         self.ask(&start.command()?).map(drop)
     }
 
-    /// The kernel runs its NOPs again. What was counted stays.
+    /// Stops counting; the kernel's functions get their NOPs back. Counts are kept.
     ///
     /// # Errors
-    /// What the kernel has against it.
+    /// An error of the kernel.
     pub fn stop(&self) -> Result<()> {
         self.ask("stop").map(drop)
     }
 
-    /// Forgets what was counted, of samples too.
+    /// Clears all counts and samples.
     ///
     /// # Errors
-    /// What the kernel has against it.
+    /// An error of the kernel.
     pub fn reset(&self) -> Result<()> {
         self.ask("reset").map(drop)
     }
 
-    /// What was counted since the last reset.
+    /// Reads the counts since the last reset.
     ///
     /// # Errors
-    /// [`Error::Refused`] if nothing was counted yet; no memory for the dump.
-    pub fn dump(&self) -> Result<Dump> {
-        Ok(Dump::read(&self.dump_bytes(false)?)?)
+    /// [`Error::Refused`] if nothing was counted yet, or if there is no memory for the dump.
+    pub fn dump(&self) -> Result<KgmonDump> {
+        Ok(KgmonDump::read(&self.dump_bytes(false)?)?)
     }
 
-    /// Dump and reset in one: every call is in exactly one such dump.
+    /// Reads and resets the counts atomically: every call is in exactly one such dump.
     ///
     /// # Errors
-    /// As of [`Device::dump`].
-    pub fn take(&self) -> Result<Dump> {
-        Ok(Dump::read(&self.dump_bytes(true)?)?)
+    /// The errors of [`KgmonDevice::dump`].
+    pub fn take(&self) -> Result<KgmonDump> {
+        Ok(KgmonDump::read(&self.dump_bytes(true)?)?)
     }
 
-    /// A dump as the module writes it; with `take` what is in it is in no later one.
+    /// Reads a dump as bytes, as the module writes it; with `take`, also resets the counts.
     ///
     /// # Errors
-    /// As of [`Device::dump`].
+    /// The errors of [`KgmonDevice::dump`].
     pub fn dump_bytes(&self, take: bool) -> Result<Vec<u8>> {
         self.ask(if take { "take" } else { "dump" })
     }
 
-    /// What the module says of itself.
+    /// Reads the module's status.
     ///
     /// # Errors
-    /// What the kernel has against it.
-    pub fn status(&self) -> Result<Status> {
-        Ok(Status::read(&String::from_utf8_lossy(&self.ask("status")?)))
+    /// An error of the kernel.
+    pub fn status(&self) -> Result<KgmonStatus> {
+        Ok(KgmonStatus::read(&String::from_utf8_lossy(&self.ask("status")?)))
     }
 
     fn ask(&self, command: &str) -> Result<Vec<u8>> {
@@ -281,13 +288,13 @@ mod tests {
 
     #[test]
     fn commands_are_what_the_module_reads() {
-        let command = |start: &Start| start.command().unwrap();
-        assert_eq!(command(&Start::default()), "start entry=auto timer=random");
-        let start = Start {
+        let command = |start: &StartCommand| start.command().unwrap();
+        assert_eq!(command(&StartCommand::default()), "start entry=auto timer=random");
+        let start = StartCommand {
             filter: vec!["tcp_*".into(), "vfs_read".into()],
             except: vec!["tcp_ack".into()],
-            entry: Entry::Direct,
-            timer: Timer::Tick,
+            entry: EntryMode::Direct,
+            timer: TimerMode::Tick,
             period_ns: Some(1_000_000),
             arcs: Some(4096),
             samples: Some(1024),
@@ -299,14 +306,15 @@ mod tests {
             "start entry=direct timer=tick filter=tcp_* filter=vfs_read except=tcp_ack period=1000000 arcs=4096 \
              samples=1024 seed=7 hold"
         );
-        let bad = Start { filter: vec!["a b".into()], ..Start::default() };
+        let bad = StartCommand { filter: vec!["a b".into()], ..StartCommand::default() };
         assert!(bad.command().unwrap_err().to_string().contains("`a b` is not a glob"));
     }
 
     #[test]
     fn the_status_is_read_by_names() {
-        let status =
-            Status::read("version 1\ncalls counting\nentry direct\nfuture 5\narcs 12\nmemory_bytes 99\n");
+        let status = KgmonStatus::read(
+            "version 1\ncalls counting\nentry direct\nfuture 5\narcs 12\nmemory_bytes 99\n",
+        );
         assert!(status.counting);
         assert_eq!((&status.entry[..], status.arcs, status.memory_bytes), ("direct", 12, 99));
     }

@@ -1,147 +1,143 @@
-//! A dump of kgmon: `kernel/kgmon/format.h` read (pure).
+//! Reader and writer for dumps of kgmon, in the format of `kernel/kgmon/format.h`. It does no I/O.
 
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8; 8] = b"KTKGMON\0";
 const END: u64 = u64::from_le_bytes(*b"KGMONEND");
 const VERSION: u32 = 1;
-/// Of `struct kg_dump_header`, version 1.
+/// Size of `struct kg_dump_header`, version 1.
 const HEADER: usize = 280;
 const ARC: usize = 24;
 const SAMPLE: usize = 16;
 const MODULE: usize = 80;
 const TRAILER: usize = 24;
 
-/// What counted until the moment of the dump, since the last reset.
+/// Counts since the last reset, at the moment of the dump.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Dump {
-    /// Its number since the module was loaded, from 1.
+pub struct KgmonDump {
+    /// Number of the dump since the module was loaded, from 1.
     pub sequence: u64,
     /// Calls were being counted.
     pub counting: bool,
-    /// The timer was running.
+    /// The sampling timer was running.
     pub sampling: bool,
-    /// Functions of the kernel called the module directly, and not through ftrace's own trampoline.
+    /// Kernel functions called the module directly, not through ftrace's trampoline.
     pub direct: bool,
-    /// Counting was on, and a call was not counted: somebody switched ftrace off. Counts are too low.
+    /// Calls were missed while counting was on, because ftrace was switched off. Counts are too
+    /// low.
     pub stalled: bool,
-    /// What is in this dump is in no later one.
+    /// The counts were reset with this dump, so no later dump contains them.
     pub taken: bool,
     /// The timer's period was random; otherwise it was in step with the kernel's tick.
     pub random: bool,
-    /// Some functions of a module that was loaded meanwhile were not counted, or where modules were is not known.
+    /// Some functions of a module loaded in the meantime were not counted, or the addresses of
+    /// modules are unknown.
     pub modules_missed: bool,
-    /// Where the kernel's code is, if that was told when the module was loaded.
+    /// Begin and end of the kernel's code, if they were given when the module was loaded.
     pub text: Option<(u64, u64)>,
-    /// Address of `register_ftrace_function`, which says where the kernel was put.
+    /// Address of `register_ftrace_function`, from which the kernel's load address follows (KASLR).
     pub anchor: u64,
-    /// `CLOCK_REALTIME` of the dump, ns.
+    /// `CLOCK_REALTIME` at the dump, in ns.
     pub real_ns: u64,
-    /// `CLOCK_MONOTONIC` of the dump, ns.
+    /// `CLOCK_MONOTONIC` at the dump, in ns.
     pub mono_ns: u64,
-    /// `CLOCK_MONOTONIC` of the last reset or the first start, ns.
+    /// `CLOCK_MONOTONIC` at the last reset or the first start, in ns.
     pub since_ns: u64,
-    /// How long calls were counted since then, ns.
+    /// Time during which calls were counted since then, in ns.
     pub counting_ns: u64,
-    /// How long the timer ran since then, ns.
+    /// Time during which the timer ran since then, in ns.
     pub sampling_ns: u64,
-    /// Mean time between two samples of a CPU, ns.
+    /// Mean time between two samples of a CPU, in ns.
     pub period_ns: u64,
-    /// The kernel's tick, ns.
+    /// Period of the kernel's tick, in ns.
     pub tick_ns: u64,
-    /// What the kernel's timers can tell apart, ns.
+    /// Resolution of the kernel's timers, in ns.
     pub resolution_ns: u64,
-    /// Calls whose arc found no room; they are in no count.
+    /// Calls that are in no count, because their arc found no space.
     pub lost_calls: u64,
-    /// Samples whose address found no room; they are in `kernel_samples` only.
+    /// Samples that are only in `kernel_samples`, because their address found no space.
     pub lost_samples: u64,
-    /// Expiries of the timer that came together with another one.
+    /// Timer expiries that coincided with another one.
     pub late_samples: u64,
     /// Samples in user mode.
     pub user_samples: u64,
-    /// Samples of a CPU that had nothing to do.
+    /// Samples of idle CPUs.
     pub idle_samples: u64,
-    /// Samples in the kernel: those of `samples` and those lost.
+    /// Samples in the kernel: `samples` and `lost_samples`.
     pub kernel_samples: u64,
-    /// Arcs for which there is room.
+    /// Capacity for arcs.
     pub arc_capacity: u64,
-    /// Addresses of samples for which there is room.
+    /// Capacity for addresses of samples.
     pub sample_capacity: u64,
-    /// Memory that the module holds, bytes, on all CPUs.
+    /// Memory that the module uses on all CPUs, in bytes.
     pub memory_bytes: u64,
-    /// CPUs that there may be.
+    /// Number of possible CPUs.
     pub possible_cpus: u32,
-    /// CPUs that were on.
+    /// Number of online CPUs.
     pub online_cpus: u32,
-    /// The kernel's release (`uname -r`).
+    /// Release of the kernel (`uname -r`).
     pub release: String,
-    /// Calls by place and function, in order; each pair once.
-    pub arcs: Vec<Arc>,
-    /// Samples by address, in order; each address once.
-    pub samples: Vec<Sample>,
-    /// Where modules' code is or was.
-    pub modules: Vec<Module>,
+    /// Call counts by caller and callee, sorted, without duplicates.
+    pub arcs: Vec<CallSiteCount>,
+    /// Sample counts by address, sorted, without duplicates.
+    pub samples: Vec<SampleCount>,
+    /// Address ranges of modules, including unloaded ones.
+    pub modules: Vec<ModuleRange>,
 }
 
-/// Calls from one place to one function.
+/// Number of calls from one place to one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arc {
-    /// The return address: just after the call instruction. After a tail call it is that of the call before.
+pub struct CallSiteCount {
+    /// Return address, just after the call instruction. For a tail call it is the return address of
+    /// the previous call.
     pub caller: u64,
-    /// In the function, at its beginning: where it calls ftrace.
+    /// Address near the start of the called function, where it calls ftrace.
     pub callee: u64,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
 }
 
-/// Samples at one address.
+/// Number of samples at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sample {
-    /// The instruction that would have run next.
+pub struct SampleCount {
+    /// Address of the next instruction to execute.
     pub ip: u64,
-    /// How many.
+    /// Number of samples.
     pub count: u64,
 }
 
-/// Where a module's code is or was.
+/// Address range of a module's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Module {
-    /// Its name.
+pub struct ModuleRange {
+    /// Name of the module.
     pub name: String,
-    /// Address of its first byte.
+    /// Address of the first byte.
     pub start: u64,
-    /// Address after its last byte.
+    /// Address after the last byte.
     pub end: u64,
-    /// It was unloaded since the last reset.
+    /// The module was unloaded since the last reset.
     pub gone: bool,
 }
 
-/// Why bytes are no dump.
+/// Error for bytes that are no valid dump.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DumpError {
-    /// Other bytes.
+// Messages document the variants.
+#[allow(missing_docs)]
+pub enum DumpFormatError {
     #[error("not a dump of kgmon: it does not begin with its magic number")]
     Magic,
-    /// A later module's.
     #[error("a dump of version {0}; this program reads version {VERSION}: take the module and the program of one release")]
     Version(u32),
-    /// Not all of it is there, or more than that.
     #[error("damaged: {has} bytes, where its header says {expected}")]
-    Length {
-        /// Bytes that there are.
-        has: usize,
-        /// Bytes that there should be.
-        expected: u64,
-    },
-    /// Not what was written.
+    Length { has: usize, expected: u64 },
     #[error("damaged: {0}")]
     Damaged(&'static str),
 }
 
-/// Bytes that are read from the front; all lengths were checked before.
-struct Words<'a>(&'a [u8]);
+/// Reads words from the front; the caller has checked all lengths. Missing bytes read as 0.
+struct DumpReader<'a>(&'a [u8]);
 
-impl Words<'_> {
+impl DumpReader<'_> {
     fn u64(&mut self) -> u64 {
         let (word, rest) = self.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
         self.0 = rest;
@@ -154,21 +150,21 @@ impl Words<'_> {
         u32::from_le_bytes(*word)
     }
 
-    /// Printable characters up to a NUL, as the kernel has them.
-    fn text(&mut self, size: usize) -> Result<String, DumpError> {
+    /// Reads a string of printable characters up to a NUL, from a field of `size` bytes.
+    fn text(&mut self, size: usize) -> Result<String, DumpFormatError> {
         let (text, rest) = self.0.split_at(size.min(self.0.len()));
         self.0 = rest;
         let end = text.iter().position(|&byte| byte == 0);
         let text = end.map(|end| &text[..end]).filter(|text| text.iter().all(u8::is_ascii_graphic));
         let text = text.and_then(|text| std::str::from_utf8(text).ok());
-        text.map(str::to_string).ok_or(DumpError::Damaged("it has a name that is not valid"))
+        text.map(str::to_string).ok_or(DumpFormatError::Damaged("it has a name that is not valid"))
     }
 }
 
-/// Bytes that are written at the end.
-struct Out(Vec<u8>);
+/// Appends words and strings to a dump.
+struct DumpWriter(Vec<u8>);
 
-impl Out {
+impl DumpWriter {
     fn u32(&mut self, word: u32) {
         self.0.extend(word.to_le_bytes());
     }
@@ -177,7 +173,7 @@ impl Out {
         self.0.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    /// What is too long is cut: there is always a NUL at its end.
+    /// Writes a string into a field of `size` bytes; cuts it so that a NUL always ends it.
     fn text(&mut self, text: &str, size: usize) {
         let taken = &text.as_bytes()[..text.len().min(size - 1)];
         self.0.extend(taken);
@@ -185,7 +181,7 @@ impl Out {
     }
 }
 
-/// Writes the end of a dump into the last bytes of it: length, checksum, magic number.
+/// Writes the trailer of a dump into its last bytes: length, checksum, magic number.
 #[doc(hidden)]
 pub fn seal(bytes: &mut [u8]) {
     let Some(at) = bytes.len().checked_sub(TRAILER) else { return };
@@ -196,30 +192,30 @@ pub fn seal(bytes: &mut [u8]) {
     bytes[at + 16..].copy_from_slice(&END.to_le_bytes());
 }
 
-/// 64-bit FNV-1a over words of 64 bits.
+/// Computes 64-bit FNV-1a over 64-bit words.
 fn sum_of(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(8).fold(0xcbf2_9ce4_8422_2325, |sum: u64, word| {
-        (sum ^ Words(word).u64()).wrapping_mul(0x0000_0100_0000_01b3)
+        (sum ^ DumpReader(word).u64()).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-impl Dump {
-    /// Reads a dump.
+impl KgmonDump {
+    /// Parses a dump.
     ///
     /// # Errors
-    /// [`DumpError`] for anything but a whole dump of a version that is known.
-    pub fn read(bytes: &[u8]) -> Result<Self, DumpError> {
-        let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(DumpError::Magic) };
-        let mut words = Words(rest);
+    /// [`DumpFormatError`] for anything but a complete dump of a known version.
+    pub fn read(bytes: &[u8]) -> Result<Self, DumpFormatError> {
+        let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(DumpFormatError::Magic) };
+        let mut words = DumpReader(rest);
         let version = words.u32();
         if bytes.len() >= 12 && version != VERSION {
-            return Err(DumpError::Version(version));
+            return Err(DumpFormatError::Version(version));
         }
         if bytes.len() < HEADER + TRAILER {
-            return Err(DumpError::Length { has: bytes.len(), expected: (HEADER + TRAILER) as u64 });
+            return Err(DumpFormatError::Length { has: bytes.len(), expected: (HEADER + TRAILER) as u64 });
         }
         if words.u32() as usize != HEADER {
-            return Err(DumpError::Damaged("its header has the wrong size"));
+            return Err(DumpFormatError::Damaged("its header has the wrong size"));
         }
         let flags = words.u64();
         let flag = |bit: u32| flags >> bit & 1 == 1;
@@ -267,33 +263,33 @@ impl Dump {
             + modules as u64 * MODULE as u64
             + TRAILER as u64;
         if bytes.len() as u64 != expected {
-            return Err(DumpError::Length { has: bytes.len(), expected });
+            return Err(DumpFormatError::Length { has: bytes.len(), expected });
         }
-        let mut trailer = Words(&bytes[bytes.len() - TRAILER..]);
+        let mut trailer = DumpReader(&bytes[bytes.len() - TRAILER..]);
         if trailer.u64() != expected {
-            return Err(DumpError::Damaged("the length at its end is wrong"));
+            return Err(DumpFormatError::Damaged("the length at its end is wrong"));
         }
         if trailer.u64() != sum_of(&bytes[..bytes.len() - 16]) {
-            return Err(DumpError::Damaged("its checksum is wrong"));
+            return Err(DumpFormatError::Damaged("its checksum is wrong"));
         }
         if trailer.u64() != END {
-            return Err(DumpError::Damaged("it does not end with a dump's end mark"));
+            return Err(DumpFormatError::Damaged("it does not end with a dump's end mark"));
         }
         dump.counts(&mut words, arcs, samples)?;
         for _ in 0..modules {
             let (start, end, gone) = (words.u64(), words.u64(), words.u64() != 0);
             if start > end {
-                return Err(DumpError::Damaged("a module ends before it begins"));
+                return Err(DumpFormatError::Damaged("a module ends before it begins"));
             }
-            dump.modules.push(Module { name: words.text(56)?, start, end, gone });
+            dump.modules.push(ModuleRange { name: words.text(56)?, start, end, gone });
         }
         Ok(dump)
     }
 
-    /// The same as bytes, as the module writes it.
+    /// Writes the dump as bytes, in the module's format.
     ///
     /// # Panics
-    /// More than 2³² arcs, samples or modules.
+    /// Panics if there are more than 2³² arcs, samples or modules.
     pub fn to_bytes(&self) -> Vec<u8> {
         let flags = [
             self.counting,
@@ -306,7 +302,7 @@ impl Dump {
         ];
         let flags = flags.iter().rev().fold(0_u64, |word, &flag| word << 1 | u64::from(flag));
         let (start, end) = self.text.unwrap_or_default();
-        let mut out = Out(MAGIC.to_vec());
+        let mut out = DumpWriter(MAGIC.to_vec());
         out.u32(VERSION);
         out.u32(HEADER as u32);
         out.words(&[
@@ -342,43 +338,51 @@ impl Dump {
         bytes
     }
 
-    fn counts(&mut self, words: &mut Words, arcs: usize, samples: usize) -> Result<(), DumpError> {
+    fn counts(&mut self, words: &mut DumpReader, arcs: usize, samples: usize) -> Result<(), DumpFormatError> {
         let mut sums = BTreeMap::new();
         for _ in 0..arcs {
-            // An arc whose making was interrupted may be there twice.
+            // An arc may occur twice if its creation was interrupted.
             let (caller, callee, calls) = (words.u64(), words.u64(), words.u64());
             add(&mut sums, (caller, callee), calls)?;
         }
-        self.arcs = sums.into_iter().map(|((caller, callee), calls)| Arc { caller, callee, calls }).collect();
+        self.arcs = sums
+            .into_iter()
+            .map(|((caller, callee), calls)| CallSiteCount { caller, callee, calls })
+            .collect();
         let mut sums = BTreeMap::new();
         for _ in 0..samples {
             let (ip, count) = (words.u64(), words.u64());
             add(&mut sums, ip, count)?;
         }
-        self.samples = sums.into_iter().map(|(ip, count)| Sample { ip, count }).collect();
+        self.samples = sums.into_iter().map(|(ip, count)| SampleCount { ip, count }).collect();
         Ok(())
     }
 
-    /// Adds a later dump of the same kernel, of which nothing is in this one: what both counted together. Times and
-    /// counts are added; what describes a moment is the later one's.
+    /// Adds a later dump of the same boot. The two dumps must not overlap, so the counts must have
+    /// been reset in between. Times and counts are added; values that describe a moment are taken
+    /// from the later dump.
     ///
     /// # Errors
-    /// Another kernel's dump, or sums that no kernel can have counted.
-    pub fn add(&self, later: &Self) -> Result<Self, DumpError> {
+    /// A dump of another boot or kernel, or counts that overflow.
+    pub fn add(&self, later: &Self) -> Result<Self, DumpFormatError> {
         if (&self.release, self.anchor) != (&later.release, later.anchor) {
-            return Err(DumpError::Damaged("the two dumps are not of one boot of one kernel"));
+            return Err(DumpFormatError::Damaged("the two dumps are not of one boot of one kernel"));
         }
         let mut sums = BTreeMap::new();
         for arc in self.arcs.iter().chain(&later.arcs) {
             add(&mut sums, (arc.caller, arc.callee), arc.calls)?;
         }
-        let arcs = sums.into_iter().map(|((caller, callee), calls)| Arc { caller, callee, calls }).collect();
+        let arcs = sums
+            .into_iter()
+            .map(|((caller, callee), calls)| CallSiteCount { caller, callee, calls })
+            .collect();
         let mut sums = BTreeMap::new();
         for sample in self.samples.iter().chain(&later.samples) {
             add(&mut sums, sample.ip, sample.count)?;
         }
-        let samples = sums.into_iter().map(|(ip, count)| Sample { ip, count }).collect();
-        let mut modules: Vec<Module> = self.modules.iter().filter(|module| module.gone).cloned().collect();
+        let samples = sums.into_iter().map(|(ip, count)| SampleCount { ip, count }).collect();
+        let mut modules: Vec<ModuleRange> =
+            self.modules.iter().filter(|module| module.gone).cloned().collect();
         modules.extend(later.modules.iter().cloned());
         Ok(Self {
             stalled: self.stalled || later.stalled,
@@ -400,9 +404,9 @@ impl Dump {
     }
 }
 
-fn add<K: Ord>(sums: &mut BTreeMap<K, u64>, key: K, more: u64) -> Result<(), DumpError> {
+fn add<K: Ord>(sums: &mut BTreeMap<K, u64>, key: K, more: u64) -> Result<(), DumpFormatError> {
     let sum = sums.entry(key).or_default();
-    *sum = sum.checked_add(more).ok_or(DumpError::Damaged("a count is larger than possible"))?;
+    *sum = sum.checked_add(more).ok_or(DumpFormatError::Damaged("a count is larger than possible"))?;
     Ok(())
 }
 

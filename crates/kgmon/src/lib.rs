@@ -1,18 +1,19 @@
-//! The kernel module kgmon (`kernel/kgmon`): built, loaded, given commands, and its dumps read.
+//! The kernel module kgmon (`kernel/kgmon`), which counts calls and takes samples: builds and loads
+//! it, controls it, and reads its dumps.
 //!
-//! Start from [`Dump::read`], which is pure: bytes in, counts out. On the kernel that runs: [`obstacle`] says why the
-//! module could not work there, [`build`] makes it, [`load`] puts it into the kernel and [`unload`] takes it out, and a
-//! [`Device`] gives it commands. [`build_for`] makes it for a kernel that was built here. What a count means, and what it
-//! costs, is in `docs/kgmon.md`.
+//! Start from [`KgmonDump::read`], which parses a dump and does no I/O. For the running kernel,
+//! [`obstacle`] returns a reason that the module cannot work, [`build`] makes it, [`load`] and
+//! [`unload`] insert and remove it, and a [`KgmonDevice`] controls it. [`build_for`] makes it for a
+//! kernel in the work directory. `docs/kgmon.md` describes the meaning and the cost of counts.
 //!
 //! ```no_run
-//! use kerntune_kgmon::{build, load, unload, Device, Start};
+//! use kerntune_kgmon::{build, load, unload, KgmonDevice, StartCommand};
 //! use kerntune_work::{NoProgress, WorkDir};
 //!
 //! let work = WorkDir::open(".kerntune").map_err(kerntune_kernel::Error::from)?;
 //! load(&build(&work, &NoProgress)?)?;
-//! let device = Device::open()?;
-//! device.start(&Start { filter: vec!["tcp_*".into()], ..Start::default() })?;
+//! let device = KgmonDevice::open()?;
+//! device.start(&StartCommand { filter: vec!["tcp_*".into()], ..StartCommand::default() })?;
 //! let dump = device.take()?;
 //! println!("{} arcs, {} calls lost", dump.arcs.len(), dump.lost_calls);
 //! device.stop()?;
@@ -26,9 +27,9 @@ mod dump;
 mod error;
 mod module;
 
-pub use device::{Device, Entry, Start, Status, Timer, DEVICE, MACRO};
+pub use device::{EntryMode, KgmonDevice, KgmonStatus, StartCommand, TimerMode, DEVICE, MACRO};
 #[doc(hidden)]
 pub use dump::seal;
-pub use dump::{Arc, Dump, DumpError, Module, Sample};
+pub use dump::{CallSiteCount, DumpFormatError, KgmonDump, ModuleRange, SampleCount};
 pub use error::{Error, Result};
 pub use module::{build, build_for, find_or_build, installed, is_loaded, load, obstacle, unload, SOURCE};

@@ -1,7 +1,7 @@
-//! The module: built, loaded, unloaded, and why that cannot be.
+//! Building, loading and unloading the module, and reasons that it cannot be loaded.
 
 use crate::{Error, Result};
-use kerntune_kernel::{Headers, Kernel, ModuleSource};
+use kerntune_kernel::{Kernel, KernelHeaders, ModuleSource};
 use kerntune_work::{Progress, WorkDir};
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// The module's source, as it is compiled into this program.
+/// Source files of the module, compiled into this program.
 pub const SOURCE: ModuleSource = ModuleSource {
     name: "kgmon",
     files: files![
@@ -33,22 +33,23 @@ pub const SOURCE: ModuleSource = ModuleSource {
     ],
 };
 
-/// Builds the module for the kernel that runs, against its headers; what was built before is not built again.
+/// Builds the module for the running kernel against its headers, unless the work directory has it
+/// already.
 ///
 /// # Errors
-/// [`kerntune_kernel::Error::NoHeaders`]; a kernel without a function tracer; failed builds.
+/// [`kerntune_kernel::Error::NoHeaders`]; a kernel without a function tracer; a failed build.
 pub fn build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf> {
-    let headers = Headers::of_running()?;
+    let headers = KernelHeaders::of_running()?;
     if !headers.has("CONFIG_FUNCTION_TRACER=y") || !headers.has("CONFIG_DYNAMIC_FTRACE=y") {
         return Err(Error::NoFunctionTracer);
     }
-    Ok(kerntune_kernel::module_for(work, &headers, &SOURCE, progress)?)
+    Ok(kerntune_kernel::build_module_for(work, &headers, &SOURCE, progress)?)
 }
 
-/// The module for the kernel that runs: as a package installed it, or built.
+/// Returns the module for the running kernel, installed by a package or else built.
 ///
 /// # Errors
-/// As of [`build`].
+/// The errors of [`build`].
 pub fn find_or_build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf> {
     match installed() {
         Some(path) => Ok(path),
@@ -56,8 +57,8 @@ pub fn find_or_build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf>
     }
 }
 
-/// Where a package (DKMS) or `make modules_install` puts the module of the kernel that runs; none if it is not there, or
-/// compressed.
+/// Returns the module that a package (DKMS) or `make modules_install` installed for the running
+/// kernel. `None` if there is none, or if it is compressed.
 pub fn installed() -> Option<PathBuf> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let top = Path::new("/lib/modules").join(release);
@@ -67,16 +68,17 @@ pub fn installed() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Builds the module for a kernel that was built here with its objects kept.
+/// Builds the module for a kernel of the work directory, whose objects must have been kept.
 ///
 /// # Errors
-/// [`kerntune_kernel::Error::NoObjects`]; a kernel without modules; failed builds.
+/// [`kerntune_kernel::Error::NoObjects`]; a kernel without modules; a failed build.
 pub fn build_for(work: &WorkDir, kernel: &Kernel, progress: &dyn Progress) -> Result<PathBuf> {
-    Ok(kerntune_kernel::module(work, kernel, &SOURCE, progress)?)
+    Ok(kerntune_kernel::build_module(work, kernel, &SOURCE, progress)?)
 }
 
-/// Why the kernel that runs would not take the module, whether or not it can be built; `None` if nothing is known to be
-/// in the way. The first of: not root, lockdown, no modules, signatures enforced, no function tracer.
+/// Returns the first known reason that the running kernel would refuse the module, whether or not
+/// it can be built. Checked in this order: not root, lockdown, no modules, enforced signatures, no
+/// function tracer.
 pub fn obstacle() -> Option<Error> {
     let root = rustix::process::geteuid().is_root();
     obstacle_below(Path::new("/"), root)
@@ -105,7 +107,7 @@ fn obstacle_below(top: &Path, root: bool) -> Option<Error> {
     if is("sys/module/module/parameters/sig_enforce", "Y") {
         return Some(Error::SignatureEnforced);
     }
-    // The sysctl is there exactly where functions can be traced while the kernel runs.
+    // This sysctl exists only if functions can be traced dynamically.
     if read("proc/sys/kernel/ftrace_enabled").is_none() {
         return Some(Error::NoFunctionTracer);
     }
@@ -118,15 +120,15 @@ fn obstacle_below(top: &Path, root: bool) -> Option<Error> {
     None
 }
 
-/// Whether the module is loaded.
+/// Returns true if the module is loaded.
 pub fn is_loaded() -> bool {
     Path::new("/sys/module/kgmon").is_dir()
 }
 
-/// Puts a module that was built into the kernel that runs. If it is loaded already, nothing is done.
+/// Loads a built module into the running kernel. Does nothing if it is already loaded.
 ///
 /// # Errors
-/// What is in the way, see [`obstacle`]; [`Error::Load`] with the kernel's reason.
+/// An [`obstacle`]; [`Error::Load`] with the kernel's reason.
 pub fn load(module: &Path) -> Result<()> {
     if is_loaded() {
         return Ok(());
@@ -155,13 +157,13 @@ pub fn load(module: &Path) -> Result<()> {
     })
 }
 
-/// Takes the module out of the kernel that runs, whatever it was doing: it stops counting first. If it is not loaded,
-/// nothing is done.
+/// Unloads the module from the running kernel; counting stops first. Does nothing if it is not
+/// loaded.
 ///
 /// # Errors
-/// [`Error::Unload`], for example while somebody has the device open.
+/// [`Error::Unload`], for example while a process has the device open.
 pub fn unload() -> Result<()> {
-    // As delete_module(2) has it: O_NONBLOCK, do not wait.
+    // O_NONBLOCK of delete_module(2): do not wait.
     let flags = 0o4000;
     match rustix::system::delete_module(c"kgmon", flags) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -176,7 +178,7 @@ pub fn unload() -> Result<()> {
     }
 }
 
-/// Where the code of the kernel that runs is; `None` if it does not say.
+/// Returns begin and end of the running kernel's code; `None` if the kernel hides them.
 fn text_of_kernel() -> Result<Option<(u64, u64)>> {
     const PATH: &str = "/proc/kallsyms";
     let io = |action| move |source| Error::Io { action, path: PATH.into(), source };

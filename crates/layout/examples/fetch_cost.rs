@@ -1,6 +1,8 @@
-//! Prints what one `FrontEnd::fetch` costs: `cargo run --release -p kerntune-layout --example fetch_cost`.
+//! Measures the cost of one `FrontEnd::fetch`.
+//!
+//!     cargo run --release -p kerntune-layout --example fetch_cost
 
-use kerntune_layout::{FrontEnd, FrontEndConfig, Mode};
+use kerntune_layout::{CpuMode, FrontEnd, FrontEndConfig};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -26,13 +28,13 @@ fn main() -> Result<(), kerntune_layout::Error> {
     Ok(())
 }
 
-/// Fetches 16-byte blocks at the addresses that `at(i, random)` makes.
+/// Measures fetches of 16-byte blocks at the addresses that `at(i, random)` returns.
 fn measure(
     config: &FrontEndConfig,
     pattern: &str,
     at: impl Fn(u64, u64) -> u64,
 ) -> Result<(), kerntune_layout::Error> {
-    // Addresses are made ahead, so that only the model is timed.
+    // Addresses are computed in advance, so that only the model is timed.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let addresses: Vec<u64> = (0..1 << 16)
         .map(|i| {
@@ -46,7 +48,7 @@ fn measure(
     let begin = Instant::now();
     for i in 0..FETCHES {
         let address = addresses[(i & 0xffff) as usize];
-        front_end.fetch(black_box(address), address + 15, Mode::Kernel, 0);
+        front_end.fetch(black_box(address), address + 15, CpuMode::Kernel, 0);
     }
     let nanoseconds = begin.elapsed().as_nanos() as f64 / FETCHES as f64;
     let counts = black_box(front_end.counts()).kernel;

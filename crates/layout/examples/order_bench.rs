@@ -1,10 +1,11 @@
-//! What ordering the functions of a kernel costs, and what it gains by each score.
+//! Measures the run time of each order algorithm and the improvement by each score.
 //!
 //!     cargo run --release -p kerntune-layout --example order_bench -- [FUNCTIONS [ARCS [HOT_PERCENT]]]
 //!
-//! The graph is synthetic (30,000 functions, 200,000 arcs, half of the functions hot, if nothing else is said).
+//! The graph is synthetic. By default it has 30,000 functions, 200,000 arcs, and half of the
+//! functions are hot.
 
-use kerntune_layout::order::{Algorithm, CdsortConfig, Order, Placement};
+use kerntune_layout::order::{CdsortConfig, OrderAlgorithm, Placement, PlacementOrder};
 use std::time::Duration;
 
 #[path = "../tests/support/synthetic.rs"]
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{:<14} {:>8} {:>15} {:>14} {:>12} {:>24}",
         "order", "CPU s", "call distance", "same 4K page", "locality", "4K pages of 90/99/100 %"
     );
-    let show = |name: &str, order: &Order, taken: Duration| -> Result<(), kerntune_layout::Error> {
+    let show = |name: &str, order: &PlacementOrder, taken: Duration| -> Result<(), kerntune_layout::Error> {
         let placement = Placement::new(&graph, order)?;
         let pages = [90, 99, 100].map(|percent| placement.footprint(percent).small_pages.to_string());
         println!(
@@ -33,8 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         Ok(())
     };
-    show("input", &Order::of_input(&graph), Duration::ZERO)?;
-    for algorithm in Algorithm::ALL {
+    show("input", &PlacementOrder::of_input(&graph), Duration::ZERO)?;
+    for algorithm in OrderAlgorithm::ALL {
         let begin = on_cpu()?;
         let order = algorithm.order(&graph);
         show(algorithm.name(), &order, on_cpu()? - begin)?;
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Time that this thread has been on a CPU: on a busy machine that is what a computation costs.
+/// Returns this thread's CPU time, which does not depend on other load of the machine.
 fn on_cpu() -> Result<Duration, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = text.split_whitespace().next().ok_or("no figures in schedstat")?.parse()?;

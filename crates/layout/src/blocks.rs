@@ -1,18 +1,19 @@
-//! Block order: from the flow between the blocks of one function to the order in which they should lie.
+//! Block order: computes an order of a function's basic blocks from the control flow between them.
 //!
-//! The objective is that of Andy Newell and Sergey Pupyrev, "Improved Basic Block Reordering" (IEEE Transactions on
-//! Computers, 2020), ext-TSP, with the weights of LLVM's `CodeLayout.cpp`: control that goes from a block to the one behind
-//! it is worth 1 (1.05 where a jump would be needed otherwise), a jump over a short distance up to 0.1. It is maximised as
-//! there: chains of blocks are merged, the greatest gain first, one into another at any place. That finds the best order
-//! most times and not always; of functions with few blocks all orders are looked at.
+//! The objective is ext-TSP of Andy Newell and Sergey Pupyrev, "Improved Basic Block Reordering"
+//! (IEEE Transactions on Computers, 2020), with the weights of LLVM's `CodeLayout.cpp`. A transfer
+//! of control to the next block in memory is worth 1, or 1.05 if a jump would be needed otherwise;
+//! a jump over a short distance is worth up to 0.1. As in LLVM, chains of blocks are merged
+//! greedily by the largest gain, one into the other at any position. The result is usually but not
+//! always the best order. For functions with few blocks all orders are tried.
 //!
 //! ```
-//! use kerntune_layout::blocks::{Block, Flow, Jump};
+//! use kerntune_layout::blocks::{FlowBlock, FlowJump, FunctionFlow};
 //! // 0 goes to 2 nine times out of ten; both 1 and 2 go on to 3.
-//! let blocks = vec![Block { size: 16 }; 4];
-//! let jump = |from, to, count| Jump { from, to, count };
+//! let blocks = vec![FlowBlock { size: 16 }; 4];
+//! let jump = |from, to, count| FlowJump { from, to, count };
 //! let jumps = vec![jump(0, 1, 10), jump(0, 2, 90), jump(1, 3, 10), jump(2, 3, 90)];
-//! let flow = Flow::new(blocks, jumps)?;
+//! let flow = FunctionFlow::new(blocks, jumps)?;
 //! assert_eq!(flow.order(), [0, 2, 3, 1]);
 //! assert!(flow.score(&[0, 2, 3, 1])? > flow.score(&[0, 1, 2, 3])?);
 //! # Ok::<(), kerntune_layout::Error>(())
@@ -21,52 +22,55 @@
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Straight code of a function.
+/// Basic block of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    /// Bytes.
+pub struct FlowBlock {
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// How often control went from one block to another, by a branch or by falling through.
+/// Transfers of control from one block to another, by a branch or by falling through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Jump {
-    /// Index of the block that it left.
+pub struct FlowJump {
+    /// Index of the source block.
     pub from: usize,
-    /// Index of the block that it came to.
+    /// Index of the target block.
     pub to: usize,
-    /// How often.
+    /// Number of transfers.
     pub count: u64,
 }
 
-/// The blocks of one function with all control that went between them. The first block is the function's entry.
+/// Blocks of one function and the control flow between them. Block 0 is the function's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flow {
-    blocks: Vec<Block>,
-    /// Those that were taken, between different blocks, each pair once.
-    jumps: Vec<Jump>,
-    /// Whether a block has one successor alone: wherever that is not next, a jump has to lead there.
+pub struct FunctionFlow {
+    blocks: Vec<FlowBlock>,
+    /// Transfers with a count above 0 between different blocks, one per pair.
+    jumps: Vec<FlowJump>,
+    /// For each block, true if it has a single successor; unless that is next, the block needs a
+    /// jump.
     one_way: Vec<bool>,
 }
 
-/// What it is worth that the next block is next, and that no jump is needed for it.
-const FALLS: [f64; 2] = [1.0, 1.05];
-/// What a jump is worth at most, and the bytes over which it is worth nothing any more.
+/// Worth of falling through to the next block, without and with a jump saved.
+const FALL_THROUGH_WORTH: [f64; 2] = [1.0, 1.05];
+/// Worth of a jump at distance 0, and the distance in bytes at which the worth reaches 0.
 const FORWARD: (f64, f64) = (0.1, 1024.0);
 const BACKWARD: (f64, f64) = (0.1, 640.0);
-/// Chains of up to this many blocks are taken apart anywhere, longer ones where control goes to the other chain.
-const SPLIT: usize = 48;
-/// Functions of up to this many blocks get the best of all orders: 5040 at most.
-const FEW: usize = 8;
-/// Gains up to this share of all jumps are none: sums in another order differ by as much.
+/// Longest chain that is split at any position. Longer ones are split only next to blocks that the
+/// other chain reaches.
+const MAX_FREE_SPLIT_BLOCKS: usize = 48;
+/// Largest number of blocks for which all orders are tried (at most 5040).
+const MAX_EXHAUSTIVE_BLOCKS: usize = 8;
+/// Smallest relative gain that counts: sums in another order differ by rounding.
 const EPSILON: f64 = 1e-9;
 
-impl Flow {
-    /// Takes blocks and jumps. A block's jumps to itself cost the same in every order.
+impl FunctionFlow {
+    /// Creates the flow from blocks and transfers. Transfers of a block to itself are dropped,
+    /// since they cost the same in every order.
     ///
     /// # Errors
-    /// [`Error::NoSuchBlock`]: a jump from or to a block that is not there.
-    pub fn new(blocks: Vec<Block>, jumps: impl IntoIterator<Item = Jump>) -> Result<Self> {
+    /// [`Error::NoSuchBlock`] if a transfer names a block that does not exist.
+    pub fn new(blocks: Vec<FlowBlock>, jumps: impl IntoIterator<Item = FlowJump>) -> Result<Self> {
         let mut sums: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for jump in jumps {
             let block = jump.from.max(jump.to);
@@ -78,43 +82,45 @@ impl Flow {
                 *sum = sum.saturating_add(jump.count);
             }
         }
-        let jumps: Vec<Jump> = sums.into_iter().map(|((from, to), count)| Jump { from, to, count }).collect();
+        let jumps: Vec<FlowJump> =
+            sums.into_iter().map(|((from, to), count)| FlowJump { from, to, count }).collect();
         let mut ways = vec![0usize; blocks.len()];
         jumps.iter().for_each(|jump| ways[jump.from] += 1);
         let one_way = ways.into_iter().map(|ways| ways == 1).collect();
         Ok(Self { blocks, jumps, one_way })
     }
 
-    /// All blocks in a good order, the entry first. Never worth less than the order in which they were given.
+    /// Returns a good order of all blocks, with the entry first. It scores at least as high as the
+    /// input order.
     pub fn order(&self) -> Vec<usize> {
         let mut best = self.merged();
         let mut worth = self.worth(&best);
         let mut attempt = |order: &[usize]| {
             let other = self.worth(order);
-            // What is equal stays as it is, also where it was added up in another order.
+            // Keep the earlier of two equal orders, even if their sums differ by rounding.
             if other > worth * (1.0 + EPSILON) {
                 (best, worth) = (order.to_vec(), other);
             }
         };
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
         attempt(&order);
-        if order.len() <= FEW {
+        if order.len() <= MAX_EXHAUSTIVE_BLOCKS {
             each_order(&mut order, 1, &mut attempt);
         }
         best
     }
 
-    /// The order of the greatest gains.
+    /// Returns the order that greedy merging finds.
     fn merged(&self) -> Vec<usize> {
-        let mut merger = Merger::new(self);
+        let mut merger = ChainMerger::new(self);
         merger.merge_all();
         merger.concatenated()
     }
 
-    /// What an order is worth: the objective.
+    /// Returns the objective's value for an order.
     ///
     /// # Errors
-    /// [`Error::NoBlockOrder`]: not each block once.
+    /// [`Error::NoBlockOrder`] if the order does not contain each block once.
     pub fn score(&self, order: &[usize]) -> Result<f64> {
         let each: BTreeSet<usize> = order.iter().copied().collect();
         if order.len() != self.blocks.len() || !each.into_iter().eq(0..self.blocks.len()) {
@@ -133,12 +139,12 @@ impl Flow {
         self.jumps.iter().map(|jump| self.worth_of(jump, begins[jump.from], begins[jump.to])).sum()
     }
 
-    /// What a jump is worth between blocks that begin there.
-    fn worth_of(&self, jump: &Jump, from: u64, to: u64) -> f64 {
+    /// Returns the worth of a jump whose two blocks begin at `from` and `to`.
+    fn worth_of(&self, jump: &FlowJump, from: u64, to: u64) -> f64 {
         let end = from + self.blocks[jump.from].size;
         let near = |(most, range): (f64, f64), distance: u64| most * (1.0 - distance as f64 / range).max(0.0);
         let each = match to {
-            to if to == end => FALLS[usize::from(self.one_way[jump.from])],
+            to if to == end => FALL_THROUGH_WORTH[usize::from(self.one_way[jump.from])],
             to if to > end => near(FORWARD, to - end),
             to => near(BACKWARD, end - to),
         };
@@ -146,7 +152,7 @@ impl Flow {
     }
 }
 
-/// Hands every order to `take` in which the first `fixed` stay where they are.
+/// Calls `take` with every order that leaves the first `fixed` blocks in place.
 fn each_order(order: &mut [usize], fixed: usize, take: &mut impl FnMut(&[usize])) {
     if fixed + 1 >= order.len() {
         take(order);
@@ -159,32 +165,32 @@ fn each_order(order: &mut [usize], fixed: usize, take: &mut impl FnMut(&[usize])
     }
 }
 
-/// Two chains made one.
+/// Result of merging two chains.
 #[derive(Debug, Clone, PartialEq)]
-struct Merge {
+struct ChainMerge {
     gain: f64,
     blocks: Vec<usize>,
 }
 
-/// The state of the algorithm. A chain is known by the block that it was at first.
-struct Merger<'a> {
-    flow: &'a Flow,
-    /// Empty if it was merged into another.
+/// State of the algorithm. A chain is identified by its first original block.
+struct ChainMerger<'a> {
+    flow: &'a FunctionFlow,
+    /// Blocks of each chain; empty if the chain was merged into another.
     chains: Vec<Vec<usize>>,
     chain_of: Vec<usize>,
-    /// What the jumps inside of a chain are worth.
+    /// Worth of the jumps inside each chain.
     worth: Vec<f64>,
-    /// The jumps of each block, out of it and into it.
-    jumps_of: Vec<Vec<Jump>>,
-    /// The best way to merge two chains, the lower one first, where it is a gain.
-    merges: BTreeMap<(usize, usize), Merge>,
+    /// Jumps out of and into each block.
+    jumps_of: Vec<Vec<FlowJump>>,
+    /// Best merge of each pair of chains (lower index first) that has a gain.
+    merges: BTreeMap<(usize, usize), ChainMerge>,
     least_gain: f64,
-    /// Scratch: where blocks of the chains in work begin.
+    /// Scratch: start addresses of the blocks being examined.
     begins: Vec<u64>,
 }
 
-impl<'a> Merger<'a> {
-    fn new(flow: &'a Flow) -> Self {
+impl<'a> ChainMerger<'a> {
+    fn new(flow: &'a FunctionFlow) -> Self {
         let count = flow.blocks.len();
         let mut jumps_of = vec![Vec::new(); count];
         for jump in &flow.jumps {
@@ -207,9 +213,9 @@ impl<'a> Merger<'a> {
     }
 
     fn merge_all(&mut self) {
-        // Of equal gains the first: the lowest chains.
+        // Among equal gains the first pair wins.
         let better =
-            |best: Option<((usize, usize), f64)>, (pair, merge): (&(usize, usize), &Merge)| match best {
+            |best: Option<((usize, usize), f64)>, (pair, merge): (&(usize, usize), &ChainMerge)| match best {
                 Some((_, gain)) if gain >= merge.gain => best,
                 _ => Some((*pair, merge.gain)),
             };
@@ -227,7 +233,7 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Looks for the best way to merge a chain with each that control goes to or comes from.
+    /// Recomputes the best merges of a chain with every chain connected to it.
     fn look_at(&mut self, chain: usize) {
         let jumps = self.chains[chain].iter().flat_map(|&block| &self.jumps_of[block]);
         let ends = jumps.flat_map(|jump| [self.chain_of[jump.from], self.chain_of[jump.to]]);
@@ -241,11 +247,11 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// The best way to merge two chains, if one is a gain.
-    fn best(&mut self, (one, other): (usize, usize)) -> Option<Merge> {
+    /// Returns the best merge of two chains, or `None` if no merge has a gain.
+    fn best(&mut self, (one, other): (usize, usize)) -> Option<ChainMerge> {
         let of = |chain: usize| chain == one || chain == other;
         let members = || self.chains[one].iter().chain(&self.chains[other]).copied();
-        let mut jumps: Vec<Jump> = Vec::new();
+        let mut jumps: Vec<FlowJump> = Vec::new();
         let mut between: BTreeSet<usize> = BTreeSet::new();
         for block in members() {
             for jump in
@@ -259,11 +265,11 @@ impl<'a> Merger<'a> {
         }
         let entry = of(self.chain_of[0]);
         let apart = self.worth[one] + self.worth[other];
-        let mut best: Option<Merge> = None;
+        let mut best: Option<ChainMerge> = None;
         let begins = &mut self.begins;
         let mut attempt = |parts: [&[usize]; 3]| {
             let blocks = || parts.iter().flat_map(|part| part.iter().copied());
-            // Nothing may come before the entry.
+            // The entry must stay first.
             if entry && blocks().next() != Some(0) {
                 return;
             }
@@ -272,18 +278,18 @@ impl<'a> Merger<'a> {
                 begins[block] = at;
                 at += self.flow.blocks[block].size;
             }
-            let worth = |jump: &Jump| self.flow.worth_of(jump, begins[jump.from], begins[jump.to]);
+            let worth = |jump: &FlowJump| self.flow.worth_of(jump, begins[jump.from], begins[jump.to]);
             let gain = jumps.iter().map(worth).sum::<f64>() - apart;
             if gain > best.as_ref().map_or(self.least_gain, |best| best.gain + self.least_gain) {
-                best = Some(Merge { gain, blocks: blocks().collect() });
+                best = Some(ChainMerge { gain, blocks: blocks().collect() });
             }
         };
         for (whole, parted) in [(other, one), (one, other)] {
             let (whole, parted) = (&self.chains[whole][..], &self.chains[parted][..]);
             attempt([parted, whole, &[]]);
             for at in 1..parted.len() {
-                // Before a block that the other chain has to do with, or behind it.
-                if parted.len() > SPLIT
+                // Split a long chain only next to a block that the other chain jumps to or from.
+                if parted.len() > MAX_FREE_SPLIT_BLOCKS
                     && !between.contains(&parted[at])
                     && !between.contains(&parted[at - 1])
                 {
@@ -298,7 +304,7 @@ impl<'a> Merger<'a> {
         best
     }
 
-    /// The chains one after the other: the one with the entry, then by how often control comes to them for each byte.
+    /// Concatenates the chains: the entry's chain first, the others by incoming jumps per byte.
     fn concatenated(self) -> Vec<usize> {
         let density = |chain: &Vec<usize>| {
             let into = chain
@@ -321,18 +327,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn flow(sizes: &[u64], jumps: &[(usize, usize, u64)]) -> Flow {
-        let blocks = sizes.iter().map(|&size| Block { size }).collect();
-        Flow::new(blocks, jumps.iter().map(|&(from, to, count)| Jump { from, to, count })).unwrap()
+    fn flow(sizes: &[u64], jumps: &[(usize, usize, u64)]) -> FunctionFlow {
+        let blocks = sizes.iter().map(|&size| FlowBlock { size }).collect();
+        FunctionFlow::new(blocks, jumps.iter().map(|&(from, to, count)| FlowJump { from, to, count }))
+            .unwrap()
     }
 
     #[test]
     fn the_objective_is_that_of_the_paper() {
         let two_ways = flow(&[10, 20, 30], &[(0, 1, 100), (0, 2, 50), (2, 1, 7)]);
-        // 0 falls to 1; over 20 bytes to 2; from 2's end back over 50 bytes to 1.
+        // 0 falls through to 1 and jumps over 20 bytes to 2; the end of 2 jumps back over 50 bytes
+        // to 1.
         let expected = 100.0 + 50.0 * 0.1 * (1.0 - 20.0 / 1024.0) + 7.0 * 0.1 * (1.0 - 50.0 / 640.0);
         assert!((two_ways.score(&[0, 1, 2]).unwrap() - expected).abs() < 1e-9);
-        // 2 has no other way than to 1: without the fall it would need a jump.
+        // 1 is the only successor of 2: without the fall-through, 2 would need a jump.
         let expected = 50.0 + 7.0 * 1.05 + 100.0 * 0.1 * (1.0 - 30.0 / 1024.0);
         assert!((two_ways.score(&[0, 2, 1]).unwrap() - expected).abs() < 1e-9);
         let far = flow(&[10, 2000, 10], &[(0, 2, 9), (2, 0, 9)]);
@@ -341,7 +349,8 @@ mod tests {
 
     #[test]
     fn what_is_no_flow_or_no_order_is_refused() {
-        let text = Flow::new(vec![Block { size: 1 }], [Jump { from: 0, to: 1, count: 1 }]).unwrap_err();
+        let text = FunctionFlow::new(vec![FlowBlock { size: 1 }], [FlowJump { from: 0, to: 1, count: 1 }])
+            .unwrap_err();
         assert!(text.to_string().contains("block 1"), "{text}");
         for bad in [&[0, 0][..], &[0], &[0, 2], &[0, 1, 2]] {
             assert!(flow(&[1, 1], &[]).score(bad).is_err(), "{bad:?}");
@@ -352,7 +361,8 @@ mod tests {
 
     #[test]
     fn a_loop_is_turned_so_that_its_jump_back_is_the_conditional_one() {
-        // As it is written: 0 → 1 (condition) → 2 (body) → 1, and out to 3. Best with the condition behind the body.
+        // As written: 0 → 1 (condition) → 2 (body) → 1, and out to 3. The condition is best after
+        // the body.
         let rotated = flow(&[8, 8, 24, 8], &[(0, 1, 1), (1, 2, 99), (2, 1, 99), (1, 3, 1)]);
         let order = rotated.order();
         assert_eq!(order[0], 0);
@@ -362,15 +372,15 @@ mod tests {
 
     #[test]
     fn a_chain_is_parted_where_that_is_better() {
-        // 0 → 1 → 3 is found first; 2 between 0 and 1 is worth more than at the end.
+        // 0 → 1 → 3 is found first. 2 is worth more between 0 and 1 than at the end.
         let parted = flow(&[16, 16, 16, 16], &[(0, 1, 60), (1, 3, 100), (0, 2, 50), (2, 1, 40)]);
         let order = parted.order();
         assert_eq!(parted.score(&order).unwrap(), best(&parted), "{order:?}");
         assert_eq!(parted.merged(), order);
     }
 
-    /// What the best of all orders with the entry first is worth.
-    fn best(flow: &Flow) -> f64 {
+    /// Returns the highest score of all orders that begin with the entry.
+    fn best(flow: &FunctionFlow) -> f64 {
         let mut all = vec![vec![0]];
         for block in 1..flow.blocks.len() {
             let with = |order: &Vec<usize>| {
@@ -384,8 +394,9 @@ mod tests {
         all.iter().map(|order| flow.score(order).unwrap()).fold(0.0, f64::max)
     }
 
-    /// A function of `count` blocks in which control goes on from each to one of two behind it, or now and then back.
-    fn made_up(count: usize, seed: &mut u64) -> Flow {
+    /// Builds a function of `count` blocks, each of which continues to one of two later blocks or
+    /// sometimes jumps back.
+    fn made_up(count: usize, seed: &mut u64) -> FunctionFlow {
         let mut next = |below: u64| {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (*seed >> 33) % below
@@ -424,7 +435,7 @@ mod tests {
         assert!(mean > 0.99 && least > 0.8, "{mean} on average, {least} at least");
     }
 
-    fn flows(most: usize) -> impl Strategy<Value = Flow> {
+    fn flows(most: usize) -> impl Strategy<Value = FunctionFlow> {
         (1..=most).prop_flat_map(|count| {
             let sizes = prop::collection::vec(0u64..200, count);
             let jumps = prop::collection::vec((0..count, 0..count, 0u64..1000), 0..=2 * count);

@@ -1,85 +1,89 @@
-//! The sizes of a front end and the costs of its events, as `machines/*.toml` states them.
+//! Sizes of a front end and costs of its events, as given in `machines/*.toml`.
 
 use crate::{parts, DirectionConfig, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The small page of x86-64, bytes.
+/// Size of the small page of x86-64, in bytes.
 pub const SMALL_PAGE_BYTES: u64 = 4096;
-/// The large page that the kernel maps its text with, bytes.
+/// Size of the large page that maps kernel text, in bytes.
 pub const LARGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// Above this a model file is taken for a mistake rather than for a machine.
-const MOST_ENTRIES: u64 = 1 << 20;
-/// Likewise, for the cost of one event.
-const MOST_CYCLES: f64 = 10_000.0;
-/// Likewise, for a return stack.
-const MOST_RETURNS: u64 = 1024;
+/// Upper bound for entries; a larger value is taken for a mistake in the model file.
+const MAX_ENTRIES: u64 = 1 << 20;
+/// Upper bound for the cost of one event, in cycles.
+const MAX_CYCLES: f64 = 10_000.0;
+/// Upper bound for the entries of a return stack.
+const MAX_RETURNS: u64 = 1024;
 
-/// The models that are built in, by name.
+/// Names and texts of the built-in models.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 
-/// A documented CPU front end: instruction cache and instruction TLB, and what is known of the parts behind them.
+/// Documented CPU front end: instruction cache, instruction TLB, and what is known of the parts
+/// behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontEndConfig {
-    /// Short name, the one reports print beside the misses.
+    /// Short name, printed by reports beside the misses.
     pub name: String,
-    /// One sentence on what machine this is.
+    /// Description of the machine in one sentence.
     pub description: String,
-    /// Page size of kernel text in the iTLB: [`SMALL_PAGE_BYTES`] or [`LARGE_PAGE_BYTES`].
-    /// User text is always in small pages.
+    /// Page size of kernel text in the iTLB: [`SMALL_PAGE_BYTES`] or [`LARGE_PAGE_BYTES`]. User
+    /// text always uses small pages.
     pub kernel_text_page_bytes: u64,
-    /// The instruction cache.
+    /// Instruction cache.
     pub l1i: CacheConfig,
-    /// The instruction TLB for 4-KiB pages.
+    /// Instruction TLB for 4-KiB pages.
     pub itlb: TlbConfig,
-    /// The instruction TLB for 2-MiB pages; needed if kernel text is in large pages.
+    /// Instruction TLB for 2-MiB pages; required if kernel text uses large pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub itlb_large: Option<LargeTlbConfig>,
-    /// The second-level cache; without it every line that the L1I misses costs the same.
+    /// Second-level cache. Without it, every L1I miss costs the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<L2Config>,
-    /// Lines that are fetched before they are asked for; without it none is.
+    /// Instruction prefetcher. Without it, lines are fetched only on demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchConfig>,
-    /// What predicts where taken branches lead; without it every one is followed in time.
+    /// Predictor of branch targets. Without it, every taken branch is followed in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchConfig>,
-    /// What guesses which way conditional branches go; without it every guess is right of those that a BTB knows.
+    /// Predictor of branch directions. Without it, every conditional branch that a BTB holds is
+    /// predicted right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<DirectionConfig>,
-    /// Caches and TLBs of data, and what is behind them; asked for by `record --data` alone.
+    /// Data caches and data TLBs, used only by `record --data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataConfig>,
-    /// What the events cost; without it there are no model cycles.
+    /// Costs of the events. Without them, no model cycles are computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleCosts>,
 }
 
-/// Geometry of what data goes through. Lines are as long as the L1I's.
+/// Geometry of the data caches and data TLBs. Their lines are as long as those of the L1I.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// The first-level data cache.
+    /// First-level data cache.
     pub l1d: L2Config,
-    /// The second-level cache, of code and data; that of `[l2]` if there is one, which sees code alone.
+    /// Second-level cache of code and data. The cache of `[l2]`, if both are given, is the same one
+    /// but sees only code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<L2Config>,
-    /// The third-level cache, which all cores share.
+    /// Third-level cache, shared by all cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l3: Option<L2Config>,
-    /// The data TLB for 4-KiB pages; for all, if there is none for 2-MiB pages.
+    /// Data TLB for 4-KiB pages, or for all pages if `dtlb_large` is absent.
     pub dtlb: TlbConfig,
-    /// The data TLB for 2-MiB pages.
+    /// Data TLB for 2-MiB pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtlb_large: Option<LargeTlbConfig>,
-    /// The second-level TLB, here of data alone.
+    /// Second-level TLB; the model puts only data translations into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stlb: Option<TlbConfig>,
 }
 
 impl DataConfig {
-    /// Its TLBs: name, bytes of a page whose translations it holds, how many. One that holds pages of both sizes is there twice.
+    /// Returns name, page size in bytes and number of entries of each TLB. A TLB that holds both
+    /// page sizes is listed twice.
     pub fn tlbs(&self) -> Vec<(&'static str, u64, u64)> {
         let mut tlbs = vec![("dtlb", SMALL_PAGE_BYTES, self.dtlb.entries)];
         tlbs.push(match self.dtlb_large {
@@ -93,107 +97,109 @@ impl DataConfig {
     }
 }
 
-/// Cycles that one event of each kind takes. A sum of events times costs is an estimate of a front end that
-/// never waits for data. The last four are of parts that not every model has, and come
-/// on top of the cost of the L1I miss or the taken branch that they are of.
+/// Cost of one event of each kind, in cycles. The sum of events times costs estimates the time of a
+/// front end that never waits for data. The last four belong to optional parts of a model; their
+/// cost is added to that of the L1I miss or taken branch that they accompany.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CycleCosts {
-    /// An instruction: 1 / the width of the pipeline.
+    /// Cost of an instruction: 1 / the width of the pipeline.
     pub instruction: f64,
-    /// A branch taken and predicted.
+    /// Cost of a taken and correctly predicted branch.
     pub taken_branch: f64,
-    /// A line that is not in the L1I but in the L2.
+    /// Cost of a line that misses the L1I and hits the L2.
     pub l1i_miss: f64,
-    /// A translation that is not in the first-level iTLB but in the second-level TLB.
+    /// Cost of a translation that misses the first-level iTLB and hits the second-level TLB.
     pub itlb_miss: f64,
-    /// A line that is not in the L2 either; of `[l2]`.
+    /// Cost of a line that also misses the L2. Requires `[l2]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2_miss: Option<f64>,
-    /// A target that only the second-level BTB has; of `[branch.btb_l2]`.
+    /// Cost of a target found only in the second-level BTB. Requires `[branch.btb_l2]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub btb_l2_hit: Option<f64>,
-    /// A call, jump or return that no BTB has; of `[branch]`.
+    /// Cost of a call, jump or return that misses all BTBs. Requires `[branch]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub btb_miss: Option<f64>,
-    /// A branch that went elsewhere than fetching did; of `[branch]` and `[direction]`.
+    /// Cost of a branch that left the fetched path. Requires `[branch]` or `[direction]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misprediction: Option<f64>,
 }
 
-/// Geometry of a cache.
+/// Geometry of the instruction cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheConfig {
-    /// Capacity, bytes.
+    /// Capacity in bytes.
     pub size_bytes: u64,
     /// Associativity: lines per set.
     pub ways: u64,
-    /// Line size, bytes; a power of two.
+    /// Line size in bytes, a power of two.
     pub line_bytes: u64,
 }
 
-/// Geometry of a TLB. `ways == entries` is fully associative.
+/// Geometry of a TLB. It is fully associative if `ways == entries`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlbConfig {
-    /// Translations held.
+    /// Number of translations.
     pub entries: u64,
     /// Associativity: entries per set.
     pub ways: u64,
 }
 
-/// Geometry of the TLB for large pages; fully associative unless `ways` is given.
+/// Geometry of a TLB for large pages; fully associative unless `ways` is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LargeTlbConfig {
-    /// Translations held.
+    /// Number of translations.
     pub entries: u64,
     /// Associativity, if not full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u64>,
 }
 
-/// Geometry of a cache behind the L1I, whose lines are as long as the L1I's. Of `[l2]` the model sees instructions only.
+/// Geometry of a cache behind a first-level cache, with lines as long as those of the L1I. The
+/// cache of `[l2]` sees only instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct L2Config {
-    /// Capacity, bytes.
+    /// Capacity in bytes.
     pub size_bytes: u64,
     /// Associativity: lines per set.
     pub ways: u64,
 }
 
-/// More than any queue of a front end holds.
-const MOST_RUN_AHEAD_LINES: u64 = 1024;
+/// Upper bound for run-ahead lines, above the size of any fetch queue.
+const MAX_RUN_AHEAD_LINES: u64 = 1024;
 
-/// What the L1I fetches ahead of time, one of the two. It is there when it is asked for: what fetching ahead saves at best.
+/// Instruction prefetcher; exactly one of the two keys is given. A prefetched line is always there
+/// in time, so the model shows the largest possible benefit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchConfig {
-    /// Lines after one that the L1I misses, as far as they are in the same 4-KiB page.
+    /// Number of lines prefetched after an L1I miss, within the same 4-KiB page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_lines: Option<u64>,
-    /// Lines that the program goes on to after one that the front end waits for: it asks for them meanwhile, up to the
-    /// next branch that is predicted wrong.
+    /// Number of lines on the program's path that the front end requests while it waits for a
+    /// missing line. A mispredicted branch ends the run-ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_ahead_lines: Option<u64>,
 }
 
-/// What predicts where taken branches lead.
+/// Predictor of the targets of taken branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BranchConfig {
-    /// Return addresses that are remembered; without it returns are taken to be predicted.
+    /// Number of return addresses in the return stack. Without it, returns count as predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_stack: Option<u64>,
-    /// The branch target buffer, or the first level of it.
+    /// Branch target buffer, or its first level.
     pub btb: BtbConfig,
-    /// Its second level.
+    /// Second level of the branch target buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub btb_l2: Option<BtbConfig>,
-    /// Targets of indirect branches that are remembered, each with its branch; without it indirect branches that a BTB
-    /// has are taken to be predicted.
+    /// Table of indirect branch targets, each entry a branch with a target. Without it, indirect
+    /// branches that a BTB holds count as predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indirect: Option<BtbConfig>,
 }
@@ -202,16 +208,16 @@ pub struct BranchConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BtbConfig {
-    /// Branches held.
+    /// Number of branches.
     pub entries: u64,
-    /// Associativity, if it is known; see [`BtbConfig::ways`].
+    /// Associativity, if published; see [`BtbConfig::ways`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u64>,
 }
 
 impl BtbConfig {
-    /// Entries per set. Where nobody has published it: the least number from 4 on that leaves a power of two of sets
-    /// (6 for 1536, 7 for 7168).
+    /// Returns the entries per set. If unpublished, this is the smallest number from 4 on that
+    /// makes the number of sets a power of two (6 for 1536 entries, 7 for 7168).
     pub fn ways(&self) -> u64 {
         const LEAST: u64 = 4;
         let all = self.entries.max(1);
@@ -221,52 +227,54 @@ impl BtbConfig {
 }
 
 impl FrontEndConfig {
-    /// Reads the text of a `machines/*.toml`.
+    /// Parses and validates the text of a `machines/*.toml`.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with line and key; [`Error::Value`], [`Error::FetchedAhead`] or [`Error::NoLargeTlb`] if the sizes
-    /// make no machine.
+    /// [`Error::Syntax`] with line and key. [`Error::Value`], [`Error::FetchedAhead`] or
+    /// [`Error::NoLargeTlb`] for sizes that no machine can have.
     pub fn parse(text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text)?;
         config.validate()?;
         Ok(config)
     }
 
-    /// What [`FrontEndConfig::parse`] reads back, without the file's comments.
+    /// Writes the model as TOML that [`FrontEndConfig::parse`] reads back. Comments of the original
+    /// file are lost.
     pub fn to_toml(&self) -> String {
-        // Tables of numbers and strings: nothing in it can fail.
+        // Tables of numbers and strings can always be written.
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// A model that is built in, see [`FrontEndConfig::built_in`], or such a model with parts: `zen4+tage+next-line`.
+    /// Returns a built-in model, with parts if the name has them: `zen4` or `zen4+tage+next-line`.
+    /// [`FrontEndConfig::built_in`] lists the models.
     ///
     /// # Errors
-    /// [`Error::UnknownModel`] and [`Error::UnknownPart`], which list those there are.
+    /// [`Error::UnknownModel`] and [`Error::UnknownPart`], which list the known names.
     pub fn named(name: &str) -> Result<Self> {
         let (model, named) = Self::split(name);
         Self::with_parts(Self::named_text(model)?, named)
     }
 
-    /// What is before the first `+` of a name, and the names of the parts after it.
+    /// Splits a name at each `+`, and returns the model's name and the names of the parts.
     pub fn split(name: &str) -> (&str, impl Iterator<Item = &str>) {
         let mut words = name.split('+');
         (words.next().unwrap_or_default(), words)
     }
 
-    /// Reads the text of a model file and puts parts in.
+    /// Parses the text of a model file and applies parts to it.
     ///
     /// # Errors
-    /// As [`FrontEndConfig::parse`]; [`Error::UnknownPart`].
+    /// Those of [`FrontEndConfig::parse`], and [`Error::UnknownPart`].
     pub fn with_parts<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> Result<Self> {
         let mut named = named.peekable();
         let config = Self::parse(text)?;
         match named.peek() {
             None => Ok(config),
-            Some(_) => Self::parse(&parts::put_in(text, named)?),
+            Some(_) => Self::parse(&parts::apply_parts(text, named)?),
         }
     }
 
-    /// The TOML text of a model that is built in.
+    /// Returns the TOML text of a built-in model.
     ///
     /// # Errors
     /// [`Error::UnknownModel`].
@@ -280,13 +288,13 @@ impl FrontEndConfig {
         }
     }
 
-    /// The names that [`FrontEndConfig::named`] knows.
+    /// Returns the names of the built-in models.
     pub fn built_in() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Checks that the sizes make a machine. [`FrontEndConfig::parse`] has done so already; for
-    /// values that were put together in code.
+    /// Checks that a machine can have these sizes. [`FrontEndConfig::parse`] does this itself; call
+    /// it for a model built in code.
     ///
     /// # Errors
     /// [`Error::Value`] with key and value, [`Error::FetchedAhead`], [`Error::NoLargeTlb`].
@@ -353,7 +361,7 @@ impl FrontEndConfig {
                 let most = (SMALL_PAGE_BYTES / self.l1i.line_bytes).max(2) - 1;
                 among("prefetch.next_lines", lines, most, ": lines of the same page")
             }
-            (None, Some(lines)) => among("prefetch.run_ahead_lines", lines, MOST_RUN_AHEAD_LINES, ""),
+            (None, Some(lines)) => among("prefetch.run_ahead_lines", lines, MAX_RUN_AHEAD_LINES, ""),
             _ => Err(Error::FetchedAhead { model: self.name.clone() }),
         }
     }
@@ -404,8 +412,8 @@ impl FrontEndConfig {
         }
         match branch.return_stack {
             Some(entries) => {
-                self.check("branch.return_stack", entries, (1..=MOST_RETURNS).contains(&entries), || {
-                    format!("must be 1 to {MOST_RETURNS} return addresses")
+                self.check("branch.return_stack", entries, (1..=MAX_RETURNS).contains(&entries), || {
+                    format!("must be 1 to {MAX_RETURNS} return addresses")
                 })
             }
             None => Ok(()),
@@ -439,13 +447,14 @@ impl FrontEndConfig {
                 (_, cost) => costs.extend(cost.map(|cost| (key, cost))),
             }
         }
-        match costs.into_iter().find(|(_, cost)| !(0.0..=MOST_CYCLES).contains(cost)) {
-            Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, most: MOST_CYCLES }),
+        match costs.into_iter().find(|(_, cost)| !(0.0..=MAX_CYCLES).contains(cost)) {
+            Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, most: MAX_CYCLES }),
             None => Ok(()),
         }
     }
 
-    /// `entries` of a structure in sets of `ways`; `value` is what the file says under `keys[0]`.
+    /// Checks that `entries` can be divided into sets of `ways`. `value` is the file's value of
+    /// `keys[0]`.
     fn check_sets(
         &self,
         keys: [&'static str; 2],
@@ -456,8 +465,8 @@ impl FrontEndConfig {
     ) -> Result<()> {
         let [size_key, ways_key] = keys;
         self.check(size_key, value, entries > 0, || format!("there are no {unit}"))?;
-        self.check(size_key, value, entries <= MOST_ENTRIES, || {
-            format!("{entries} {unit} are more than the {MOST_ENTRIES} this model allows")
+        self.check(size_key, value, entries <= MAX_ENTRIES, || {
+            format!("{entries} {unit} are more than the {MAX_ENTRIES} this model allows")
         })?;
         self.check(ways_key, ways, (1..=entries).contains(&ways), || {
             format!("must be 1 to {entries}, the number of {unit} ({entries} is fully associative)")
@@ -499,7 +508,7 @@ mod tests {
         assert_eq!(generic.itlb, TlbConfig { entries: 64, ways: 8 });
         let skylake = FrontEndConfig::named("skylake").unwrap();
         assert_eq!(skylake.itlb_large, Some(LargeTlbConfig { entries: 8, ways: None }));
-        // What it counts of the first level is what it counted before it had more.
+        // More parts do not change the first level's counts.
         assert_eq!((skylake.l1i, skylake.itlb), (generic.l1i, TlbConfig { entries: 128, ways: 8 }));
     }
 
@@ -514,7 +523,7 @@ mod tests {
         files.sort();
         names.sort();
         assert_eq!(files, names);
-        // Each says where its figures are from.
+        // Each model names the sources of its figures.
         for name in names {
             let text = FrontEndConfig::named_text(name).unwrap();
             assert!(text.contains("https://") || text.contains("OpenBSD"), "{name}");
@@ -567,7 +576,7 @@ mod tests {
         assert!(refused("instruction = 0.25\n").contains("taken_branch"));
     }
 
-    /// A model with all parts, and what is wrong with it when one text is replaced by another.
+    /// Parses a model with all parts after replacing one text by another.
     fn whole(find: &str, replace: &str) -> Result<FrontEndConfig> {
         let parts = "[l2]\nsize_bytes = 524288\nways = 8\n[branch]\nreturn_stack = 31\n\
                      [branch.btb]\nentries = 512\nways = 4\n[branch.btb_l2]\nentries = 7168\n\

@@ -1,35 +1,35 @@
-//! Data caches and data TLBs of one or several cores. `touch` and `translate` run inside an emulator callback for
-//! almost every access to memory.
+//! Data caches and data TLBs of one or more cores. `touch` and `translate` run inside an emulator
+//! callback for almost every memory access.
 
 use crate::config::{DataConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::lru::LruSets;
 use std::ops::{Add, AddAssign, Sub};
 
-/// What accesses to data came to, in numbers of events.
+/// Events of the data caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DataCounts {
-    /// Reads, each line and each element of a string instruction counted by itself.
+    /// Reads. Each line, and each element of a string instruction, counts as one.
     pub loads: u64,
-    /// Writes, likewise.
+    /// Writes, counted like reads.
     pub stores: u64,
-    /// Lines that were not in the L1D.
+    /// Lines that missed the L1D.
     pub l1d_misses: u64,
-    /// Of these, those that were to be written.
+    /// Lines that missed the L1D on a write; part of `l1d_misses`.
     pub l1d_store_misses: u64,
-    /// Lines that the core's L2 did not have either.
+    /// Lines that also missed the core's L2.
     pub l2_misses: u64,
-    /// Lines that no cache had.
+    /// Lines that missed all caches.
     pub l3_misses: u64,
-    /// Lines that were in another core's cache alone, which had written them.
+    /// Lines found only in the cache of another core that had written them.
     pub transfers: u64,
-    /// Translations that were not in the first-level data TLB.
+    /// Translations that missed the first-level data TLB.
     pub dtlb_misses: u64,
-    /// Translations that no TLB had: walks of the page table.
+    /// Translations that missed all TLBs and needed a page walk.
     pub walks: u64,
 }
 
 impl DataCounts {
-    /// Whether anything was missed.
+    /// Returns true if the L1D or the first-level TLB was missed.
     pub fn is_miss(&self) -> bool {
         self.l1d_misses | self.dtlb_misses != 0
     }
@@ -69,39 +69,41 @@ impl Sub for DataCounts {
     }
 }
 
-/// What belongs to one core.
+/// Caches and TLBs of one core.
 #[derive(Debug, Clone)]
-struct Core {
+struct CoreCaches {
     l1d: LruSets,
     l2: Option<LruSets>,
     dtlb: LruSets,
-    /// For 2-MiB pages; absent where these share the entries of the small ones.
+    /// TLB for 2-MiB pages; `None` if they share the entries of `dtlb`.
     dtlb_large: Option<LruSets>,
     stlb: Option<LruSets>,
 }
 
-/// The L1D, the data TLBs and the L2 of each core, and the L3 that they share, all with true LRU replacement.
+/// L1D, data TLBs and L2 of each core, and the shared L3, all with true LRU replacement.
 ///
-/// The model is the plain one: no prefetch, no speculation, nothing of the memory's time. A line that is missed is put
-/// into each level. The L2 and the L3 hold code, too: [`DataCaches::code`] is told what the L1I misses. A core that writes
-/// a line takes it from the caches of all others (MESI without the state E).
+/// The model has no prefetching, no speculation and no memory latency. A missing line is allocated
+/// in every level. The L2 and the L3 also hold code: [`DataCaches::code`] takes the lines that the
+/// L1I misses. A write removes the line from the caches of all other cores (MESI without the E
+/// state).
 #[derive(Debug, Clone)]
 pub struct DataCaches {
-    cores: Vec<Core>,
+    cores: Vec<CoreCaches>,
     l3: Option<LruSets>,
-    /// The core that wrote a line last and since when no other has touched it, plus 1; 0 if there is none.
+    /// For each line, 1 + the core that wrote it last, if no other core has touched it since;
+    /// otherwise 0.
     owners: Vec<u8>,
     line_shift: u32,
 }
 
-/// Physical memory of which it is known who wrote it, bytes: as much as a guest of ours has.
-const OWNED: u64 = 1 << 38;
+/// Physical memory whose lines have owners, in bytes. No guest has more.
+const OWNED_BYTES: u64 = 1 << 38;
 
 impl DataCaches {
-    /// Empty caches of these sizes for so many cores.
+    /// Creates empty caches for this number of cores.
     pub fn new(config: &DataConfig, line_bytes: u64, cores: usize) -> Self {
         let cache = |size: u64, ways: u64| LruSets::new(size / line_bytes, ways, line_bytes);
-        let core = Core {
+        let core = CoreCaches {
             l1d: cache(config.l1d.size_bytes, config.l1d.ways),
             l2: config.l2.map(|l2| cache(l2.size_bytes, l2.ways)),
             dtlb: LruSets::new(config.dtlb.entries, config.dtlb.ways, SMALL_PAGE_BYTES),
@@ -118,12 +120,12 @@ impl DataCaches {
         }
     }
 
-    /// log2 of the bytes of a line.
+    /// Returns log2 of the line size in bytes.
     pub fn line_shift(&self) -> u32 {
         self.line_shift
     }
 
-    /// A core reads or writes a line, by its number in physical memory; adds what was missed.
+    /// Reads or writes a line, given by its physical line number, and adds the misses to `counts`.
     #[inline]
     pub fn touch(&mut self, core: usize, line: u64, store: bool, counts: &mut DataCounts) {
         let several = self.cores.len() > 1;
@@ -140,7 +142,7 @@ impl DataCaches {
         }
     }
 
-    /// Looks for a line behind the L1D.
+    /// Looks a line up in the levels behind the L1D.
     #[inline]
     fn fill(&mut self, core: usize, line: u64, counts: &mut DataCounts) {
         let l2 = self.cores[core].l2.as_mut();
@@ -156,7 +158,7 @@ impl DataCaches {
         let other = owner.checked_sub(1).map(usize::from).filter(|owner| *owner != core);
         let held = other.is_some_and(|other| self.cores[other].holds(line));
         if missed && held {
-            // It comes from there, and is in this core's caches from now on.
+            // The line comes from the other core's cache and is in this core's caches from now on.
             counts.transfers += 1;
             counts.l2_misses += 1;
             if let Some(l2) = &mut self.cores[core].l2 {
@@ -185,7 +187,7 @@ impl DataCaches {
     }
 
     fn set_owner(&mut self, line: u64, owner: u8) {
-        if line >= OWNED >> self.line_shift {
+        if line >= OWNED_BYTES >> self.line_shift {
             return;
         }
         let at = line as usize;
@@ -193,19 +195,19 @@ impl DataCaches {
             if owner == 0 {
                 return;
             }
-            // By a sixteenth, so that few lines do not cost much and many not often.
+            // Grow by a sixteenth: cheap for few lines, and rare for many.
             self.owners.resize(at + at / 16 + 4096, 0);
         }
         self.owners[at] = owner;
     }
 
-    /// A core looks up the translation of an address; adds what was missed. `space` tells address spaces apart, as for
-    /// [`crate::FrontEnd::fetch`].
+    /// Looks up the translation of an address and adds the misses to `counts`. `space` separates
+    /// address spaces, as in [`crate::FrontEnd::fetch`].
     pub fn translate(&mut self, core: usize, address: u64, space: u64, large: bool, counts: &mut DataCounts) {
         let Some(own) = self.cores.get_mut(core) else { return };
         let shift = if large { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES }.trailing_zeros();
         let page = address >> shift;
-        // Large pages in a TLB of small ones are none of these.
+        // Keep large and small pages apart in a TLB that holds both.
         let salt = space.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(large) << 62;
         let first = match &mut own.dtlb_large {
             Some(tlb) if large => tlb,
@@ -217,10 +219,10 @@ impl DataCaches {
         }
     }
 
-    /// A core's L1I misses a line of code, which takes room in the caches behind it; `salt` as [`crate::FrontEnd::fetch`]
-    /// makes it.
+    /// Allocates a line of code that the core's L1I missed. `salt` is the value passed to the
+    /// callback of [`crate::FrontEnd::fetch_with_misses`].
     pub fn code(&mut self, core: usize, line: u64, salt: u64) {
-        // Apart from data, whose lines are numbers in physical memory.
+        // Keep code apart from data, whose lines are physical line numbers.
         let salt = salt ^ 1 << 61;
         let Some(own) = self.cores.get_mut(core) else { return };
         if own.l2.as_mut().is_none_or(|l2| l2.misses(line, salt)) {
@@ -231,7 +233,7 @@ impl DataCaches {
     }
 }
 
-impl Core {
+impl CoreCaches {
     fn holds(&self, line: u64) -> bool {
         self.l1d.has(line, 0) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
     }
@@ -276,7 +278,7 @@ mod tests {
         assert_eq!(touch(&mut caches, 0, 5, false), [1, 0, 0, 0]);
         assert_eq!(touch(&mut caches, 0, 0, false), [1, 1, 0, 0]);
         assert_eq!(touch(&mut caches, 0, 8, false), [1, 1, 1, 0]);
-        // Code drives data out of the L2, and is none.
+        // Code evicts data from the L2 without counting as data.
         for line in 0..4 {
             caches.code(0, line, 0);
         }
@@ -290,13 +292,13 @@ mod tests {
         let mut caches = DataCaches::new(&config(), 64, 3);
         assert_eq!(touch(&mut caches, 0, 9, true), [1, 1, 1, 0]);
         assert_eq!(touch(&mut caches, 0, 9, true), [0, 0, 0, 0]);
-        // Written there: from cache to cache.
+        // Written by core 0: transferred from cache to cache.
         assert_eq!(touch(&mut caches, 1, 9, true), [1, 1, 0, 1]);
         assert_eq!(touch(&mut caches, 0, 9, false), [1, 1, 0, 1]);
-        // Read by both: shared; a third gets it from the L3.
+        // Read by both cores, thus shared; the third core gets it from the L3.
         assert_eq!(touch(&mut caches, 1, 9, false), [0, 0, 0, 0]);
         assert_eq!(touch(&mut caches, 2, 9, false), [1, 1, 0, 0]);
-        // To write what one has is no miss, but takes it from the others.
+        // Writing a shared line is no miss, but removes it from the other cores.
         assert_eq!(touch(&mut caches, 1, 9, true), [0, 0, 0, 0]);
         assert_eq!(touch(&mut caches, 2, 9, false), [1, 1, 0, 1]);
     }

@@ -1,29 +1,29 @@
-//! The caches themselves. `fetch` runs inside an emulator callback hundreds of millions of times.
+//! Front-end model. `fetch` runs inside an emulator callback hundreds of millions of times.
 
 use crate::config::{FrontEndConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::lru::LruSets;
 use crate::second_level::{SecondLevel, SecondLevelCounts, SecondLevelEvent, TakenBranch};
-use crate::{Mode, Result};
+use crate::{CpuMode, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
 
-/// Events of one mode.
+/// First-level events of one CPU mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCounts {
-    /// Cache lines walked, hit or missed. A line counts once for each fetch that touches it.
+    /// Lines fetched, whether hit or missed. A line counts once for each fetch that touches it.
     pub lines: u64,
-    /// Lines that were not in the L1I.
+    /// Lines that missed the L1I.
     pub l1i_misses: u64,
-    /// Pages walked that were not in the iTLB.
+    /// Pages that missed the iTLB.
     pub itlb_misses: u64,
 }
 
-/// Events by mode. The difference of two readings is what happened between them.
+/// First-level events by CPU mode. Subtract two readings for the events between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Fetched in [`Mode::Kernel`].
+pub struct FrontEndCounts {
+    /// Fetches in [`CpuMode::Kernel`].
     pub kernel: ModeCounts,
-    /// Fetched in [`Mode::User`].
+    /// Fetches in [`CpuMode::User`].
     pub user: ModeCounts,
 }
 
@@ -46,52 +46,52 @@ impl AddAssign for ModeCounts {
     }
 }
 
-impl Sub for Counts {
+impl Sub for FrontEndCounts {
     type Output = Self;
     fn sub(self, before: Self) -> Self {
         Self { kernel: self.kernel - before.kernel, user: self.user - before.user }
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for FrontEndCounts {
     fn add_assign(&mut self, other: Self) {
         self.kernel += other.kernel;
         self.user += other.user;
     }
 }
 
-/// The L1I and the iTLB of one core, both with true LRU replacement; and if the model has them, the L2 behind the
-/// L1I and what predicts the targets and directions of branches.
+/// Front end of one core: L1I and iTLB with true LRU replacement and, if the model has them, the L2
+/// behind the L1I and the predictors of branch targets and directions.
 ///
-/// The model is the plain one: no prefetch unless it is asked for, no speculation, no data in the L2, no TLB flush at a
-/// context switch (entries are tagged, as with PCIDs). All kernel-mode fetches are taken to be
-/// in pages of `kernel_text_page_bytes`, all user-mode fetches in 4-KiB pages.
+/// The model has no prefetching unless configured, no speculation, no data in the L2, and no TLB
+/// flush on a context switch (entries are tagged, as with PCIDs). Kernel-mode fetches use pages of
+/// `kernel_text_page_bytes`, user-mode fetches 4-KiB pages.
 #[derive(Debug, Clone)]
 pub struct FrontEnd {
     l1i: LruSets,
     itlb: LruSets,
-    /// For kernel text; absent where that shares the 4-KiB entries.
+    /// TLB for large pages of kernel text; `None` if kernel text shares the 4-KiB entries.
     itlb_large: Option<LruSets>,
-    counts: Counts,
-    ahead: Ahead,
-    /// Apart, so that models without such parts pay for none of them.
+    counts: FrontEndCounts,
+    ahead: FetchAhead,
+    /// Boxed, so that models without these parts pay nothing for them.
     second_level: Option<Box<SecondLevel>>,
 }
 
-/// What is fetched ahead of time.
+/// State of the prefetcher.
 #[derive(Debug, Clone, Copy)]
-enum Ahead {
+enum FetchAhead {
     Nothing,
-    /// As many lines as this, after one that is missed.
+    /// Number of lines to prefetch after a miss.
     NextLines(u64),
-    /// As many lines of the path after one that is waited for, of which so many are left.
+    /// `lines` of the path are requested at an awaited line; `asked` of them are left.
     Path {
         lines: u64,
         asked: u64,
     },
 }
 
-impl Ahead {
+impl FetchAhead {
     fn new(config: &FrontEndConfig) -> Self {
         let prefetch = config.prefetch.map(|prefetch| (prefetch.next_lines, prefetch.run_ahead_lines));
         match prefetch {
@@ -101,7 +101,7 @@ impl Ahead {
         }
     }
 
-    /// What was asked for is of another path.
+    /// Discards the requests, which were for another path.
     fn lose_the_path(&mut self) {
         if let Self::Path { asked, .. } = self {
             *asked = 0;
@@ -110,10 +110,10 @@ impl Ahead {
 }
 
 impl FrontEnd {
-    /// Empty caches of these sizes.
+    /// Creates empty caches.
     ///
     /// # Errors
-    /// As [`FrontEndConfig::validate`].
+    /// Those of [`FrontEndConfig::validate`].
     pub fn new(config: &FrontEndConfig) -> Result<Self> {
         config.validate()?;
         let l1i = config.l1i;
@@ -122,39 +122,40 @@ impl FrontEnd {
             l1i: LruSets::new(l1i.size_bytes / l1i.line_bytes, l1i.ways, l1i.line_bytes),
             itlb: LruSets::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES),
             itlb_large: large.map(|t| LruSets::new(t.entries, t.ways.unwrap_or(t.entries), LARGE_PAGE_BYTES)),
-            counts: Counts::default(),
-            ahead: Ahead::new(config),
+            counts: FrontEndCounts::default(),
+            ahead: FetchAhead::new(config),
             second_level: SecondLevel::new(config).map(Box::new),
         })
     }
 
     /// Fetches the bytes `start..=end_inclusive`, a straight run of instructions.
     ///
-    /// `space` tells address spaces apart: 0 for the kernel, for user code whatever identifies
-    /// the process or the physical page. It is folded into the tags by a hash; for 0 the tags are
-    /// exact. An end before the start is taken for one byte. The work is proportional to the
-    /// length of the range: hand it basic blocks.
+    /// `space` separates address spaces: 0 for the kernel, and for user code any number that
+    /// identifies the process or the physical page. It is hashed into the tags; with 0 the tags are
+    /// exact. An end before the start counts as one byte. The cost is proportional to the length of
+    /// the range, so pass basic blocks.
     #[inline]
-    pub fn fetch(&mut self, start: u64, end_inclusive: u64, mode: Mode, space: u64) {
-        self.fetch_and_tell(start, end_inclusive, mode, space, |_, _| ());
+    pub fn fetch(&mut self, start: u64, end_inclusive: u64, mode: CpuMode, space: u64) {
+        self.fetch_with_misses(start, end_inclusive, mode, space, |_, _| ());
     }
 
-    /// The same; hands over each line that the L1I misses or fetches ahead, and what `space` adds to its tag.
+    /// Fetches as [`FrontEnd::fetch`] does, and calls `missed` with the number and the tag salt of
+    /// each line that the L1I misses or prefetches. The salt is derived from `space`.
     #[inline]
-    pub fn fetch_and_tell(
+    pub fn fetch_with_misses(
         &mut self,
         start: u64,
         end_inclusive: u64,
-        mode: Mode,
+        mode: CpuMode,
         space: u64,
         mut missed: impl FnMut(u64, u64),
     ) {
         let salt = salt(space);
         let end = end_inclusive.max(start);
         let (counts, itlb) = match (mode, &mut self.itlb_large) {
-            (Mode::User, _) => (&mut self.counts.user, &mut self.itlb),
-            (Mode::Kernel, None) => (&mut self.counts.kernel, &mut self.itlb),
-            (Mode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
+            (CpuMode::User, _) => (&mut self.counts.user, &mut self.itlb),
+            (CpuMode::Kernel, None) => (&mut self.counts.kernel, &mut self.itlb),
+            (CpuMode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
         };
         counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
         let second_level = &mut self.second_level;
@@ -168,18 +169,18 @@ impl FrontEnd {
         };
         let range = (start, end);
         counts.l1i_misses += match &mut self.ahead {
-            Ahead::Nothing => self.l1i.walk(start, end, salt, |line| missed_or_ahead(line, true)),
-            Ahead::NextLines(lines) => self.l1i.walk_ahead(range, salt, *lines, missed_or_ahead),
-            Ahead::Path { lines, asked } => {
+            FetchAhead::Nothing => self.l1i.walk(start, end, salt, |line| missed_or_ahead(line, true)),
+            FetchAhead::NextLines(lines) => self.l1i.walk_ahead(range, salt, *lines, missed_or_ahead),
+            FetchAhead::Path { lines, asked } => {
                 self.l1i.walk_running_ahead(range, salt, (*lines, asked), missed_or_ahead)
             }
         };
         counts.lines += self.l1i.blocks(start, end);
     }
 
-    /// A branch is taken; `space` as for [`FrontEnd::fetch`].
+    /// Records a taken branch; `space` is that of [`FrontEnd::fetch`].
     #[inline]
-    pub fn branch(&mut self, branch: &TakenBranch, mode: Mode, space: u64) {
+    pub fn branch(&mut self, branch: &TakenBranch, mode: CpuMode, space: u64) {
         if let Some(second_level) = &mut self.second_level {
             if !second_level.branch(branch, salt(space), mode) {
                 self.ahead.lose_the_path();
@@ -187,15 +188,16 @@ impl FrontEnd {
         }
     }
 
-    /// Whether [`FrontEnd::not_taken`] makes a difference.
+    /// Returns true if the model predicts directions, so that [`FrontEnd::not_taken`] has an
+    /// effect.
     pub fn guesses_directions(&self) -> bool {
         self.second_level.as_ref().is_some_and(|second_level| second_level.guesses_directions())
     }
 
-    /// A conditional branch at `source` is not taken, which leads to `target` if it is; `space` as for
-    /// [`FrontEnd::fetch`].
+    /// Records that the conditional branch at `source` to `target` was not taken; `space` is that
+    /// of [`FrontEnd::fetch`].
     #[inline]
-    pub fn not_taken(&mut self, source: u64, target: u64, mode: Mode, space: u64) {
+    pub fn not_taken(&mut self, source: u64, target: u64, mode: CpuMode, space: u64) {
         if let Some(second_level) = &mut self.second_level {
             if !second_level.not_taken(source, target, salt(space), mode) {
                 self.ahead.lose_the_path();
@@ -203,23 +205,23 @@ impl FrontEnd {
         }
     }
 
-    /// Everything counted since the caches were made.
-    pub fn counts(&self) -> Counts {
+    /// Returns all first-level events since creation.
+    pub fn counts(&self) -> FrontEndCounts {
         self.counts
     }
 
-    /// What the parts behind the first level counted; none of a model that has none of them.
+    /// Returns the second-level events since creation; `None` if the model has no such parts.
     pub fn second_level_counts(&self) -> Option<SecondLevelCounts> {
         self.second_level.as_ref().map(|second_level| second_level.counts())
     }
 
-    /// The kinds of events that [`FrontEnd::second_level_counts`] can have.
+    /// Returns the kinds of events that [`FrontEnd::second_level_counts`] can contain.
     pub fn second_level_events(&self) -> Vec<SecondLevelEvent> {
         self.second_level.as_ref().map(|second_level| second_level.events()).unwrap_or_default()
     }
 }
 
-/// Multiplication by an odd constant maps spaces one to one onto well spread words.
+/// Spreads a space over all bits. Multiplication by an odd constant is one to one.
 #[inline]
 fn salt(space: u64) -> u64 {
     space.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -240,15 +242,15 @@ mod tests {
         let mut fe = front_end("generic");
         let line = |i: u64| TEXT + i * 4096; // all in set 0
         for i in 0..8 {
-            fe.fetch(line(i), line(i), Mode::Kernel, 0);
+            fe.fetch(line(i), line(i), CpuMode::Kernel, 0);
         }
-        fe.fetch(line(0), line(0), Mode::Kernel, 0); // now 1 is the oldest
-        fe.fetch(line(8), line(8), Mode::Kernel, 0);
+        fe.fetch(line(0), line(0), CpuMode::Kernel, 0); // now 1 is the oldest
+        fe.fetch(line(8), line(8), CpuMode::Kernel, 0);
         let before = fe.counts();
         assert_eq!(before.kernel.l1i_misses, 9);
-        fe.fetch(line(0), line(0), Mode::Kernel, 0);
+        fe.fetch(line(0), line(0), CpuMode::Kernel, 0);
         assert_eq!((fe.counts() - before).kernel.l1i_misses, 0);
-        fe.fetch(line(1), line(1), Mode::Kernel, 0);
+        fe.fetch(line(1), line(1), CpuMode::Kernel, 0);
         assert_eq!((fe.counts() - before).kernel.l1i_misses, 1);
     }
 
@@ -256,7 +258,7 @@ mod tests {
     fn modes_are_counted_apart_and_spaces_do_not_hit_each_other() {
         let mut fe = front_end("generic");
         for space in [1, 2, 1, 2] {
-            fe.fetch(0x40_1000, 0x40_103f, Mode::User, space);
+            fe.fetch(0x40_1000, 0x40_103f, CpuMode::User, space);
         }
         assert_eq!(fe.counts().user, ModeCounts { lines: 4, l1i_misses: 2, itlb_misses: 2 });
         assert_eq!(fe.counts().kernel, ModeCounts::default());
@@ -268,16 +270,16 @@ mod tests {
         let config = FrontEndConfig::parse(&format!("{text}\n[prefetch]\nnext_lines = 1\n")).unwrap();
         let mut fe = FrontEnd::new(&config).unwrap();
         let misses = |fe: &FrontEnd| fe.counts().kernel.l1i_misses;
-        // A straight run: every other line.
-        fe.fetch(TEXT, TEXT + 8 * 64 - 1, Mode::Kernel, 0);
+        // In a straight run every other line misses.
+        fe.fetch(TEXT, TEXT + 8 * 64 - 1, CpuMode::Kernel, 0);
         assert_eq!(misses(&fe), 4);
-        // The last line of a page brings nothing along.
-        fe.fetch(TEXT + 4032, TEXT + 4095, Mode::Kernel, 0);
-        fe.fetch(TEXT + 4096, TEXT + 4096, Mode::Kernel, 0);
+        // The last line of a page prefetches nothing.
+        fe.fetch(TEXT + 4032, TEXT + 4095, CpuMode::Kernel, 0);
+        fe.fetch(TEXT + 4096, TEXT + 4096, CpuMode::Kernel, 0);
         assert_eq!(misses(&fe), 6);
-        // What was brought along is no miss, and brings nothing along itself.
-        fe.fetch(TEXT + 4096 + 64, TEXT + 4096 + 64, Mode::Kernel, 0);
-        fe.fetch(TEXT + 4096 + 128, TEXT + 4096 + 128, Mode::Kernel, 0);
+        // A prefetched line is no miss and prefetches nothing itself.
+        fe.fetch(TEXT + 4096 + 64, TEXT + 4096 + 64, CpuMode::Kernel, 0);
+        fe.fetch(TEXT + 4096 + 128, TEXT + 4096 + 128, CpuMode::Kernel, 0);
         assert_eq!(misses(&fe), 7);
     }
 
@@ -289,25 +291,25 @@ mod tests {
         let mut fe = FrontEnd::new(&FrontEndConfig::parse(&config).unwrap()).unwrap();
         let misses = |fe: &FrontEnd| fe.counts().kernel.l1i_misses;
         let line =
-            |fe: &mut FrontEnd, at: u64| fe.fetch(TEXT + at * 64, TEXT + at * 64 + 63, Mode::Kernel, 0);
-        // One is waited for, and three of the path come with it, wherever they are.
+            |fe: &mut FrontEnd, at: u64| fe.fetch(TEXT + at * 64, TEXT + at * 64 + 63, CpuMode::Kernel, 0);
+        // One line is awaited; the next three of the path come with it, wherever they are.
         for at in [0, 100, 101, 500] {
             line(&mut fe, at);
         }
         assert_eq!(misses(&fe), 1);
-        // The same line again is no other line; one that is there takes a place.
+        // Repeating a line uses up no request; a line that hits does.
         for at in [1000, 1000, 0, 1001, 1002] {
             line(&mut fe, at);
         }
         assert_eq!(misses(&fe), 2);
         line(&mut fe, 1003);
         assert_eq!(misses(&fe), 3);
-        // Backward is taken, by the static rule: what was asked for is of another path.
-        fe.not_taken(TEXT + 1003 * 64, TEXT, Mode::Kernel, 0);
+        // The static rule predicts backward branches as taken: the requests were for another path.
+        fe.not_taken(TEXT + 1003 * 64, TEXT, CpuMode::Kernel, 0);
         line(&mut fe, 1004);
         assert_eq!(misses(&fe), 4);
-        // A branch that was predicted right is on the path.
-        fe.not_taken(TEXT, TEXT + 64, Mode::Kernel, 0);
+        // A correctly predicted branch stays on the path.
+        fe.not_taken(TEXT, TEXT + 64, CpuMode::Kernel, 0);
         line(&mut fe, 1005);
         assert_eq!(misses(&fe), 4);
     }
@@ -318,7 +320,7 @@ mod tests {
         let mut large = front_end("skylake");
         for fe in [&mut small, &mut large] {
             for page in 0..512 {
-                fe.fetch(TEXT + page * 4096, TEXT + page * 4096, Mode::Kernel, 0);
+                fe.fetch(TEXT + page * 4096, TEXT + page * 4096, CpuMode::Kernel, 0);
             }
         }
         assert_eq!(small.counts().kernel.itlb_misses, 512);
@@ -328,9 +330,9 @@ mod tests {
     #[test]
     fn the_top_of_the_address_space_and_backward_ranges_end() {
         let mut fe = front_end("generic");
-        fe.fetch(u64::MAX - 1, u64::MAX, Mode::Kernel, 0);
-        fe.fetch(u64::MAX, 0, Mode::Kernel, 0);
-        fe.fetch(0, 0, Mode::User, u64::MAX);
+        fe.fetch(u64::MAX - 1, u64::MAX, CpuMode::Kernel, 0);
+        fe.fetch(u64::MAX, 0, CpuMode::Kernel, 0);
+        fe.fetch(0, 0, CpuMode::User, u64::MAX);
         assert_eq!(fe.counts().kernel.lines, 2);
         assert_eq!(fe.counts().user.l1i_misses, 1);
     }

@@ -1,22 +1,24 @@
-//! Sets with the least recently used entry replaced: what caches, TLBs and branch target buffers are here.
+//! Set-associative table with LRU replacement: the base of caches, TLBs and branch target buffers.
 
 use crate::SMALL_PAGE_BYTES;
 
-/// Sets of tags, the most recently used first.
+/// Sets of tags, each with the most recently used tag first.
 #[derive(Debug, Clone)]
 pub(crate) struct LruSets {
-    /// Set after set, `ways` tags each; 0 is an empty way, which no real tag is.
+    /// Tags of all sets, `ways` for each set. 0 marks an empty way; no real tag is 0.
     tags: Box<[u64]>,
     ways: usize,
     set_mask: u64,
-    /// log2 of the bytes that one tag stands for.
+    /// log2 of the block size in bytes.
     shift: u32,
-    /// The tag touched last. It is the first of its set: to touch it again changes nothing.
+    /// Last touched tag. It is first in its set, so touching it again changes nothing.
     last: u64,
 }
 
-/// In every tag, so that none is 0. Numbers of lines and pages never reach it: they are addresses shifted. Addresses of
-/// branches do in the kernel's half, and those of the other half differ from all of them by more bits than this one.
+/// Bit set in every tag, so that no tag is 0.
+///
+/// Line and page numbers are shifted addresses and never reach this bit. Kernel branch addresses
+/// do, but user branch addresses differ from them in more bits than this one.
 const PRESENT: u64 = 1 << 63;
 
 #[inline]
@@ -39,7 +41,8 @@ impl LruSets {
         (end >> self.shift) - (start >> self.shift) + 1
     }
 
-    /// Touches every block from `start` to `end`; returns how many were not there, and hands over each of them.
+    /// Touches every block from `start` to `end`. Calls `missed` for each missing block and returns
+    /// their number.
     #[inline]
     pub(crate) fn walk(&mut self, start: u64, end: u64, salt: u64, mut missed: impl FnMut(u64)) -> u64 {
         let mut block = start >> self.shift;
@@ -62,8 +65,9 @@ impl LruSets {
         }
     }
 
-    /// As [`Self::walk`], where each block that is not there brings along the next `ahead` of its page that are not there
-    /// either. Those are handed over with `false`: nobody waited for them.
+    /// Works like [`Self::walk`] and prefetches: each miss also loads the next `ahead` blocks of
+    /// its page that are missing. These are passed to `missed` with `false`, since nothing waits
+    /// for them.
     pub(crate) fn walk_ahead(
         &mut self,
         (start, end): (u64, u64),
@@ -89,7 +93,8 @@ impl LruSets {
                 if !self.holds(next, tag) {
                     self.touch(next, tag);
                     missed(next, false);
-                    // It may be in the same set.
+                    // The prefetched block may have displaced the last tag from the first place of
+                    // its set.
                     self.last = 0;
                 }
             }
@@ -97,8 +102,9 @@ impl LruSets {
         misses
     }
 
-    /// As [`Self::walk`], for who runs ahead: of the next `lines` blocks after one that was waited for, those that are not there
-    /// were asked for meanwhile, and are handed over with `false`. `asked` is how many of them are left.
+    /// Works like [`Self::walk`] and runs ahead: after an awaited block, the next `lines` blocks of
+    /// the path are requested early. If one of them is missing, it is passed to `missed` with
+    /// `false`. `asked` is the number of requests left.
     pub(crate) fn walk_running_ahead(
         &mut self,
         (start, end): (u64, u64),
@@ -131,12 +137,12 @@ impl LruSets {
         self.tags[first..first + self.ways].contains(&tag)
     }
 
-    /// Whether a block is there.
+    /// Returns true if the block is present.
     pub(crate) fn has(&self, block: u64, salt: u64) -> bool {
         self.holds(block, tag(block, salt))
     }
 
-    /// Throws a block without salt out, if it is there.
+    /// Removes a block that has no salt, if it is present.
     pub(crate) fn forget(&mut self, block: u64) {
         let first = (block & self.set_mask) as usize * self.ways;
         let set = &mut self.tags[first..first + self.ways];
@@ -146,12 +152,13 @@ impl LruSets {
         }
     }
 
-    /// Looks up one block by itself, in a structure that is not walked; true if it was not there.
+    /// Looks up and touches a single block; returns true if it was missing. For tables that are
+    /// never walked.
     pub(crate) fn misses(&mut self, block: u64, salt: u64) -> bool {
         self.touch(block, tag(block, salt))
     }
 
-    /// Makes `tag` the first of its set; true if it was not in it.
+    /// Moves `tag` to the front of its set; returns true if it was missing.
     #[inline]
     fn touch(&mut self, block: u64, tag: u64) -> bool {
         let first = (block & self.set_mask) as usize * self.ways;
@@ -166,31 +173,31 @@ impl LruSets {
     }
 }
 
-/// Makes `tag` the first of `set`, in one pass that finds it and moves all before it one place
-/// down; true if it was not there and the last one fell out.
+/// Moves `tag` to the front of `set` in one pass that shifts the tags before it by one place.
+/// Returns true if the tag was missing and the last one was dropped.
 #[inline]
 fn move_to_front(set: &mut [u64], tag: u64) -> bool {
-    let mut carried = tag;
+    let mut displaced = tag;
     for way in set {
-        carried = std::mem::replace(way, carried);
-        if carried == tag {
+        displaced = std::mem::replace(way, displaced);
+        if displaced == tag {
             return false;
         }
     }
     true
 }
 
-/// The same for the common associativity. Where in the set the tag is, no branch predictor can
-/// tell: a fixed number of steps costs less than one misprediction.
+/// Works like [`move_to_front`] for the most common associativity. The tag's position in the set is
+/// unpredictable: a fixed number of steps costs less than one misprediction.
 #[inline]
 fn move_to_front_branchless(set: &mut [u64; 8], tag: u64) -> bool {
-    let mut carried = tag;
+    let mut displaced = tag;
     let mut found = false;
     for way in set {
         let held = *way;
-        *way = if found { held } else { carried };
+        *way = if found { held } else { displaced };
         found |= held == tag;
-        carried = held;
+        displaced = held;
     }
     !found
 }

@@ -1,10 +1,10 @@
-//! Kernel or user.
+//! CPU mode.
 
-/// Whose instructions are fetched.
+/// Privilege level of the fetched instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Ring 0.
+pub enum CpuMode {
+    /// Kernel mode (ring 0).
     Kernel,
-    /// Ring 3.
+    /// User mode (ring 3).
     User,
 }

@@ -1,25 +1,28 @@
-//! Parts that are put into a model by name, `zen4+tage+next-line`: files of `machines/parts/`.
+//! Parts of front-end models, from `machines/parts/`. They are added by name:
+//! `zen4+tage+next-line`.
 //!
-//! What a part states takes the place of what the model has; what it states below `[otherwise]` is for a model that has
-//! none. Costs are single, and none goes into a model without costs: one below `[cycles]` takes the place of the model's, one
-//! below `[otherwise.cycles]` is for a model that has others, but not this one.
+//! A table of the part replaces the model's table of that name. A table below `[otherwise]` is used
+//! only if the model has none. Costs are merged one by one, and only into models that have costs:
+//! those below `[cycles]` replace the model's, those below `[otherwise.cycles]` fill in missing
+//! ones.
 
 use crate::{Error, Result};
 use toml::{Table, Value};
 
-/// The parts that are built in, by name.
+/// Names and texts of the built-in parts.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines/parts.rs"));
 
-/// The names of the parts.
+/// Returns the names of the built-in parts.
 pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
 
-/// A model's text with parts put in, in this order; its name and description say so.
+/// Applies parts to a model's text in the given order, and extends its name and description
+/// accordingly.
 ///
 /// # Errors
-/// [`Error::Syntax`] if the text is no TOML, [`Error::UnknownPart`].
-pub(crate) fn put_in<'a>(text: &str, parts: impl Iterator<Item = &'a str>) -> Result<String> {
+/// [`Error::Syntax`] if the text is not valid TOML; [`Error::UnknownPart`].
+pub(crate) fn apply_parts<'a>(text: &str, parts: impl Iterator<Item = &'a str>) -> Result<String> {
     let mut model: Table = toml::from_str(text)?;
     for name in parts {
         let Some((_, part)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
@@ -43,7 +46,7 @@ pub(crate) fn put_in<'a>(text: &str, parts: impl Iterator<Item = &'a str>) -> Re
             fill_in(&mut model, otherwise);
         }
     }
-    // A table that was read can be written.
+    // A table that was parsed can always be written.
     Ok(toml::to_string(&model).unwrap_or_default())
 }
 
@@ -53,7 +56,7 @@ fn append(model: &mut Table, key: &str, text: &str) {
     }
 }
 
-/// What the model does not say.
+/// Adds tables and costs that the model lacks.
 fn fill_in(model: &mut Table, otherwise: Table) {
     for (key, value) in otherwise {
         match (key.as_str(), model.get_mut(&key), value) {

@@ -1,31 +1,33 @@
-//! The second level: the second-level cache and the prediction of where branches lead and whether they are taken. Only of
-//! models that have such parts, and asked only for lines that the L1I misses and for branches that are taken, and where
-//! directions are guessed for those that are not.
+//! Second level of the front end: the L2 and the predictors of branch targets and directions.
+//!
+//! Only models that have such parts use it. It is consulted for lines that miss the L1I, for taken
+//! branches, and, if directions are predicted, for branches that are not taken.
 
 use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
-use crate::direction::Direction;
+use crate::direction::DirectionPredictor;
 use crate::lru::LruSets;
-use crate::Mode;
+use crate::CpuMode;
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
 
-/// What is counted behind the first level.
+/// Kind of second-level event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SecondLevelEvent {
-    /// [`SecondLevelModeCounts::l2_misses`].
+    /// Counted in [`SecondLevelModeCounts::l2_misses`].
     L2Miss,
-    /// [`SecondLevelModeCounts::btb_l2_hits`].
+    /// Counted in [`SecondLevelModeCounts::btb_l2_hits`].
     BtbL2Hit,
-    /// [`SecondLevelModeCounts::btb_misses`].
+    /// Counted in [`SecondLevelModeCounts::btb_misses`].
     BtbMiss,
-    /// [`SecondLevelModeCounts::mispredictions`].
+    /// Counted in [`SecondLevelModeCounts::mispredictions`].
     Misprediction,
-    /// [`SecondLevelModeCounts::direction_mispredictions`].
+    /// Counted in [`SecondLevelModeCounts::direction_mispredictions`].
     DirectionMisprediction,
 }
 
 impl SecondLevelEvent {
-    /// The name in recordings and profiles, `l2_miss`; that of its cost in model files, where both mispredictions have one.
+    /// Returns the name used in recordings and profiles, such as `l2_miss`. In model files the cost
+    /// has the same name, except that both kinds of misprediction share one cost.
     pub fn name(self) -> &'static str {
         match self {
             Self::L2Miss => "l2_miss",
@@ -37,33 +39,34 @@ impl SecondLevelEvent {
     }
 }
 
-/// Events of one mode. Parts that the model does not have count nothing.
+/// Second-level events of one CPU mode. Parts that the model lacks count nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondLevelModeCounts {
-    /// Lines that neither the L1I nor the L2 had.
+    /// Lines that missed both the L1I and the L2.
     pub l2_misses: u64,
-    /// Predicted taken branches whose target only the second-level BTB had.
+    /// Predicted taken branches whose target came from the second-level BTB.
     pub btb_l2_hits: u64,
-    /// Taken calls, jumps and returns that no BTB had: the decoder is the first to see them.
+    /// Taken calls, jumps and returns that missed all BTBs and were first seen by the decoder.
     pub btb_misses: u64,
-    /// Taken branches after which something else was fetched: conditional and indirect ones that no BTB had,
-    /// indirect ones with a target that they did not have lately, returns to elsewhere than the return stack says.
+    /// Taken branches after which the wrong code was fetched: conditional and indirect branches
+    /// that missed all BTBs, indirect branches with a target that is not among their recent ones,
+    /// and returns that differ from the return stack.
     pub mispredictions: u64,
-    /// Conditional branches whose direction was guessed wrong.
+    /// Conditional branches with a mispredicted direction.
     pub direction_mispredictions: u64,
 }
 
-/// Events by mode. The difference of two readings is what happened between them.
+/// Second-level events by CPU mode. Subtract two readings for the events between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondLevelCounts {
-    /// In [`Mode::Kernel`].
+    /// Events in [`CpuMode::Kernel`].
     pub kernel: SecondLevelModeCounts,
-    /// In [`Mode::User`].
+    /// Events in [`CpuMode::User`].
     pub user: SecondLevelModeCounts,
 }
 
 impl SecondLevelModeCounts {
-    /// The number of events of a kind.
+    /// Returns the number of events of a kind.
     pub fn of(&self, event: SecondLevelEvent) -> u64 {
         match event {
             SecondLevelEvent::L2Miss => self.l2_misses,
@@ -115,52 +118,52 @@ impl Sub for SecondLevelCounts {
     }
 }
 
-/// What kind of branch it is: how its target can be known.
+/// Kind of a branch, which decides how its target can be predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BranchKind {
-    /// A jump on a condition; the target is in the instruction.
+    /// Conditional jump, with its target in the instruction.
     Conditional,
-    /// A jump; the target is in the instruction.
+    /// Unconditional jump, with its target in the instruction.
     Jump,
-    /// A jump to what a register or memory says.
+    /// Jump through a register or memory.
     IndirectJump,
-    /// A call; the target is in the instruction.
+    /// Call, with its target in the instruction.
     Call,
-    /// A call of what a register or memory says.
+    /// Call through a register or memory.
     IndirectCall,
-    /// A return.
+    /// Return instruction.
     Return,
 }
 
-/// A branch that was taken.
+/// Taken branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenBranch {
     /// Address of the branch instruction.
     pub source: u64,
-    /// Address of the instruction behind it: where a call returns to.
+    /// Address of the next instruction, to which a call returns.
     pub after: u64,
-    /// Where it went.
+    /// Address of the branch target.
     pub target: u64,
-    /// What kind it is.
+    /// Kind of the branch.
     pub kind: BranchKind,
 }
 
-/// The parts that a model has.
+/// Second-level parts of a model; absent ones are `None`.
 #[derive(Debug, Clone)]
 pub(crate) struct SecondLevel {
     l2: Option<LruSets>,
-    targets: Option<Targets>,
-    direction: Option<Direction>,
+    targets: Option<TargetPredictor>,
+    direction: Option<DirectionPredictor>,
     counts: SecondLevelCounts,
 }
 
 impl SecondLevel {
-    /// None if the model has no such part. The configuration is valid.
+    /// Creates the parts of a validated configuration; `None` if it has none.
     pub(crate) fn new(config: &FrontEndConfig) -> Option<Self> {
         let line_bytes = config.l1i.line_bytes;
         let l2 = config.l2.map(|l2| LruSets::new(l2.size_bytes / line_bytes, l2.ways, line_bytes));
-        let targets = config.branch.as_ref().map(Targets::new);
-        let direction = config.direction.as_ref().map(Direction::new);
+        let targets = config.branch.as_ref().map(TargetPredictor::new);
+        let direction = config.direction.as_ref().map(DirectionPredictor::new);
         (l2.is_some() || targets.is_some() || direction.is_some()).then_some(Self {
             l2,
             targets,
@@ -169,47 +172,52 @@ impl SecondLevel {
         })
     }
 
-    /// The L1I misses a line.
-    pub(crate) fn line(&mut self, line: u64, salt: u64, mode: Mode) {
+    /// Looks up a line that missed the L1I.
+    pub(crate) fn line(&mut self, line: u64, salt: u64, mode: CpuMode) {
         let Some(l2) = &mut self.l2 else { return };
         let missed = l2.misses(line, salt);
         self.counts.mode(mode).l2_misses += u64::from(missed);
     }
 
-    /// A line was fetched ahead of time: nobody waits for it, wherever it is.
+    /// Allocates a prefetched line. Nothing waits for it, so it is not counted.
     pub(crate) fn line_ahead(&mut self, line: u64, salt: u64) {
         if let Some(l2) = &mut self.l2 {
             l2.misses(line, salt);
         }
     }
 
-    /// A branch is taken. True if what it leads to was fetched behind it at once.
-    pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) -> bool {
+    /// Predicts and records a taken branch. Returns true if its target was fetched at once.
+    pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: CpuMode) -> bool {
         let wrong_way = branch.kind == BranchKind::Conditional
             && self
                 .direction
                 .as_mut()
                 .is_some_and(|direction| !direction.guess(branch.source, branch.target, true, salt));
-        let outcome = self.targets.as_mut().map_or(Outcome::InTime, |targets| targets.predict(branch, salt));
+        let outcome =
+            self.targets.as_mut().map_or(TargetOutcome::InTime, |targets| targets.predict(branch, salt));
         let counts = self.counts.mode(mode);
         match outcome {
-            // What follows in memory was fetched, whether its target was known or not.
+            // The code after the branch was fetched, so it does not matter whether the target was
+            // known.
             _ if wrong_way => counts.direction_mispredictions += 1,
-            Outcome::InTime => {}
-            Outcome::Late => counts.btb_l2_hits += 1,
-            Outcome::Decoded => counts.btb_misses += 1,
-            Outcome::Wrong => counts.mispredictions += 1,
+            TargetOutcome::InTime => {}
+            TargetOutcome::Late => counts.btb_l2_hits += 1,
+            TargetOutcome::Decoded => counts.btb_misses += 1,
+            TargetOutcome::Wrong => counts.mispredictions += 1,
         }
-        !wrong_way && matches!(outcome, Outcome::InTime | Outcome::Late)
+        !wrong_way && matches!(outcome, TargetOutcome::InTime | TargetOutcome::Late)
     }
 
     pub(crate) fn guesses_directions(&self) -> bool {
         self.direction.is_some()
     }
 
-    /// A conditional branch is not taken. If it was guessed to be, its target was fetched; but not where branch target
-    /// buffers are all that tells where branches are, and none knows it. True if what follows was fetched.
-    pub(crate) fn not_taken(&mut self, source: u64, target: u64, salt: u64, mode: Mode) -> bool {
+    /// Predicts and records a conditional branch that is not taken. Returns true if the code after
+    /// it was fetched.
+    ///
+    /// A branch that is predicted as taken counts as mispredicted, unless the model finds branches
+    /// only in its BTBs and none holds it: then nothing fetched the target.
+    pub(crate) fn not_taken(&mut self, source: u64, target: u64, salt: u64, mode: CpuMode) -> bool {
         let Some(direction) = &mut self.direction else { return true };
         let wrong = direction.guess(source, target, false, salt)
             && self.targets.as_ref().is_none_or(|targets| targets.knows(source, salt));
@@ -221,7 +229,7 @@ impl SecondLevel {
         self.counts
     }
 
-    /// The kinds of events that these parts can have.
+    /// Returns the kinds of events that these parts can have.
     pub(crate) fn events(&self) -> Vec<SecondLevelEvent> {
         let l2 = self.l2.is_some().then_some(SecondLevelEvent::L2Miss);
         let late = self.targets.as_ref().filter(|targets| targets.btb_l2.is_some());
@@ -236,42 +244,42 @@ impl SecondLevel {
 }
 
 impl SecondLevelCounts {
-    fn mode(&mut self, mode: Mode) -> &mut SecondLevelModeCounts {
+    fn mode(&mut self, mode: CpuMode) -> &mut SecondLevelModeCounts {
         match mode {
-            Mode::Kernel => &mut self.kernel,
-            Mode::User => &mut self.user,
+            CpuMode::Kernel => &mut self.kernel,
+            CpuMode::User => &mut self.user,
         }
     }
 }
 
-/// What became of a taken branch in the front end.
+/// Time at which the target of a taken branch became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// Followed as fast as can be.
+enum TargetOutcome {
+    /// From the first-level BTB, in time.
     InTime,
-    /// Followed, but the target came from the second level.
+    /// From the second-level BTB.
     Late,
-    /// Found by the decoder.
+    /// From the decoder.
     Decoded,
-    /// Found when it was executed.
+    /// From execution: mispredicted.
     Wrong,
 }
 
-/// Branch target buffers, indexed by the lowest bits of the branch's address; the return stack; and the targets of
-/// indirect branches.
+/// Branch target buffers (indexed by the lowest bits of the branch's address), return stack, and
+/// table of indirect targets.
 ///
-/// Of an indirect branch any target that it had lately and that still has an entry is taken to be predicted: which
-/// one comes next, histories tell that nobody has published. Directions of conditional branches are [`Direction`]'s, or
-/// taken to be predicted likewise, once the branch is known.
+/// An indirect branch counts as predicted if the target is in the table. Real CPUs choose among the
+/// targets by histories that are not published. [`DirectionPredictor`] predicts directions; without
+/// it, a conditional branch counts as predicted once a BTB holds it.
 #[derive(Debug, Clone)]
-struct Targets {
+struct TargetPredictor {
     btb: LruSets,
     btb_l2: Option<LruSets>,
     returns: Option<ReturnStack>,
     indirect: Option<LruSets>,
 }
 
-impl Targets {
+impl TargetPredictor {
     fn new(config: &BranchConfig) -> Self {
         let table = |table: BtbConfig| LruSets::new(table.entries, table.ways(), 1);
         Self {
@@ -282,12 +290,12 @@ impl Targets {
         }
     }
 
-    /// Whether a branch target buffer has the branch.
+    /// Returns true if a branch target buffer holds the branch.
     fn knows(&self, source: u64, salt: u64) -> bool {
         self.btb.has(source, salt) || self.btb_l2.as_ref().is_some_and(|l2| l2.has(source, salt))
     }
 
-    fn predict(&mut self, branch: &TakenBranch, salt: u64) -> Outcome {
+    fn predict(&mut self, branch: &TakenBranch, salt: u64) -> TargetOutcome {
         let &TakenBranch { source, after, target, kind } = branch;
         let missed = self.btb.misses(source, salt);
         let nowhere = missed && self.btb_l2.as_mut().is_none_or(|l2| l2.misses(source, salt));
@@ -296,7 +304,7 @@ impl Targets {
             BranchKind::IndirectJump | BranchKind::IndirectCall => {
                 self.indirect.as_mut().is_some_and(|known| known.misses(pair(source, target), salt)) | nowhere
             }
-            // Nobody knew that there is a branch: what follows it in memory was fetched.
+            // An unknown branch: the code after it was fetched.
             BranchKind::Conditional => nowhere,
             BranchKind::Jump | BranchKind::Call => false,
         };
@@ -304,20 +312,20 @@ impl Targets {
             stack.push(after);
         }
         match (elsewhere, missed, nowhere) {
-            (true, ..) => Outcome::Wrong,
-            (_, _, true) => Outcome::Decoded,
-            (_, true, _) => Outcome::Late,
-            _ => Outcome::InTime,
+            (true, ..) => TargetOutcome::Wrong,
+            (_, _, true) => TargetOutcome::Decoded,
+            (_, true, _) => TargetOutcome::Late,
+            _ => TargetOutcome::InTime,
         }
     }
 }
 
-/// One word for a branch and a target, spread over all bits.
+/// Hashes a branch and its target into one word.
 fn pair(source: u64, target: u64) -> u64 {
     (source.rotate_left(24) ^ target).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
 
-/// Return addresses, of which the oldest is lost when there is no room.
+/// Stack of return addresses that drops the oldest one when full.
 #[derive(Debug, Clone)]
 struct ReturnStack {
     addresses: Box<[u64]>,
@@ -359,7 +367,7 @@ mod tests {
 
     fn take(fe: &mut FrontEnd, kind: BranchKind, source: u64, target: u64) -> SecondLevelModeCounts {
         let before = fe.second_level_counts().unwrap();
-        fe.branch(&TakenBranch { source, after: source + 5, target, kind }, Mode::Kernel, 0);
+        fe.branch(&TakenBranch { source, after: source + 5, target, kind }, CpuMode::Kernel, 0);
         (fe.second_level_counts().unwrap() - before).kernel
     }
 
@@ -377,10 +385,10 @@ mod tests {
     #[test]
     fn models_without_such_parts_count_nothing() {
         let mut fe = front_end("");
-        fe.fetch(TEXT, TEXT, Mode::Kernel, 0);
+        fe.fetch(TEXT, TEXT, CpuMode::Kernel, 0);
         fe.branch(
             &TakenBranch { source: TEXT, after: TEXT + 2, target: TEXT, kind: BranchKind::Jump },
-            Mode::Kernel,
+            CpuMode::Kernel,
             0,
         );
         assert_eq!((fe.second_level_counts(), fe.second_level_events()), (None, vec![]));
@@ -390,7 +398,7 @@ mod tests {
     fn the_second_level_sees_what_the_first_misses() {
         let mut fe = front_end("[l2]\nsize_bytes = 4096\nways = 4\n");
         let lines = |fe: &mut FrontEnd, n: u64| {
-            (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, Mode::Kernel, 0))
+            (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, CpuMode::Kernel, 0))
         };
         lines(&mut fe, 32);
         assert_eq!(
@@ -402,7 +410,7 @@ mod tests {
             (fe.counts().kernel.l1i_misses, fe.second_level_counts().unwrap().kernel.l2_misses),
             (64, 32)
         );
-        fe.fetch(TEXT, TEXT, Mode::User, 7);
+        fe.fetch(TEXT, TEXT, CpuMode::User, 7);
         assert_eq!(fe.second_level_counts().unwrap().user.l2_misses, 1);
         assert_eq!(fe.second_level_events(), [SecondLevelEvent::L2Miss]);
     }
@@ -425,7 +433,7 @@ mod tests {
             (LATE.of(BtbL2Hit), DECODED.of(BtbMiss), WRONG.of(Misprediction), WRONG.of(L2Miss)),
             (1, 1, 1, 0)
         );
-        // A conditional branch that nobody knows of: the code behind it was fetched.
+        // An unknown conditional branch: the code after it was fetched.
         assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), WRONG);
         assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), IN_TIME);
     }
@@ -435,14 +443,14 @@ mod tests {
         let mut fe = front_end(
             "[branch]\nreturn_stack = 2\n[branch.btb]\nentries = 64\n[branch.indirect]\nentries = 8\n",
         );
-        // Warm up: what is in the BTB is followed in time.
+        // Warm-up: branches in the BTB are followed in time.
         let (call, ret) = (TEXT + 0x100, TEXT + 0x200);
         take(&mut fe, BranchKind::Call, call, ret);
         assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), DECODED);
         take(&mut fe, BranchKind::Call, call, ret);
         assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), IN_TIME);
         assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), WRONG, "the stack is empty");
-        // Three calls deep with room for two: the outermost return is lost.
+        // Three nested calls with room for two: the outermost return address is lost.
         let calls = [TEXT + 0x300, TEXT + 0x310, TEXT + 0x320];
         for call in calls {
             take(&mut fe, BranchKind::Call, call, ret);
@@ -457,13 +465,14 @@ mod tests {
         );
     }
 
-    /// A conditional branch that is taken or not: whether its direction was guessed wrong, and whether its target was.
+    /// Executes a conditional branch. Returns the mispredictions of its direction and of its
+    /// target.
     fn way(fe: &mut FrontEnd, source: u64, target: u64, taken: bool) -> (u64, u64) {
         let before = fe.second_level_counts().unwrap();
         if taken {
             take(fe, BranchKind::Conditional, source, target);
         } else {
-            fe.not_taken(source, target, Mode::Kernel, 0);
+            fe.not_taken(source, target, CpuMode::Kernel, 0);
         }
         let counts = (fe.second_level_counts().unwrap() - before).kernel;
         (counts.direction_mispredictions, counts.mispredictions)
@@ -484,13 +493,13 @@ mod tests {
     fn a_wrong_direction_and_an_unknown_target_are_one_event() {
         let mut fe =
             front_end("[direction]\nkind = \"static\"\n[branch]\n[branch.btb]\nentries = 4\nways = 4\n");
-        // Guessed to be taken, but nobody knew that there is a branch.
+        // Predicted as taken, but no BTB holds the branch.
         assert_eq!(way(&mut fe, TEXT + 64, TEXT, true), (0, 1));
         assert_eq!(way(&mut fe, TEXT + 64, TEXT, true), (0, 0));
         assert_eq!(way(&mut fe, TEXT + 64, TEXT, false), (1, 0));
-        // Not known, and so not followed.
+        // No BTB holds the branch, so it is not followed.
         assert_eq!(way(&mut fe, TEXT + 128, TEXT, false), (0, 0));
-        // Guessed not to be taken: one event, and the target is known from now on.
+        // Predicted as not taken: one event, and the target is known from now on.
         assert_eq!(way(&mut fe, TEXT, TEXT + 64, true), (1, 0));
         assert_eq!(take(&mut fe, BranchKind::Jump, TEXT, TEXT + 64), IN_TIME);
     }

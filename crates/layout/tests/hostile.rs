@@ -1,9 +1,9 @@
-//! Model files that somebody broke: refused with a reason, or a machine that runs.
+//! Damaged model files: each is rejected with a reason, or gives a working model.
 
-use kerntune_layout::{BranchKind, FrontEnd, FrontEndConfig, Mode, TakenBranch};
+use kerntune_layout::{BranchKind, CpuMode, FrontEnd, FrontEndConfig, TakenBranch};
 use proptest::prelude::*;
 
-/// What files have to say, and what they should not.
+/// Words that model files need, and words that they must not contain.
 const WORDS: &[&str] = &[
     "0",
     "1",
@@ -44,7 +44,7 @@ const WORDS: &[&str] = &[
     "\u{0}",
 ];
 
-/// One of the built-in files with some of its words replaced.
+/// Generates a built-in file with some words replaced.
 fn broken() -> impl Strategy<Value = String> {
     let names: Vec<String> = FrontEndConfig::built_in()
         .flat_map(|name| ["", "+gshare", "+tage+next-line"].map(|parts| format!("{name}{parts}")))
@@ -82,12 +82,12 @@ proptest! {
         use BranchKind::*;
         for at in 0..200u64 {
             let start = 0xffff_ffff_8100_0000 + at * 97;
-            front_end.fetch(start, start + at, Mode::Kernel, 0);
+            front_end.fetch(start, start + at, CpuMode::Kernel, 0);
             for kind in [Conditional, Jump, IndirectJump, Call, IndirectCall, Return] {
                 let branch = TakenBranch { source: start + at, after: start + at + 5, target: start, kind };
-                front_end.branch(&branch, Mode::User, at % 3);
+                front_end.branch(&branch, CpuMode::User, at % 3);
             }
-            front_end.not_taken(start, start + at, Mode::User, at % 3);
+            front_end.not_taken(start, start + at, CpuMode::User, at % 3);
         }
         let branches = 200 * 7;
         let counted = front_end.second_level_counts().map_or(0, |counts| {

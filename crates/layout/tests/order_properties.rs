@@ -1,15 +1,17 @@
-//! What holds for every graph.
+//! Properties of the orders that hold for every graph.
 
-use kerntune_layout::order::{Algorithm, Arc, CallGraph, CdsortConfig, Function, Order, Placement};
+use kerntune_layout::order::{
+    CallGraph, CdsortConfig, GraphArc, GraphFunction, OrderAlgorithm, Placement, PlacementOrder,
+};
 use proptest::prelude::*;
 
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
-/// Up to 40 functions and 120 arcs, many of them cold, recursive or double.
+/// Generates up to 40 functions and 120 arcs, many of them cold, recursive or duplicate.
 fn graphs() -> impl Strategy<Value = CallGraph> {
     let function = (0..300_u64, prop_oneof![Just(0), 1..1000_u64], 0..6_u32)
-        .prop_map(|(size, weight, shift)| Function::new(size, weight).aligned(1 << shift));
+        .prop_map(|(size, weight, shift)| GraphFunction::new(size, weight).aligned(1 << shift));
     prop::collection::vec(function, 1..40).prop_flat_map(|functions| {
         let ends = 0..functions.len();
         let arc =
@@ -18,14 +20,14 @@ fn graphs() -> impl Strategy<Value = CallGraph> {
             let arcs = arcs.into_iter().map(|(caller, callee, weight, offset, known, temporal_weight)| {
                 let call_offset = known.then(|| offset.min(functions[caller].size));
                 let target_offset = (offset / 7).min(functions[callee].size);
-                Arc { caller, callee, weight, call_offset, target_offset, temporal_weight }
+                GraphArc { caller, callee, weight, call_offset, target_offset, temporal_weight }
             });
             CallGraph::new(functions.clone(), arcs.collect()).expect("a graph")
         })
     })
 }
 
-/// Functions that neither ran nor took part in anything.
+/// Returns the functions that neither ran nor took part in calls.
 fn cold(graph: &CallGraph) -> Vec<usize> {
     let took_part = |f: usize| {
         graph
@@ -39,9 +41,9 @@ fn cold(graph: &CallGraph) -> Vec<usize> {
 proptest! {
     #[test]
     fn an_order_has_each_function_once_is_repeatable_and_ends_with_the_cold(graph in graphs()) {
-        for algorithm in Algorithm::ALL {
+        for algorithm in OrderAlgorithm::ALL {
             let order = algorithm.order(&graph);
-            prop_assert!(Order::new(order.as_slice().to_vec()).is_ok(), "{:?}: {:?}", algorithm, order);
+            prop_assert!(PlacementOrder::new(order.as_slice().to_vec()).is_ok(), "{:?}: {:?}", algorithm, order);
             prop_assert_eq!(order.as_slice().len(), graph.functions().len());
             prop_assert_eq!(&algorithm.order(&graph), &order);
             let cold = cold(&graph);
@@ -50,15 +52,15 @@ proptest! {
         }
     }
 
-    /// The order of the arcs in the input is only for ties between Pettis-Hansen's edges.
+    /// The order of the arcs in the input only breaks ties between Pettis-Hansen's edges.
     #[test]
     fn splitting_an_arc_into_two_changes_nothing(graph in graphs()) {
         let arcs = graph.arcs().iter().flat_map(|&arc| {
             let some = arc.weight / 3;
-            [Arc { weight: arc.weight - some, ..arc }, Arc { weight: some, temporal_weight: 0, ..arc }]
+            [GraphArc { weight: arc.weight - some, ..arc }, GraphArc { weight: some, temporal_weight: 0, ..arc }]
         });
         let split = CallGraph::new(graph.functions().to_vec(), arcs.collect()).expect("a graph");
-        for algorithm in [Algorithm::PettisHansen, Algorithm::C3] {
+        for algorithm in [OrderAlgorithm::PettisHansen, OrderAlgorithm::C3] {
             prop_assert_eq!(algorithm.order(&split), algorithm.order(&graph), "{:?}", algorithm);
         }
     }
@@ -68,7 +70,7 @@ proptest! {
         let calls: u64 =
             graph.arcs().iter().filter(|arc| arc.caller != arc.callee).map(|arc| arc.weight).sum();
         let weight: u64 = graph.functions().iter().map(|function| function.weight).sum();
-        let order = Algorithm::C3.order(&graph);
+        let order = OrderAlgorithm::C3.order(&graph);
         let placement = Placement::new(&graph, &order).expect("a layout");
         for page in [0, 1, 64, 4096, 1 << 21] {
             prop_assert!(placement.same_page_weight(page) <= calls);
@@ -83,16 +85,16 @@ proptest! {
     }
 }
 
-/// All three are greedy, so that a lucky input can be better (an example is in `order_by_hand.rs`). On graphs like a
-/// kernel's, in which the input knows nothing of the profile, each is better than the input by far, in its own
-/// objective.
+/// All three algorithms are greedy, so a lucky input can be better (see `order_by_hand.rs`). On
+/// graphs like a kernel's, whose input order knows nothing of the profile, each is far better than
+/// the input by its own objective.
 #[test]
 fn on_graphs_like_a_kernels_each_algorithm_beats_the_input_in_its_own_objective() {
     for seed in 0..20 {
         let graph = synthetic::kernel_like(seed, 1000, 3000, 0.3);
-        let input = Order::of_input(&graph);
+        let input = PlacementOrder::of_input(&graph);
         let input = Placement::new(&graph, &input).expect("a layout");
-        let [ph, c3, cdsort] = Algorithm::ALL.map(|algorithm| algorithm.order(&graph));
+        let [ph, c3, cdsort] = OrderAlgorithm::ALL.map(|algorithm| algorithm.order(&graph));
         let [ph, c3, cdsort] = [&ph, &c3, &cdsort].map(|o| Placement::new(&graph, o).expect("a layout"));
         assert!(ph.call_distance() * 2 < input.call_distance(), "seed {seed}");
         let near = |placement: &Placement<'_>| placement.expected_same_page_weight(4096);

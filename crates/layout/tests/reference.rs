@@ -1,21 +1,21 @@
-//! The front end against a model so plain that it can be seen to be right.
+//! Comparison of the front end with a reference model that is simple enough to be obviously right.
 
 use kerntune_layout::{
-    CacheConfig, Counts, FrontEnd, FrontEndConfig, L2Config, LargeTlbConfig, Mode, ModeCounts,
+    CacheConfig, CpuMode, FrontEnd, FrontEndConfig, FrontEndCounts, L2Config, LargeTlbConfig, ModeCounts,
     PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
 
-/// A cache as textbooks draw it.
-struct Reference {
+/// Textbook cache.
+struct ReferenceModel {
     sets: HashMap<u64, VecDeque<(u64, u64)>>,
     set_count: u64,
     ways: usize,
     block_bytes: u64,
 }
 
-impl Reference {
+impl ReferenceModel {
     fn new(entries: u64, ways: u64, block_bytes: u64) -> Self {
         Self { sets: HashMap::new(), set_count: entries / ways, ways: ways as usize, block_bytes }
     }
@@ -24,7 +24,7 @@ impl Reference {
         self.missed(start, end, space, 0).len() as u64
     }
 
-    /// Makes a block the youngest of its set; whether it was not there.
+    /// Makes a block the most recent of its set; returns true if it was missing.
     fn use_one(&mut self, block: u64, space: u64) -> bool {
         let set = self.sets.entry(block % self.set_count).or_default();
         let before = set.len();
@@ -37,7 +37,7 @@ impl Reference {
         missed
     }
 
-    /// The blocks that were not there, in order, and after each of them those that it brought along.
+    /// Returns the missing blocks in order, each followed by those that it prefetched.
     fn missed(&mut self, start: u64, end: u64, space: u64, ahead: u64) -> Vec<(u64, bool)> {
         let mut missed = Vec::new();
         for block in start / self.block_bytes..=end / self.block_bytes {
@@ -58,19 +58,21 @@ impl Reference {
     }
 }
 
-/// The lines that a fetch goes to, told apart from the line before; how many there were, and the last that was waited for.
+/// State of a run-ahead fetch: number of lines fetched (repeats of a line not counted) and the last
+/// awaited line.
 #[derive(Default)]
-struct Path {
+struct RunAheadPath {
     last: Option<(u64, u64)>,
     lines: u64,
     awaited: Option<u64>,
 }
 
-impl Path {
-    /// As [`Reference::missed`]: a line that is no further than `reach` lines behind one that was waited for is not.
+impl RunAheadPath {
+    /// Works like [`ReferenceModel::missed`], but a line no more than `reach` lines behind an
+    /// awaited one is not awaited.
     fn missed(
         &mut self,
-        l1i: &mut Reference,
+        l1i: &mut ReferenceModel,
         start: u64,
         end: u64,
         space: u64,
@@ -122,12 +124,12 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
     )
 }
 
-/// Ranges that meet again: few pages, near and far apart, in kernel and two user spaces.
-fn fetches() -> impl Strategy<Value = Vec<(u64, u64, Mode, u64)>> {
+/// Generates ranges that overlap: few pages, near and far apart, in the kernel and two user spaces.
+fn fetches() -> impl Strategy<Value = Vec<(u64, u64, CpuMode, u64)>> {
     let one = (0u64..40, 0u64..4096, 0u64..300, 0u64..3, any::<bool>()).prop_map(
         |(page, offset, length, space, far)| {
             let stride = if far { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES };
-            let mode = if space == 0 { Mode::Kernel } else { Mode::User };
+            let mode = if space == 0 { CpuMode::Kernel } else { CpuMode::User };
             let base = if space == 0 { 0xffff_ffff_8100_0000 } else { 0x40_0000 };
             let start = base + page * stride + offset;
             (start, start + length, mode, space)
@@ -140,17 +142,17 @@ proptest! {
     #[test]
     fn counts_equal_the_reference(config in config(), fetches in fetches()) {
         let mut fe = FrontEnd::new(&config).unwrap();
-        let mut l1i = Reference::new(config.l1i.size_bytes / config.l1i.line_bytes, config.l1i.ways, config.l1i.line_bytes);
-        let mut small = Reference::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES);
-        let mut large = config.itlb_large.map(|t| Reference::new(t.entries, t.ways.unwrap(), LARGE_PAGE_BYTES));
-        let mut l2 = config.l2.map(|c| Reference::new(c.size_bytes / config.l1i.line_bytes, c.ways, config.l1i.line_bytes));
-        let mut expected = Counts::default();
-        let (mut l2_misses, mut path) = (0, Path::default());
+        let mut l1i = ReferenceModel::new(config.l1i.size_bytes / config.l1i.line_bytes, config.l1i.ways, config.l1i.line_bytes);
+        let mut small = ReferenceModel::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES);
+        let mut large = config.itlb_large.map(|t| ReferenceModel::new(t.entries, t.ways.unwrap(), LARGE_PAGE_BYTES));
+        let mut l2 = config.l2.map(|c| ReferenceModel::new(c.size_bytes / config.l1i.line_bytes, c.ways, config.l1i.line_bytes));
+        let mut expected = FrontEndCounts::default();
+        let (mut l2_misses, mut path) = (0, RunAheadPath::default());
         for (start, end, mode, space) in fetches {
             fe.fetch(start, end, mode, space);
             let itlb = match mode {
-                Mode::Kernel => large.as_mut().unwrap_or(&mut small),
-                Mode::User => &mut small,
+                CpuMode::Kernel => large.as_mut().unwrap_or(&mut small),
+                CpuMode::User => &mut small,
             };
             let missed = match config.prefetch.and_then(|prefetch| prefetch.run_ahead_lines) {
                 Some(reach) => path.missed(&mut l1i, start, end, space, reach),
@@ -167,8 +169,8 @@ proptest! {
                 itlb_misses: itlb.walk(start, end, space),
             };
             match mode {
-                Mode::Kernel => expected.kernel += one,
-                Mode::User => expected.user += one,
+                CpuMode::Kernel => expected.kernel += one,
+                CpuMode::User => expected.user += one,
             }
             prop_assert_eq!(fe.counts(), expected);
             let counted = fe.second_level_counts().map(|counts| counts.kernel.l2_misses + counts.user.l2_misses);

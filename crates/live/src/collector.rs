@@ -1,45 +1,45 @@
-//! The collector: takes what sources have, as long as it is told to.
+//! Collector: opens sources, drains them into an aggregate, and builds profiles from it.
 
-use crate::counts::{idle_ns, Counts};
-use crate::profile::{Labels, Seen};
-use crate::sources::choose;
+use crate::counts::{idle_ns, ProcCounters};
+use crate::profile::{ProfileBuilder, ProfileLabels};
+use crate::sources::open_sources;
 use crate::top::{self, TopView};
-use crate::{Aggregate, Description, Options, Result, Source};
-use kerntune_profile::{Counted, Profile};
-use kerntune_symbols::Running;
+use crate::{Aggregate, CollectorOptions, Result, Source, SourceDescription};
+use kerntune_profile::{CounterTotal, Profile};
+use kerntune_symbols::RunningKernel;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How often sources are looked at, if none asks for it earlier.
-const TAKE_EVERY: Duration = Duration::from_millis(100);
+/// Longest time between two drains of the sources.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A profile in the making.
+/// Running collection of a profile.
 pub struct Collector {
-    options: Options,
-    running: Running,
+    options: CollectorOptions,
+    running: RunningKernel,
     sources: Vec<Box<dyn Source>>,
     all: Aggregate,
-    base: Counts,
+    base: ProcCounters,
     began: Instant,
 }
 
 impl Collector {
-    /// Begins to watch.
+    /// Opens the sources and starts to collect.
     ///
     /// # Errors
-    /// What the kernel refuses, see [`crate::Error`].
-    pub fn start(options: Options, mut running: Running) -> Result<Self> {
-        // The aggregate has the table from here on.
+    /// The kernel refuses a source; see [`crate::Error`].
+    pub fn start(options: CollectorOptions, mut running: RunningKernel) -> Result<Self> {
+        // The aggregate owns the table of functions from here on.
         let all = Aggregate::new(std::mem::take(&mut running.table), options.bounds);
-        let sources = choose(&options)?;
-        let (base, began) = (Counts::now(&options.filter.cpus), Instant::now());
+        let sources = open_sources(&options)?;
+        let (base, began) = (ProcCounters::now(&options.filter.cpus), Instant::now());
         let mut collector = Self { options, running, sources, all, base, began };
         collector.read_names();
         Ok(collector)
     }
 
-    /// Names of the threads that there are: the kernel tells only changes.
+    /// Reads the names and mappings of existing threads, since the kernel reports only changes.
     fn read_names(&mut self) {
         let numbers = |path: &str| -> Vec<u32> {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -58,12 +58,12 @@ impl Collector {
         }
     }
 
-    /// Takes what there is once something is there, or a moment has passed.
+    /// Waits until a source has data or 100 ms have passed, then drains the sources.
     ///
     /// # Errors
-    /// A source that fails.
-    pub fn take(&mut self) -> Result<()> {
-        let wait = Timespec::try_from(TAKE_EVERY).unwrap_or_default();
+    /// A source fails.
+    pub fn poll(&mut self) -> Result<()> {
+        let wait = Timespec::try_from(POLL_INTERVAL).unwrap_or_default();
         let mut descriptors: Vec<PollFd> = self
             .sources
             .iter()
@@ -73,8 +73,8 @@ impl Collector {
         let ready = poll(&mut descriptors, Some(&wait));
         let hung = descriptors.iter().any(|descriptor| descriptor.revents().contains(PollFlags::HUP));
         if ready.is_ok() && hung {
-            // Threads that have ended stay readable for ever.
-            std::thread::sleep(TAKE_EVERY);
+            // The descriptor of an event whose thread has ended stays readable forever.
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.drain()
     }
@@ -83,79 +83,80 @@ impl Collector {
         self.sources.iter_mut().try_for_each(|source| source.drain(&mut self.all))
     }
 
-    /// Takes until `stop` says so, which is asked ten times a second.
+    /// Collects until `stop` returns true. `stop` is called at least ten times a second.
     ///
     /// # Errors
-    /// A source that fails, or `stop`.
+    /// A source or `stop` fails.
     pub fn run_until<E: From<crate::Error>>(
         &mut self,
         mut stop: impl FnMut() -> std::result::Result<bool, E>,
     ) -> std::result::Result<(), E> {
         while !stop()? {
-            self.take()?;
+            self.poll()?;
         }
         Ok(self.drain()?)
     }
 
-    /// The profile of what was seen since the beginning or the last reset. Watching goes on.
+    /// Builds a profile of everything since the start or the last reset. Collection continues.
     ///
     /// # Errors
-    /// A source that fails; no time to make a profile of.
-    pub fn snapshot(&mut self, labels: &Labels) -> Result<Profile> {
+    /// A source fails, or no time was recorded.
+    pub fn snapshot(&mut self, labels: &ProfileLabels) -> Result<Profile> {
         self.drain()?;
-        self.sources.iter_mut().try_for_each(|source| source.count(&mut self.all))?;
-        let mut observed = None;
+        self.sources.iter_mut().try_for_each(|source| source.flush_counts(&mut self.all))?;
+        let mut coverage = None;
         for source in &mut self.sources {
-            observed = observed.or(source.observed()?);
+            coverage = coverage.or(source.coverage()?);
         }
-        let counted = self.counted()?;
-        let descriptions: Vec<Description> = self.sources.iter().map(|source| source.description()).collect();
-        let seen = Seen {
+        let counted = self.counter_totals()?;
+        let descriptions: Vec<SourceDescription> =
+            self.sources.iter().map(|source| source.description()).collect();
+        let builder = ProfileBuilder {
             all: &self.all,
             running: &self.running,
             descriptions: &descriptions,
-            observed: observed.unwrap_or_default(),
+            coverage: coverage.unwrap_or_default(),
             halted_ns: idle_ns(&counted),
             counted,
             filter: &self.options.filter,
             wall: self.began.elapsed(),
             bound_bytes: self.bound_bytes(&descriptions),
         };
-        seen.profile(labels)
+        builder.build(labels)
     }
 
-    /// Begins anew: what was seen is forgotten.
+    /// Discards everything collected and starts anew.
     ///
     /// # Errors
-    /// A source that fails.
+    /// A source fails.
     pub fn reset(&mut self) -> Result<()> {
         self.drain()?;
         self.sources.iter_mut().try_for_each(|source| source.reset())?;
         self.all.clear();
-        (self.base, self.began) = (Counts::now(&self.options.filter.cpus), Instant::now());
+        (self.base, self.began) = (ProcCounters::now(&self.options.filter.cpus), Instant::now());
         Ok(())
     }
 
-    /// What was counted beside samples.
+    /// Returns the counters that are kept beside samples.
     ///
     /// # Errors
-    /// A source that fails.
-    pub fn counted(&mut self) -> Result<Vec<Counted>> {
+    /// A source fails.
+    pub fn counter_totals(&mut self) -> Result<Vec<CounterTotal>> {
         let mut counted = Vec::new();
         for source in &mut self.sources {
-            counted.extend(source.counted()?);
+            counted.extend(source.counter_totals()?);
         }
-        counted.extend(Counts::now(&self.options.filter.cpus).since(&self.base));
+        counted.extend(ProcCounters::now(&self.options.filter.cpus).since(&self.base));
         Ok(counted)
     }
 
-    /// The heaviest of what was seen: at most so many functions and paths.
+    /// Returns the functions and paths with the most samples, at most `most` of each.
     ///
     /// # Errors
-    /// A source that fails.
+    /// A source fails.
     pub fn top(&mut self, most: usize) -> Result<TopView> {
         self.drain()?;
-        let counted = self.counted()?;
+        let counted = self.counter_totals()?;
         let lost = self.lost();
         let source = self
             .descriptions()
@@ -167,43 +168,43 @@ impl Collector {
         Ok(TopView { wall_ns, lost, source, counted, ..top::of(&self.all, most) })
     }
 
-    /// Samples that were lost.
+    /// Returns the number of lost samples.
     pub fn lost(&mut self) -> u64 {
-        let lost = self.sources.iter_mut().filter_map(|source| Some(source.observed().ok()??.lost));
+        let lost = self.sources.iter_mut().filter_map(|source| Some(source.coverage().ok()??.lost));
         lost.sum::<u64>().max(self.all.lost)
     }
 
-    /// What is watched, and how.
-    pub fn options(&self) -> &Options {
+    /// Returns the options of the collection.
+    pub fn options(&self) -> &CollectorOptions {
         &self.options
     }
 
-    /// What was seen until now.
-    pub fn seen(&self) -> &Aggregate {
+    /// Returns the aggregate of everything collected since the start or the last reset.
+    pub fn aggregate(&self) -> &Aggregate {
         &self.all
     }
 
-    /// Names of the kernel's code; without its table, which is in [`seen`](Self::seen).
-    pub fn running(&self) -> &Running {
+    /// Returns the running kernel. Its table of functions is in [`aggregate`](Self::aggregate).
+    pub fn running(&self) -> &RunningKernel {
         &self.running
     }
 
-    /// What the sources are.
-    pub fn descriptions(&self) -> Vec<Description> {
+    /// Returns the descriptions of the sources.
+    pub fn descriptions(&self) -> Vec<SourceDescription> {
         self.sources.iter().map(|source| source.description()).collect()
     }
 
-    /// Time since the beginning or the last reset.
+    /// Returns the time since the start or the last reset.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Memory that it takes at most, in bytes: tables, buffers, and the names of the kernel's code.
+    /// Returns an upper bound for the memory of tables, buffers and kernel symbol names, in bytes.
     pub fn bound(&self) -> u64 {
         self.bound_bytes(&self.descriptions())
     }
 
-    fn bound_bytes(&self, descriptions: &[Description]) -> u64 {
+    fn bound_bytes(&self, descriptions: &[SourceDescription]) -> u64 {
         let buffers: usize = descriptions.iter().map(|description| description.buffers).sum();
         let names: usize = self
             .all

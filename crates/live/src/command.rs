@@ -1,4 +1,4 @@
-//! A command that is started when it is told to.
+//! Command that is created in a stopped state, so that collection can start first.
 
 use crate::{Error, Result};
 use kerntune_work::interrupt;
@@ -7,21 +7,22 @@ use std::ffi::OsString;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A process that has not yet become the command.
+/// Stopped shell process that becomes the command when it is resumed.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct StoppedCommand {
     child: Child,
     program: String,
 }
 
-/// Stops itself, and becomes the command when it is told to go on.
+/// Shell script that stops itself and replaces itself with the command when resumed.
 const SHELL: &str = "kill -STOP $$; exec \"$@\"";
 
-impl Waiting {
-    /// Makes the process, with the terminal and the files of this one but for its standard output, which is `stdout`.
+impl StoppedCommand {
+    /// Creates the stopped process. It inherits the terminal and files; its standard output is
+    /// `stdout`.
     ///
     /// # Errors
-    /// A command that is not there; an interrupt.
+    /// The command does not exist, or the wait was interrupted.
     pub fn new(command: &[String], stdout: Stdio) -> Result<Self> {
         let program = command.first().cloned().unwrap_or_default();
         let failed = |source| Error::Spawn { program: program.clone(), source };
@@ -47,30 +48,30 @@ impl Waiting {
         Pid::from_child(&self.child)
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets it become the command.
+    /// Resumes the process, which then becomes the command.
     ///
     /// # Errors
-    /// It is gone.
-    pub fn go(&self) -> Result<()> {
+    /// The process no longer exists.
+    pub fn resume(&self) -> Result<()> {
         kill_process(self.pid(), Signal::CONT)
             .map_err(|error| Error::Spawn { program: self.program.clone(), source: error.into() })
     }
 
-    /// Whether it has ended, and how.
+    /// Returns the exit status if the command has ended.
     ///
     /// # Errors
-    /// The system does not tell.
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    /// The status cannot be read.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().map_err(|source| Error::Spawn { program: self.program.clone(), source })
     }
 
-    /// Passes an interrupt on, and waits for the end.
-    pub fn end(&mut self) {
+    /// Sends SIGTERM to the command and waits for its end; kills it after three seconds.
+    pub fn terminate(&mut self) {
         let _ = kill_process(self.pid(), Signal::TERM);
         let _ = kill_process(self.pid(), Signal::CONT);
         for _ in 0..300 {
@@ -84,7 +85,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for StoppedCommand {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();

@@ -1,25 +1,28 @@
-//! Calls that were counted, beside times that were sampled.
+//! Merging of counted calls into tables of sampled times.
 
-use crate::aggregate::Calls;
-use kerntune_profile::{CallArc, Counted, FunctionIndex, FunctionStats, How, Nanoseconds};
-use kerntune_symbols::Table;
+use crate::aggregate::CallTable;
+use kerntune_profile::{CallArc, CallKind, CounterTotal, FunctionIndex, FunctionStats, Ticks};
+use kerntune_symbols::FunctionTable;
 use std::collections::BTreeMap;
 
-/// How the kernel's own code reaches a function that a count has for called.
+/// Ways in which kernel code reaches a counted function.
 ///
-/// A count says who called and not how. Samples have seen some of these arcs; those that they have not are calls.
-const HOWS: [How; 5] = [How::Call, How::Jump, How::Syscall, How::Exception, How::Interrupt];
+/// A count has the caller but not the kind of the call. If samples have seen the arc, its kind is
+/// used; otherwise it is a call.
+const CALL_KINDS: [CallKind; 5] =
+    [CallKind::Call, CallKind::Jump, CallKind::Syscall, CallKind::Exception, CallKind::Interrupt];
 
-/// Puts the counts into the rows of functions and arcs, and adds rows for what was called and never sampled. Both stay in order.
-pub(crate) fn add(calls: &Calls, functions: &mut Vec<FunctionStats>, arcs: &mut Vec<CallArc>) {
+/// Adds the counts to the rows of functions and arcs, with new rows for functions that were never
+/// sampled. The rows stay sorted.
+pub(crate) fn add(calls: &CallTable, functions: &mut Vec<FunctionStats>, arcs: &mut Vec<CallArc>) {
     let mut of_functions: BTreeMap<FunctionIndex, FunctionStats> =
         functions.drain(..).map(|row| (row.function, row)).collect();
-    let mut of_arcs: BTreeMap<(FunctionIndex, FunctionIndex, How), CallArc> =
+    let mut of_arcs: BTreeMap<(FunctionIndex, FunctionIndex, CallKind), CallArc> =
         arcs.drain(..).map(|row| ((row.caller, row.callee, row.how), row)).collect();
     for ((caller, callee), count) in calls.rows() {
         let (caller, callee) = (caller.map_or(FunctionIndex::NONE, FunctionIndex), FunctionIndex(callee));
-        let seen = HOWS.into_iter().find(|how| of_arcs.contains_key(&(caller, callee, *how)));
-        let how = seen.unwrap_or(How::Call);
+        let seen = CALL_KINDS.into_iter().find(|how| of_arcs.contains_key(&(caller, callee, *how)));
+        let how = seen.unwrap_or(CallKind::Call);
         let arc = of_arcs.entry((caller, callee, how)).or_insert(CallArc {
             region: 0,
             caller,
@@ -27,7 +30,7 @@ pub(crate) fn add(calls: &Calls, functions: &mut Vec<FunctionStats>, arcs: &mut 
             how,
             calls: 0,
             ended: 0,
-            elapsed_ns: Nanoseconds::ZERO,
+            total_ticks: Ticks::ZERO,
         });
         arc.calls = arc.calls.saturating_add(count);
         let function = of_functions.entry(callee).or_insert(FunctionStats {
@@ -35,13 +38,13 @@ pub(crate) fn add(calls: &Calls, functions: &mut Vec<FunctionStats>, arcs: &mut 
             function: callee,
             calls: 0,
             ended: 0,
-            net_ns: Nanoseconds::ZERO,
-            ended_net_ns: Nanoseconds::ZERO,
-            elapsed_ns: Nanoseconds::ZERO,
-            max_ns: Nanoseconds::ZERO,
-            min_ns: Nanoseconds::ZERO,
-            slowest_ns: Nanoseconds::ZERO,
-            slowest_at_ns: Nanoseconds::ZERO,
+            self_ticks: Ticks::ZERO,
+            ended_self_ticks: Ticks::ZERO,
+            total_ticks: Ticks::ZERO,
+            max_ticks: Ticks::ZERO,
+            min_ticks: Ticks::ZERO,
+            slowest_ticks: Ticks::ZERO,
+            slowest_at_ticks: Ticks::ZERO,
         });
         function.calls = function.calls.saturating_add(count);
     }
@@ -49,8 +52,8 @@ pub(crate) fn add(calls: &Calls, functions: &mut Vec<FunctionStats>, arcs: &mut 
     arcs.extend(of_arcs.into_values());
 }
 
-/// System calls among the counts, by name.
-pub(crate) fn system_calls(calls: &Calls, table: &Table, source: &str) -> Vec<Counted> {
+/// Returns the counted system calls by name.
+pub(crate) fn system_calls(calls: &CallTable, table: &FunctionTable, source: &str) -> Vec<CounterTotal> {
     let (mut by_name, mut inner) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
     for ((_, callee), count) in calls.rows() {
         let Some(function) = table.functions().get(callee as usize) else { continue };
@@ -65,11 +68,13 @@ pub(crate) fn system_calls(calls: &Calls, table: &Table, source: &str) -> Vec<Co
         let sum = sums.entry(name).or_default();
         *sum = sum.saturating_add(count);
     }
-    // Of a call without arguments the inner name is another name of the outer function; else it is called by that one.
+    // For a call without arguments, the inner name is an alias of the outer function; otherwise the
+    // outer function calls it.
     for (name, count) in inner {
         by_name.entry(name).or_insert(count);
     }
-    let row = |(name, count)| Counted { kind: "syscall".into(), name, count, source: source.to_string() };
+    let row =
+        |(name, count)| CounterTotal { kind: "syscall".into(), name, count, source: source.to_string() };
     by_name.into_iter().map(row).collect()
 }
 
@@ -86,11 +91,13 @@ mod tests {
             how,
             calls: 0,
             ended: 0,
-            elapsed_ns: Nanoseconds(7),
+            total_ticks: Ticks(7),
         };
-        let mut arcs =
-            vec![sampled(FunctionIndex(1), 2, How::Syscall), sampled(FunctionIndex(2), 3, How::Call)];
-        let mut calls = Calls::new(9);
+        let mut arcs = vec![
+            sampled(FunctionIndex(1), 2, CallKind::Syscall),
+            sampled(FunctionIndex(2), 3, CallKind::Call),
+        ];
+        let mut calls = CallTable::new(9);
         calls.add(Some(1), Some(2), 10);
         calls.add(Some(2), Some(3), 20);
         calls.add(Some(9), Some(3), 1);
@@ -99,13 +106,13 @@ mod tests {
         add(&calls, &mut functions, &mut arcs);
         let arcs: Vec<_> = arcs
             .iter()
-            .map(|arc| (arc.caller, arc.callee.0, arc.how, arc.calls, arc.elapsed_ns.get()))
+            .map(|arc| (arc.caller, arc.callee.0, arc.how, arc.calls, arc.total_ticks.get()))
             .collect();
         let expected = [
-            (FunctionIndex(1), 2, How::Syscall, 10, 7),
-            (FunctionIndex(2), 3, How::Call, 20, 7),
-            (FunctionIndex(9), 3, How::Call, 1, 0),
-            (FunctionIndex::NONE, 2, How::Call, 2, 0),
+            (FunctionIndex(1), 2, CallKind::Syscall, 10, 7),
+            (FunctionIndex(2), 3, CallKind::Call, 20, 7),
+            (FunctionIndex(9), 3, CallKind::Call, 1, 0),
+            (FunctionIndex::NONE, 2, CallKind::Call, 2, 0),
         ];
         assert_eq!(arcs, expected);
         let functions: Vec<_> = functions.iter().map(|row| (row.function.0, row.calls)).collect();

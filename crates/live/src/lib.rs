@@ -1,13 +1,15 @@
-//! A profile of the running kernel, taken by sampling while it works.
+//! Profiles the running kernel by sampling.
 //!
-//! Start from [`Collector::start`] with [`Options`], call [`Collector::run_until`] for as long as one likes, and
-//! [`Collector::snapshot`] for what was seen until then. [`daemon`] is a collector that outlives the terminal. Where samples
-//! come from is a [`Source`], a file each in `sources/`; what they come to is an [`Aggregate`] of bounded size; what is counted
-//! beside them is in `counts/`. `docs/live.md` says what each figure means.
+//! Start with [`Collector::start`] and [`CollectorOptions`], call [`Collector::run_until`] to
+//! collect, and [`Collector::snapshot`] for a profile. [`daemon`] is a collector that outlives the
+//! terminal. Samples come from a [`Source`] (one file each in `sources/`) and go into an
+//! [`Aggregate`] of bounded size. The counters in `counts/` are read beside samples. `docs/live.md`
+//! explains each figure.
 //!
-//! Nothing of the kernel is changed: when the collector ends, in whatever way, the kernel closes its events.
+//! The kernel is not modified: when the collector ends, in whatever way, the kernel closes its
+//! events.
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of the crates below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod aggregate;
@@ -26,16 +28,16 @@ mod top;
 mod tracefs;
 
 pub use aggregate::{
-    parse_mapping, Aggregate, Bounds, CallKey, Calls, Key, Node, Role, Sample, Switch, SwitchSample, Thread,
-    Tree, UserCode, USER_FUNCTIONS,
+    parse_mapping, Aggregate, CallKey, CallTable, ChainRole, SampleFrame, SampleNode, SampleTree,
+    SampledSwitch, SampledThread, StackSample, SwitchSample, TableBounds, UserCode, USER_FUNCTIONS,
 };
 pub use collector::Collector;
-pub use command::Waiting;
+pub use command::StoppedCommand;
 pub use counts::{parse_interrupts, parse_softirqs, parse_stat};
 pub use error::{Error, Result};
-pub use options::{cpu_list, CallCounts, Filter, Options};
-pub use profile::Labels;
-pub use source::{Description, Observed, Source};
+pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
+pub use profile::ProfileLabels;
+pub use source::{Coverage, Source, SourceDescription};
 pub use sources::function_profiler::parse_hits;
-pub use sources::perf::record::{parse as parse_record, Chain, Layout, Record};
+pub use sources::perf::record::{parse as parse_record, CallChain, PerfRecord, SampleLayout};
 pub use top::{TopFunction, TopPath, TopView};

@@ -1,22 +1,22 @@
-//! What is to be watched, and how.
+//! Options of a collector.
 
-use crate::{Bounds, Error, Result};
+use crate::{Error, Result, TableBounds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What of the machine is watched.
+/// Part of the machine to sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filter {
-    /// Only these processes, with all threads and children that they start.
+pub struct SamplingFilter {
+    /// Processes to sample, with their threads and children; all if empty.
     pub processes: Vec<u32>,
-    /// Only this cgroup: its directory, or its name in `/proc/PID/cgroup`.
+    /// Cgroup to sample: its directory, or its name in `/proc/PID/cgroup`.
     pub cgroup: Option<PathBuf>,
-    /// Only these CPUs; all that are online if empty.
+    /// CPUs to sample; all online CPUs if empty.
     pub cpus: Vec<u32>,
 }
 
-impl fmt::Display for Filter {
+impl fmt::Display for SamplingFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let mut parts = Vec::new();
@@ -33,30 +33,30 @@ impl fmt::Display for Filter {
     }
 }
 
-impl Filter {
-    /// Whether everything is watched.
+impl SamplingFilter {
+    /// Returns true if everything is sampled.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether only some tasks are: idle time is then nobody's.
+    /// Returns true if only some tasks are sampled. Idle time then belongs to none of them.
     pub fn is_of_tasks(&self) -> bool {
         !self.processes.is_empty() || self.cgroup.is_some()
     }
 }
 
-/// Which calls are counted.
+/// Calls to count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallCounts {
-    /// Globs of the functions whose calls are counted; all functions if empty.
+pub struct CallCountOptions {
+    /// Globs of functions to count; all functions if empty.
     pub only: Vec<String>,
-    /// Globs of functions whose calls are not.
+    /// Globs of functions to leave out.
     pub except: Vec<String>,
-    /// The module that counts them, to be loaded if it is not; or why there is none.
+    /// Module that counts the calls and is loaded if necessary, or the reason why there is none.
     pub module: Option<std::result::Result<PathBuf, String>>,
 }
 
-impl fmt::Display for CallCounts {
+impl fmt::Display for CallCountOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.only[..] {
             [] => f.write_str("all functions")?,
@@ -70,36 +70,36 @@ impl fmt::Display for CallCounts {
     }
 }
 
-/// How the kernel is watched.
+/// Options of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Samples per second and CPU, on average.
+pub struct CollectorOptions {
+    /// Average number of samples per second and CPU.
     pub rate: u64,
-    /// What is watched.
-    pub filter: Filter,
-    /// Sizes of tables.
-    pub bounds: Bounds,
-    /// Use the software clock even where the CPU counts cycles.
+    /// Part of the machine to sample.
+    pub filter: SamplingFilter,
+    /// Maximum sizes of the tables.
+    pub bounds: TableBounds,
+    /// True to sample the software clock even if the CPU counts cycles.
     pub software_clock: bool,
-    /// Calls to count; none if this is `None`.
-    pub calls: Option<CallCounts>,
-    /// Begin when the (one) process that is watched starts its program.
+    /// Calls to count; `None` to count no calls.
+    pub calls: Option<CallCountOptions>,
+    /// True to start when the single sampled process executes its program.
     pub on_exec: bool,
 }
 
-impl Options {
-    /// Whether call chains go on into programs.
+impl CollectorOptions {
+    /// Returns true if call chains continue into user code.
     pub fn user_chains(&self) -> bool {
         self.bounds.user > 0
     }
 }
 
-impl Default for Options {
+impl Default for CollectorOptions {
     fn default() -> Self {
         Self {
             rate: 1000,
-            filter: Filter::default(),
-            bounds: Bounds::default(),
+            filter: SamplingFilter::default(),
+            bounds: TableBounds::default(),
             software_clock: false,
             calls: None,
             on_exec: false,
@@ -107,15 +107,15 @@ impl Default for Options {
     }
 }
 
-/// Numbers of CPUs as the kernel lists them: `0-3,8`.
+/// Parses a list of CPUs in the kernel's format: `0-3,8`.
 ///
 /// # Errors
-/// [`Error::Filter`] for what is no such list.
+/// [`Error::Filter`] if the text is not such a list.
 pub fn cpu_list(text: &str) -> Result<Vec<u32>> {
-    const MOST: u32 = 65_536;
+    const MAX_CPUS: u32 = 65_536;
     let wrong = || Error::Filter(format!("`{}` is not a list of CPUs: write 0-3,8", text.trim()));
     let number =
-        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
+        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MAX_CPUS).ok_or_else(wrong);
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         match part.split_once('-') {
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_filter_says_what_it_leaves() {
-        let filter = Filter { processes: vec![7, 9], cgroup: None, cpus: vec![1] };
+        let filter = SamplingFilter { processes: vec![7, 9], cgroup: None, cpus: vec![1] };
         assert_eq!(filter.to_string(), "processes 7, 9 and what they start, CPUs 1");
-        assert!(!filter.is_all() && filter.is_of_tasks() && Filter::default().is_all());
+        assert!(!filter.is_all() && filter.is_of_tasks() && SamplingFilter::default().is_all());
     }
 }

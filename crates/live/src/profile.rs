@@ -1,64 +1,65 @@
-//! What was seen, as a profile.
+//! Conversion of an aggregate into a profile.
 //!
-//! Each sample stands for the same time: what was watched, divided by all samples, lost ones included. So the tables sum
-//! exactly to the time that was watched, and from each time the number of its samples can be told. Time of samples that were
-//! lost, and what a division leaves, is nobody's (`unattributed`).
+//! Each sample stands for the same time: the sampled time divided by the number of samples,
+//! including lost ones. The tables therefore sum exactly to the sampled time, and each time shows
+//! its number of samples. Time of lost samples and the remainder of the division are
+//! `unattributed`.
 
-use crate::aggregate::{Aggregate, Key, Role, Tree};
-use crate::{counted_calls, Description, Error, Filter, Observed, Result};
+use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
+use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
-    rfc3339, Address, CallArc, Capture, Counted, FunctionIndex, FunctionStats, How, Instructions, KernelId,
-    Manifest, Nanoseconds, PathKind, PathNode, Profile, RegionStats, Run, Sampled, SwitchStats, Symbol,
-    Tables, ThreadKind, ThreadStats,
+    rfc3339, Address, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
+    Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary,
+    SwitchStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
-use kerntune_symbols::Running;
+use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
-/// What a profile is filed under.
+/// Labels of a profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Labels {
-    /// Its id in the work directory.
+pub struct ProfileLabels {
+    /// Id of the profile in the work directory.
     pub id: String,
-    /// What the machine was busy with.
+    /// Description of the machine's work.
     pub workload: String,
-    /// Name of its one region.
+    /// Name of the profile's only region.
     pub region: String,
-    /// Operations that were done, if they are known.
+    /// Number of operations; 0 if unknown.
     pub operations: u64,
-    /// The kernel as the work directory knows it; made of its release and build id if none.
+    /// Kernel as named in the work directory; `None` to use the kernel's release and build id.
     pub kernel: Option<KernelId>,
 }
 
-/// Everything that a profile is made of.
-pub(crate) struct Seen<'a> {
+/// Inputs of a profile.
+pub(crate) struct ProfileBuilder<'a> {
     pub all: &'a Aggregate,
-    pub running: &'a Running,
-    pub descriptions: &'a [Description],
-    pub observed: Observed,
-    /// Time in which CPUs were halted, as `/proc/stat` has it.
+    pub running: &'a RunningKernel,
+    pub descriptions: &'a [SourceDescription],
+    pub coverage: Coverage,
+    /// Time in which CPUs were halted according to `/proc/stat`, in ns.
     pub halted_ns: u64,
-    pub counted: Vec<Counted>,
-    pub filter: &'a Filter,
+    pub counted: Vec<CounterTotal>,
+    pub filter: &'a SamplingFilter,
     pub wall: Duration,
     pub bound_bytes: u64,
 }
 
-/// Name of the pseudo-thread that has the time of no sample.
+/// Name of the pseudo-thread that receives the time without samples.
 const NOT_SAMPLED: &str = "[not sampled]";
 
-/// Times, ns.
-struct Times {
-    /// Of a sample.
+/// Times of a profile, in ns.
+struct ProfileTimes {
+    /// Time of one sample.
     sample: u64,
     elapsed: u64,
     idle: u64,
-    /// Of no sample that was kept.
+    /// Time without a sample that was kept.
     rest: u64,
 }
 
-impl Seen<'_> {
-    pub fn profile(self, labels: &Labels) -> Result<Profile> {
+impl ProfileBuilder<'_> {
+    pub fn build(self, labels: &ProfileLabels) -> Result<Profile> {
         let times = self.times()?;
         let tables = self.tables(&times, labels);
         let release = &self.running.release;
@@ -66,15 +67,15 @@ impl Seen<'_> {
         let running = KernelId { id, label: release.clone(), version: release.clone() };
         let mut manifest =
             Manifest::new(&labels.id, labels.kernel.clone().unwrap_or(running), &labels.workload, "host");
-        manifest.run = Run::Measured;
+        manifest.run = RunPurpose::Measured;
         manifest.recorded = rfc3339(SystemTime::now());
-        manifest.elapsed_ns = Nanoseconds(times.elapsed);
-        manifest.idle_ns = Nanoseconds(times.idle);
-        manifest.busy_ns = Nanoseconds(times.elapsed - times.idle);
+        manifest.elapsed_ticks = Ticks(times.elapsed);
+        manifest.idle_ticks = Ticks(times.idle);
+        manifest.busy_ticks = Ticks(times.elapsed - times.idle);
         manifest.events = self.all.samples;
         manifest.lost_events = self.lost();
         manifest.health = self.health();
-        manifest.capture = Capture { functions: true, ..Capture::default() };
+        manifest.capture = CaptureSummary { functions: true, ..CaptureSummary::default() };
         manifest.exact = false;
         manifest.sources = self.sources();
         manifest.sampled = Some(self.sampled(&times));
@@ -82,13 +83,13 @@ impl Seen<'_> {
         Ok(Profile { manifest, tables })
     }
 
-    /// What counts calls.
-    fn counter(&self) -> Option<&Description> {
+    /// Returns the source that counts calls, if any.
+    fn counter(&self) -> Option<&SourceDescription> {
         self.descriptions.iter().find(|description| description.calls)
     }
 
-    /// What was counted, and system calls where their functions were.
-    fn counted_with_system_calls(&self) -> Vec<Counted> {
+    /// Returns all counters, with system calls if their functions were counted.
+    fn counted_with_system_calls(&self) -> Vec<CounterTotal> {
         let source =
             self.counter().map_or("", |description| description.name.split(':').next().unwrap_or_default());
         let calls = counted_calls::system_calls(&self.all.calls, &self.all.table, source);
@@ -96,43 +97,43 @@ impl Seen<'_> {
     }
 
     fn lost(&self) -> u64 {
-        self.observed.lost.max(self.all.lost)
+        self.coverage.lost.max(self.all.lost)
     }
 
-    fn times(&self) -> Result<Times> {
+    fn times(&self) -> Result<ProfileTimes> {
         let sees_idle = self.descriptions.iter().any(|description| description.sees_idle);
         let samples = self.all.samples.saturating_add(self.lost());
-        if self.observed.ns == 0 || samples == 0 {
+        if self.coverage.ns == 0 || samples == 0 {
             return Err(Error::Nothing(match self.filter.is_all() {
                 true => "there were no samples; record for longer".into(),
                 false => format!("nothing that was selected ran: {}", self.filter),
             }));
         }
-        // Where samples do not see halted CPUs, they share the rest of the time.
+        // If samples do not cover halted CPUs, they share the remaining time.
         let halted =
-            if sees_idle || self.filter.is_of_tasks() { 0 } else { self.halted_ns.min(self.observed.ns) };
-        let sample = (self.observed.ns - halted) / samples;
+            if sees_idle || self.filter.is_of_tasks() { 0 } else { self.halted_ns.min(self.coverage.ns) };
+        let sample = (self.coverage.ns - halted) / samples;
         let idle = halted.saturating_add(self.all.halted.saturating_mul(sample));
         let kept = (self.all.samples - self.all.halted).saturating_mul(sample);
-        let rest = self.observed.ns.saturating_sub(idle).saturating_sub(kept);
-        Ok(Times { sample, elapsed: self.observed.ns, idle, rest })
+        let rest = self.coverage.ns.saturating_sub(idle).saturating_sub(kept);
+        Ok(ProfileTimes { sample, elapsed: self.coverage.ns, idle, rest })
     }
 
-    fn sampled(&self, times: &Times) -> Sampled {
-        let words = |of: fn(&Description) -> String| {
+    fn sampled(&self, times: &ProfileTimes) -> SamplingSummary {
+        let words = |of: fn(&SourceDescription) -> String| {
             let words: Vec<String> =
                 self.descriptions.iter().map(of).filter(|word| !word.is_empty()).collect();
             words.join("; ")
         };
         let bias = words(|description| description.bias.clone().unwrap_or_default());
-        Sampled {
+        SamplingSummary {
             source: words(
                 |description| if description.samples() { description.name.clone() } else { String::new() },
             ),
             samples: self.all.samples,
-            sample_ns: Nanoseconds(times.sample),
-            cpus: self.observed.cpus,
-            wall_ns: Nanoseconds(u64::try_from(self.wall.as_nanos()).unwrap_or(u64::MAX)),
+            sample_ns: Ticks(times.sample),
+            cpus: self.coverage.cpus,
+            wall_ns: Ticks(u64::try_from(self.wall.as_nanos()).unwrap_or(u64::MAX)),
             period: words(|description| description.period.clone()),
             bias: Some(bias).filter(|bias| !bias.is_empty()),
             filter: (!self.filter.is_all()).then(|| self.filter.to_string()),
@@ -167,27 +168,34 @@ impl Seen<'_> {
         sources
     }
 
-    fn tables(&self, times: &Times, labels: &Labels) -> Tables {
+    fn tables(&self, times: &ProfileTimes, labels: &ProfileLabels) -> Tables {
         let symbols = self.symbols();
-        let user = self.all.tree.nodes().iter().filter(|node| node.key == Key::User).map(|node| node.samples);
-        let user_ns = user.sum::<u64>().saturating_mul(times.sample);
+        let user = self
+            .all
+            .tree
+            .nodes()
+            .iter()
+            .filter(|node| node.key == SampleFrame::User)
+            .map(|node| node.samples);
+        let user_ticks = user.sum::<u64>().saturating_mul(times.sample);
         let mut out = Tables { symbols, paths: self.paths(times), ..Tables::default() };
         (out.functions, out.arcs) = inclusive(&out.paths);
         counted_calls::add(&self.all.calls, &mut out.functions, &mut out.arcs);
-        let named: Nanoseconds = out.functions.iter().map(|row| row.net_ns).sum();
-        // Also what is at the root of a thread, as there was no room for its path.
-        let unattributed = (times.elapsed - times.idle).saturating_sub(named.get()).saturating_sub(user_ns);
+        let named: Ticks = out.functions.iter().map(|row| row.self_ticks).sum();
+        // This includes samples at a thread's root whose paths found no room.
+        let unattributed =
+            (times.elapsed - times.idle).saturating_sub(named.get()).saturating_sub(user_ticks);
         out.threads = self.threads(times);
         out.switches = self.switches();
         out.regions = vec![RegionStats {
             region: 0,
             name: labels.region.clone(),
-            begin_ns: Nanoseconds::ZERO,
-            elapsed_ns: Nanoseconds(times.elapsed),
-            busy_ns: Nanoseconds(times.elapsed - times.idle),
-            idle_ns: Nanoseconds(times.idle),
-            user_ns: Nanoseconds(user_ns),
-            unattributed_ns: Nanoseconds(unattributed),
+            begin_ticks: Ticks::ZERO,
+            elapsed_ticks: Ticks(times.elapsed),
+            busy_ticks: Ticks(times.elapsed - times.idle),
+            idle_ticks: Ticks(times.idle),
+            user_ticks: Ticks(user_ticks),
+            unattributed_ticks: Ticks(unattributed),
             operations: labels.operations,
             depth: 0,
             kernel_instructions: Instructions::ZERO,
@@ -214,8 +222,8 @@ impl Seen<'_> {
         (0..).zip(self.all.table.functions()).map(symbol).collect()
     }
 
-    /// The tree, and below the root of no thread the time of no sample.
-    fn paths(&self, times: &Times) -> Vec<PathNode> {
+    /// Returns the call tree, with the time without samples below a pseudo-thread.
+    fn paths(&self, times: &ProfileTimes) -> Vec<PathNode> {
         let node = |path: u32, parent: u32, kind: PathKind, net: u64| PathNode {
             region: 0,
             path,
@@ -223,34 +231,34 @@ impl Seen<'_> {
             kind,
             comm: String::new(),
             function: FunctionIndex::NONE,
-            how: How::Call,
+            how: CallKind::Call,
             calls: 0,
-            net_ns: Nanoseconds(net),
+            self_ticks: Ticks(net),
             taken_branches: 0,
             l1i_misses: 0,
             itlb_misses: 0,
         };
         let mut paths = Vec::with_capacity(self.all.tree.nodes().len() + 2);
         for (number, from) in (0..).zip(self.all.tree.nodes()) {
-            let parent = if from.parent == Tree::ROOT { PathNode::ROOT } else { from.parent };
+            let parent = if from.parent == SampleTree::ROOT { PathNode::ROOT } else { from.parent };
             let mut path =
                 node(number, parent, PathKind::Function, from.samples.saturating_mul(times.sample));
             match from.key {
-                Key::Thread(comm) => {
+                SampleFrame::Thread(comm) => {
                     path.kind = PathKind::Thread;
                     path.comm = self.all.threads.name(comm).into();
                 }
-                Key::Interrupt => path.kind = PathKind::Interrupt,
-                Key::Idle => path.kind = PathKind::Idle,
-                Key::User => path.kind = PathKind::User,
-                Key::Unattributed => path.kind = PathKind::Unattributed,
-                Key::Function(function) => {
+                SampleFrame::Interrupt => path.kind = PathKind::Interrupt,
+                SampleFrame::Idle => path.kind = PathKind::Idle,
+                SampleFrame::User => path.kind = PathKind::User,
+                SampleFrame::Unattributed => path.kind = PathKind::Unattributed,
+                SampleFrame::Function(function) => {
                     path.function = FunctionIndex(function);
                     path.how = match self.all.role(function) {
-                        Role::Interrupt => How::Interrupt,
-                        Role::Exception => How::Exception,
-                        Role::Syscall => How::Syscall,
-                        Role::Plain | Role::Halt | Role::Scheduler => How::Call,
+                        ChainRole::Interrupt => CallKind::Interrupt,
+                        ChainRole::Exception => CallKind::Exception,
+                        ChainRole::Syscall => CallKind::Syscall,
+                        ChainRole::Plain | ChainRole::Halt | ChainRole::Scheduler => CallKind::Call,
                     };
                 }
             }
@@ -267,7 +275,7 @@ impl Seen<'_> {
         paths
     }
 
-    fn threads(&self, times: &Times) -> Vec<ThreadStats> {
+    fn threads(&self, times: &ProfileTimes) -> Vec<ThreadStats> {
         let row = |kind, pid, tgid, comm: &str, net: u64, user: u64| ThreadStats {
             region: 0,
             thread: 0,
@@ -275,8 +283,8 @@ impl Seen<'_> {
             pid,
             tgid,
             comm: comm.into(),
-            net_ns: Nanoseconds(net),
-            user_ns: Nanoseconds(user),
+            self_ticks: Ticks(net),
+            user_ticks: Ticks(user),
             switches_in: 0,
         };
         let of = |samples: u64| samples.saturating_mul(times.sample);
@@ -300,7 +308,7 @@ impl Seen<'_> {
         rows
     }
 
-    /// Switches scaled to those that were counted.
+    /// Returns the switches, scaled to their counted number.
     fn switches(&self) -> Vec<SwitchStats> {
         let rows = self.all.switches.rows();
         let weighed =
@@ -314,7 +322,7 @@ impl Seen<'_> {
         let name = |number: Option<u32>| {
             number.map_or("[not known]", |number| self.all.threads.name(number)).to_string()
         };
-        let row = |(switch, weight): (crate::Switch, u64)| SwitchStats {
+        let row = |(switch, weight): (crate::SampledSwitch, u64)| SwitchStats {
             region: 0,
             from: name(switch.from),
             to: name(switch.to),
@@ -326,12 +334,12 @@ impl Seen<'_> {
     }
 }
 
-/// Rows of functions and of arcs: own time, and time on the stack, which counts once for each sample however often a
-/// function or an arc is on it.
+/// Returns rows of functions and arcs with self time, and with total time, which counts once per
+/// sample however often a function or arc is on its stack.
 fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
-    type Arc = (FunctionIndex, FunctionIndex, How);
+    type ArcKey = (FunctionIndex, FunctionIndex, CallKind);
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); paths.len()];
-    let mut below: Vec<u64> = paths.iter().map(|path| path.net_ns.get()).collect();
+    let mut below: Vec<u64> = paths.iter().map(|path| path.self_ticks.get()).collect();
     for (at, path) in paths.iter().enumerate().rev() {
         let sum = below[at];
         if let Some(parent) = below.get_mut(path.parent as usize) {
@@ -339,17 +347,17 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
             children[path.parent as usize].push(at as u32);
         }
     }
-    let arc = |path: &PathNode| -> Option<Arc> {
+    let arc = |path: &PathNode| -> Option<ArcKey> {
         let callee = path.function.known()?;
         let caller = paths.get(path.parent as usize).map_or(FunctionIndex::NONE, |parent| parent.function);
-        let caller = if path.how == How::Interrupt { FunctionIndex::NONE } else { caller };
+        let caller = if path.how == CallKind::Interrupt { FunctionIndex::NONE } else { caller };
         Some((caller, callee, path.how))
     };
     let mut functions: BTreeMap<FunctionIndex, (u64, u64)> = BTreeMap::new();
-    let mut arcs: BTreeMap<Arc, u64> = BTreeMap::new();
+    let mut arcs: BTreeMap<ArcKey, u64> = BTreeMap::new();
     let mut open: HashMap<FunctionIndex, u32> = HashMap::new();
-    let mut open_arcs: HashMap<Arc, u32> = HashMap::new();
-    // A node is on the stack twice: to be entered, and to be left.
+    let mut open_arcs: HashMap<ArcKey, u32> = HashMap::new();
+    // Each node is on the stack twice: once to be entered and once to be left.
     let roots = paths.iter().zip(0_u32..).filter(|(path, _)| path.parent == PathNode::ROOT);
     let mut stack: Vec<(u32, bool)> = roots.map(|(_, at)| (at, true)).collect();
     while let Some((at, enters)) = stack.pop() {
@@ -367,7 +375,7 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
             continue;
         }
         let sums = functions.entry(arc.1).or_default();
-        sums.0 = sums.0.saturating_add(path.net_ns.get());
+        sums.0 = sums.0.saturating_add(path.self_ticks.get());
         if *depth == 0 {
             sums.1 = sums.1.saturating_add(below[at as usize]);
         }
@@ -383,13 +391,13 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
         function,
         calls: 0,
         ended: 0,
-        net_ns: Nanoseconds(net),
-        ended_net_ns: Nanoseconds::ZERO,
-        elapsed_ns: Nanoseconds(elapsed),
-        max_ns: Nanoseconds::ZERO,
-        min_ns: Nanoseconds::ZERO,
-        slowest_ns: Nanoseconds::ZERO,
-        slowest_at_ns: Nanoseconds::ZERO,
+        self_ticks: Ticks(net),
+        ended_self_ticks: Ticks::ZERO,
+        total_ticks: Ticks(elapsed),
+        max_ticks: Ticks::ZERO,
+        min_ticks: Ticks::ZERO,
+        slowest_ticks: Ticks::ZERO,
+        slowest_at_ticks: Ticks::ZERO,
     };
     let row = |((caller, callee, how), elapsed)| CallArc {
         region: 0,
@@ -398,7 +406,7 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
         how,
         calls: 0,
         ended: 0,
-        elapsed_ns: Nanoseconds(elapsed),
+        total_ticks: Ticks(elapsed),
     };
     (functions.into_iter().map(function).collect(), arcs.into_iter().map(row).collect())
 }

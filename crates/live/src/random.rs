@@ -1,14 +1,14 @@
-//! Random periods, so that no sampler runs in step with what it samples.
+//! Random sampling periods, so that no sampler runs in lockstep with the sampled code.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A xorshift generator (Marsaglia 2003): for periods, and for nothing that must not be guessed.
+/// xorshift generator (Marsaglia 2003), not suitable for secrets.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct PeriodGenerator(u64);
 
-impl Random {
+impl PeriodGenerator {
     pub fn new() -> Self {
-        // Without an entropy source the time will do.
+        // The time is a sufficient seed without an entropy source.
         let time = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
         Self(getrandom::u64().unwrap_or_else(|_| time()) | 1)
     }
@@ -20,7 +20,7 @@ impl Random {
         self.0
     }
 
-    /// A period between half and one and a half of `mean`, each as likely.
+    /// Returns a period uniformly distributed between half and one and a half of `mean`.
     pub fn period(&mut self, mean: u64) -> u64 {
         (mean / 2).saturating_add(self.next() % mean.max(1)).max(1)
     }
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn periods_are_around_their_mean() {
-        let mut random = Random::new();
+        let mut random = PeriodGenerator::new();
         let periods: Vec<u64> = (0..10_000).map(|_| random.period(1_000_000)).collect();
         assert!(periods.iter().all(|period| (500_000..1_500_000).contains(period)));
         let mean = periods.iter().sum::<u64>() / periods.len() as u64;

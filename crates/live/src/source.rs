@@ -1,93 +1,94 @@
-//! Where figures come from.
+//! Interface of the sources of samples and counts.
 
 use crate::{Aggregate, Result};
-use kerntune_profile::Counted;
+use kerntune_profile::CounterTotal;
 use std::os::fd::BorrowedFd;
 
-/// Something in the kernel that tells what it does: perf's events, ftrace's profiler, a module of our own.
+/// Source of samples or counts in the kernel: perf events, ftrace's profiler, or the module kgmon.
 ///
-/// A source is made started. It fills the [`Aggregate`] whenever it is asked to, and leaves nothing behind in the kernel when
-/// it is dropped, nor when its process is killed.
+/// A source is created in a started state. It fills the [`Aggregate`] on request and leaves nothing
+/// behind in the kernel when it is dropped or its process is killed.
 pub trait Source {
-    /// What it is and what its figures mean.
-    fn description(&self) -> Description;
+    /// Describes the source and the meaning of its figures.
+    fn description(&self) -> SourceDescription;
 
-    /// What becomes readable when there is something to take; none if it is enough to look now and then.
+    /// Returns descriptors that become readable when there is data; none if polling is sufficient.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
 
-    /// Takes what there is.
+    /// Moves all available samples into the aggregate.
     ///
     /// # Errors
-    /// The kernel takes the source away.
+    /// The kernel revoked the source.
     fn drain(&mut self, into: &mut Aggregate) -> Result<()>;
 
-    /// Takes what it counted and does not tell by itself: before a profile is made of what was seen.
+    /// Adds the counts that the source does not report by itself. Called before a profile is built.
     ///
     /// # Errors
-    /// The kernel takes the source away.
-    fn count(&mut self, into: &mut Aggregate) -> Result<()> {
+    /// The kernel revoked the source.
+    fn flush_counts(&mut self, into: &mut Aggregate) -> Result<()> {
         let _ = into;
         Ok(())
     }
 
-    /// The time that was watched since the last [`reset`](Self::reset); none from a source that takes no samples.
+    /// Returns the time that samples cover since the last [`reset`](Self::reset); `None` for a
+    /// source without samples.
     ///
     /// # Errors
-    /// The kernel does not tell.
-    fn observed(&mut self) -> Result<Option<Observed>> {
+    /// The kernel does not report it.
+    fn coverage(&mut self) -> Result<Option<Coverage>> {
         Ok(None)
     }
 
-    /// What it counts beside samples, since the last reset.
+    /// Returns the counters kept beside samples, since the last reset.
     ///
     /// # Errors
-    /// The kernel does not tell.
-    fn counted(&mut self) -> Result<Vec<Counted>> {
+    /// The kernel does not report them.
+    fn counter_totals(&mut self) -> Result<Vec<CounterTotal>> {
         Ok(Vec::new())
     }
 
-    /// Begins anew; what was not taken is dropped.
+    /// Starts anew and discards data that has not been drained.
     ///
     /// # Errors
-    /// The kernel does not let it.
+    /// The kernel refuses the reset.
     fn reset(&mut self) -> Result<()>;
 }
 
-/// What a source says of itself.
+/// Description of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Description {
-    /// Its name, for example `perf: cpu-clock`.
+pub struct SourceDescription {
+    /// Name of the source, for example `perf: cpu-clock`.
     pub name: String,
-    /// How the moments of samples are chosen, in a sentence; empty without samples.
+    /// Choice of the sampling times, in a sentence; empty for a source without samples.
     pub period: String,
-    /// Which code is charged with more or less than its time, in a sentence.
+    /// Code that is charged more or less than its time, in a sentence.
     pub bias: Option<String>,
-    /// Whether it counts calls.
+    /// True if the source counts calls.
     pub calls: bool,
-    /// Whether a halted CPU is sampled, too. If not, idle time is that of `/proc/stat`.
+    /// True if halted CPUs are sampled. If false, idle time comes from `/proc/stat`.
     pub sees_idle: bool,
-    /// Bytes of its buffers.
+    /// Size of the source's buffers, in bytes.
     pub buffers: usize,
-    /// What it cannot do here, in words.
+    /// Limitations of the source on this machine, in words.
     pub lacks: Vec<String>,
 }
 
-impl Description {
-    /// Whether it takes samples.
+impl SourceDescription {
+    /// Returns true if the source takes samples.
     pub fn samples(&self) -> bool {
         !self.period.is_empty()
     }
 }
 
-/// Time that was watched.
+/// Time that samples cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Of all CPUs together, ns.
+pub struct Coverage {
+    /// Sum of the sampled time over all CPUs, in ns.
     pub ns: u64,
-    /// CPUs.
+    /// Number of sampled CPUs.
     pub cpus: u64,
-    /// Samples that were lost in it.
+    /// Number of samples lost in this time.
     pub lost: u64,
 }

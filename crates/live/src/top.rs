@@ -1,68 +1,69 @@
-//! The heaviest of what was seen until now, without making a profile of it.
+//! Functions and paths with the most samples, computed without building a profile.
 
-use crate::aggregate::{Aggregate, Key, Tree};
-use kerntune_profile::Counted;
+use crate::aggregate::{Aggregate, SampleFrame, SampleTree};
+use kerntune_profile::CounterTotal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Names from the root of the longest path that is shown.
-const DEEPEST: usize = 64;
+/// Maximum number of names in a shown path, counted from its end.
+const MAX_PATH_NAMES: usize = 64;
 
-/// A function as `top` shows it, in samples.
+/// Function in the view of `top`, in samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopFunction {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Source file or module, where known.
+    /// Source file or module, if known.
     pub place: String,
-    /// Samples in it.
+    /// Samples in the function itself.
     pub own: u64,
-    /// Samples with it on the stack.
+    /// Samples with the function on the stack.
     pub total: u64,
 }
 
-/// A path as `top` shows it.
+/// Call path in the view of `top`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopPath {
-    /// Names from the root.
+    /// Names, outermost first.
     pub names: Vec<String>,
-    /// Samples at its end.
+    /// Samples at the end of the path.
     pub own: u64,
 }
 
-/// What was seen until now.
+/// View of `top`: everything since the start or the last reset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopView {
-    /// Since the beginning or the last reset, ns.
+    /// Wall time of the collection, in ns.
     pub wall_ns: u64,
-    /// All samples.
+    /// Number of all samples.
     pub samples: u64,
-    /// Of halted CPUs.
+    /// Samples of halted CPUs.
     pub halted: u64,
-    /// In user mode.
+    /// Samples in user mode.
     pub user: u64,
-    /// In interrupts.
+    /// Samples in interrupts.
     pub interrupts: u64,
-    /// Lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// Its source.
+    /// Names of the sources.
     pub source: String,
-    /// Functions, most own samples first.
+    /// Functions, sorted by decreasing self samples.
     pub functions: Vec<TopFunction>,
-    /// Samples by directory of the source, or module; most first.
+    /// Samples by source directory or module, in decreasing order.
     pub subsystems: Vec<(String, u64)>,
-    /// Paths, most samples first.
+    /// Paths, in decreasing order of samples.
     pub paths: Vec<TopPath>,
-    /// Samples below each entry of an interrupt, most first.
+    /// Samples by interrupt entry, in decreasing order.
     pub entries: Vec<(String, u64)>,
-    /// What was counted.
-    pub counted: Vec<Counted>,
+    /// Counters kept beside samples.
+    pub counted: Vec<CounterTotal>,
 }
 
-/// Samples of what was seen, with at most so many functions and paths; what is no sample is empty.
+/// Builds the view from samples, with at most `most` functions and paths. Other fields stay empty.
 pub(crate) fn of(all: &Aggregate, most: usize) -> TopView {
     let (functions, subsystems, entries) = sums(all, most);
-    let user = all.tree.nodes().iter().filter(|node| node.key == Key::User).map(|node| node.samples).sum();
+    let user =
+        all.tree.nodes().iter().filter(|node| node.key == SampleFrame::User).map(|node| node.samples).sum();
     TopView {
         samples: all.samples,
         halted: all.halted,
@@ -76,10 +77,10 @@ pub(crate) fn of(all: &Aggregate, most: usize) -> TopView {
     }
 }
 
-type Sums = (Vec<TopFunction>, Vec<(String, u64)>, Vec<(String, u64)>);
+type TopSums = (Vec<TopFunction>, Vec<(String, u64)>, Vec<(String, u64)>);
 
-/// Functions, directories and entries of interrupts by samples.
-fn sums(all: &Aggregate, most: usize) -> Sums {
+/// Sums samples by function, directory and interrupt entry.
+fn sums(all: &Aggregate, most: usize) -> TopSums {
     let nodes = all.tree.nodes();
     let mut below: Vec<u64> = nodes.iter().map(|node| node.samples).collect();
     for (at, node) in nodes.iter().enumerate().rev() {
@@ -91,11 +92,11 @@ fn sums(all: &Aggregate, most: usize) -> Sums {
     let mut functions: HashMap<u32, (u64, u64)> = HashMap::new();
     let mut entries: HashMap<u32, u64> = HashMap::new();
     for (node, below) in nodes.iter().zip(&below) {
-        let Key::Function(function) = node.key else { continue };
+        let SampleFrame::Function(function) = node.key else { continue };
         let sum = functions.entry(function).or_default();
         sum.0 += node.samples;
         sum.1 += if is_within_itself(all, node.parent, function) { 0 } else { *below };
-        if nodes.get(node.parent as usize).is_some_and(|parent| parent.key == Key::Interrupt) {
+        if nodes.get(node.parent as usize).is_some_and(|parent| parent.key == SampleFrame::Interrupt) {
             *entries.entry(function).or_default() += below;
         }
     }
@@ -124,11 +125,11 @@ fn sorted(mut rows: Vec<(String, u64)>) -> Vec<(String, u64)> {
     rows
 }
 
-/// Whether the function is on the path above a node.
+/// Returns true if the function is also on the path above the node.
 fn is_within_itself(all: &Aggregate, mut parent: u32, function: u32) -> bool {
-    while parent != Tree::ROOT {
+    while parent != SampleTree::ROOT {
         let node = &all.tree.nodes()[parent as usize];
-        if node.key == Key::Function(function) {
+        if node.key == SampleFrame::Function(function) {
             return true;
         }
         parent = node.parent;
@@ -142,13 +143,13 @@ fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
         (0..nodes.len() as u32).filter(|at| nodes[*at as usize].samples > 0).collect();
     heaviest.sort_by_key(|at| (std::cmp::Reverse(nodes[*at as usize].samples), *at));
     heaviest.truncate(most);
-    let word = |key: Key| match key {
-        Key::Thread(comm) => all.threads.name(comm).to_string(),
-        Key::Interrupt => "[interrupt]".into(),
-        Key::Idle => "[idle task]".into(),
-        Key::User => "[user]".into(),
-        Key::Unattributed => "[unattributed]".into(),
-        Key::Function(function) => all
+    let word = |key: SampleFrame| match key {
+        SampleFrame::Thread(comm) => all.threads.name(comm).to_string(),
+        SampleFrame::Interrupt => "[interrupt]".into(),
+        SampleFrame::Idle => "[idle task]".into(),
+        SampleFrame::User => "[user]".into(),
+        SampleFrame::Unattributed => "[unattributed]".into(),
+        SampleFrame::Function(function) => all
             .table
             .functions()
             .get(function as usize)
@@ -156,7 +157,7 @@ fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
     };
     let path = |at: &u32| {
         let (mut names, mut up) = (Vec::new(), *at);
-        while up != Tree::ROOT && names.len() < DEEPEST {
+        while up != SampleTree::ROOT && names.len() < MAX_PATH_NAMES {
             names.push(word(nodes[up as usize].key));
             up = nodes[up as usize].parent;
         }

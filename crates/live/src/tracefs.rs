@@ -1,4 +1,5 @@
-//! The kernel's directory of tracepoints, opened without being mounted anywhere: nothing of the system changes.
+//! Access to tracefs. If it is not mounted, it is opened without mounting it anywhere, so the
+//! system does not change.
 
 use rustix::fs::{openat, Mode, OFlags};
 use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
@@ -7,17 +8,17 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Bytes of the largest file that is read whole.
-const MOST: u64 = 1 << 20;
-/// Bytes of the figures of one CPU: 200,000 functions.
-const ALL: u64 = 32 << 20;
+/// Maximum size of a setting, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Maximum size of one CPU's statistics, in bytes (200,000 functions).
+const MAX_STATISTICS_BYTES: u64 = 32 << 20;
 
-/// An open tracefs.
+/// Open directory of tracefs.
 #[derive(Debug)]
-pub(crate) struct Tracefs(OwnedFd);
+pub(crate) struct TracefsDir(OwnedFd);
 
-impl Tracefs {
-    /// Where it is mounted, or by itself.
+impl TracefsDir {
+    /// Opens tracefs at its mount point, or a new unattached instance.
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for mounted in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
@@ -31,35 +32,38 @@ impl Tracefs {
         Ok(Self(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?))
     }
 
-    /// A file's text.
+    /// Reads a file of up to 1 MiB.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = String::new();
-        File::from(file).take(MOST).read_to_string(&mut text)?;
+        File::from(file).take(MAX_FILE_BYTES).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// A file's text, however long: `trace_stat` has a line for each function.
+    /// Reads a long file, such as `trace_stat` with a line per function.
     pub fn read_all(&self, path: &str) -> io::Result<String> {
         let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = String::new();
-        File::from(file).take(ALL).read_to_string(&mut text)?;
+        File::from(file).take(MAX_STATISTICS_BYTES).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// Writes a setting, in place of what it was.
+    /// Replaces the contents of a setting.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
         File::from(openat(&self.0, path, flags, Mode::empty())?).write_all(text.as_bytes())
     }
 
-    /// Adds a line to a setting. The kernel says only at the line's end what it has against it.
+    /// Appends a line to a setting. The kernel reports an error only at the end of the line.
     pub fn append(&self, path: &str, line: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
         File::from(openat(&self.0, path, flags, Mode::empty())?).write_all(format!("{line}\n").as_bytes())
     }
 
-    /// Its directory, for another process while this one has it open.
+    /// Returns the directory's path, for use by another process.
+    ///
+    /// # Errors
+    /// Tracefs is not mounted.
     pub fn path(&self) -> io::Result<PathBuf> {
         std::fs::read_link(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
             .ok()
@@ -69,14 +73,14 @@ impl Tracefs {
             })
     }
 
-    /// The number of a tracepoint (`sched/sched_switch`).
+    /// Returns the id of a tracepoint, such as `sched/sched_switch`.
     pub fn event_id(&self, event: &str) -> io::Result<u64> {
         let text = self.read(&format!("events/{event}/id"))?;
         text.trim().parse().map_err(|_| io::Error::other(format!("events/{event}/id is not a number")))
     }
 }
 
-/// Offset and size of a field in the bytes of a tracepoint, from its `format` file.
+/// Returns offset and size of a tracepoint's field, from its `format` file.
 pub(crate) fn field(format: &str, name: &str) -> Option<(usize, usize)> {
     let line = format.lines().find(|line| {
         let declared = line.trim().strip_prefix("field:").and_then(|line| line.split(';').next());

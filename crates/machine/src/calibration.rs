@@ -1,16 +1,17 @@
-//! What the kernel would measure when it boots, told to it instead: how fast the timer of the APIC is, and of several CPUs
-//! how long loops take that wait.
+//! Presets what the kernel would measure at boot: the APIC timer's frequency, and with several CPUs
+//! the speed of delay loops.
 //!
-//! The latter it takes from its command line. Of the timer, a kernel that is not told waits for two tenths of a second, in
-//! loops of `pause` each of which leaves QEMU's translated code: four fifths of what a short run takes. Hypervisors tell their
-//! guests; QEMU has no way to do so without KVM. So the kernel is stopped where it would begin to measure, by QEMU's server for
-//! gdb, and finds the answer in the variable in which it looks for one first. It is stopped at an instruction, and no virtual
-//! time passes meanwhile.
+//! The loop speed goes onto the command line. To measure the timer, a kernel waits for two tenths
+//! of a second, in loops of `pause` each of which leaves QEMU's translated code: four fifths of the
+//! time of a short run. Hypervisors tell their guests; QEMU can do so only with KVM. So QEMU's gdb
+//! server stops the kernel where it would begin to measure, and writes the value into the variable
+//! that the kernel checks first. The kernel stops at an instruction, and no virtual time passes.
 //!
-//! The protocol is that of gdb's manual, "Remote Serial Protocol", and runs over QEMU's standard input, one end of a socket.
+//! The protocol is in gdb's manual, "Remote Serial Protocol". It runs over QEMU's standard input,
+//! one end of a socket.
 
 use crate::{Error, Result};
-use kerntune_isa::{Guest, Isa, Measured};
+use kerntune_isa::{BootMeasurement, GuestIsa, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_work::IoContext;
 use std::fs;
@@ -20,34 +21,36 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::thread::JoinHandle;
 
-/// Where a kernel stops, and what it is told.
+/// A value to write into a kernel variable when the kernel reaches `stop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct VariablePatch {
     stop: u64,
     variable: u64,
     value: u32,
 }
 
-/// The answer on its way to one run.
-pub(crate) struct Answer {
-    /// QEMU's standard input.
+/// A patch to apply to one run.
+pub(crate) struct PendingPatch {
+    /// Standard input for QEMU.
     stdin: OwnedFd,
     ours: UnixStream,
-    told: Told,
+    patch: VariablePatch,
 }
 
-/// Has QEMU wait for the answer. None if the kernel does not have that variable: it measures.
+/// Adds options that make QEMU wait for the patch. Returns `None` if the kernel lacks the variable,
+/// and therefore measures.
 ///
 /// # Errors
 /// A kernel whose files cannot be read.
-pub(crate) fn answer(kernel: &Kernel, command: &mut Command) -> Result<Option<Answer>> {
-    let Some(told) = told(kernel)? else { return Ok(None) };
+pub(crate) fn prepare_patch(kernel: &Kernel, command: &mut Command) -> Result<Option<PendingPatch>> {
+    let Some(patch) = find_patch(kernel)? else { return Ok(None) };
     let (ours, theirs) = UnixStream::pair().at("make a socket for", kernel.bzimage())?;
     command.args(["-S", "-chardev", "socket,id=gdb,fd=0", "-gdb", "chardev:gdb"]);
-    Ok(Some(Answer { stdin: theirs.into(), ours, told }))
+    Ok(Some(PendingPatch { stdin: theirs.into(), ours, patch }))
 }
 
-/// What the kernel is told on its command line for each CPU after the first, which knows it from its clock.
+/// Returns the command line option with the loop speed of CPUs after the first, whose speed the
+/// kernel knows from its clock.
 ///
 /// # Errors
 /// A configuration that cannot be read.
@@ -58,38 +61,41 @@ pub(crate) fn command_line(kernel: &Kernel, cpus: u32) -> Result<String> {
     Ok(period(kernel)?.map(|period| format!(" lpj={period}")).unwrap_or_default())
 }
 
-/// Nanoseconds, which is what the timer and the TSC count, of a tick.
+/// Nanoseconds of a tick; timer and TSC count nanoseconds.
 fn period(kernel: &Kernel) -> Result<Option<u32>> {
     let path = kernel.config();
     let config = fs::read_to_string(&path).at("read", &path)?;
     let ticks = config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
-    Ok(ticks.and_then(|ticks: u32| Guest::MEASURED.hertz.checked_div(ticks)))
+    Ok(ticks.and_then(|ticks: u32| GuestIsa::MEASURED.hertz.checked_div(ticks)))
 }
 
-fn told(kernel: &Kernel) -> Result<Option<Told>> {
-    let Measured { stop, variable, hertz: _ } = Guest::MEASURED;
+fn find_patch(kernel: &Kernel) -> Result<Option<VariablePatch>> {
+    let BootMeasurement { stop, variable, hertz: _ } = GuestIsa::MEASURED;
     let functions = kernel.symbols()?;
     let stop = functions.functions().iter().find(|function| function.name == stop);
     let variable = kernel.variables()?.into_iter().find(|(_, size, name)| name == variable && *size == 4);
     Ok(match (stop, variable, period(kernel)?) {
-        (Some(stop), Some((variable, ..)), Some(value)) => Some(Told { stop: stop.address, variable, value }),
+        (Some(stop), Some((variable, ..)), Some(value)) => {
+            Some(VariablePatch { stop: stop.address, variable, value })
+        }
         _ => None,
     })
 }
 
-impl Answer {
-    /// Gives it when the kernel asks. The thread ends with QEMU at the latest.
-    pub(crate) fn give(self) -> (OwnedFd, JoinHandle<io::Result<()>>) {
-        let Self { stdin, ours, told } = self;
-        (stdin, std::thread::spawn(move || Conversation { stream: ours, read: Vec::new() }.hold(told)))
+impl PendingPatch {
+    /// Starts a thread that applies the patch when the kernel gets there. The thread ends with QEMU
+    /// at the latest.
+    pub(crate) fn start(self) -> (OwnedFd, JoinHandle<io::Result<()>>) {
+        let Self { stdin, ours, patch } = self;
+        (stdin, std::thread::spawn(move || GdbConnection { stream: ours, read: Vec::new() }.apply(patch)))
     }
 }
 
-/// What became of it. QEMU that ended before says so itself.
+/// Returns the thread's result; ignores that QEMU ended, which QEMU reports itself.
 ///
 /// # Errors
-/// [`Error::Qemu`] if it did not understand.
-pub(crate) fn given(thread: JoinHandle<io::Result<()>>) -> Result<()> {
+/// [`Error::Qemu`] if the gdb server answered unexpectedly.
+pub(crate) fn finish(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     match thread.join() {
         Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
             Err(Error::Qemu { status: "its server for gdb".into(), message: error.to_string() })
@@ -98,22 +104,22 @@ pub(crate) fn given(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     }
 }
 
-struct Conversation {
+struct GdbConnection {
     stream: UnixStream,
     read: Vec<u8>,
 }
 
-impl Conversation {
-    fn hold(mut self, Told { stop, variable, value }: Told) -> io::Result<()> {
-        let result = self.tell(stop, variable, value);
+impl GdbConnection {
+    fn apply(mut self, VariablePatch { stop, variable, value }: VariablePatch) -> io::Result<()> {
+        let result = self.write_variable(stop, variable, value);
         if result.is_err() {
-            // A guest that stands still would only be noticed when its time is up.
+            // Otherwise the stopped guest would only be noticed at the time limit.
             let _ = self.send("k");
         }
         result
     }
 
-    fn tell(&mut self, stop: u64, variable: u64, value: u32) -> io::Result<()> {
+    fn write_variable(&mut self, stop: u64, variable: u64, value: u32) -> io::Result<()> {
         let bytes: String = value.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         self.ask(&format!("Z1,{stop:x},1"), "OK")?;
         self.ask("c", "T05")?;
@@ -122,13 +128,13 @@ impl Conversation {
         self.ask("D", "OK")
     }
 
-    /// Sends a packet; its answer has to begin so.
+    /// Sends a packet and checks the beginning of the answer.
     fn ask(&mut self, packet: &str, expected: &str) -> io::Result<()> {
         self.send(packet)?;
         let answer = self.packet()?;
         match answer.first() {
             _ if answer.starts_with(expected.as_bytes()) => Ok(()),
-            // The kernel died on the way there, and its console says of what.
+            // The kernel died before, and the console says why.
             Some(b'W' | b'X') => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => {
                 let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -143,7 +149,7 @@ impl Conversation {
         self.stream.write_all(format!("${packet}#{sum:02x}").as_bytes())
     }
 
-    /// The next packet, `$data#sum` after an acknowledgement or none, without the frame.
+    /// Reads the next packet, `$data#sum` with or without an acknowledgment, and returns its data.
     fn packet(&mut self) -> io::Result<Vec<u8>> {
         loop {
             let begin = self.read.iter().position(|byte| *byte == b'$');
@@ -159,7 +165,7 @@ impl Conversation {
             let mut some = [0; 256];
             match self.stream.read(&mut some)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // No answer of ours is as long.
+                // Expected answers are much shorter.
                 _ if self.read.len() > 4096 => return Err(io::ErrorKind::InvalidData.into()),
                 count => self.read.extend_from_slice(&some[..count]),
             }
@@ -171,14 +177,14 @@ impl Conversation {
 mod tests {
     use super::*;
 
-    /// A server that gives these answers, in turn; what it was sent.
+    /// Applies a patch to a server with these answers; returns the result and the packets sent.
     fn talk(answers: &'static [&'static str]) -> (io::Result<()>, String) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let server = std::thread::spawn(move || {
             let mut sent = Vec::new();
             for answer in answers {
                 let mut packet = [0; 256];
-                // Until a packet's sum has come.
+                // Until a packet's checksum has come.
                 while !sent.iter().rev().take(3).any(|byte| *byte == b'#') {
                     let count = theirs.read(&mut packet).unwrap();
                     sent.extend_from_slice(&packet[..count]);
@@ -191,8 +197,9 @@ mod tests {
             drop(theirs.read(&mut [0; 256]));
             String::from_utf8_lossy(&sent).replace('+', "")
         });
-        let told = Told { stop: 0xffff_ffff_81cb_dbc0, variable: 0xffff_ffff_81d6_7f44, value: 4_000_000 };
-        let result = Conversation { stream: ours, read: Vec::new() }.hold(told);
+        let patch =
+            VariablePatch { stop: 0xffff_ffff_81cb_dbc0, variable: 0xffff_ffff_81d6_7f44, value: 4_000_000 };
+        let result = GdbConnection { stream: ours, read: Vec::new() }.apply(patch);
         (result, server.join().unwrap())
     }
 
@@ -216,10 +223,10 @@ mod tests {
         let error = result.unwrap_err();
         assert!(error.to_string().contains("answers \"E22\" to \"c\""), "{error}");
         let failed = std::thread::spawn(move || Err(error));
-        assert!(matches!(given(failed), Err(Error::Qemu { .. })));
+        assert!(matches!(finish(failed), Err(Error::Qemu { .. })));
         for answers in [&["OK"][..], &["OK", "W00"]] {
             let (result, _) = talk(answers);
-            assert!(given(std::thread::spawn(move || result)).is_ok(), "{answers:?}");
+            assert!(finish(std::thread::spawn(move || result)).is_ok(), "{answers:?}");
         }
     }
 }

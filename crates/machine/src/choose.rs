@@ -1,9 +1,9 @@
-//! Which machine a kernel of an architecture runs on.
+//! Chooses the machine for a kernel's architecture.
 
 use crate::{Emulator, Kvm, Machine, Result, Uml};
 use kerntune_kernel::Arch;
 
-/// The machine on which kernels of an architecture are trained, checked and measured.
+/// Returns the machine that trains, checks and measures kernels of an architecture.
 ///
 /// # Errors
 /// As [`Emulator::find`].
@@ -14,8 +14,8 @@ pub fn machine_of(arch: Arch) -> Result<Box<dyn Machine>> {
     }
 }
 
-/// The one that times kernels of an architecture, on one CPU of the host.
-pub fn machine_that_times(arch: Arch, cpu: Option<u32>) -> Box<dyn Machine> {
+/// Returns the machine that times kernels of an architecture, on one CPU of the host.
+pub fn timing_machine(arch: Arch, cpu: Option<u32>) -> Box<dyn Machine> {
     match arch {
         Arch::X86_64 => Box::new(Kvm::new(cpu)),
         Arch::Um => Box::new(Uml { cpu }),

@@ -1,20 +1,20 @@
-//! The bytes of functions in an ELF file, and where instructions begin in them.
+//! Code of an ELF file, and the boundaries of its instructions.
 
-use kerntune_isa::{Ending, Flow, Guest, Insn, Isa};
-use kerntune_kernel::Function;
-use kerntune_trace::counts::EdgeKind;
+use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Insn, Isa};
+use kerntune_kernel::KernelFunction;
+use kerntune_trace::counts::BranchInsnKind;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, SectionKind};
 use std::collections::HashSet;
 use std::path::Path;
 
 /// The code sections of a file, by address.
-pub struct Code {
+pub struct CodeSections {
     sections: Vec<(u64, Vec<u8>)>,
 }
 
-impl Code {
-    /// Reads them; the reason if they cannot be read.
+impl CodeSections {
+    /// Reads the code sections of a file; the error is the reason why it cannot be read.
     pub fn load(path: &Path) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
         let file: ElfFile64 = ElfFile64::parse(&*bytes).map_err(|e| e.to_string())?;
@@ -25,14 +25,15 @@ impl Code {
         Ok(Self { sections })
     }
 
-    /// The addresses at which the instructions of a function begin, as linked. A kernel that patches
-    /// itself at boot keeps them but within what it patches.
+    /// Returns the addresses of a function's instructions, as linked. A kernel that patches itself
+    /// at boot keeps them except inside the patched code.
     pub fn boundaries(&self, start: u64, size: u64) -> Option<Vec<u64>> {
         Some(self.instructions(start, size)?.map(|insn| insn.address).collect())
     }
 
-    /// Where conditional jumps lead that leave their function. Clang ends functions with them, GCC does not.
-    pub fn conditional_targets(&self, functions: &[Function]) -> HashSet<u64> {
+    /// Returns the targets of conditional jumps that leave their function. Clang ends functions
+    /// with such jumps, GCC does not.
+    pub fn conditional_targets(&self, functions: &[KernelFunction]) -> HashSet<u64> {
         let leaving = functions.iter().flat_map(|function| {
             let own = function.address..function.address.saturating_add(function.size);
             let insns = self.instructions(own.start, function.size).into_iter().flatten();
@@ -41,21 +42,21 @@ impl Code {
         leaving.collect()
     }
 
-    /// The instructions in `size` bytes at an address, or in as many as there are.
+    /// Decodes up to `size` bytes at an address.
     fn instructions(&self, start: u64, size: u64) -> Option<impl Iterator<Item = Insn> + '_> {
         let bytes = self.sections.iter().find_map(|(address, bytes)| {
             let from = usize::try_from(start.checked_sub(*address)?).ok()?;
             let to = from.checked_add(usize::try_from(size).ok()?)?;
             bytes.get(from..to.min(bytes.len()))
         })?;
-        Some(Guest::instructions(bytes, start))
+        Some(GuestIsa::instructions(bytes, start))
     }
 }
 
-/// Where a conditional jump leads.
+/// Returns the target of a conditional jump; `None` for other instructions.
 fn conditional_target(insn: &Insn) -> Option<u64> {
-    match Guest::ending(insn) {
-        (Ending::Jump { target }, Flow::Branch(EdgeKind::Conditional)) => target,
+    match GuestIsa::ending(insn) {
+        (BlockEnding::Jump { target }, BlockFlow::Branch(BranchInsnKind::Conditional)) => target,
         _ => None,
     }
 }
@@ -68,8 +69,8 @@ mod tests {
     fn conditional_jumps_out_of_a_function_are_found() {
         // 100: je 104; je 110; 104: ret … 110: jmp 100; jne 103 (the middle of another function)
         let code = [&[0x74, 0x02, 0x74, 0x0c, 0xc3][..], &[0x90; 11], &[0xeb, 0xee, 0x75, 0xef]].concat();
-        let code = Code { sections: vec![(0x100, code)] };
-        let function = |address, size| Function {
+        let code = CodeSections { sections: vec![(0x100, code)] };
+        let function = |address, size| KernelFunction {
             name: String::new(),
             aliases: Vec::new(),
             address,

@@ -1,6 +1,6 @@
-//! The guest's console, read while it grows.
+//! Follows the guest's console while it grows.
 
-use crate::error::Tail;
+use crate::error::ConsoleTail;
 use kerntune_guest::ConsoleMessage;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,42 +10,42 @@ use std::path::{Path, PathBuf};
 /// Lines kept for error messages.
 const TAIL: usize = 12;
 
-/// Bytes of a line that are kept.
+/// Largest part of a line to keep, in bytes.
 const LINE_MAX: usize = 1 << 16;
 
-/// What the console has shown so far.
+/// State of the console, as read so far.
 #[derive(Debug, Default)]
-pub struct Console {
+pub struct ConsoleReader {
     path: PathBuf,
     file: Option<File>,
     partial: Vec<u8>,
     tail: VecDeque<String>,
-    /// The phase that init announced last; empty before its first word.
+    /// Phase that init announced last; empty before the first.
     pub phase: String,
-    /// `Kernel panic - not syncing: …`.
+    /// The kernel's line `Kernel panic - not syncing: …`.
     pub panic: Option<String>,
-    /// `Out of memory: …`.
+    /// The kernel's line `Out of memory: …`.
     pub out_of_memory: Option<String>,
-    /// The kernel has nothing left to do: `reboot: Power down`.
+    /// True once the kernel has printed `reboot: Power down`.
     pub powered_down: bool,
-    /// Init's last word.
+    /// Init's final message: success or failure.
     pub end: Option<ConsoleMessage>,
 }
 
-impl Console {
-    /// Follows the file at `path`, which may not be there yet.
+impl ConsoleReader {
+    /// Follows the file at `path`, which may not exist yet.
     pub fn follow(path: &Path) -> Self {
         Self { path: path.to_owned(), ..Self::default() }
     }
 
-    /// Reads what is new; returns the phases that began.
+    /// Reads new output; returns the phases that began.
     pub fn read(&mut self) -> Vec<String> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let mut fresh = Vec::new();
         if let Some(file) = &mut self.file {
-            // A console that cannot be read says nothing more; the run's end is seen elsewhere.
+            // If reading fails, the end of the run is noticed elsewhere.
             let _ = file.read_to_end(&mut fresh);
         }
         self.take(&fresh)
@@ -54,7 +54,7 @@ impl Console {
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut phases = Vec::new();
         for piece in bytes.split_inclusive(|&b| b == b'\n') {
-            // A line without an end is not to take all memory; nothing that is looked for is as long.
+            // Limits the memory for a line without an end; relevant lines are shorter.
             let room = LINE_MAX.saturating_sub(self.partial.len());
             self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
             if !piece.ends_with(b"\n") {
@@ -97,7 +97,7 @@ impl Console {
         began
     }
 
-    /// The phase for messages.
+    /// Returns the phase for messages.
     pub fn phase(&self) -> String {
         if self.phase.is_empty() {
             "kernel boot".into()
@@ -106,18 +106,18 @@ impl Console {
         }
     }
 
-    /// The last lines, an unfinished one included.
-    pub fn tail(&self) -> Tail {
+    /// Returns the last lines, including an unfinished one.
+    pub fn tail(&self) -> ConsoleTail {
         let mut lines: Vec<String> = self.tail.iter().cloned().collect();
         let rest = printable(&self.partial);
         if !rest.is_empty() {
             lines.push(rest);
         }
-        Tail { log: self.path.clone(), lines }
+        ConsoleTail { log: self.path.clone(), lines }
     }
 }
 
-/// Text without control characters, so that a guest cannot play with the user's terminal.
+/// Removes control characters, so that a guest cannot control the user's terminal.
 fn printable(line: &[u8]) -> String {
     String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).collect()
 }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_real_boot_is_understood() {
-        let mut console = Console::follow(Path::new("/nonexistent"));
+        let mut console = ConsoleReader::follow(Path::new("/nonexistent"));
         let phases = console.take(
             b"[    0.1] Linux version 6.12\r\nkt: phase boot\r\nkt: phase measured step 1 rr\r\n\x1b[2Jhello\r\nkt: fai",
         );
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn panics_and_memory() {
-        let mut console = Console::follow(Path::new("/nonexistent"));
+        let mut console = ConsoleReader::follow(Path::new("/nonexistent"));
         console.take(b"[ 1.2] Kernel panic - not syncing: VFS: Unable to mount root fs\n");
         console.take(b"[ 1.3] Out of memory: Killed process 70 (redis-server)\n");
         assert_eq!(console.panic.as_deref(), Some("VFS: Unable to mount root fs"));

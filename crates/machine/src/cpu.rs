@@ -1,21 +1,21 @@
-//! The one CPU of the host that what is timed runs on.
+//! Pins timed programs to one CPU of the host.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The last CPU that this process may use: the first one has most of a host's interrupts.
+/// Returns the last CPU that this process may use; the first one has most of a host's interrupts.
 pub fn last_cpu() -> Option<u32> {
     last_allowed(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// From the text of `/proc/PID/status`.
+/// Parses the text of `/proc/PID/status`.
 fn last_allowed(status: &str) -> Option<u32> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// A program, with all that it starts on one CPU of the host if one is given.
+/// Command for a program, with its children pinned to a CPU if one is given.
 pub(crate) fn program(cpu: Option<u32>, program: &Path) -> Command {
     let Some(cpu) = cpu else { return Command::new(program) };
     let mut command = Command::new("taskset");

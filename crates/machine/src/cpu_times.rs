@@ -1,41 +1,45 @@
-//! CPU time of a guest that is a process of the host, as the host counts it.
+//! CPU time of a guest that is a process of the host, as the host accounts it.
 //!
-//! A kernel for User-Mode Linux is one process, and each address space of its programs is another, a child of the first.
-//! So the host knows whose time it was. Sums of user and system time are exact; how a process's time divides into the two
-//! is sampled by the host's tick on most hosts, and told in hundredths of a second.
+//! A kernel for User-Mode Linux is one process, and each address space of its programs is a child
+//! process, so the host knows whose time it was. Sums of user and system time are exact. Most hosts
+//! sample by their tick how a process's time divides into the two; the unit is a hundredth of a
+//! second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What Linux on x86-64 and arm64 counts CPU time in for /proc, whatever its tick is (`USER_HZ`).
+/// Unit of CPU time in /proc on x86-64 and arm64, whatever the kernel's tick is (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// How often a look that met the end of a process is taken again.
-const LOOKS: u32 = 5;
+/// Attempts at a snapshot during which no process ends.
+const MAX_SNAPSHOTS: u32 = 5;
 
-/// Seconds of the host's CPUs.
+/// CPU time on the host, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuTimes {
     /// The kernel's process in user mode: code of the guest's kernel.
     pub kernel: f64,
-    /// The processes of programs in user mode: code of the guest's programs, and the few instructions by which each of
-    /// their processes hands over to the kernel's.
+    /// The programs' processes in user mode: code of the guest's programs, and the few instructions
+    /// by which each process hands over to the kernel's.
     pub programs: f64,
-    /// The host's kernel at work for the kernel's process: switches to and from programs, their memory maps, timers.
+    /// The host's kernel on behalf of the kernel's process: switches to and from programs, their
+    /// memory maps, timers.
     pub host_for_kernel: f64,
-    /// The host's kernel at work for the processes of programs: signals that bring their system calls, waiting, page faults.
+    /// The host's kernel on behalf of the programs' processes: signals that deliver their system
+    /// calls, waiting, page faults.
     pub host_for_programs: f64,
 }
 
 impl CpuTimes {
-    /// All of it.
+    /// Returns the sum of all four.
     pub fn total(&self) -> f64 {
         self.kernel + self.programs + self.host_for_kernel + self.host_for_programs
     }
 
-    /// What was added since `earlier`; what the host's own rounding took back is nothing.
+    /// Returns the time since `earlier`; negative differences, from the host's rounding, count as
+    /// 0.
     pub fn since(&self, earlier: &Self) -> Self {
         let between = |now: f64, then: f64| (now - then).max(0.0);
         Self {
@@ -47,40 +51,40 @@ impl CpuTimes {
     }
 }
 
-/// What the guest had taken when a phase began.
+/// CPU time that the guest had used when a phase began.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spent {
-    /// As in [`Outcome::phases`](crate::Outcome::phases).
+pub struct PhaseCpuTimes {
+    /// Name as in [`RunOutcome::phases`](crate::RunOutcome::phases).
     pub phase: String,
     /// Wall seconds since the start of the run.
     pub seconds: f64,
-    /// Of all its processes, those that are gone included.
+    /// CPU time of all its processes, including those that have ended.
     pub cpu: CpuTimes,
 }
 
-/// Of the kernel whose process is `root`, from what is mounted at `proc`. A process of a program that ends while this
-/// looks is not to be missed, nor seen twice: then it looks again.
+/// Returns the CPU time of the kernel whose process is `root`; `proc` is where procfs is mounted.
+/// Repeats the snapshot if a process ended meanwhile, which would be missed or counted twice.
 ///
 /// # Errors
-/// The process is gone, or /proc has another form.
+/// The process is gone, or /proc has an unknown format.
 pub(crate) fn of_kernel(proc: &Path, root: u32) -> io::Result<CpuTimes> {
-    let mut look = 0;
+    let mut snapshots = 0;
     loop {
         let before = of_process(proc, root)?;
         let all = processes(proc)?;
         let after = of_process(proc, root)?;
-        look += 1;
-        if look == LOOKS
+        snapshots += 1;
+        if snapshots == MAX_SNAPSHOTS
             || (before.children_user, before.children_system) == (after.children_user, after.children_system)
         {
-            return Ok(summed(root, &after, &all));
+            return Ok(sum_times(root, &after, &all));
         }
     }
 }
 
-/// One process.
+/// CPU time of a process and of its ended children, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
+struct ProcessTimes {
     parent: u32,
     user: u64,
     system: u64,
@@ -88,11 +92,11 @@ struct Process {
     children_system: u64,
 }
 
-fn processes(proc: &Path) -> io::Result<BTreeMap<u32, Process>> {
+fn processes(proc: &Path) -> io::Result<BTreeMap<u32, ProcessTimes>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(proc)?.flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that has just ended has no file any more.
+        // The process may have ended since.
         if let Ok(process) = of_process(proc, id) {
             all.insert(id, process);
         }
@@ -100,19 +104,19 @@ fn processes(proc: &Path) -> io::Result<BTreeMap<u32, Process>> {
     Ok(all)
 }
 
-fn of_process(proc: &Path, id: u32) -> io::Result<Process> {
+fn of_process(proc: &Path, id: u32) -> io::Result<ProcessTimes> {
     let text = fs::read(proc.join(id.to_string()).join("stat"))?;
     let text = String::from_utf8_lossy(&text);
     parse(&text)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{id}/stat: {text:?}")))
 }
 
-/// From the text of `/proc/PID/stat`; the name in its second field may hold anything.
-fn parse(text: &str) -> Option<Process> {
+/// Parses `/proc/PID/stat`, whose second field may contain any bytes.
+fn parse(text: &str) -> Option<ProcessTimes> {
     let (_, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    Some(Process {
+    Some(ProcessTimes {
         parent: fields.get(1)?.parse().ok()?,
         user: number(11)?,
         system: number(12)?,
@@ -121,7 +125,7 @@ fn parse(text: &str) -> Option<Process> {
     })
 }
 
-fn summed(root: u32, kernel: &Process, all: &BTreeMap<u32, Process>) -> CpuTimes {
+fn sum_times(root: u32, kernel: &ProcessTimes, all: &BTreeMap<u32, ProcessTimes>) -> CpuTimes {
     let (mut of_programs, mut to_do) = (BTreeSet::new(), vec![root]);
     while let Some(parent) = to_do.pop() {
         let children = all.iter().filter(|(_, process)| process.parent == parent).map(|(id, _)| *id);
@@ -161,7 +165,7 @@ mod tests {
         let proc = dir.path();
         write(proc, 1, "init", 0, [1000, 1000, 1000, 1000]);
         write(proc, 50, "vmlinux", 1, [300, 100, 20, 10]);
-        // Programs may call themselves anything.
+        // Programs may have any name.
         write(proc, 51, "a) S 1 (b", 50, [40, 30, 0, 0]);
         write(proc, 52, "stub", 51, [1, 2, 3, 4]);
         write(proc, 60, "other", 1, [500, 500, 0, 0]);

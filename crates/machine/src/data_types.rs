@@ -1,4 +1,5 @@
-//! What data is: variables, structures and their members, by the kernel's debug information (DWARF 5, 5.5 and 7.5).
+//! Names kernel data by debug information: variables, structures and their members (DWARF 5, 5.5
+//! and 7.5).
 
 use crate::io_types::MEMBERS;
 use crate::{Error, Result};
@@ -6,8 +7,10 @@ use gimli::{
     AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, LittleEndian, Unit,
     UnitOffset,
 };
-use kerntune_kernel::{Kernel, Structures};
-use kerntune_trace::data::{DataFile, DataSpec, Place, PlaceKind, SlabCache, SlabMark, SlabSpec};
+use kerntune_kernel::{Kernel, StructureOffsets};
+use kerntune_trace::data::{
+    DataFile, DataLocation, DataLocationKind, DataSpec, SlabCache, SlabMark, SlabSpec,
+};
 use kerntune_work::IoContext;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -15,49 +18,50 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a, 'b> = DebuggingInformationEntry<'b, 'b, Slice<'a>>;
+type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
+type DwarfEntry<'a, 'b> = DebuggingInformationEntry<'b, 'b, DwarfSlice<'a>>;
 
-/// Caches whose objects are structures of other names.
+/// Slab caches whose names differ from those of their objects' structures.
 const SLABS: &str = include_str!("slab_types.tsv");
-/// Structures within structures; more is a mistake of the debug information.
-const DEEPEST: u32 = 32;
+/// Largest nesting of structures; more is an error in the debug information.
+const MAX_DEPTH: u32 = 32;
 
-/// What data is, in words.
+/// Names of a data location.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataName {
-    /// The variable or the slab cache; nothing of what is neither.
+    /// Variable or slab cache; empty for anything else.
     pub object: String,
-    /// `struct tcp_sock`; nothing if it is not known.
+    /// Type, such as `struct tcp_sock`; empty if unknown.
     pub type_name: String,
-    /// The member, `sk.sk_lock.slock`, or the offset in the object, `+0x18`; nothing of what has neither.
+    /// Member, such as `sk.sk_lock.slock`, or offset in the object, such as `+0x18`; empty without
+    /// either.
     pub field: String,
 }
 
-/// A type: the unit's place, and the entry's in it.
-type TypeAt = (usize, UnitOffset);
+/// A type: index of its unit, and offset of its entry there.
+type TypeKey = (usize, UnitOffset);
 
-/// What is at the top of the units.
-struct Index<'a> {
-    dwarf: Dwarf<Slice<'a>>,
-    units: Vec<Unit<Slice<'a>>>,
+/// The top-level entries of all units.
+struct TypeIndex<'a> {
+    dwarf: Dwarf<DwarfSlice<'a>>,
+    units: Vec<Unit<DwarfSlice<'a>>>,
     /// Structures and unions by name.
-    structures: HashMap<String, TypeAt>,
-    /// Variables by address.
-    variables: BTreeMap<u64, TypeAt>,
-    /// Enumerators that are asked for.
+    structures: HashMap<String, TypeKey>,
+    /// Types of variables, by the variables' addresses.
+    variables: BTreeMap<u64, TypeKey>,
+    /// Values of [`ENUMERATORS`].
     enumerators: HashMap<&'static str, u64>,
 }
 
-/// Enumerators that say what page is a slab's, in kernels from 6.12 on and before.
+/// Enumerators that mark slab pages: the first since kernel 6.12, the second before.
 const ENUMERATORS: [&str; 2] = ["PGTY_slab", "PG_slab"];
 
 fn damaged(path: &Path, reason: impl ToString) -> Error {
     Error::Code { path: path.to_owned(), reason: format!("debug information: {}", reason.to_string()) }
 }
 
-/// Hands an image's debug information over, if it has any.
-fn with_index<T>(path: &Path, use_it: impl FnOnce(Option<&Index<'_>>, &ElfFile64) -> T) -> Result<T> {
+/// Calls a function with an image's debug information, or with `None` if it has none.
+fn with_index<T>(path: &Path, use_it: impl FnOnce(Option<&TypeIndex<'_>>, &ElfFile64) -> T) -> Result<T> {
     let bytes = std::fs::read(path).at("read", path)?;
     let object: ElfFile64 = ElfFile64::parse(&*bytes).map_err(|error| damaged(path, error))?;
     if object.section_by_name(".debug_info").is_none() {
@@ -71,12 +75,12 @@ fn with_index<T>(path: &Path, use_it: impl FnOnce(Option<&Index<'_>>, &ElfFile64
     })
     .map_err(|error| damaged(path, error))?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let index = Index::of(dwarf).map_err(|error| damaged(path, error))?;
+    let index = TypeIndex::of(dwarf).map_err(|error| damaged(path, error))?;
     Ok(use_it(Some(&index), &object))
 }
 
-impl<'a> Index<'a> {
-    fn of(dwarf: Dwarf<Slice<'a>>) -> gimli::Result<Self> {
+impl<'a> TypeIndex<'a> {
+    fn of(dwarf: Dwarf<DwarfSlice<'a>>) -> gimli::Result<Self> {
         let mut index = Self {
             dwarf,
             units: Vec::new(),
@@ -93,8 +97,8 @@ impl<'a> Index<'a> {
         Ok(index)
     }
 
-    /// The unit's own entries, without those in them.
-    fn add(&mut self, unit: &Unit<Slice<'a>>) -> gimli::Result<()> {
+    /// Adds the top-level entries of a unit.
+    fn add(&mut self, unit: &Unit<DwarfSlice<'a>>) -> gimli::Result<()> {
         let number = self.units.len();
         let mut tree = unit.entries_tree(None)?;
         let mut children = tree.root()?.children();
@@ -131,17 +135,17 @@ impl<'a> Index<'a> {
         Ok(())
     }
 
-    fn name(&self, unit: &Unit<Slice<'a>>, entry: &Entry<'a, '_>) -> gimli::Result<Option<String>> {
+    fn name(&self, unit: &Unit<DwarfSlice<'a>>, entry: &DwarfEntry<'a, '_>) -> gimli::Result<Option<String>> {
         match entry.attr_value(gimli::DW_AT_name)? {
             Some(value) => Ok(Some(self.dwarf.attr_string(unit, value)?.to_string_lossy().into_owned())),
             None => Ok(None),
         }
     }
 
-    /// The type without `typedef`, `const` and `volatile`.
-    fn bare(&self, (number, at): TypeAt) -> gimli::Result<Option<TypeAt>> {
+    /// Strips `typedef`, `const` and `volatile` from a type.
+    fn strip_qualifiers(&self, (number, at): TypeKey) -> gimli::Result<Option<TypeKey>> {
         let mut at = at;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             let unit = &self.units[number];
             let entry = unit.entry(at)?;
             match entry.tag() {
@@ -158,9 +162,9 @@ impl<'a> Index<'a> {
         Ok(None)
     }
 
-    /// Bytes of a type; none if that is not said.
-    fn bytes(&self, kind: TypeAt) -> gimli::Result<Option<u64>> {
-        let Some((number, at)) = self.bare(kind)? else { return Ok(None) };
+    /// Returns the size of a type in bytes; `None` if unknown.
+    fn bytes(&self, kind: TypeKey) -> gimli::Result<Option<u64>> {
+        let Some((number, at)) = self.strip_qualifiers(kind)? else { return Ok(None) };
         let unit = &self.units[number];
         let entry = unit.entry(at)?;
         if let Some(bytes) = number_of(&entry, gimli::DW_AT_byte_size)? {
@@ -178,18 +182,18 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// `struct tcp_sock`, or what else a type is called.
-    fn type_name(&self, kind: TypeAt) -> gimli::Result<String> {
-        let Some((number, at)) = self.bare(kind)? else { return Ok("void".into()) };
+    /// Returns a type's name in C, such as `struct tcp_sock`.
+    fn type_name(&self, kind: TypeKey) -> gimli::Result<String> {
+        let Some((number, at)) = self.strip_qualifiers(kind)? else { return Ok("void".into()) };
         let unit = &self.units[number];
         let entry = unit.entry(at)?;
-        // What has no name of its own has that of the `typedef`.
+        // An anonymous type has the name of its `typedef`.
         let given = match self.name(unit, &entry)? {
             Some(name) => Some(name),
             None => self.name(unit, &unit.entry(kind.1)?)?,
         };
         let name = given.unwrap_or_default();
-        let of = |unit: &Unit<Slice<'a>>| -> gimli::Result<String> {
+        let of = |unit: &Unit<DwarfSlice<'a>>| -> gimli::Result<String> {
             match type_of(unit, &entry)? {
                 Some(of) if of != kind.1 => self.type_name((number, of)),
                 _ => Ok("void".into()),
@@ -208,15 +212,17 @@ impl<'a> Index<'a> {
         })
     }
 
-    /// The member at an offset, with those that it is in: `sk.sk_lock.slock`.
-    fn field(&self, kind: TypeAt, offset: u64) -> gimli::Result<String> {
+    /// Returns the path of the member at an offset, such as `sk.sk_lock.slock`.
+    fn field(&self, kind: TypeKey, offset: u64) -> gimli::Result<String> {
         let mut path = String::new();
         self.walk(kind, offset, &mut path, 0)?;
         Ok(path.trim_start_matches('.').to_owned())
     }
 
-    fn walk(&self, kind: TypeAt, offset: u64, path: &mut String, depth: u32) -> gimli::Result<()> {
-        let Some((number, at)) = self.bare(kind)?.filter(|_| depth < DEEPEST) else { return Ok(()) };
+    fn walk(&self, kind: TypeKey, offset: u64, path: &mut String, depth: u32) -> gimli::Result<()> {
+        let Some((number, at)) = self.strip_qualifiers(kind)?.filter(|_| depth < MAX_DEPTH) else {
+            return Ok(());
+        };
         let unit = &self.units[number];
         let entry = unit.entry(at)?;
         match entry.tag() {
@@ -231,7 +237,7 @@ impl<'a> Index<'a> {
                     let Some(of) = type_of(unit, member)? else { continue };
                     let bits = number_of(member, gimli::DW_AT_data_bit_offset)?.map(|bits| bits / 8);
                     let from = number_of(member, gimli::DW_AT_data_member_location)?.or(bits).unwrap_or(0);
-                    // An array without a length has all that follows.
+                    // An array without a length extends to the end.
                     let bytes = self.bytes((number, of))?.unwrap_or(u64::MAX);
                     if offset < from || offset - from >= bytes {
                         continue;
@@ -248,7 +254,7 @@ impl<'a> Index<'a> {
                 let Some(element) = type_of(unit, &entry)? else { return Ok(()) };
                 let mut within = self.bytes((number, element))?.unwrap_or(0);
                 let mut rest = offset;
-                // Of `a[2][3]` the last number goes fastest.
+                // In `a[2][3]` the last index varies fastest.
                 let mut counts = dimensions(unit, at)?;
                 counts.push(1);
                 let mut strides = Vec::new();
@@ -267,13 +273,13 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Where a member of a structure is.
+    /// Returns the offset of a structure's member.
     fn member(&self, structure: &str, member: &str) -> gimli::Result<Option<u64>> {
         let Some(&(number, at)) = self.structures.get(structure) else { return Ok(None) };
         self.member_in((number, at), member, 0)
     }
 
-    fn member_in(&self, (number, at): TypeAt, wanted: &str, depth: u32) -> gimli::Result<Option<u64>> {
+    fn member_in(&self, (number, at): TypeKey, wanted: &str, depth: u32) -> gimli::Result<Option<u64>> {
         let unit = &self.units[number];
         let mut tree = unit.entries_tree(Some(at))?;
         let mut members = tree.root()?.children();
@@ -286,9 +292,9 @@ impl<'a> Index<'a> {
             match self.name(unit, member)? {
                 Some(name) if name == wanted => return Ok(Some(from)),
                 Some(_) => {}
-                // Members of what has no name are members here.
+                // Members of an anonymous member count as members of the structure.
                 None => {
-                    let Some(of) = type_of(unit, member)?.filter(|_| depth < DEEPEST) else { continue };
+                    let Some(of) = type_of(unit, member)?.filter(|_| depth < MAX_DEPTH) else { continue };
                     if let Some(inner) = self.member_in((number, of), wanted, depth + 1)? {
                         return Ok(Some(from + inner));
                     }
@@ -298,7 +304,8 @@ impl<'a> Index<'a> {
         Ok(None)
     }
 
-    /// What the recorder needs to know of slabs; none if this kernel does not say it.
+    /// Returns the offsets that the recorder needs to recognize slabs; `None` if the kernel lacks
+    /// any of them.
     fn slab(&self) -> gimli::Result<Option<SlabSpec>> {
         let at = |structure: &str, member: &str| -> gimli::Result<Option<u32>> {
             Ok(self.member(structure, member)?.and_then(|at| u32::try_from(at).ok()))
@@ -330,12 +337,13 @@ impl<'a> Index<'a> {
         Ok(spec())
     }
 
-    /// The structure that a cache's objects are, or begin with: what a `struct task_struct` needs for the registers of the
-    /// FPU, and a `struct mm_struct` for a bit of each CPU, follows it.
+    /// Returns the structure at the beginning of a cache's objects. An object may be larger: a
+    /// `struct task_struct` is followed by room for the FPU's registers, a `struct mm_struct` by a
+    /// bit for each CPU.
     fn slab_type(
         &self,
         SlabCache { name, object_bytes, merged }: &SlabCache,
-    ) -> gimli::Result<Option<TypeAt>> {
+    ) -> gimli::Result<Option<TypeKey>> {
         if *merged {
             return Ok(None);
         }
@@ -356,25 +364,27 @@ impl<'a> Index<'a> {
 
     fn describe(
         &self,
-        place: &Place,
+        place: &DataLocation,
         file: &DataFile,
         variables: &[(u64, u64, String)],
     ) -> gimli::Result<DataName> {
         let (object, kind, offset) = match place.kind {
-            PlaceKind::Image | PlaceKind::PerCpu => {
+            DataLocationKind::Image | DataLocationKind::PerCpu => {
                 let Some((start, name)) = variable(variables, place.object) else {
                     return Ok(DataName::default());
                 };
                 (name.to_owned(), self.variables.get(&start).copied(), place.object - start)
             }
-            PlaceKind::Slab => {
+            DataLocationKind::Slab => {
                 let Some(cache) = file.caches.get(place.object as usize) else {
                     return Ok(DataName::default());
                 };
                 let kind = self.slab_type(cache)?;
                 (cache.name.clone(), kind, place.offset.into())
             }
-            PlaceKind::Page => (String::new(), self.structures.get("page").copied(), place.offset.into()),
+            DataLocationKind::Page => {
+                (String::new(), self.structures.get("page").copied(), place.offset.into())
+            }
             _ => return Ok(DataName::default()),
         };
         let (type_name, mut field) = match kind {
@@ -388,15 +398,15 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The variable that an address is in, and where it begins.
+/// Finds the variable that contains an address; returns its start and name.
 fn variable(variables: &[(u64, u64, String)], address: u64) -> Option<(u64, &str)> {
     let after = variables.partition_point(|(start, ..)| *start <= address);
     let (start, bytes, name) = variables.get(after.checked_sub(1)?)?;
     (address - start < *bytes).then_some((*start, name))
 }
 
-/// Where a variable is, if it is at one place.
-fn address(entry: &Entry) -> gimli::Result<Option<u64>> {
+/// Returns the address of a variable; `None` if it has no fixed one.
+fn address(entry: &DwarfEntry) -> gimli::Result<Option<u64>> {
     let Some(AttributeValue::Exprloc(expression)) = entry.attr_value(gimli::DW_AT_location)? else {
         return Ok(None);
     };
@@ -407,8 +417,8 @@ fn address(entry: &Entry) -> gimli::Result<Option<u64>> {
     })
 }
 
-/// The entry's type; of a definition that of its declaration.
-fn type_of(unit: &Unit<Slice>, entry: &Entry) -> gimli::Result<Option<UnitOffset>> {
+/// Returns the type of an entry; for a definition, that of its declaration.
+fn type_of(unit: &Unit<DwarfSlice>, entry: &DwarfEntry) -> gimli::Result<Option<UnitOffset>> {
     if let Some(AttributeValue::UnitRef(at)) = entry.attr_value(gimli::DW_AT_type)? {
         return Ok(Some(at));
     }
@@ -424,12 +434,12 @@ fn type_of(unit: &Unit<Slice>, entry: &Entry) -> gimli::Result<Option<UnitOffset
     }
 }
 
-fn number_of(entry: &Entry, attribute: gimli::DwAt) -> gimli::Result<Option<u64>> {
+fn number_of(entry: &DwarfEntry, attribute: gimli::DwAt) -> gimli::Result<Option<u64>> {
     Ok(entry.attr_value(attribute)?.and_then(|value| value.udata_value()))
 }
 
-/// How many elements an array has, outermost first; none of one without a length.
-fn dimensions(unit: &Unit<Slice>, array: UnitOffset) -> gimli::Result<Vec<u64>> {
+/// Returns an array's lengths, outermost first; empty if any is unknown.
+fn dimensions(unit: &Unit<DwarfSlice>, array: UnitOffset) -> gimli::Result<Vec<u64>> {
     let mut tree = unit.entries_tree(Some(array))?;
     let mut children = tree.root()?.children();
     let mut counts = Vec::new();
@@ -447,7 +457,8 @@ fn dimensions(unit: &Unit<Slice>, array: UnitOffset) -> gimli::Result<Vec<u64>> 
     Ok(counts)
 }
 
-/// What the recorder is told of a kernel's data. Slabs are told apart only of a kernel with debug information.
+/// Returns the recorder's description of a kernel's data. Slabs are recognized only in kernels with
+/// debug information.
 ///
 /// # Errors
 /// An image that cannot be read.
@@ -458,22 +469,22 @@ pub fn data_spec(kernel: &Kernel) -> Result<DataSpec> {
             let found = object.symbols().find(|symbol| symbol.name() == Ok(name));
             found.map_or(0, |symbol| symbol.address())
         };
-        let slab = index.map(Index::slab).transpose();
+        let slab = index.map(TypeIndex::slab).transpose();
         ((symbol("__per_cpu_start"), symbol("__per_cpu_end")), slab)
     })?;
     Ok(DataSpec { per_cpu, slab: slab.map_err(|error| damaged(&path, error))?.flatten() })
 }
 
-/// Where a kernel with debug information keeps what is known of requests to block devices and of network packets; nothing of
-/// one without.
+/// Returns the offsets of structures for block requests and network packets; empty for a kernel
+/// without debug information.
 ///
 /// # Errors
 /// As [`data_spec`].
-pub fn debug_structures(kernel: &Kernel) -> Result<Structures> {
+pub fn debug_structures(kernel: &Kernel) -> Result<StructureOffsets> {
     let path = kernel.vmlinux();
-    let found = with_index(&path, |index, _| -> gimli::Result<Structures> {
-        let Some(index) = index else { return Ok(Structures::new()) };
-        let mut found = Structures::new();
+    let found = with_index(&path, |index, _| -> gimli::Result<StructureOffsets> {
+        let Some(index) = index else { return Ok(StructureOffsets::new()) };
+        let mut found = StructureOffsets::new();
         for (structure, member) in MEMBERS {
             if let Some(at) = index.member(structure, member)? {
                 found.insert(format!("{structure}.{member}"), at);
@@ -484,26 +495,26 @@ pub fn debug_structures(kernel: &Kernel) -> Result<Structures> {
     found.map_err(|error| damaged(&path, error))
 }
 
-/// What the places of a recording are.
+/// Names the data locations of a recording.
 ///
 /// # Errors
 /// As [`data_spec`].
-pub fn data_names(kernel: &Kernel, file: &DataFile) -> Result<HashMap<Place, DataName>> {
+pub fn data_names(kernel: &Kernel, file: &DataFile) -> Result<HashMap<DataLocation, DataName>> {
     let path = kernel.vmlinux();
     let variables = kernel.variables()?;
     let by_place = file.by_place.iter().map(|row| row.place);
     let shared = file.shared.iter().flat_map(|line| line.pieces.iter().map(|piece| piece.place));
-    let places: HashSet<Place> = by_place.chain(shared).collect();
-    let named = with_index(&path, |index, _| -> gimli::Result<HashMap<Place, DataName>> {
+    let places: HashSet<DataLocation> = by_place.chain(shared).collect();
+    let named = with_index(&path, |index, _| -> gimli::Result<HashMap<DataLocation, DataName>> {
         let nothing;
         let index = match index {
             Some(index) => index,
             None => {
-                nothing = Index::of(Dwarf::default())?;
+                nothing = TypeIndex::of(Dwarf::default())?;
                 &nothing
             }
         };
-        let name = |place: Place| Ok((place, index.describe(&place, file, &variables)?));
+        let name = |place: DataLocation| Ok((place, index.describe(&place, file, &variables)?));
         places.into_iter().map(name).collect()
     })?;
     named.map_err(|error| damaged(&path, error))

@@ -1,4 +1,5 @@
-//! The file that has the symbols of a stripped program: GDB's manual, "Debugging Information in Separate Files".
+//! Finds the debug file with the symbols of a stripped program: GDB's manual, "Debugging
+//! Information in Separate Files".
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object};
@@ -6,24 +7,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where distributions install them.
+/// Directory in which distributions install debug files.
 pub(crate) const ROOT: &str = "/usr/lib/debug";
 
-/// Bytes of the largest one that is read.
+/// Largest debug file to read, in bytes.
 const MAX: u64 = 4 << 30;
 
-/// The contents of the debug file of the program `bytes` at `path`. One of another build id is none of its own, and neither is
-/// any of a program without one.
+/// Returns the contents of the debug file for the program `bytes` at `path`. The build ids must
+/// match; a program without one has no debug file.
 pub(crate) fn of(bytes: &[u8], path: &Path, root: &Path) -> Option<Vec<u8>> {
     let program = ElfFile64::<Endianness>::parse(bytes).ok()?;
     let id = program.build_id().ok().flatten().filter(|id| id.len() > 1)?;
     let (first, rest) = id.split_first()?;
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut candidates = vec![root.join(format!(".build-id/{first:02x}/{rest}.debug"))];
-    // The program's name may be a link; its debug file lies where the program itself is.
+    // The name may be a link; the debug file is beside the program itself.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let link = program.gnu_debuglink().ok().flatten().map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-    // A name, and nothing that leads elsewhere.
+    // Only a plain file name, which cannot lead elsewhere.
     let name = link.filter(|name| name.file_name() == Some(name.as_os_str()));
     if let (Some(name), Some(dir)) = (name, path.parent()) {
         candidates.push(dir.join(name));
@@ -33,7 +34,7 @@ pub(crate) fn of(bytes: &[u8], path: &Path, root: &Path) -> Option<Vec<u8>> {
     candidates.into_iter().find_map(|candidate| read(&candidate, id))
 }
 
-/// A debug file, if it has that build id.
+/// Reads a debug file if it has that build id.
 fn read(candidate: &PathBuf, id: &[u8]) -> Option<Vec<u8>> {
     candidate.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MAX)?;
     let bytes = std::fs::read(candidate).ok()?;

@@ -1,6 +1,6 @@
-//! From a source line to instructions, by the debug information of an ELF file.
+//! Maps source lines to instructions by the debug information of an ELF file.
 
-use crate::selection::near;
+use crate::selection::suggestions;
 use gimli::{Dwarf, EndianSlice, LittleEndian, Unit};
 use kerntune_kernel::Symbols;
 use object::read::elf::ElfFile64;
@@ -9,31 +9,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Why a line is no place in the code.
+/// Reason why a source line has no code.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum LineError {
-    /// The kernel was built without.
     #[error("this kernel has no debug information, so its source lines are not known; build one with `kerntune kernel build --set CONFIG_DEBUG_INFO_NONE=n --set CONFIG_DEBUG_INFO_DWARF5=y`, or name an instruction as SYMBOL+OFFSET")]
     NoDebugInfo,
-    /// No such file.
     #[error("no code of this kernel is from a file `{file}`{hint}")]
-    File {
-        /// The file as it was named.
-        file: String,
-        /// Names near to it, as the end of the message; empty if there are none.
-        hint: String,
-    },
-    /// Nothing there.
+    File { file: String, hint: String },
     #[error("line {line} of {file} has no code of its own; near it lines {} have", list(.nearest))]
-    Line {
-        /// The file as it was named.
-        file: String,
-        /// The line's number, from 1.
-        line: u64,
-        /// Lines around it that have code, ascending; at most four.
-        nearest: Vec<u64>,
-    },
-    /// The file.
+    Line { file: String, line: u64, nearest: Vec<u64> },
     #[error("the debug information cannot be read: {0}")]
     Damaged(String),
 }
@@ -42,7 +28,7 @@ fn list(lines: &[u64]) -> String {
     lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl From<gimli::Error> for LineError {
     fn from(error: gimli::Error) -> Self {
@@ -50,15 +36,16 @@ impl From<gimli::Error> for LineError {
     }
 }
 
-/// Where the code of a line begins: one address for each function that has some of it, in order.
+/// Returns where the code of a line begins: one address for each function that has some of it,
+/// ascending.
 ///
-/// `file` is a path from the top of the source tree or the end of one.
+/// `file` is a path from the top of the source tree, or the end of one.
 pub fn addresses(elf: &Path, file: &str, line: u64, symbols: &Symbols) -> Result<Vec<u64>, LineError> {
     let bytes = std::fs::read(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
     addresses_in(&bytes, file, line, symbols)
 }
 
-/// The same of an ELF file's contents.
+/// Like [`addresses`], for an ELF file's contents.
 pub(crate) fn addresses_in(
     elf: &[u8],
     file: &str,
@@ -76,20 +63,20 @@ pub(crate) fn addresses_in(
         }
     })?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let mut found = Found::default();
+    let mut found = LineMatches::default();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         let unit = dwarf.unit(header)?;
         unit_lines(&dwarf, &unit, file, line, &mut found)?;
     }
     if !found.known {
-        let hint = match near(file, found.others.iter().map(String::as_str)).as_slice() {
+        let hint = match suggestions(file, found.others.iter().map(String::as_str)).as_slice() {
             [] => String::new(),
             names => format!("; did you mean {}?", names.join(", ")),
         };
         return Err(LineError::File { file: file.into(), hint });
     }
-    // The lowest address in each function: where the line's code begins there.
+    // Lowest address in each function, where the line's code begins.
     let mut first: BTreeMap<usize, u64> = BTreeMap::new();
     for &address in &found.addresses {
         if let Some(function) = symbols.lookup(address) {
@@ -108,28 +95,28 @@ pub(crate) fn addresses_in(
 }
 
 #[derive(Default)]
-struct Found {
-    /// The file was seen.
+struct LineMatches {
+    /// True if any code is from the file.
     known: bool,
-    /// Names of other files.
+    /// Names of other files, for suggestions.
     others: BTreeSet<String>,
     /// Lines of the file that have code.
     lines: BTreeSet<u64>,
-    /// Of the line.
+    /// Addresses of the wanted line.
     addresses: BTreeSet<u64>,
 }
 
 fn unit_lines(
-    dwarf: &Dwarf<Slice>,
-    unit: &Unit<Slice>,
+    dwarf: &Dwarf<DwarfSlice>,
+    unit: &Unit<DwarfSlice>,
     file: &str,
     line: u64,
-    found: &mut Found,
+    found: &mut LineMatches,
 ) -> Result<(), LineError> {
     let Some(program) = unit.line_program.clone() else { return Ok(()) };
     let header = program.header();
     let mut wanted: BTreeSet<u64> = BTreeSet::new();
-    // Version 5 counts files from 0, older ones from 1; one more does no harm.
+    // DWARF 5 counts files from 0, older versions from 1; one too many does no harm.
     for number in 0..=header.file_names().len() as u64 {
         let Some(entry) = header.file(number) else { continue };
         let name = dwarf.attr_string(unit, entry.path_name())?.to_string_lossy();

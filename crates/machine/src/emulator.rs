@@ -1,41 +1,44 @@
-//! QEMU with TCG, made to repeat.
+//! QEMU with TCG, configured so that runs repeat exactly.
 
 use crate::calibration;
 use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
-use crate::request::{Demands, RunRequest};
-use crate::watch::Watched;
-use crate::{qemu, Error, Machine, Outcome, Result};
-use kerntune_isa::{Guest, Isa};
+use crate::request::{MachineDemands, RunRequest};
+use crate::watch::WatchedRun;
+use crate::{qemu, Error, Machine, Result, RunOutcome};
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_trace::{files, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`).
+/// All CPU features of TCG, except instructions whose results differ between runs (`rdrand`,
+/// `rdseed`).
 const CPU: &str = "max,-rdrand,-rdseed";
-/// Without the features for which the kernel copies with `rep movsb` and sets memory with `rep stosb`: icount charges
-/// each byte of it as one instruction, which no CPU with these features does.
+/// Disables the features for which the kernel copies with `rep movsb` and clears with `rep stosb`:
+/// icount charges each byte as one instruction, unlike any CPU with these features.
 const NO_FAST_STRINGS: &str = ",-erms,-fsrm,-fsrs,-fsrc,-fzrm";
-/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact), and that timers interrupt, which it
-/// would wait four ticks to see, in a loop that leaves QEMU's translated code. Hypervisors tell both.
+/// Additions to the guest kernel's command line: use the TSC as clock, which is exact under icount,
+/// and assume that timers interrupt. To test that, a kernel would wait four ticks in a loop that
+/// leaves QEMU's translated code. Hypervisors tell their guests both.
 const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc no_timer_check";
-/// The emulated CPU needs none, unless it is to pass for one that does.
+/// The emulated CPU needs no mitigations, unless it pretends to be one that does.
 const NO_MITIGATIONS: &str = " mitigations=off";
-/// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
+/// Options of a network card whose behavior repeats; 10 µs is about what a packet takes to leave a
+/// real card.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
-/// The PCI slot that QEMU gives the first card by itself.
+/// PCI slot that QEMU gives to the first card by default.
 const FIRST_CARD_SLOT: u32 = 3;
 
-/// The exact machine.
+/// The exact machine: QEMU's TCG with a fixed clock and recorder.
 #[derive(Debug, Clone)]
 pub struct Emulator {
     recorder: PathBuf,
 }
 
 impl Emulator {
-    /// Finds the recorder; QEMU is found when it is run.
+    /// Finds the recorder. QEMU is searched when it runs.
     pub fn find() -> Result<Self> {
         Ok(Self { recorder: find_recorder()? })
     }
@@ -46,17 +49,17 @@ impl Emulator {
         let (cpu, mut command_line) = cpu(&request.demands);
         command_line += &calibration::command_line(kernel, request.demands.cpus)?;
         command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
-        // The clock and all that QEMU draws at random begin the same every time.
+        // Clock and random numbers begin the same in every run.
         command.args(["-icount", qemu::clock(request), "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
-        // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
-        // not by another thread whenever the host schedules it.
+        // Without ioeventfd the emulation thread drives devices when the guest asks, instead of
+        // another thread whenever the host schedules it.
         qemu::guest(&mut command, kernel, request, directory, &command_line, ",ioeventfd=off");
         for card in 0..request.demands.network_cards {
-            // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
-            // host schedules it.
+            // Packets leave by a timer of virtual time; otherwise another thread sends them
+            // whenever the host schedules it.
             command.args(["-netdev", &format!("hubport,id=wire{card},hubid=0")]);
-            // Of several CPUs one can have the interrupts of each card: the first two cards' lines differ, as every
-            // other slot's do.
+            // With several CPUs, one can serve the interrupts of each card: every other slot has
+            // another interrupt line.
             let slot = match request.demands.cpus {
                 1 => String::new(),
                 _ => format!(",addr={:#x}", FIRST_CARD_SLOT + 2 * card),
@@ -65,7 +68,7 @@ impl Emulator {
         }
         if request.capture.is_some() {
             let spec = directory.join(files::SPEC);
-            // By name: QEMU would take the beginning of a path with `=` in it for an option's name.
+            // With the option's name: QEMU would take a path with `=` for another option.
             let (recorder, spec) = (qemu::escape(&self.recorder), qemu::escape(&spec));
             command.args(["-plugin", &format!("file={recorder},spec={spec}")]);
         }
@@ -73,17 +76,18 @@ impl Emulator {
     }
 }
 
-/// The CPU for QEMU, and what the kernel is told because of it.
-fn cpu(demands: &Demands) -> (String, String) {
+/// Returns QEMU's CPU, and the kernel command line that goes with it.
+fn cpu(demands: &MachineDemands) -> (String, String) {
     let fast = if demands.fast_strings { "" } else { NO_FAST_STRINGS };
-    let known = |name: &str| Guest::VULNERABLE.iter().find(|cpu| cpu.name == name);
+    let known = |name: &str| GuestIsa::VULNERABLE.iter().find(|cpu| cpu.name == name);
     match demands.mitigations.and_then(known) {
         Some(vulnerable) => (format!("{CPU}{fast},{}", vulnerable.properties), COMMAND_LINE.into()),
         None => (format!("{CPU}{fast}"), format!("{COMMAND_LINE}{NO_MITIGATIONS}")),
     }
 }
 
-/// A socket each: without ACPI the kernel finds CPUs in the firmware's table of processors, which lists one of a socket.
+/// One socket for each CPU: without ACPI the kernel finds CPUs in the firmware's processor table,
+/// which lists one per socket.
 fn processors(cpus: u32) -> String {
     format!("{cpus},sockets={cpus}")
 }
@@ -93,7 +97,7 @@ impl Machine for Emulator {
         "emulator"
     }
 
-    /// QEMU's version, the recorder's code, the options.
+    /// Hashes QEMU's version, the recorder's code, and the options.
     fn identity(&self) -> Result<String> {
         Ok(kerntune_work::ContentHash::new("emulator/6")
             .field("qemu", qemu::version()?)
@@ -104,9 +108,9 @@ impl Machine for Emulator {
             .finish())
     }
 
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let kernel = request.kernel()?;
-        if !kernel.manifest.arch.is_default() {
+        if !kernel.manifest.arch.is_pc() {
             return Err(Error::NotOnEmulator { kernel: kernel.manifest.label.clone() });
         }
         let directory = directory.canonicalize().at("open", directory)?;
@@ -115,17 +119,17 @@ impl Machine for Emulator {
             write_json(&directory.join(files::SPEC), &spec)?;
         }
         let mut command = self.command(kernel, request, &directory)?;
-        let answer = calibration::answer(kernel, &mut command)?;
+        let patch = calibration::prepare_patch(kernel, &mut command)?;
         let (watched, guest_files) =
-            qemu::run(command, answer, request, &directory, progress, recorder_failed)?;
+            qemu::run(command, patch, request, &directory, progress, recorder_failed)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
-        let Watched { started, phases, .. } = watched;
+        let WatchedRun { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
+        Ok(RunOutcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
     }
 }
 
-/// The recorder says why it gave up, and nothing else of the run matters then.
+/// If the recorder gave up, its message is the only relevant error.
 fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
     match end {
         JobEnd::Exited(status)

@@ -1,37 +1,39 @@
-//! A workload under the kernel that is booted: the guest's image and its init, kept from the rest of the system.
+//! Runs a workload under the running kernel: the guest's image and init, isolated from the rest of
+//! the system.
 //!
-//! `guest/contain` does that: namespaces, a user namespace above all, a root on tmpfs, limits of memory and processes, few
-//! capabilities, a filter of system calls. All of it is gone when init is, and init is when we are, however we end.
+//! `guest/contain` isolates them: namespaces, above all a user namespace, a root on tmpfs, limits
+//! of memory and processes, few capabilities, and a system call filter. Everything ends with init,
+//! and init ends with this process, however it ends.
 
 use crate::request::RunRequest;
-use crate::users::Users;
-use crate::watch::{Limits, Watched};
-use crate::{process, Error, Machine, Outcome, Result};
+use crate::users::UserIdMap;
+use crate::watch::{RunLimits, WatchedRun};
+use crate::{process, Error, Machine, Result, RunOutcome};
 use kerntune_guest::boot_options;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The status of `guest/contain` (`EXIT_REFUSED`) if this host lacks something.
+/// Exit status of `guest/contain` (`EXIT_REFUSED`) if the host lacks something.
 const REFUSED: i32 = 3;
-/// Memory for a try.
+/// Memory limit of the probe, in MiB.
 const PROBE_MB: u32 = 16;
 
-/// The machine that boots nothing.
+/// The running system as a machine; it boots nothing.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// What contains a workload ([`kerntune_guest::compile_contain`]).
+    /// Path of the program that isolates a workload ([`kerntune_guest::compile_contain`]).
     pub program: PathBuf,
-    /// For progress: `redis on the host, run 1 of 5`.
+    /// Description for progress: `redis on the host, run 1 of 5`.
     pub what: String,
 }
 
-/// Whether a workload can be contained here, tried by doing. `program` is [`Host::program`].
+/// Tries whether a workload can be isolated here. `program` is [`Host::program`].
 ///
 /// # Errors
 /// [`Error::NotContained`] with what this host lacks.
 pub fn can_contain(program: &Path) -> Result<()> {
-    let mut command = command(program, Users::here()?, PROBE_MB);
+    let mut command = command(program, UserIdMap::best_available()?, PROBE_MB);
     command.arg("probe");
     let (end, output) = Job::new(command).output()?;
     match end.success() {
@@ -45,25 +47,25 @@ impl Machine for Host {
         "host"
     }
 
-    /// What a run gives depends on everything that the host is and does: results are never found again.
+    /// Equal on all hosts: results depend on the whole system and are never reused.
     fn identity(&self) -> Result<String> {
         Ok(kerntune_work::ContentHash::new("host/1").finish())
     }
 
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        able(request)?;
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
+        check_request(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
         let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
-        let (users, memory_mb) = (Users::here()?, request.demands.memory_mb);
+        let (users, memory_mb) = (UserIdMap::best_available()?, request.demands.memory_mb);
         let mut command = command(&self.program, users, memory_mb);
         command.arg(initramfs).args(boot_options(request.run, request.collect, 1).split_whitespace());
-        let limits = Limits { what: self.what.clone(), ..request.limits() };
+        let limits = RunLimits { what: self.what.clone(), ..request.limits() };
         let outcome = process::run(command, &limits, &directory, memory_mb, progress, &|| None, died);
-        outcome.map_err(|error| lonely(error, users))
+        outcome.map_err(|error| explain_single_user(error, users))
     }
 }
 
-fn able(request: &RunRequest) -> Result<()> {
+fn check_request(request: &RunRequest) -> Result<()> {
     let what = if request.kernel.is_some() {
         "boot a kernel: what it runs, runs under its own"
     } else if request.demands.cpus > 1 {
@@ -80,16 +82,16 @@ fn able(request: &RunRequest) -> Result<()> {
     Err(Error::NotOnHost { what })
 }
 
-/// Nothing of our environment is the workload's.
-fn command(program: &Path, users: Users, memory_mb: u32) -> Command {
+/// Command without any of our environment.
+fn command(program: &Path, users: UserIdMap, memory_mb: u32) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
     command.arg(users.argument()).arg(memory_mb.to_string());
     command
 }
 
-/// It ended before init said how.
-fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
+/// Returns the error if the program ended before init reported.
+fn died(end: &JobEnd, watched: &WatchedRun) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
     let tail = watched.console.tail();
     match status.code() {
@@ -99,10 +101,10 @@ fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
     }
 }
 
-/// A failure where there is one user only may come from that.
-fn lonely(error: Error, users: Users) -> Error {
+/// Adds to a failure with a single user id that this may be the cause.
+fn explain_single_user(error: Error, users: UserIdMap) -> Error {
     match (error, users) {
-        (Error::Guest { reason, services, tail }, Users::One) => {
+        (Error::Guest { reason, services, tail }, UserIdMap::One) => {
             let reason = format!(
                 "{reason}. There is one user only in it, so what changes its user, as many servers do, cannot run: \
                  be root, or have 65536 ids in /etc/subuid and /etc/subgid, and newuidmap (`apt-get install uidmap`)"
@@ -116,7 +118,7 @@ fn lonely(error: Error, users: Users) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::Console;
+    use crate::console::ConsoleReader;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
     use std::time::Instant;
@@ -125,11 +127,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
         std::fs::write(&path, console).unwrap();
-        let mut console = Console::follow(&path);
+        let mut console = ConsoleReader::follow(&path);
         console.read();
         let end = JobEnd::Exited(ExitStatus::from_raw(status << 8));
-        let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
-        let limits = Limits { what: "x".into(), boot_seconds: 1, seconds: 1 };
+        let watched = WatchedRun { console, end, phases: Vec::new(), started: Instant::now() };
+        let limits = RunLimits { what: "x".into(), boot_seconds: 1, seconds: 1 };
         watched.judge(&limits, |end| died(end, &watched))
     }
 
@@ -150,15 +152,15 @@ mod tests {
     #[test]
     fn one_user_may_be_why_a_server_failed() {
         let failed = || verdict("kt: failed: service web ended\n", 0).unwrap_err();
-        assert!(lonely(failed(), Users::One)
+        assert!(explain_single_user(failed(), UserIdMap::One)
             .to_string()
             .contains("service web ended. There is one user only"));
-        assert!(!lonely(failed(), Users::Range(1)).to_string().contains("one user"));
+        assert!(!explain_single_user(failed(), UserIdMap::Range(1)).to_string().contains("one user"));
     }
 
     #[test]
     fn nothing_of_our_environment_goes_in() {
-        let command = command(Path::new("/contain"), Users::Range(7), 512);
+        let command = command(Path::new("/contain"), UserIdMap::Range(7), 512);
         let variables: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
         assert_eq!(variables, ["PATH"]);
         assert!(format!("{command:?}").contains(r#""range:7" "512""#), "{command:?}");

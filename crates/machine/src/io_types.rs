@@ -1,10 +1,11 @@
-//! Where requests to block devices and network packets pass, and where the kernel keeps what is known of them.
+//! Functions that block requests and network packets pass, and the offsets of what the kernel knows
+//! about them.
 
-use kerntune_kernel::{Function, Structures};
+use kerntune_kernel::{KernelFunction, StructureOffsets};
 use kerntune_trace::io::{IoSpec, PacketLayout, RequestLayout};
-use kerntune_trace::Probe;
+use kerntune_trace::ProbeKind;
 
-/// Members that are asked for, as [`Structures`] names them.
+/// Structure members, as [`StructureOffsets`] names them.
 pub(crate) const MEMBERS: [(&str, &str); 11] = [
     ("request", "q"),
     ("request", "cmd_flags"),
@@ -19,27 +20,29 @@ pub(crate) const MEMBERS: [(&str, &str); 11] = [
     ("net_device", "name"),
 ];
 
-/// What passes a function, by its name in kernels from 6.1 on.
-fn passes(name: &str) -> Option<Probe> {
+/// Returns what passes a function, by its name in kernels since 6.1.
+fn passes(name: &str) -> Option<ProbeKind> {
     let (name, copy) = name.split_once('.').unwrap_or((name, ""));
-    // A copy for constant arguments has the others where they were, as the first is never constant. `foo.isra.0` has not.
+    // A `.constprop` copy keeps the arguments' registers, since the first argument is never
+    // constant; `foo.isra.0` does not.
     if !copy.split('.').all(|part| part == "constprop" || part.bytes().all(|b| b.is_ascii_digit())) {
         return None;
     }
     Some(match name {
-        "blk_mq_start_request" => Probe::Issue,
-        "blk_mq_end_request" | "__blk_mq_end_request" => Probe::Complete,
-        "blk_mq_end_request_batch" => Probe::CompleteBatch,
-        "blk_mq_free_request" | "__blk_mq_free_request" => Probe::Release,
-        "__dev_queue_xmit" => Probe::Send,
-        "__netif_receive_skb_core" => Probe::Receive,
+        "blk_mq_start_request" => ProbeKind::Issue,
+        "blk_mq_end_request" | "__blk_mq_end_request" => ProbeKind::Complete,
+        "blk_mq_end_request_batch" => ProbeKind::CompleteBatch,
+        "blk_mq_free_request" | "__blk_mq_free_request" => ProbeKind::Release,
+        "__dev_queue_xmit" => ProbeKind::Send,
+        "__netif_receive_skb_core" => ProbeKind::Receive,
         _ => return None,
     })
 }
 
-/// What the recorder is told of a kernel: of requests, and of packets, only if all that it takes is there.
-pub(crate) fn io_spec(functions: &[Function], structures: &Structures) -> Option<IoSpec> {
-    let has = |wanted: Probe| functions.iter().any(|f| passes(&f.name) == Some(wanted));
+/// Returns the recorder's description of block requests and network packets; each only if all its
+/// offsets are known.
+pub(crate) fn io_spec(functions: &[KernelFunction], structures: &StructureOffsets) -> Option<IoSpec> {
+    let has = |wanted: ProbeKind| functions.iter().any(|f| passes(&f.name) == Some(wanted));
     let requests = || {
         Some(RequestLayout {
             queue: at(structures, "request.q")?,
@@ -60,27 +63,27 @@ pub(crate) fn io_spec(functions: &[Function], structures: &Structures) -> Option
         })
     };
     let spec = IoSpec {
-        requests: (has(Probe::Issue) && has(Probe::Complete)).then(requests).flatten(),
-        packets: (has(Probe::Send) && has(Probe::Receive)).then(packets).flatten(),
+        requests: (has(ProbeKind::Issue) && has(ProbeKind::Complete)).then(requests).flatten(),
+        packets: (has(ProbeKind::Send) && has(ProbeKind::Receive)).then(packets).flatten(),
     };
     (spec != IoSpec::default()).then_some(spec)
 }
 
-/// The probe of a function, if what passes it is to be seen.
-pub(crate) fn probe(name: &str, spec: Option<&IoSpec>) -> Option<Probe> {
+/// Returns the probe of a function, if the description covers it.
+pub(crate) fn probe(name: &str, spec: Option<&IoSpec>) -> Option<ProbeKind> {
     let spec = spec?;
     passes(name).filter(|probe| match probe {
-        Probe::Send | Probe::Receive => spec.packets.is_some(),
+        ProbeKind::Send | ProbeKind::Receive => spec.packets.is_some(),
         _ => spec.requests.is_some(),
     })
 }
 
-/// Whether a kernel has functions that requests or packets pass.
-pub fn has_io(functions: &[Function]) -> bool {
+/// Checks whether a kernel has functions that requests or packets pass.
+pub fn has_io(functions: &[KernelFunction]) -> bool {
     functions.iter().any(|function| passes(&function.name).is_some())
 }
 
-fn at(structures: &Structures, name: &str) -> Option<u32> {
+fn at(structures: &StructureOffsets, name: &str) -> Option<u32> {
     structures.get(name).and_then(|at| u32::try_from(*at).ok())
 }
 
@@ -88,8 +91,8 @@ fn at(structures: &Structures, name: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn functions(names: &[&str]) -> Vec<Function> {
-        let function = |name: &&str| Function {
+    fn functions(names: &[&str]) -> Vec<KernelFunction> {
+        let function = |name: &&str| KernelFunction {
             address: 1,
             size: 1,
             name: (*name).into(),
@@ -103,7 +106,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_cannot_be_read() {
-        let all: Structures = MEMBERS.iter().zip(0..).map(|((s, m), at)| (format!("{s}.{m}"), at)).collect();
+        let all: StructureOffsets =
+            MEMBERS.iter().zip(0..).map(|((s, m), at)| (format!("{s}.{m}"), at)).collect();
         let names = functions(&[
             "blk_mq_start_request",
             "blk_mq_end_request",
@@ -118,14 +122,14 @@ mod tests {
         let spec = io_spec(&names, &less);
         assert!(spec.unwrap().requests.is_none() && spec.unwrap().packets.is_some());
         assert_eq!(probe("blk_mq_start_request", spec.as_ref()), None);
-        assert_eq!(probe("__dev_queue_xmit", spec.as_ref()), Some(Probe::Send));
-        assert_eq!(io_spec(&names, &Structures::new()), None);
+        assert_eq!(probe("__dev_queue_xmit", spec.as_ref()), Some(ProbeKind::Send));
+        assert_eq!(io_spec(&names, &StructureOffsets::new()), None);
         assert!(io_spec(&names[..3], &all).unwrap().packets.is_none(), "one direction alone");
     }
 
     #[test]
     fn arguments_are_where_the_function_has_them() {
-        assert_eq!(passes("__netif_receive_skb_core.constprop.0"), Some(Probe::Receive));
+        assert_eq!(passes("__netif_receive_skb_core.constprop.0"), Some(ProbeKind::Receive));
         for other in ["__netif_receive_skb_core.isra.0", "blk_mq_end_request.cold", "blk_mq_start_requests"] {
             assert_eq!(passes(other), None, "{other}");
         }

@@ -1,35 +1,36 @@
-//! QEMU with KVM: the kernel on the host's own CPU, in a virtual machine. Timed.
+//! QEMU with KVM: times a kernel on the host's own CPU, in a virtual machine.
 //!
-//! The same guest as in the emulator, on one virtual CPU with all that the host's has; time is the host's.
+//! The guest is the same as in the emulator, on one virtual CPU with all features of the host's;
+//! time is the host's.
 
 use crate::request::RunRequest;
-use crate::watch::Watched;
-use crate::{calibration, qemu, Error, Machine, Outcome, Result};
+use crate::watch::WatchedRun;
+use crate::{calibration, qemu, Error, Machine, Result, RunOutcome};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
 use std::process::Command;
 
-/// Seconds within which init must say its first word. A kernel takes one or two; where KVM is half there, as in a
-/// virtual machine that has no nested one, it hangs for good.
+/// Wall seconds within which init must report. A kernel takes one or two; with incomplete KVM, as
+/// in a virtual machine without nested virtualization, it hangs forever.
 const BOOT_SECONDS: u64 = 20;
 
 /// A machine that times kernels for PCs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kvm {
-    /// The host's CPU on which all of QEMU runs; `None` leaves it to the host.
+    /// Host CPU on which all of QEMU runs; `None` leaves it to the host.
     pub cpu: Option<u32>,
     accelerator: &'static str,
 }
 
 impl Kvm {
-    /// The host's KVM.
+    /// Uses the host's KVM.
     pub fn new(cpu: Option<u32>) -> Self {
         Self { cpu, accelerator: "kvm" }
     }
 
-    /// The same guest, emulated: to try what comes after where there is no KVM. Its times are of virtual time,
-    /// an instruction a nanosecond.
+    /// Emulates the same guest, for tests without KVM. Times are virtual: an instruction takes a
+    /// nanosecond.
     #[doc(hidden)]
     pub fn emulated(cpu: Option<u32>) -> Self {
         Self { cpu, accelerator: "tcg" }
@@ -39,10 +40,10 @@ impl Kvm {
         let mut command = qemu::program(self.cpu);
         qemu::bare(&mut command);
         if self.accelerator == "tcg" {
-            // A clock that the guest can tell the speed of, however busy the host is.
+            // A clock whose speed the guest can measure on a busy host.
             command.args(["-icount", qemu::clock(request)]);
         }
-        // `max` is the host's CPU where the accelerator is KVM.
+        // With KVM, `max` is the host's CPU.
         command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);
         qemu::guest(&mut command, kernel, request, directory, "", "");
         command
@@ -54,14 +55,14 @@ impl Machine for Kvm {
         "kvm"
     }
 
-    /// Times are not among it: they are never found again.
+    /// Times are never reused, so the host does not matter.
     fn identity(&self) -> Result<String> {
         let hash = kerntune_work::ContentHash::new("kvm/1").field("qemu", qemu::version()?);
         Ok(hash.field("accelerator", self.accelerator).finish())
     }
 
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        let kernel = able(request)?;
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
+        let kernel = supported_kernel(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
         let mut demands = request.demands;
         if self.accelerator == "kvm" {
@@ -69,27 +70,27 @@ impl Machine for Kvm {
         }
         let request = RunRequest { demands, ..request.clone() };
         let mut command = self.command(kernel, &request, &directory);
-        let answer = match self.accelerator {
-            "tcg" => calibration::answer(kernel, &mut command)?,
+        let patch = match self.accelerator {
+            "tcg" => calibration::prepare_patch(kernel, &mut command)?,
             _ => None,
         };
-        let (watched, guest_files) = qemu::run(command, answer, &request, &directory, progress, no_kvm)
+        let (watched, guest_files) = qemu::run(command, patch, &request, &directory, progress, no_kvm)
             .map_err(|error| match error {
                 Error::NoBoot { seconds, .. } => {
                     Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
                 }
                 error => error,
             })?;
-        let Watched { started, phases, .. } = watched;
+        let WatchedRun { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases, spent: Vec::new() })
+        Ok(RunOutcome { directory, guest_files, recording: None, wall_seconds, phases, spent: Vec::new() })
     }
 }
 
-/// The kernel, if this machine can do all that is asked for.
-fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
+/// Returns the kernel if this machine supports the request.
+fn supported_kernel<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
     let kernel = request.kernel()?;
-    let what = if !kernel.manifest.arch.is_default() {
+    let what = if !kernel.manifest.arch.is_pc() {
         "start a kernel for User-Mode Linux: build one without --arch um"
     } else if request.capture.is_some() {
         "record: it only times (`kerntune time`); the emulator records"
@@ -105,7 +106,7 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
     Err(Error::NotOnKvm { what })
 }
 
-/// QEMU says so itself where the host has no KVM, or not for us.
+/// Recognizes QEMU's message that KVM is missing or not accessible.
 fn no_kvm(end: &JobEnd, message: &str) -> Result<()> {
     match end {
         JobEnd::Exited(status) if !status.success() && message.to_lowercase().contains("kvm") => {
@@ -118,7 +119,7 @@ fn no_kvm(end: &JobEnd, message: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Demands;
+    use crate::request::MachineDemands;
     use crate::test_program::kernel;
     use kerntune_kernel::Arch;
     use std::os::unix::process::ExitStatusExt;
@@ -127,15 +128,18 @@ mod tests {
     #[test]
     fn what_it_cannot_do_is_said_before_anything_runs() {
         let mut kernel = kernel(Arch::X86_64);
-        let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
+        let refused = |request: &RunRequest| supported_kernel(request).unwrap_err().to_string();
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        able(&request).unwrap();
+        supported_kernel(&request).unwrap();
         let recorded = RunRequest { capture: Some(Default::default()), ..request.clone() };
         assert!(refused(&recorded).contains("the machine kvm cannot record"));
-        let two = RunRequest { demands: Demands { cpus: 2, ..request.demands }, ..request.clone() };
+        let two = RunRequest { demands: MachineDemands { cpus: 2, ..request.demands }, ..request.clone() };
         assert!(refused(&two).contains("several CPUs"));
-        assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
-            .contains("network cards"));
+        assert!(refused(&RunRequest {
+            demands: MachineDemands { network_cards: 1, ..request.demands },
+            ..request
+        })
+        .contains("network cards"));
         kernel.manifest.arch = Arch::Um;
         let um = refused(&RunRequest::new(&kernel, Path::new("/i"), "measured"));
         assert!(um.contains("without --arch um"), "{um}");

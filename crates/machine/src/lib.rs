@@ -1,12 +1,18 @@
-//! Starts a kernel on a machine, feeds it a workload, and brings back what was captured.
+//! Runs a kernel with a workload on a machine, and returns what was captured.
 //!
-//! A [`Machine`] is one of these: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that makes runs
-//! differ, so that two runs are the same to the instruction; [`Kvm`], the same guest on the host's own CPU; [`Uml`], on which
-//! the kernel is a process; [`Host`], which boots nothing and runs the same image under the kernel that is there. Of the
-//! last three the time is real. [`Keeping`] keeps the runs of any of them, and [`Replay`] brings them back. Start from
-//! [`Emulator::find`], [`RunRequest`] and [`Machine::run`]; what comes back is an [`Outcome`].
-//! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
-//! out of what users say.
+//! A [`Machine`] is one of these:
+//!
+//! - [`Emulator`]: QEMU's TCG with `-icount` and fixed options, so that two runs are the same to
+//!   the instruction.
+//! - [`Kvm`]: the same guest on the host's own CPU, in real time.
+//! - [`Uml`]: the kernel as a process of the host, in real time.
+//! - [`Host`]: the same image under the running kernel, in real time.
+//!
+//! [`ArchivingMachine`] keeps the runs of any machine, and [`ReplayMachine`] brings them back.
+//!
+//! Start from [`Emulator::find`], [`RunRequest`] and [`Machine::run`], which returns a
+//! [`RunOutcome`]. [`FunctionSelection`], [`resolve_points`] and [`load_user_binary`] turn what
+//! users name into a [`CaptureRequest`].
 //!
 //! ```no_run
 //! use kerntune_machine::{Emulator, Machine, RunRequest};
@@ -20,7 +26,7 @@
 //! # }
 //! ```
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of those below it; part of the keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod calibration;
@@ -34,13 +40,12 @@ mod debug_file;
 mod dwarf_lines;
 mod emulator;
 mod error;
-#[doc(hidden)]
-pub mod foreign;
 mod function_kinds;
+#[doc(hidden)]
+pub mod fuzz_entry;
 mod host;
 mod io_types;
 mod kvm;
-mod last_words;
 mod machine;
 mod outcome;
 mod pattern;
@@ -53,6 +58,7 @@ mod replay;
 mod request;
 mod results;
 mod selection;
+mod service_log_tail;
 #[cfg(test)]
 mod test_program;
 mod uml;
@@ -60,23 +66,23 @@ mod user_binary;
 mod users;
 mod watch;
 
-pub use choose::{machine_of, machine_that_times};
+pub use choose::{machine_of, timing_machine};
 pub use cpu::last_cpu;
-pub use cpu_times::{CpuTimes, Spent};
+pub use cpu_times::{CpuTimes, PhaseCpuTimes};
 pub use data_types::{data_names, debug_structures, DataName};
 pub use dwarf_lines::LineError;
 pub use emulator::Emulator;
-pub use error::{Error, Result, Tail};
+pub use error::{ConsoleTail, Error, Result};
 pub use host::{can_contain, Host};
 pub use io_types::has_io;
 pub use kvm::Kvm;
-pub use last_words::LastWords;
 pub use machine::Machine;
-pub use outcome::Outcome;
-pub use points::{resolve as resolve_points, Point, PointError};
+pub use outcome::RunOutcome;
+pub use points::{resolve as resolve_points, InlinePoint, PointError};
 pub use recorder::{find_recorder, recorder_spec};
-pub use replay::{Keeping, Replay};
-pub use request::{CaptureRequest, Demands, RunRequest, BOOT_SECONDS};
-pub use selection::{near as suggestions, Selection, SelectionError};
+pub use replay::{ArchivingMachine, ReplayMachine};
+pub use request::{CaptureRequest, MachineDemands, RunRequest, BOOT_SECONDS};
+pub use selection::{suggestions, FunctionSelection, SelectionError};
+pub use service_log_tail::ServiceLogTail;
 pub use uml::Uml;
 pub use user_binary::{load as load_user_binary, UserBinary, UserBinaryError};

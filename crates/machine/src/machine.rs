@@ -1,24 +1,25 @@
-//! What every machine can do.
+//! The interface of all machines.
 
-use crate::{Outcome, Result, RunRequest};
+use crate::{Result, RunOutcome, RunRequest};
 use kerntune_work::Progress;
 use std::fmt::Debug;
 use std::path::Path;
 
-/// Where kernels run.
+/// A machine that runs kernels.
 pub trait Machine: Debug + Send + Sync {
-    /// The name in commands and results.
+    /// Returns the machine's name in commands and results.
     fn name(&self) -> &'static str;
 
-    /// Everything besides the request that decides what a run gives, for keys of results.
+    /// Returns a hash of everything besides the request that decides a run's results, for their
+    /// keys.
     ///
     /// # Errors
-    /// A program that is not there.
+    /// A missing program.
     fn identity(&self) -> Result<String>;
 
-    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
+    /// Runs a guest to its end. All files go into `directory`, which must exist and be empty.
     ///
     /// # Errors
-    /// How the run failed; what this machine cannot do.
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome>;
+    /// A failed run; a request that this machine does not support.
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome>;
 }

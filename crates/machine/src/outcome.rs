@@ -1,7 +1,7 @@
-//! What a run brought back.
+//! Results of a run.
 
-use crate::{Error, Result, Spent};
-use kerntune_trace::counts::Counts;
+use crate::{Error, PhaseCpuTimes, Result};
+use kerntune_trace::counts::ExecutionCounts;
 use kerntune_trace::data::DataFile;
 use kerntune_trace::io::IoFile;
 use kerntune_trace::{files, Recording};
@@ -9,55 +9,55 @@ use kerntune_work::IoContext;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a run brought back.
+/// Results of a run.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Where everything is.
+pub struct RunOutcome {
+    /// Directory of all files.
     pub directory: PathBuf,
-    /// The files that the guest sent.
+    /// Directory of the files that the guest sent.
     pub guest_files: PathBuf,
-    /// What the recorder said, if one was there.
+    /// The recorder's summary; `None` if the run was not recorded.
     pub recording: Option<Recording>,
-    /// Wall time of the whole run in seconds.
+    /// Wall-clock seconds of the whole run.
     pub wall_seconds: f64,
-    /// The phases that init announced, each with the wall seconds at which it was seen to begin,
+    /// Phases that init announced, each with the wall-clock seconds at which it was seen to begin,
     /// to a fifth of a second.
     pub phases: Vec<(String, f64)>,
-    /// What the guest had taken of the host's CPUs at each of the phases, where it is a process whose kernel and programs the
-    /// host tells apart; empty elsewhere.
-    pub spent: Vec<Spent>,
+    /// CPU time at the beginning of each phase; empty unless the guest is a process of the host
+    /// ([`Uml`](crate::Uml)).
+    pub spent: Vec<PhaseCpuTimes>,
 }
 
-impl Outcome {
-    /// The trace's path.
+impl RunOutcome {
+    /// Returns the path of the trace.
     pub fn trace(&self) -> PathBuf {
         self.directory.join(files::TRACE)
     }
 
-    /// Executed blocks and edges.
+    /// Reads executed blocks and edges.
     ///
     /// # Errors
     /// A file that is missing or damaged.
-    pub fn counts(&self) -> Result<Counts> {
+    pub fn counts(&self) -> Result<ExecutionCounts> {
         let path = self.directory.join(files::COUNTS);
         let bytes = fs::read(&path).at("read", &path)?;
-        Counts::parse(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+        ExecutionCounts::parse(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
     }
 
-    /// What accesses to data missed.
+    /// Reads the misses of data accesses.
     ///
     /// # Errors
-    /// A file that is not there or damaged.
+    /// A file that is missing or damaged.
     pub fn data(&self) -> Result<DataFile> {
         let path = self.directory.join(files::DATA);
         let bytes = fs::read(&path).at("read", &path)?;
         serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
     }
 
-    /// Requests to block devices and network packets, if they were to be seen.
+    /// Reads block requests and network packets; `None` if they were not recorded.
     ///
     /// # Errors
-    /// A file that is damaged.
+    /// A damaged file.
     pub fn io(&self) -> Result<Option<IoFile>> {
         let path = self.directory.join(files::IO);
         if !path.try_exists().at("look at", &path)? {
@@ -68,7 +68,7 @@ impl Outcome {
     }
 }
 
-/// What the recorder said of the run in `directory`.
+/// Reads the recorder's summary of the run in `directory`.
 pub(crate) fn read_recording(directory: &Path) -> Result<Recording> {
     let path = directory.join(files::RECORDING);
     let bytes = fs::read(&path).at("read", &path)?;

@@ -1,20 +1,21 @@
-//! Patterns for names and source paths (pure).
+//! Patterns for functions, by name or source path (pure).
 
 use wildmatch::WildMatch;
 
-/// What one pattern stands for.
+/// A pattern for functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
-    /// A function's name, with `*` and `?`.
+pub enum FunctionPattern {
+    /// Function name with `*` and `?`.
     Name(String),
-    /// A source file's path from the top of the source tree, or a directory's, with `*` and `?`.
+    /// Path of a source file or directory from the top of the source tree, with `*` and `?`.
     Path(String),
-    /// A source file's name without its directory.
+    /// Name of a source file without its directory.
     File(String),
 }
 
-impl Pattern {
-    /// `tcp_*` is a name, what has a slash (`net/`, `net/ipv4/tcp.c`) a path, and `tcp.c` a file.
+impl FunctionPattern {
+    /// Parses a pattern: `tcp_*` is a name, anything with a slash (`net/`, `net/ipv4/tcp.c`) a
+    /// path, and `tcp.c` a file.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if text.contains('/') {
@@ -26,14 +27,14 @@ impl Pattern {
         }
     }
 
-    /// Whether a function of these names, of that source file, is meant.
+    /// Checks whether the pattern matches a function with these names, from that source file.
     pub fn matches<'a>(&self, mut names: impl Iterator<Item = &'a str>, file: Option<&str>) -> bool {
         match self {
             Self::Name(pattern) => names.any(|name| glob(pattern, name)),
             Self::File(pattern) => {
                 file.is_some_and(|file| glob(pattern, file.rsplit('/').next().unwrap_or(file)))
             }
-            // A directory's pattern takes what is below it.
+            // A directory matches everything below it.
             Self::Path(pattern) => file.is_some_and(|file| {
                 let ends = file.match_indices('/').map(|(end, _)| end).chain([file.len()]);
                 ends.into_iter().any(|end| glob(pattern, &file[..end]))
@@ -42,7 +43,7 @@ impl Pattern {
     }
 }
 
-/// Whether `*` (any letters) and `?` (one letter) can stand for what makes `pattern` equal to `text`.
+/// Matches with `*` (any characters) and `?` (one character).
 fn glob(pattern: &str, text: &str) -> bool {
     WildMatch::new(pattern).matches(text)
 }
@@ -56,7 +57,7 @@ mod tests {
     fn what_is_meant() {
         let file = Some("net/ipv4/tcp.c");
         let matches =
-            |pattern: &str| Pattern::parse(pattern).matches(["tcp_push", "alias"].into_iter(), file);
+            |pattern: &str| FunctionPattern::parse(pattern).matches(["tcp_push", "alias"].into_iter(), file);
         for yes in [
             "tcp_*",
             "alias",
@@ -73,10 +74,10 @@ mod tests {
         for no in ["tcp", "ne/", "net/ipv", "ipv4/", "net/ipv4/tc", "cp.c", "tcp_push?", "/", ""] {
             assert!(!matches(no), "{no}");
         }
-        assert!(!Pattern::parse("net/").matches(["a"].into_iter(), None));
+        assert!(!FunctionPattern::parse("net/").matches(["a"].into_iter(), None));
     }
 
-    /// The definition.
+    /// The definition of matching.
     fn simple(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.first(), text.first()) {
             (None, _) => text.is_empty(),

@@ -1,94 +1,55 @@
-//! Inline points: instructions inside of the kernel's functions, as a user names them.
+//! Inline points: instructions inside the kernel's functions, as a user names them.
 
-use crate::code::Code;
+use crate::code::CodeSections;
 use crate::dwarf_lines::{self, LineError};
-use crate::selection::near;
+use crate::selection::suggestions;
 use kerntune_kernel::{Kernel, Symbols};
 use std::path::Path;
 
-/// An instruction at which a passage is counted.
+/// An instruction whose executions are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
-    /// As the user named it; with the function where a source line is in several.
+pub struct InlinePoint {
+    /// Name as the user gave it; with the function if a source line is in several.
     pub name: String,
     /// Address of the instruction.
     pub address: u64,
-    /// The function that it is in, by index in the kernel's table.
+    /// Index of its function in the kernel's table.
     pub function: u32,
 }
 
-/// Why a text is no point.
+/// Reason why a text names no point.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum PointError {
-    /// Not a form that is known.
     #[error(
         "--point `{0}` is neither SYMBOL, SYMBOL+OFFSET (0x1f or 31) nor FILE:LINE (net/ipv4/tcp.c:1234)"
     )]
     Form(String),
-    /// No such symbol.
     #[error("--point `{point}`: this kernel has no function `{symbol}`{hint}")]
-    Symbol {
-        /// The point as it was typed.
-        point: String,
-        /// The name in it.
-        symbol: String,
-        /// Names near to it, as the end of the message; empty if there are none.
-        hint: String,
-    },
-    /// Outside of the function.
+    Symbol { point: String, symbol: String, hint: String },
     #[error("--point `{point}`: {symbol} has only {size:#x} bytes")]
-    Outside {
-        /// The point as it was typed.
-        point: String,
-        /// The function's name.
-        symbol: String,
-        /// Bytes from the symbol to the end of the function.
-        size: u64,
-    },
-    /// In the middle of an instruction.
+    Outside { point: String, symbol: String, size: u64 },
     #[error("--point `{point}` is in the middle of an instruction; near it begin {}", .nearest.join(" and "))]
-    Inside {
-        /// The point as it was typed.
-        point: String,
-        /// Where the instructions before and after it begin, as `SYMBOL+OFFSET`.
-        nearest: Vec<String>,
-    },
-    /// Two points that are one.
+    Inside { point: String, nearest: Vec<String> },
     #[error("--point `{one}` and `{other}` are the same instruction; name it once")]
-    Twice {
-        /// The name of the first point.
-        one: String,
-        /// The second point as it was typed.
-        other: String,
-    },
-    /// Source lines.
+    Twice { one: String, other: String },
     #[error("--point `{point}`: {source}")]
-    Line {
-        /// The point as it was typed.
-        point: String,
-        /// Why the line is none.
-        source: LineError,
-    },
-    /// The kernel's code.
+    Line { point: String, source: LineError },
     #[error("cannot read the code in {path}: {reason}")]
-    Code {
-        /// The kernel's `vmlinux`, or the point's address.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Code { path: String, reason: String },
 }
 
-/// What a text names.
+/// A parsed point, before its lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Form {
+enum PointForm {
     Symbol { name: String, offset: u64 },
     Line { file: String, line: u64 },
 }
 
-fn parse(text: &str) -> Option<Form> {
+fn parse(text: &str) -> Option<PointForm> {
     if let Some((file, line)) = text.rsplit_once(':') {
-        return Some(Form::Line {
+        return Some(PointForm::Line {
             file: file.trim_start_matches("./").to_string(),
             line: line.parse().ok()?,
         })
@@ -105,30 +66,30 @@ fn parse(text: &str) -> Option<Form> {
         }
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-    (!name.is_empty() && name.chars().all(plain)).then(|| Form::Symbol { name: name.into(), offset })
+    (!name.is_empty() && name.chars().all(plain)).then(|| PointForm::Symbol { name: name.into(), offset })
 }
 
 /// Finds the instructions that the texts name, in their order. A source line that the compiler put
-/// into several functions is a point in each of them.
+/// into several functions gives a point in each.
 ///
 /// # Errors
-/// A text that names no instruction of this kernel, with the nearest that there are.
-pub fn resolve(kernel: &Kernel, symbols: &Symbols, texts: &[String]) -> Result<Vec<Point>, PointError> {
+/// A text that names no instruction of this kernel, with the nearest ones.
+pub fn resolve(kernel: &Kernel, symbols: &Symbols, texts: &[String]) -> Result<Vec<InlinePoint>, PointError> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
     resolve_in(&kernel.vmlinux(), symbols, texts)
 }
 
-fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec<Point>, PointError> {
+fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec<InlinePoint>, PointError> {
     let unreadable = |reason: String| PointError::Code { path: vmlinux.display().to_string(), reason };
-    let code = Code::load(vmlinux).map_err(unreadable)?;
-    let mut points: Vec<Point> = Vec::new();
+    let code = CodeSections::load(vmlinux).map_err(unreadable)?;
+    let mut points: Vec<InlinePoint> = Vec::new();
     for text in texts {
         let form = parse(text).ok_or_else(|| PointError::Form(text.clone()))?;
         let addresses = match form {
-            Form::Symbol { name, offset } => vec![symbol(text, &name, offset, symbols)?],
-            Form::Line { file, line } => dwarf_lines::addresses(vmlinux, &file, line, symbols)
+            PointForm::Symbol { name, offset } => vec![symbol(text, &name, offset, symbols)?],
+            PointForm::Line { file, line } => dwarf_lines::addresses(vmlinux, &file, line, symbols)
                 .map_err(|source| PointError::Line { point: text.clone(), source })?,
         };
         let several = addresses.len() > 1;
@@ -141,7 +102,7 @@ fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec
             if let Some(other) = points.iter().find(|point| point.address == address) {
                 return Err(PointError::Twice { one: other.name.clone(), other: text.clone() });
             }
-            points.push(Point { name, address, function });
+            points.push(InlinePoint { name, address, function });
         }
     }
     Ok(points)
@@ -150,7 +111,7 @@ fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec
 fn symbol(point: &str, name: &str, offset: u64, symbols: &Symbols) -> Result<u64, PointError> {
     let functions = symbols.functions();
     let address = symbols.address_of(name).ok_or_else(|| {
-        let hint = match near(name, functions.iter().map(|f| f.name.as_str())).as_slice() {
+        let hint = match suggestions(name, functions.iter().map(|f| f.name.as_str())).as_slice() {
             [] => String::new(),
             names => format!("; did you mean {}?", names.join(", ")),
         };
@@ -165,8 +126,8 @@ fn symbol(point: &str, name: &str, offset: u64, symbols: &Symbols) -> Result<u64
     Ok(address.saturating_add(offset))
 }
 
-/// The function that an instruction is in, if there is one.
-fn on_boundary(point: &str, address: u64, symbols: &Symbols, code: &Code) -> Result<u32, PointError> {
+/// Returns the function of an instruction, if there is an instruction at the address.
+fn on_boundary(point: &str, address: u64, symbols: &Symbols, code: &CodeSections) -> Result<u32, PointError> {
     let outside = || PointError::Code {
         path: format!("{address:#x} (--point `{point}`)"),
         reason: "the address is in no function".into(),
@@ -193,18 +154,18 @@ mod tests {
 
     #[test]
     fn forms() {
-        let symbol = |name: &str, offset| Some(Form::Symbol { name: name.into(), offset });
+        let symbol = |name: &str, offset| Some(PointForm::Symbol { name: name.into(), offset });
         assert_eq!(parse("tcp_push"), symbol("tcp_push", 0));
         assert_eq!(parse("tcp_push+0x1f"), symbol("tcp_push", 31));
         assert_eq!(parse("foo.isra.0+12"), symbol("foo.isra.0", 12));
-        let line = Some(Form::Line { file: "net/ipv4/tcp.c".into(), line: 99 });
+        let line = Some(PointForm::Line { file: "net/ipv4/tcp.c".into(), line: 99 });
         assert_eq!(parse("net/ipv4/tcp.c:99"), line);
         for bad in ["", "+3", "tcp_push+", "tcp_push+0xg", "tcp.c:", ":7", "tcp.c:x", "a b", "-3"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }
 
-    /// A program of this machine stands for a kernel: points are of any ELF file.
+    /// A program of this machine stands for a kernel, since points work in any ELF file.
     #[test]
     fn points_are_where_instructions_begin() {
         let dir = tempfile::tempdir().unwrap();

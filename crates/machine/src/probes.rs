@@ -1,19 +1,19 @@
-//! The kernel's functions whose arguments say what several CPUs do to each other.
+//! Kernel functions whose arguments show interactions between CPUs.
 
 use crate::{Error, Result};
-use kerntune_trace::Probe;
+use kerntune_trace::ProbeKind;
 use kerntune_work::IoContext;
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 
-/// What the arguments of a function say, by its name in kernels from 6.1 on.
-pub fn probe(name: &str) -> Option<Probe> {
+/// Returns the meaning of a function's arguments, by its name in kernels since 6.1.
+pub fn probe(name: &str) -> Option<ProbeKind> {
     // `foo.isra.0` has its arguments in other registers.
     Some(match name {
-        "try_to_wake_up" | "wake_up_new_task" => Probe::Wake,
-        "set_task_cpu" => Probe::Place,
-        "native_smp_send_reschedule" | "native_send_call_func_single_ipi" => Probe::Signal,
-        "native_send_call_func_ipi" => Probe::SignalAll,
+        "try_to_wake_up" | "wake_up_new_task" => ProbeKind::Wake,
+        "set_task_cpu" => ProbeKind::Place,
+        "native_smp_send_reschedule" | "native_send_call_func_single_ipi" => ProbeKind::Signal,
+        "native_send_call_func_ipi" => ProbeKind::SignalAll,
         "native_queued_spin_lock_slowpath"
         | "queued_spin_lock_slowpath"
         | "queued_read_lock_slowpath"
@@ -24,12 +24,12 @@ pub fn probe(name: &str) -> Option<Probe> {
         | "rwsem_down_read_slowpath"
         | "rwsem_down_write_slowpath"
         | "__percpu_down_read"
-        | "__rt_mutex_slowlock_locked" => Probe::Lock,
+        | "__rt_mutex_slowlock_locked" => ProbeKind::Lock,
         _ => return None,
     })
 }
 
-/// Where a kernel keeps the offsets of what each CPU has one of.
+/// Returns the address of the array of per-CPU offsets.
 pub fn per_cpu_offsets(vmlinux: &Path) -> Result<Option<u64>> {
     let bytes = std::fs::read(vmlinux).at("read", vmlinux)?;
     let file = object::File::parse(&*bytes)

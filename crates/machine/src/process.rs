@@ -1,7 +1,8 @@
-//! A guest that is a process of the host: lines on its standard output, results on its descriptor 0, one end of a socket.
+//! Runs a guest that is a process of the host: console on its standard output, results on its
+//! descriptor 0, one end of a socket.
 
-use crate::watch::{watch, Limits, Watched};
-use crate::{results, CpuTimes, Error, Outcome, Result, Spent};
+use crate::watch::{watch, RunLimits, WatchedRun};
+use crate::{results, CpuTimes, Error, PhaseCpuTimes, Result, RunOutcome};
 use kerntune_guest::ConsoleMessage;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs::{self, File};
@@ -14,18 +15,18 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Runs it to its end; everything lands in `directory`, an absolute path. Results are at most as much as its memory holds.
-/// `cpu_times` is asked at the beginning of each phase for what the guest has taken by then; `died` makes an error of how the
-/// process ended, if that is one.
+/// Runs the process to its end. All files go into `directory`, an absolute path; results may be as
+/// large as the guest's memory. `cpu_times` is called at the beginning of each phase; `died` turns
+/// an abnormal end of the process into an error.
 pub(crate) fn run(
     command: Command,
-    limits: &Limits,
+    limits: &RunLimits,
     directory: &Path,
     memory_mb: u32,
     progress: &dyn Progress,
     cpu_times: &dyn Fn() -> Option<CpuTimes>,
-    died: impl FnOnce(&JobEnd, &Watched) -> Option<Error>,
-) -> Result<Outcome> {
+    died: impl FnOnce(&JobEnd, &WatchedRun) -> Option<Error>,
+) -> Result<RunOutcome> {
     let archive = directory.join("out.tar");
     let console_path = directory.join("console.log");
     let mut log = File::create(&console_path).at("create", &console_path)?;
@@ -38,12 +39,12 @@ pub(crate) fn run(
     let watched = watch(job, limits, &console_path, progress, |line| {
         if let Some(ConsoleMessage::Phase(phase)) = ConsoleMessage::parse(line) {
             let seconds = began.elapsed().as_secs_f64();
-            spent.extend(cpu_times().map(|cpu| Spent { phase, seconds, cpu }));
+            spent.extend(cpu_times().map(|cpu| PhaseCpuTimes { phase, seconds, cpu }));
         }
         unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
         unwritten.is_none()
     });
-    // What was sent is still read, and nothing is waited for, even if a process of the guest's outlived it.
+    // Reads what was sent without waiting for more, even if a process of the guest lives on.
     let _ = ours.shutdown(Shutdown::Read);
     if let Some(error) = unwritten {
         return Err(error).at("write", &console_path).map_err(Error::from);
@@ -52,24 +53,32 @@ pub(crate) fn run(
     let guest_files = directory.join("guest");
     let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
     let judged = watched.judge(limits, |end| died(end, &watched));
-    judged.map_err(|error| error.with_last_words(&archive, &guest_files))?;
+    judged.map_err(|error| error.with_service_logs(&archive, &guest_files))?;
     if !collected.at("write", &archive)? {
         let message = format!("they are more than the {memory_mb} MB of its memory (files with holes?)");
         return Err(Error::Results { path: archive, message });
     }
     results::unpack(&archive, &guest_files)?;
     fs::remove_file(&archive).at("remove", &archive)?;
-    let Watched { started, phases, .. } = watched;
+    let WatchedRun { started, phases, .. } = watched;
     let wall_seconds = started.elapsed().as_secs_f64();
-    Ok(Outcome { directory: directory.to_owned(), guest_files, recording: None, wall_seconds, phases, spent })
+    Ok(RunOutcome {
+        directory: directory.to_owned(),
+        guest_files,
+        recording: None,
+        wall_seconds,
+        phases,
+        spent,
+    })
 }
 
-/// Reads the result stream into a file until the guest is gone; whether all of it was below the limit.
+/// Reads the result stream into a file until the guest is gone; the thread returns whether it was
+/// below the limit.
 fn collect(mut from: UnixStream, to: &Path, limit: u64) -> Result<JoinHandle<io::Result<bool>>> {
     let mut file = File::create(to).at("create", to)?;
     Ok(std::thread::spawn(move || {
         let copied = io::copy(&mut (&mut from).take(limit), &mut file);
-        // Else a guest that sends more would wait for us.
+        // Otherwise a guest that sends more would block.
         let _ = from.shutdown(Shutdown::Read);
         Ok(copied? < limit)
     }))

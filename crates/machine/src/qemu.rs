@@ -1,26 +1,26 @@
-//! QEMU as a program: what a guest has on every machine that is one.
+//! QEMU's command line and life cycle, shared by all machines that use it.
 
-use crate::calibration::{self, Answer};
+use crate::calibration::{self, PendingPatch};
 use crate::request::RunRequest;
-use crate::watch::{watch, Watched};
+use crate::watch::{watch, WatchedRun};
 use crate::{cpu, results, Error, Result};
 use kerntune_guest::{boot_options, Disk, DiskKind, PORT_NAME};
-use kerntune_isa::{Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program.
-const QEMU: &str = Guest::NAMES.qemu;
-/// What every guest kernel is told: console, no address randomisation, die on panic.
+/// Name of the program.
+const QEMU: &str = GuestIsa::NAMES.qemu;
+/// Command line of every guest kernel: console, no address randomization, die on panic.
 pub(crate) const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nokaslr norandmaps";
 
-/// What the line of its version begins with.
+/// Beginning of the line with QEMU's version.
 const VERSION: &str = "QEMU emulator version ";
 
-/// The line in which it says its version.
+/// Returns the line with QEMU's version.
 pub(crate) fn version() -> Result<String> {
     version_of(Path::new(QEMU))
 }
@@ -31,7 +31,7 @@ fn version_of(program: &Path) -> Result<String> {
             kerntune_work::Error::Spawn { program: program.display().to_string(), source }
         })?;
     let said = String::from_utf8_lossy(&out.stdout);
-    // A warning that comes one time and not the next must not be part of any result's name.
+    // Occasional warnings must not become part of a result's key.
     let line = said.lines().find(|line| line.starts_with(VERSION)).filter(|_| out.status.success());
     line.map(|line| line.trim_end().to_string()).ok_or_else(|| Error::Qemu {
         status: out.status.to_string(),
@@ -43,18 +43,18 @@ fn version_of(program: &Path) -> Result<String> {
     })
 }
 
-/// QEMU, on one CPU of the host if one is given.
+/// Command for QEMU, pinned to a CPU of the host if one is given.
 pub(crate) fn program(cpu: Option<u32>) -> Command {
     cpu::program(cpu, Path::new(QEMU))
 }
 
-/// A PC without any device but those added.
+/// Configures a PC without default devices.
 pub(crate) fn bare(command: &mut Command) {
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
 }
 
-/// Memory, kernel and initial RAM disk, the lines out, and the port for results. `more` is for the kernel, `port` what the
-/// port's device is told besides.
+/// Adds memory, kernel, initial RAM disk, consoles, and the port for results. `more` goes onto the
+/// kernel's command line, `port` to the port's device.
 pub(crate) fn guest(
     command: &mut Command,
     kernel: &Kernel,
@@ -77,7 +77,7 @@ pub(crate) fn guest(
     let words = [COMMAND_LINE, more, &options, &of_disk, request.demands.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);
-    // Named by options: in the short form `file:PATH` there is no way to write a comma.
+    // With named options, because the short form `file:PATH` cannot contain a comma.
     for (id, name) in [("console", "console.log"), ("serial", "out-serial.tar"), ("out", "out.tar")] {
         command.args(["-chardev", &format!("file,id={id},path={}", escape(&directory.join(name)))]);
     }
@@ -86,10 +86,11 @@ pub(crate) fn guest(
     command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
 }
 
-/// How an emulated guest's clock runs: an instruction is a nanosecond, and time in which all CPUs are idle is skipped.
+/// Clock of an emulated guest: an instruction takes a nanosecond, and time in which all CPUs are
+/// idle is skipped.
 ///
-/// Before a disk of the host it is not skipped: the guest would wait for minutes of its own while the host is busy for a moment
-/// with a request, and all limits within the guest would be over.
+/// With a disk on the host idle time is not skipped: while the host is busy with a request, minutes
+/// would pass in the guest, and all time limits there would expire.
 pub(crate) fn clock(request: &RunRequest) -> &'static str {
     match request.demands.disk.is_some_and(|disk| disk.kind == DiskKind::Virtio) {
         true => "shift=0,sleep=on",
@@ -97,13 +98,13 @@ pub(crate) fn clock(request: &RunRequest) -> &'static str {
     }
 }
 
-/// The file of the host that is the guest's disk, if it has one of that kind.
+/// Returns the host file of the guest's disk, if it has a disk of that kind.
 fn host_file(request: &RunRequest, directory: &Path) -> Option<PathBuf> {
     let disk = request.demands.disk.filter(|disk| disk.kind == DiskKind::Virtio);
     disk.map(|_| directory.join("disk.img"))
 }
 
-/// That the kernel has what the guest's disk needs: no guest loads modules.
+/// Checks that the kernel has the drivers for the guest's disk, since guests load no modules.
 fn drivers(request: &RunRequest) -> Result<()> {
     let (Some(disk), Some(kernel)) = (request.demands.disk, request.kernel) else { return Ok(()) };
     let config = kernel.config();
@@ -112,16 +113,16 @@ fn drivers(request: &RunRequest) -> Result<()> {
     if lacking.is_empty() {
         return Ok(());
     }
-    let (kernel, kind) = (kernel.manifest.label.clone(), disk.kind.word());
+    let (kernel, kind) = (kernel.manifest.label.clone(), disk.kind.name());
     Err(Error::NoDriver { kernel, kind, lacking: lacking.join(", ") })
 }
 
-/// That the kernel has mitigations for a CPU that needs them.
+/// Checks that the kernel has mitigations if the CPU needs them.
 fn mitigates(request: &RunRequest) -> Result<()> {
     let (Some(cpu), Some(kernel)) = (request.demands.mitigations, request.kernel) else { return Ok(()) };
     let config = kernel.config();
     let config = fs::read_to_string(&config).at("read", &config)?;
-    // The name before 6.9 is the second.
+    // The second name is that of kernels before 6.9.
     let names = ["CONFIG_CPU_MITIGATIONS=y", "CONFIG_SPECULATION_MITIGATIONS=y"];
     match config.lines().any(|line| names.contains(&line)) {
         true => Ok(()),
@@ -132,16 +133,16 @@ fn mitigates(request: &RunRequest) -> Result<()> {
     }
 }
 
-/// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` looks first at how QEMU ended, with
-/// its last words. `answer` is given to it while it boots.
+/// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` first
+/// checks QEMU's exit status and last message. `patch` is applied during boot.
 pub(crate) fn run(
     command: Command,
-    answer: Option<Answer>,
+    patch: Option<PendingPatch>,
     request: &RunRequest,
     directory: &Path,
     progress: &dyn Progress,
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
-) -> Result<(Watched, PathBuf)> {
+) -> Result<(WatchedRun, PathBuf)> {
     drivers(request)?;
     mitigates(request)?;
     let disk = host_file(request, directory);
@@ -151,15 +152,15 @@ pub(crate) fn run(
     }
     let mut said = Vec::new();
     let limits = request.limits();
-    let (job, giving) = match answer.map(Answer::give) {
-        Some((stdin, giving)) => (Job::new(command).stdin(stdin.into()), Some(giving)),
+    let (job, patching) = match patch.map(PendingPatch::start) {
+        Some((stdin, patching)) => (Job::new(command).stdin(stdin.into()), Some(patching)),
         None => (Job::new(command), None),
     };
     let watched = watch(job, &limits, &directory.join("console.log"), progress, |line| {
         said.push(line.to_string());
         true
     });
-    giving.map_or(Ok(()), calibration::given)?;
+    patching.map_or(Ok(()), calibration::finish)?;
     let watched = watched?;
     if let Some(path) = disk {
         fs::remove_file(&path).at("remove", &path)?;
@@ -170,14 +171,14 @@ pub(crate) fn run(
     refused(&watched.end, &message)?;
     watched
         .judge(&limits, |end| died(end, message))
-        .map_err(|error| error.with_last_words(&archive, &guest_files))?;
+        .map_err(|error| error.with_service_logs(&archive, &guest_files))?;
     results::unpack(&archive, &guest_files)?;
     fs::remove_file(&archive).at("remove", &archive)?;
     Ok((watched, guest_files))
 }
 
-/// The file in which the results arrived: the virtio port, or the second serial port of a kernel without virtio
-/// consoles.
+/// Returns the file of the results: from the virtio port, or from the second serial port of a
+/// kernel without virtio consoles.
 fn archive(directory: &Path) -> PathBuf {
     let virtio = directory.join("out.tar");
     let serial = directory.join("out-serial.tar");
@@ -189,12 +190,12 @@ fn archive(directory: &Path) -> PathBuf {
     }
 }
 
-/// QEMU's option syntax doubles commas.
+/// Doubles commas, as QEMU's option syntax requires.
 pub(crate) fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// QEMU, if it ended as it should not.
+/// Returns an error if QEMU ended abnormally.
 fn died(end: &JobEnd, message: String) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
     (!status.success()).then(|| Error::Qemu { status: status.to_string(), message })
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program that says this and ends so.
+    /// Creates a program from a script.
     fn says(dir: &tempfile::TempDir, script: &str) -> PathBuf {
         let path = dir.path().join("qemu");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -243,7 +244,7 @@ mod tests {
         let paths: Vec<_> = words.iter().filter(|word| word.contains("/run/")).collect();
         assert_eq!(paths.len(), 3, "{words:?}");
         assert!(paths.iter().all(|word| word.contains(",path=/a,,b=c/run/")), "{words:?}");
-        // The program takes these two as they are.
+        // These two options need no escaping.
         assert!(words.contains(&"/a,b=c/image".to_string()), "{words:?}");
     }
 }

@@ -1,10 +1,10 @@
-//! Where the recorder is, and what it is told.
+//! Finds the recorder, and describes the kernel to it.
 
-use crate::code::Code;
-use crate::request::{CaptureRequest, Demands};
+use crate::code::CodeSections;
+use crate::request::{CaptureRequest, MachineDemands};
 use crate::{data_types, function_kinds, io_types, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
-use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use kerntune_trace::{CaptureSpec, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
 use object::{Object, ObjectSection};
 use std::collections::HashSet;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "libkerntune_recorder.so";
 
-/// The recorder's path: `KERNTUNE_RECORDER`, or beside the running program, or where an installed
-/// program has it (`../lib/kerntune`).
+/// Returns the recorder's path: `KERNTUNE_RECORDER`, or beside the running program, or where it is
+/// installed (`../lib/kerntune`).
 pub fn find_recorder() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("KERNTUNE_RECORDER").map(PathBuf::from) {
         return if path.is_file() {
@@ -30,13 +30,13 @@ pub fn find_recorder() -> Result<PathBuf> {
     found.cloned().ok_or_else(|| Error::NoRecorder { looked: beside.display().to_string() })
 }
 
-/// The section of the recorder that names its code (`recorder/src/lib.rs`).
+/// Section of the recorder that contains the hash of its code (`recorder/src/lib.rs`).
 const CODE_SECTION: &str = ".kerntune.code";
 
-/// What names the code of the recorder at `path`: the same wherever and by whomever it was compiled.
+/// Returns the hash of the recorder's code, which does not depend on how it was compiled.
 ///
 /// # Errors
-/// [`Error::NotARecorder`] for a file that does not say it.
+/// [`Error::NotARecorder`] for a file without that section.
 pub(crate) fn recorder_code(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).at("read", path)?;
     let section = object::File::parse(&*bytes).ok().and_then(|file| {
@@ -47,14 +47,15 @@ pub(crate) fn recorder_code(path: &Path) -> Result<String> {
     code.filter(|code| !code.is_empty()).ok_or_else(|| Error::NotARecorder { path: path.to_owned() })
 }
 
-/// What the recorder is told for a kernel on such a machine.
+/// Returns the recorder's description of a kernel on a machine.
 ///
 /// # Errors
-/// [`Error::MitigatedSelection`] for a capture that mitigations do not allow; files of the kernel that cannot be read.
+/// [`Error::MitigatedSelection`] for a capture that mitigations rule out; kernel files that cannot
+/// be read.
 pub fn recorder_spec(
     kernel: &Kernel,
     capture: &CaptureRequest,
-    demands: &Demands,
+    demands: &MachineDemands,
     output: &Path,
 ) -> Result<RecorderSpec> {
     let cpus = demands.cpus;
@@ -66,11 +67,11 @@ pub fn recorder_spec(
     let kinds = function_kinds::kinds(symbols.functions());
     let stack_pointer = capture.functions && all_and_no_others && kinds.contains(&FunctionKind::Thunk);
     let task = &kernel.manifest.task;
-    // Offsets in a structure of some kilobytes.
+    // Offsets in a structure are a few kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let left_out = |at: usize| capture.skip.get(at).copied().unwrap_or(false);
     let conditional = match capture.skip.contains(&true) {
-        true => Code::load(&kernel.vmlinux())
+        true => CodeSections::load(&kernel.vmlinux())
             .map_err(|reason| Error::Code { path: kernel.vmlinux(), reason })?
             .conditional_targets(symbols.functions()),
         false => HashSet::new(),
@@ -81,7 +82,7 @@ pub fn recorder_spec(
     Ok(RecorderSpec {
         version: VERSION,
         output: output.display().to_string(),
-        capture: Capture { functions: capture.functions, edges: capture.edges, weights: capture.weights },
+        capture: CaptureSpec { functions: capture.functions, edges: capture.edges, weights: capture.weights },
         functions: functions
             .map(|(at, (f, kind))| FunctionSpec {
                 address: f.address,

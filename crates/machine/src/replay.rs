@@ -1,64 +1,65 @@
-//! Runs that are kept, and a machine that brings them back: whatever is made of a run can be made again in the time
-//! that copying takes.
+//! Keeps runs, and a machine that brings them back, so that whatever follows a run can be repeated
+//! in the time of a copy.
 //!
-//! A kept run is named by what decides how it comes out: the machine that it ran on, the contents of kernel and
-//! image, what was asked for and captured. So a replay is either what that machine would bring back, or an error.
+//! The key of a kept run has everything that decides its results: the machine, the contents of
+//! kernel and image, the request and the capture. So a replay returns either what that machine
+//! would, or an error.
 
-use crate::error::Tail;
-use crate::last_words::LastWords;
+use crate::error::ConsoleTail;
 use crate::outcome::read_recording;
-use crate::{Error, Machine, Outcome, Result, RunRequest};
+use crate::service_log_tail::ServiceLogTail;
+use crate::{Error, Machine, Result, RunOutcome, RunRequest};
 use kerntune_work::{checked, hash_file, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// The kind of result that kept runs are.
+/// Kind of result in the archive's directory.
 const KIND: &str = "runs";
-/// What is said of a run beside its files.
+/// File that describes how a run ended.
 const RUN_FILE: &str = "run.json";
-/// What the run left, as the machine left it.
+/// Directory with the run's files.
 const FILES: &str = "files";
 
-/// A machine whose runs are kept.
+/// A machine that runs on another one and keeps its runs.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct ArchivingMachine {
     machine: Box<dyn Machine>,
     runs: WorkDir,
 }
 
-/// A machine on which nothing runs: it brings back what another one's runs left.
+/// A machine that brings back kept runs of another one, and runs nothing.
 #[derive(Debug)]
-pub struct Replay {
+pub struct ReplayMachine {
     name: &'static str,
     identity: String,
     runs: WorkDir,
 }
 
-/// How a kept run ended.
+/// End of a kept run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
-enum End {
+enum KeptEnd {
     Well { wall_seconds: f64, phases: Vec<(String, f64)> },
-    Panic { phase: String, what: String, tail: Tail },
-    Guest { reason: String, services: LastWords, tail: Tail },
-    OutOfMemory { phase: String, what: String, tail: Tail },
-    TimeLimit { seconds: u64, phase: String, tail: Tail },
-    NoBoot { seconds: u64, tail: Tail },
-    Silent { phase: String, tail: Tail },
+    Panic { phase: String, what: String, tail: ConsoleTail },
+    Guest { reason: String, services: ServiceLogTail, tail: ConsoleTail },
+    OutOfMemory { phase: String, what: String, tail: ConsoleTail },
+    TimeLimit { seconds: u64, phase: String, tail: ConsoleTail },
+    NoBoot { seconds: u64, tail: ConsoleTail },
+    Silent { phase: String, tail: ConsoleTail },
 }
 
-impl Keeping {
+impl ArchivingMachine {
     /// Keeps the runs of `machine` below `directory`.
     ///
     /// # Errors
-    /// A directory that cannot be made.
+    /// A directory that cannot be created.
     pub fn new(machine: Box<dyn Machine>, directory: &Path) -> Result<Self> {
         Ok(Self { machine, runs: WorkDir::open(directory)? })
     }
 }
 
-impl Machine for Keeping {
+impl Machine for ArchivingMachine {
     fn name(&self) -> &'static str {
         self.machine.name()
     }
@@ -67,11 +68,11 @@ impl Machine for Keeping {
         self.machine.identity()
     }
 
-    /// Failures of the guest are kept; those of the host are not.
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+    /// Keeps failures of the guest, but not those of the host.
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let key = key(&self.identity()?, request)?;
         let ran = self.machine.run(request, directory, progress);
-        if let Some(end) = End::of(&ran) {
+        if let Some(end) = KeptEnd::of(&ran) {
             let staged = self.runs.stage(KIND, &key)?;
             staged.clear()?;
             copy(directory, &staged.path().join(FILES))?;
@@ -82,8 +83,8 @@ impl Machine for Keeping {
     }
 }
 
-impl Replay {
-    /// The runs that are kept in `directory`, of the machine of this name and identity.
+impl ReplayMachine {
+    /// Replays runs kept in `directory`, of the machine with this name and identity.
     ///
     /// # Errors
     /// A directory that cannot be opened.
@@ -92,7 +93,7 @@ impl Replay {
     }
 }
 
-impl Machine for Replay {
+impl Machine for ReplayMachine {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -101,8 +102,8 @@ impl Machine for Replay {
         Ok(self.identity.clone())
     }
 
-    /// [`Error::NotKept`] for what never ran.
-    fn run(&self, request: &RunRequest, directory: &Path, _: &dyn Progress) -> Result<Outcome> {
+    /// Fails with [`Error::NotKept`] for a run that was not kept.
+    fn run(&self, request: &RunRequest, directory: &Path, _: &dyn Progress) -> Result<RunOutcome> {
         let key = key(&self.identity, request)?;
         let kept = self.runs.find(KIND, &key.id()).ok_or_else(|| Error::NotKept {
             directory: self.runs.root().to_owned(),
@@ -113,17 +114,17 @@ impl Machine for Replay {
         copy(&kept.join(FILES), directory)?;
         let path = kept.join(RUN_FILE);
         let bytes = fs::read(&path).at("read", &path)?;
-        let end: End = serde_json::from_slice(&bytes)
+        let end: KeptEnd = serde_json::from_slice(&bytes)
             .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
         end.outcome(request, directory)
     }
 }
 
-impl End {
-    /// None for what is no property of the guest.
-    fn of(ran: &Result<Outcome>) -> Option<Self> {
+impl KeptEnd {
+    /// Returns `None` for failures that are not the guest's.
+    fn of(ran: &Result<RunOutcome>) -> Option<Self> {
         Some(match ran {
-            Ok(Outcome { wall_seconds, phases, .. }) => {
+            Ok(RunOutcome { wall_seconds, phases, .. }) => {
                 Self::Well { wall_seconds: *wall_seconds, phases: phases.clone() }
             }
             Err(error) => match error {
@@ -146,14 +147,14 @@ impl End {
         })
     }
 
-    /// What the run came to, its files in `directory`.
-    fn outcome(self, request: &RunRequest, directory: &Path) -> Result<Outcome> {
+    /// Returns the original result, with the files in `directory`.
+    fn outcome(self, request: &RunRequest, directory: &Path) -> Result<RunOutcome> {
         match self {
             Self::Well { wall_seconds, phases } => {
                 let directory = directory.canonicalize().at("open", directory)?;
                 let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
                 let guest_files = directory.join("guest");
-                Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
+                Ok(RunOutcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
             }
             Self::Panic { phase, what, tail } => Err(Error::Panic { phase, what, tail }),
             Self::Guest { reason, services, tail } => Err(Error::Guest { reason, services, tail }),
@@ -165,16 +166,19 @@ impl End {
     }
 }
 
-/// Names a run on a machine.
+/// Key of a run on a machine.
 fn key(identity: &str, request: &RunRequest) -> Result<Key> {
     let key = Key::new("run/1", crate::CODE)
         .field("machine", identity)
-        .field("image", hash_file(request.initramfs)?)
-        .field("capture", format!("{:?}", request.capture));
-    request.named(key)
+        .field("image", hash_file(request.initramfs)?);
+    let key = match &request.capture {
+        Some(capture) => capture.add_to_key(key)?,
+        None => key,
+    };
+    request.add_to_key(key)
 }
 
-/// Regular files and directories, which are all that a run leaves.
+/// Copies regular files and directories, the only ones that a run leaves.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).at("create", to)?;
     for entry in fs::read_dir(from).at("list", from)? {
@@ -197,7 +201,7 @@ mod tests {
     use kerntune_kernel::Arch;
     use kerntune_work::NoProgress;
 
-    /// A machine that panics in `measured` and does well otherwise.
+    /// A machine that panics in `measured` and otherwise succeeds.
     #[derive(Debug)]
     struct Fragile;
 
@@ -208,17 +212,17 @@ mod tests {
         fn identity(&self) -> Result<String> {
             Ok("fragile/1".into())
         }
-        fn run(&self, request: &RunRequest, directory: &Path, _: &dyn Progress) -> Result<Outcome> {
+        fn run(&self, request: &RunRequest, directory: &Path, _: &dyn Progress) -> Result<RunOutcome> {
             let guest_files = directory.join("guest");
             fs::create_dir_all(&guest_files).unwrap();
             fs::write(guest_files.join("log"), request.run).unwrap();
             fs::write(directory.join("console.log"), "kt: phase boot\n").unwrap();
             if request.run == "measured" {
                 let (phase, what) = ("boot".into(), "Kernel panic".into());
-                return Err(Error::Panic { phase, what, tail: Tail::default() });
+                return Err(Error::Panic { phase, what, tail: ConsoleTail::default() });
             }
             let (directory, phases) = (directory.to_owned(), vec![("boot".into(), 0.5)]);
-            Ok(Outcome {
+            Ok(RunOutcome {
                 directory,
                 guest_files,
                 recording: None,
@@ -245,8 +249,8 @@ mod tests {
             fs::create_dir(&path).unwrap();
             path
         });
-        let keeping = Keeping::new(Box::new(Fragile), &runs).unwrap();
-        let replay = Replay::new("fragile", keeping.identity().unwrap(), &runs).unwrap();
+        let keeping = ArchivingMachine::new(Box::new(Fragile), &runs).unwrap();
+        let replay = ReplayMachine::new("fragile", keeping.identity().unwrap(), &runs).unwrap();
         let training = RunRequest::new(&kernel, &image, "training");
         let measured = RunRequest::new(&kernel, &image, "measured");
 
@@ -278,13 +282,13 @@ mod tests {
         }
         let (runs, image) = (dir.path().join("runs"), dir.path().join("initramfs"));
         let request = RunRequest::new(&kernel, &image, "training");
-        let keeping = Keeping::new(Box::new(Fragile), &runs).unwrap();
+        let keeping = ArchivingMachine::new(Box::new(Fragile), &runs).unwrap();
         let first = dir.path().join("first");
         fs::create_dir(&first).unwrap();
         keeping.run(&request, &first, &NoProgress).unwrap();
         let id = key("fragile/1", &request).unwrap().id();
         fs::write(runs.join(KIND).join(id).join("files/guest/log"), "other").unwrap();
-        let replay = Replay::new("fragile", "fragile/1".into(), &runs).unwrap();
+        let replay = ReplayMachine::new("fragile", "fragile/1".into(), &runs).unwrap();
         let second = dir.path().join("second");
         fs::create_dir(&second).unwrap();
         assert!(replay.run(&request, &second, &NoProgress).is_err());

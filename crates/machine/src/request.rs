@@ -1,71 +1,98 @@
-//! What a machine is asked to run, and what to capture of it.
+//! Requests to machines: the run, and what to capture.
 
-use crate::points::Point;
+use crate::points::InlinePoint;
 use crate::user_binary::UserBinary;
-use crate::watch::Limits;
+use crate::watch::RunLimits;
 use crate::Error;
-use kerntune_guest::{Collect, Disk, Workload};
-use kerntune_kernel::{Kernel, Structures};
+use kerntune_guest::{CollectOptions, Disk, Workload};
+use kerntune_kernel::{Kernel, StructureOffsets};
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_work::Key;
 use std::path::Path;
 
-/// Wall seconds within which init must say its first word.
+/// Default time limit for init's first message, in wall-clock seconds.
 pub const BOOT_SECONDS: u64 = 120;
 
-/// What to capture between marks.
+/// Events to capture between marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaptureRequest {
     /// Entry and exit of every kernel function.
     pub functions: bool,
     /// Executed blocks and taken branches.
     pub edges: bool,
-    /// A front-end model's TOML text, if its misses are wanted.
+    /// TOML text of a front-end model, to capture its misses.
     pub model: Option<String>,
     /// Branches and misses with every event; needs functions and a model.
     pub weights: bool,
-    /// What accesses to data miss; needs functions, and a model with `[data]`.
+    /// Misses of data accesses; needs functions, and a model with `[data]`.
     pub data: bool,
-    /// Which instructions are written down one by one, if any are; of one CPU only.
+    /// Instructions to write one by one; only on one CPU.
     pub stream: Option<StreamSpec>,
-    /// For each of the kernel's functions whether it is left out ([`crate::Selection`]); all are
-    /// traced if this is empty.
+    /// For each of the kernel's functions, whether it is left out ([`crate::FunctionSelection`]);
+    /// empty means that all are traced.
     pub skip: Vec<bool>,
-    /// Inline points.
-    pub points: Vec<Point>,
+    /// Inline points to count.
+    pub points: Vec<InlinePoint>,
     /// Binaries whose user functions are traced.
     pub binaries: Vec<UserBinary>,
-    /// Where event tags of McRae's profiler are said.
+    /// Memory window or port to which programs write McRae's event tags.
     pub tags: Option<TagWindow>,
-    /// Where the kernel keeps what is known of requests to block devices and of network packets; these are seen if this has it.
-    pub structures: Structures,
+    /// Offsets of structures for block requests and network packets; those are captured if they are
+    /// known.
+    pub structures: StructureOffsets,
 }
 
-/// What a run asks of a machine beside what boots and what runs.
+impl CaptureRequest {
+    /// Adds every field to a key.
+    pub(crate) fn add_to_key(&self, key: Key) -> kerntune_work::Result<Key> {
+        // Lists every field, so that a new one is not forgotten.
+        let Self { functions, edges, model, weights, data, stream, skip, points, binaries, tags, structures } =
+            self;
+        let mut key = key
+            .field("functions", functions.to_string())
+            .field("edges", edges.to_string())
+            .value("model", model)?
+            .field("weights", weights.to_string())
+            .field("data", data.to_string())
+            .value("stream", stream)?
+            .value("skip", skip)?
+            .value("tags", tags)?
+            .value("structures", structures)?;
+        for InlinePoint { name, address, function } in points {
+            key = key.value("point", &(name, address, function))?;
+        }
+        for UserBinary { spec, names, dynamic_only } in binaries {
+            key = key.value("binary", &(spec, names, dynamic_only))?;
+        }
+        Ok(key)
+    }
+}
+
+/// Demands of a run on the machine, besides kernel and workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Demands<'a> {
-    /// The guest's memory in MiB.
+pub struct MachineDemands<'a> {
+    /// Memory of the guest in MiB.
     pub memory_mb: u32,
-    /// The guest's CPUs, at least one.
+    /// CPUs of the guest, at least one.
     pub cpus: u32,
-    /// The vulnerable CPU that they pass for ([`Workload::mitigations`]).
+    /// Vulnerable CPU that they pretend to be ([`Workload::mitigations`]).
     pub mitigations: Option<&'a str>,
-    /// Whether they copy memory fast with one instruction.
+    /// True if they copy memory fast with one instruction.
     pub fast_strings: bool,
     /// Network cards of the guest, all on one wire.
     pub network_cards: u32,
-    /// More for the kernel's command line.
+    /// Additions to the kernel's command line.
     pub append: &'a str,
-    /// The guest's disk.
+    /// Disk of the guest.
     pub disk: Option<&'a Disk>,
-    /// Wall seconds within which init must say its first word.
+    /// Time limit for init's first message, in wall-clock seconds.
     pub boot_limit_seconds: u64,
-    /// Wall seconds for the whole run.
+    /// Time limit of the whole run, in wall-clock seconds.
     pub time_limit_seconds: u64,
 }
 
-impl Default for Demands<'_> {
+impl Default for MachineDemands<'_> {
     fn default() -> Self {
         Self {
             memory_mb: 1024,
@@ -81,8 +108,8 @@ impl Default for Demands<'_> {
     }
 }
 
-impl<'a> Demands<'a> {
-    /// Those of a workload.
+impl<'a> MachineDemands<'a> {
+    /// Returns the demands of a workload.
     pub fn of(workload: &'a Workload) -> Self {
         Self {
             memory_mb: workload.memory_mb,
@@ -97,9 +124,10 @@ impl<'a> Demands<'a> {
         }
     }
 
-    /// Adds to a key what decides how a run comes out.
-    fn named(&self, key: Key) -> Key {
-        // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
+    /// Adds everything that decides the run's results to a key.
+    fn add_to_key(&self, key: Key) -> Key {
+        // Lists every field, so that a new one is not forgotten. Limits decide only whether there
+        // is a result.
         let Self {
             memory_mb,
             cpus,
@@ -116,9 +144,9 @@ impl<'a> Demands<'a> {
             .field("cpus", cpus.to_string())
             .field("network cards", network_cards.to_string())
             .field("append", append);
-        // What only some runs have is named only there, so that the keys of the others stay.
+        // Optional fields are named only where used, so that the keys of other runs stay the same.
         let key = match disk {
-            Some(disk) => key.field("disk", format!("{disk:?}")),
+            Some(disk) => key.field("disk", disk.content_hash()),
             None => key,
         };
         let key = match mitigations {
@@ -131,70 +159,70 @@ impl<'a> Demands<'a> {
         }
     }
 
-    /// Whether the CPU is another one than that which every machine has.
+    /// Checks whether the CPU differs from the default.
     pub(crate) fn other_cpu(&self) -> bool {
         self.mitigations.is_some() || self.fast_strings
     }
 }
 
-/// One run of a guest.
+/// A run of a guest.
 #[derive(Debug, Clone)]
 pub struct RunRequest<'a> {
-    /// What boots; `None` stands for the kernel that runs already ([`crate::Host`]).
+    /// Kernel to boot; `None` means the running kernel ([`crate::Host`]).
     pub kernel: Option<&'a Kernel>,
-    /// What it boots into.
+    /// Image to boot into.
     pub initramfs: &'a Path,
-    /// The run's name in the workload: `training` or `measured`.
+    /// Run of the workload: `training` or `measured`.
     pub run: &'a str,
-    /// What init collects besides.
-    pub collect: Collect,
-    /// What the recorder captures; `None` runs without the recorder.
+    /// Data that init collects.
+    pub collect: CollectOptions,
+    /// Events that the recorder captures; `None` runs without the recorder.
     pub capture: Option<CaptureRequest>,
-    /// What the machine must have.
-    pub demands: Demands<'a>,
+    /// Demands on the machine.
+    pub demands: MachineDemands<'a>,
 }
 
 impl<'a> RunRequest<'a> {
-    /// A run with 1 GiB, ten minutes, and no recorder.
+    /// Creates a run with 1 GiB, ten minutes, and no recorder.
     pub fn new(kernel: &'a Kernel, initramfs: &'a Path, run: &'a str) -> Self {
-        let (collect, demands) = (Collect::default(), Demands::default());
+        let (collect, demands) = (CollectOptions::default(), MachineDemands::default());
         Self { kernel: Some(kernel), initramfs, run, collect, capture: None, demands }
     }
 
-    /// A run of a workload under the kernel that runs already.
+    /// Creates a run of a workload under the running kernel.
     pub fn on_host(initramfs: &'a Path, workload: &'a Workload, run: &'a str) -> Self {
-        let (collect, demands) = (Collect::default(), Demands::of(workload));
+        let (collect, demands) = (CollectOptions::default(), MachineDemands::of(workload));
         Self { kernel: None, initramfs, run, collect, capture: None, demands }
     }
 
-    /// What boots.
+    /// Returns the kernel to boot.
     ///
     /// # Errors
-    /// [`Error::NothingBoots`] if nothing does.
+    /// [`Error::NothingBoots`] if there is none.
     pub fn kernel(&self) -> Result<&'a Kernel, Error> {
         self.kernel.ok_or(Error::NothingBoots)
     }
 
-    /// A run of a workload, with all that it asks of a machine, and no recorder.
+    /// Creates a run of a workload with its demands, and no recorder.
     pub fn of_workload(
         kernel: &'a Kernel,
         initramfs: &'a Path,
         workload: &'a Workload,
         run: &'a str,
     ) -> Self {
-        Self { demands: Demands::of(workload), ..Self::new(kernel, initramfs, run) }
+        Self { demands: MachineDemands::of(workload), ..Self::new(kernel, initramfs, run) }
     }
 
-    /// Adds to a result's key what decides how the run comes out, beside the guest image (whose id is known to who packed it),
-    /// what is captured, and the machine.
+    /// Adds everything that decides the run's results to a key, except the guest image (the caller
+    /// knows its id), the capture and the machine.
     ///
     /// # Errors
     /// [`Error::NothingBoots`]; images that cannot be read.
-    pub fn named(&self, key: Key) -> Result<Key, Error> {
-        // Every field is named here, so that a new one is not forgotten.
+    pub fn add_to_key(&self, key: Key) -> Result<Key, Error> {
+        // Lists every field, so that a new one is not forgotten.
         let Self { kernel: _, initramfs: _, run, collect, capture: _, demands } = self;
         let kernel = self.kernel()?;
-        let Collect { gcov, ftrace, proc } = collect;
+        let CollectOptions { gcov, ftrace, proc } = collect;
         let key = key
             .field("kernel", &kernel.manifest.id)
             .field("images", kernel.content()?)
@@ -204,11 +232,11 @@ impl<'a> RunRequest<'a> {
             true => key.field("proc", ""),
             false => key,
         };
-        Ok(demands.named(key))
+        Ok(demands.add_to_key(key))
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self) -> RunLimits {
+        RunLimits {
             what: match self.kernel {
                 Some(kernel) => format!("{} on {}", self.run, kernel.manifest.label),
                 None => format!("{} on the host", self.run),

@@ -5,7 +5,7 @@ use kerntune_work::IoContext;
 use std::fs::{self, File};
 use std::path::{Component, Path};
 
-/// Unpacks `archive` into `directory`: regular files only, never outside of it. Returns how many.
+/// Unpacks the regular files of `archive` into `directory`, never outside it. Returns their number.
 pub fn unpack(archive: &Path, directory: &Path) -> Result<usize> {
     fs::create_dir_all(directory).at("create", directory)?;
     let damaged =

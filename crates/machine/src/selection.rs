@@ -1,51 +1,44 @@
-//! Which functions of a kernel are traced (pure).
+//! Selects the functions of a kernel to trace (pure).
 
-use crate::pattern::Pattern;
-use kerntune_kernel::Function;
+use crate::pattern::FunctionPattern;
+use kerntune_kernel::KernelFunction;
 use std::collections::BTreeSet;
 
-/// Patterns of what is to be traced and what is not.
+/// Patterns for functions to trace and to leave out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Nothing but these; everything if there are none.
+pub struct FunctionSelection {
+    /// Functions to trace; empty means all.
     pub only: Vec<String>,
-    /// Not these.
+    /// Functions to leave out.
     pub skip: Vec<String>,
 }
 
-/// Why patterns do not make a selection.
+/// Reason why patterns make no valid selection.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum SelectionError {
-    /// A pattern for nothing.
     #[error("{option} `{pattern}` is no function and no source file of this kernel{hint}")]
-    Nothing {
-        /// The option: `--only` or `--skip`.
-        option: &'static str,
-        /// The pattern as it was typed.
-        pattern: String,
-        /// Names near to it, as the end of the message; empty if there are none.
-        hint: String,
-    },
-    /// Everything is skipped.
+    Nothing { option: &'static str, pattern: String, hint: String },
     #[error("--only and --skip together leave no function to trace")]
     Empty,
 }
 
-/// How many names are offered instead of one that is not there.
+/// Largest number of suggestions for a name that does not exist.
 const OFFERS: usize = 5;
 
-impl Selection {
-    /// Whether everything is traced.
+impl FunctionSelection {
+    /// Checks whether all functions are traced.
     pub fn is_everything(&self) -> bool {
         self.only.is_empty() && self.skip.is_empty()
     }
 
-    /// For each function whether it is left out. A split-off part goes with the function that it
-    /// belongs to.
+    /// Returns for each function whether it is left out. A split-off part follows the function that
+    /// it belongs to.
     ///
     /// # Errors
-    /// A pattern that matches nothing, with what is near to it; a selection of nothing.
-    pub fn resolve(&self, functions: &[Function]) -> Result<Vec<bool>, SelectionError> {
+    /// A pattern that matches nothing, with suggestions; an empty selection.
+    pub fn resolve(&self, functions: &[KernelFunction]) -> Result<Vec<bool>, SelectionError> {
         let only = chosen("--only", &self.only, functions)?;
         let skip = chosen("--skip", &self.skip, functions)?;
         let mut left_out: Vec<bool> =
@@ -65,11 +58,11 @@ impl Selection {
 fn chosen(
     option: &'static str,
     patterns: &[String],
-    functions: &[Function],
+    functions: &[KernelFunction],
 ) -> Result<Vec<bool>, SelectionError> {
     let mut chosen = vec![false; functions.len()];
     for text in patterns {
-        let pattern = Pattern::parse(text);
+        let pattern = FunctionPattern::parse(text);
         let mut any = false;
         for (function, chosen) in functions.iter().zip(&mut chosen) {
             let names =
@@ -86,27 +79,29 @@ fn chosen(
     Ok(chosen)
 }
 
-/// What may have been meant.
-fn hint(pattern: &Pattern, functions: &[Function]) -> String {
+/// Suggests names for a pattern that matches nothing.
+fn hint(pattern: &FunctionPattern, functions: &[KernelFunction]) -> String {
     let files = || functions.iter().filter_map(|function| function.file.as_deref());
     let offers = match pattern {
-        Pattern::Name(wanted) => {
-            let mut offers = near(wanted, functions.iter().map(|function| function.name.as_str()));
+        FunctionPattern::Name(wanted) => {
+            let mut offers = suggestions(wanted, functions.iter().map(|function| function.name.as_str()));
             let directory = format!("{wanted}/");
             if files().any(|file| file.starts_with(&directory)) {
                 offers.insert(0, directory);
             }
             offers
         }
-        Pattern::Path(_) if !files().any(|file| file.contains('/')) => {
+        FunctionPattern::Path(_) if !files().any(|file| file.contains('/')) => {
             return "; of this kernel's source files only the names are known: give them without directories"
                 .into();
         }
-        Pattern::Path(wanted) => {
+        FunctionPattern::Path(wanted) => {
             let directories = files().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..=end]));
-            near(wanted, directories.chain(files()))
+            suggestions(wanted, directories.chain(files()))
         }
-        Pattern::File(wanted) => near(wanted, files().map(|file| file.rsplit('/').next().unwrap_or(file))),
+        FunctionPattern::File(wanted) => {
+            suggestions(wanted, files().map(|file| file.rsplit('/').next().unwrap_or(file)))
+        }
     };
     match offers.as_slice() {
         [] => String::new(),
@@ -114,8 +109,8 @@ fn hint(pattern: &Pattern, functions: &[Function]) -> String {
     }
 }
 
-/// Up to [`OFFERS`] of `all` that are like `wanted`, the most alike first.
-pub fn near<'a>(wanted: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// Returns up to [`OFFERS`] names of `all` that resemble `wanted`, the best first.
+pub fn suggestions<'a>(wanted: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = wanted.trim_matches(['*', '?']);
     let rank = |name: &'a str| {
         let alike = strsim::jaro_winkler(name, wanted);
@@ -130,8 +125,8 @@ pub fn near<'a>(wanted: &str, all: impl Iterator<Item = &'a str>) -> Vec<String>
 mod tests {
     use super::*;
 
-    fn kernel() -> Vec<Function> {
-        let function = |name: &str, file: Option<&str>, part_of| Function {
+    fn kernel() -> Vec<KernelFunction> {
+        let function = |name: &str, file: Option<&str>, part_of| KernelFunction {
             name: name.into(),
             aliases: if name == "memcpy" { vec!["__memcpy".into()] } else { vec![] },
             address: 0,
@@ -151,7 +146,7 @@ mod tests {
 
     fn traced(only: &[&str], skip: &[&str]) -> Result<Vec<usize>, String> {
         let all = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
-        let selection = Selection { only: all(only), skip: all(skip) };
+        let selection = FunctionSelection { only: all(only), skip: all(skip) };
         let left_out = selection.resolve(&kernel()).map_err(|e| e.to_string())?;
         Ok((0..5).filter(|&at| !left_out[at]).collect())
     }
@@ -176,7 +171,7 @@ mod tests {
         assert!(message("slab.c").contains("slub.c"), "{}", message("slab.c"));
         let mut bare = kernel();
         bare.iter_mut().for_each(|function| function.file = Some("tcp.c".into()));
-        let selection = Selection { only: vec!["net/".into()], skip: vec![] };
+        let selection = FunctionSelection { only: vec!["net/".into()], skip: vec![] };
         let error = selection.resolve(&bare).unwrap_err().to_string();
         assert!(error.contains("without directories"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Things to try things on: a small program, compiled by the host's compiler, and a kernel that is not there.
+//! Test fixtures: a small program, compiled by the host's compiler, and a kernel without files.
 
 use kerntune_kernel::{Arch, Kernel};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 }
 ";
 
-/// The program, compiled with these flags.
+/// Compiles the program with these flags.
 pub fn build(dir: &tempfile::TempDir, flags: &[&str]) -> PathBuf {
     let source = dir.path().join("program.c");
     std::fs::write(&source, SOURCE).unwrap();
@@ -33,7 +33,7 @@ pub fn build(dir: &tempfile::TempDir, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// A kernel, as far as its manifest says.
+/// A kernel that has only a manifest.
 pub fn kernel(arch: Arch) -> Kernel {
     let manifest = serde_json::json!({
         "schema": kerntune_kernel::SCHEMA, "id": "aa11", "label": "base", "version": "6.12.117", "arch": arch,

@@ -1,13 +1,14 @@
 //! User-Mode Linux: the kernel as a process of the host.
 //!
-//! Its code runs on the host's CPU as any program's, so that its time is real, and no virtualisation is needed. What
-//! differs from a real machine is the way in: each system call of the guest is two switches between processes of
-//! the host (some 10 µs), by ptrace or, where the kernel can, by a signal that seccomp raises. The console is standard output; results come through the second serial line, which is
-//! descriptor 0, one end of a socket.
+//! Its code runs on the host's CPU as any program's, so its time is real, and no virtualization is
+//! needed. A real machine differs in how system calls enter the kernel: here, each is two switches
+//! between processes of the host (some 10 µs), by ptrace or, in newer kernels, by a signal that
+//! seccomp raises. The console is standard output; results come through the second serial line,
+//! which is descriptor 0, one end of a socket.
 
 use crate::request::RunRequest;
-use crate::watch::Watched;
-use crate::{cpu, cpu_times, process, CpuTimes, Error, Machine, Outcome, Result};
+use crate::watch::WatchedRun;
+use crate::{cpu, cpu_times, process, CpuTimes, Error, Machine, Result, RunOutcome};
 use kerntune_guest::{boot_options, ConsoleMessage};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_work::{IoContext, JobEnd, Progress};
@@ -15,23 +16,24 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
+/// Kernel options: console on standard output, results on descriptor 0, no other line. The kernel
+/// ends on panic by itself.
 const OPTIONS: [&str; 7] =
     ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps", "kt.poweroff=1"];
 
-/// The directory of the kernel's management files, below the run's.
+/// Directory of the kernel's management files, below the run's.
 const MANAGEMENT: &str = "uml";
-/// The kernel's name there.
+/// Name of the kernel there.
 const NAME: &str = "kt";
 
-/// The way into the kernel that is half as dear, and the first version that has it.
+/// Option for a way into the kernel that costs half as much, and the first version with it.
 const SECCOMP: (&str, [u32; 2]) = ("seccomp=on", [6, 16]);
 
-/// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
+/// The machine for kernels of [`Arch::Um`]; it times them, not exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uml {
-    /// The one CPU of the host that kernel and programs share, of which only one ever runs; `None` leaves it to the
-    /// host, which moves them about.
+    /// Host CPU that kernel and programs share, of which only one ever runs; `None` lets the host
+    /// move them.
     pub cpu: Option<u32>,
 }
 
@@ -40,7 +42,7 @@ impl Machine for Uml {
         "uml"
     }
 
-    /// Times are not among it: they are never found again.
+    /// Times are never reused, so the host does not matter.
     fn identity(&self) -> Result<String> {
         Ok(kerntune_work::ContentHash::new("uml/1")
             .field("options", OPTIONS.join(" "))
@@ -48,8 +50,8 @@ impl Machine for Uml {
             .finish())
     }
 
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        let kernel = able(request)?;
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
+        let kernel = supported_kernel(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
         process::run(
             command(*self, kernel, request, &directory),
@@ -63,8 +65,8 @@ impl Machine for Uml {
     }
 }
 
-/// The kernel, if this machine can do all that is asked for.
-fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
+/// Returns the kernel if this machine supports the request.
+fn supported_kernel<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
     let kernel = request.kernel()?;
     let arch = kernel.manifest.arch;
     let what = if arch != Arch::Um {
@@ -89,10 +91,10 @@ fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) ->
     let mut command = cpu::program(uml.cpu, &kernel.image());
     command.arg(format!("mem={}M", request.demands.memory_mb));
     command.arg(format!("initrd={}", request.initramfs.display()));
-    // The management socket's directory; it would be below the home directory.
+    // Directory of the management socket; by default it would be below the home directory.
     command.arg(format!("uml_dir={}/", directory.join(MANAGEMENT).display())).arg(format!("umid={NAME}"));
     command.args(OPTIONS);
-    // Before what the workload appends, which may have it otherwise.
+    // Comes before the workload's options, which may override it.
     command.args(has_seccomp(&kernel.manifest.version).then_some(SECCOMP.0));
     command.args(boot_options(request.run, request.collect, 1).split_whitespace());
     command.args(request.demands.append.split_whitespace());
@@ -100,22 +102,22 @@ fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) ->
     command
 }
 
-/// Whether a kernel of this version takes [`SECCOMP`].
+/// Checks whether a kernel of this version takes [`SECCOMP`].
 fn has_seccomp(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
     [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= SECCOMP.1
 }
 
-/// What the guest has taken of the host's CPUs; None before its kernel says which process it is, and on a host that
-/// does not say.
+/// Returns the guest's CPU time; `None` before its kernel has written its process id, and on hosts
+/// without the information.
 fn cpu_times_of(directory: &Path) -> Option<CpuTimes> {
     let said = fs::read_to_string(directory.join(MANAGEMENT).join(NAME).join("pid")).ok()?;
     cpu_times::of_kernel(Path::new("/proc"), said.trim().parse().ok()?).ok()
 }
 
-/// The kernel's process, if it died. What it does after the last word of a guest that is done does not matter: once in
-/// some dozens of boots it aborts there, among the processes that it ends.
-fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
+/// Returns an error if the kernel's process died. After a complete run that does not matter: once in
+/// some dozens of boots the kernel aborts while it ends its processes.
+fn died(end: &JobEnd, watched: &WatchedRun) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
     if watched.console.powered_down && watched.console.end == Some(ConsoleMessage::Done) {
         return None;
@@ -127,9 +129,9 @@ fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::Console;
-    use crate::error::Tail;
-    use crate::request::Demands;
+    use crate::console::ConsoleReader;
+    use crate::error::ConsoleTail;
+    use crate::request::MachineDemands;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
     use std::time::Instant;
@@ -138,12 +140,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
         fs::write(&path, text).unwrap();
-        let mut console = Console::follow(&path);
+        let mut console = ConsoleReader::follow(&path);
         console.read();
         let kernel = crate::test_program::kernel(Arch::Um);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         let end = JobEnd::Exited(ExitStatus::from_raw(status));
-        let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
+        let watched = WatchedRun { console, end, phases: Vec::new(), started: Instant::now() };
         watched.judge(&request.limits(), |end| died(end, &watched))
     }
 
@@ -157,7 +159,7 @@ mod tests {
         verdict("kt: phase boot\nkt: done\nreboot: Power down\n", 6).unwrap();
         verdict("kt: phase boot\nreboot: Power down\n", 6).unwrap_err();
         let silent = verdict("", 0).unwrap_err();
-        assert!(matches!(silent, Error::Silent { tail: Tail { .. }, .. }), "{silent}");
+        assert!(matches!(silent, Error::Silent { tail: ConsoleTail { .. }, .. }), "{silent}");
         let panic = verdict("kt: phase boot\nKernel panic - not syncing: oh\n", 134).unwrap_err();
         assert!(matches!(panic, Error::Panic { .. }), "{panic}");
     }
@@ -177,13 +179,13 @@ mod tests {
         let cannot = ["6.12.117", "6.1.9", "5.20.0", "", "x.y"];
         assert!(can.iter().all(|version| has_seccomp(version)) && !cannot.iter().any(|v| has_seccomp(v)));
         let mut kernel = crate::test_program::kernel(Arch::Um);
-        let demands = Demands { append: "seccomp=off", ..Demands::default() };
+        let demands = MachineDemands { append: "seccomp=off", ..MachineDemands::default() };
         for (version, expected) in [("6.12.117", false), ("7.3.4", true)] {
             kernel.manifest.version = version.into();
             let request = RunRequest { demands, ..RunRequest::new(&kernel, Path::new("/i"), "measured") };
             let said = format!("{:?}", command(Uml::default(), &kernel, &request, Path::new("/")));
             let places = ["\"seccomp=on\"", "\"seccomp=off\""].map(|option| said.find(option));
-            // The last one holds.
+            // The last option takes effect.
             assert!(places[0].is_some() == expected && places[0] < places[1], "{said}");
         }
     }
@@ -191,16 +193,19 @@ mod tests {
     #[test]
     fn what_it_cannot_do_is_said_before_anything_runs() {
         let mut kernel = crate::test_program::kernel(Arch::Um);
-        let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
+        let refused = |request: &RunRequest| supported_kernel(request).unwrap_err().to_string();
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        able(&request).unwrap();
+        supported_kernel(&request).unwrap();
         assert!(
             refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record")
         );
-        let two = RunRequest { demands: Demands { cpus: 2, ..request.demands }, ..request.clone() };
+        let two = RunRequest { demands: MachineDemands { cpus: 2, ..request.demands }, ..request.clone() };
         assert!(refused(&two).contains("several CPUs"));
-        assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
-            .contains("network cards"));
+        assert!(refused(&RunRequest {
+            demands: MachineDemands { network_cards: 1, ..request.demands },
+            ..request
+        })
+        .contains("network cards"));
         kernel.manifest.arch = Arch::X86_64;
         assert!(refused(&RunRequest::new(&kernel, Path::new("/i"), "measured")).contains("--arch um"));
     }

@@ -1,8 +1,7 @@
-//! What the recorder is told of a binary whose user functions are traced: its pages of code and
-//! its functions.
+//! Describes binaries with traced user functions to the recorder: code pages and functions.
 
 use crate::debug_file;
-use kerntune_isa::{Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -15,43 +14,29 @@ const PAGE: u64 = 4096;
 /// A binary and the names of its functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserBinary {
-    /// For the recorder.
+    /// Description for the recorder.
     pub spec: BinarySpec,
-    /// The functions' names, in the order of `spec.functions`.
+    /// Names of the functions, in the order of `spec.functions`.
     pub names: Vec<String>,
-    /// Whether there are no symbols but those that the dynamic linker needs: functions that a library
-    /// does not offer to others are then unknown, their time is their callers'.
+    /// True if the file has only the dynamic linker's symbols: functions that a library does not
+    /// export are then unknown, and their time counts as their callers'.
     pub dynamic_only: bool,
 }
 
-/// Why a file's functions cannot be traced.
+/// Reason why a file's functions cannot be traced.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum UserBinaryError {
-    /// Not readable.
     #[error("--user {path}: cannot read it: {reason}")]
-    Read {
-        /// The program or library on the host.
-        path: String,
-        /// The operating system's reason.
-        reason: String,
-    },
-    /// Not a program.
+    Read { path: String, reason: String },
     #[error("--user {path} is no x86-64 ELF program or library: {reason}")]
-    Elf {
-        /// The program or library on the host.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Stripped.
+    Elf { path: String, reason: String },
     #[error("--user {path} has no symbols of functions (stripped), and there is no debug file of the same build id for it (in /usr/lib/debug/.build-id, or where .gnu_debuglink says): install its -dbgsym package, or build it with symbols, without `strip` and `-s`")]
-    NoSymbols {
-        /// The program or library on the host.
-        path: String,
-    },
+    NoSymbols { path: String },
 }
 
-/// Reads a binary. What is in the guest are the same bytes.
+/// Parses a binary of the host; the guest has the same bytes.
 ///
 /// # Errors
 /// See [`UserBinaryError`].
@@ -63,7 +48,7 @@ pub fn load(path: &Path) -> Result<UserBinary, UserBinaryError> {
     if found.as_ref().is_ok_and(|binary| !binary.dynamic_only) {
         return found;
     }
-    // Stripped, as what distributions ship: its symbols may be in a file beside it.
+    // Stripped, as distributions ship it: symbols may be in a debug file.
     match debug_file::of(&bytes, path, Path::new(debug_file::ROOT)) {
         Some(symbols) => match parse_with(&bytes, &symbols, &name) {
             Ok(binary) if !binary.dynamic_only => Ok(binary),
@@ -77,20 +62,21 @@ pub(crate) fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryEr
     parse_with(bytes, bytes, path)
 }
 
-/// `symbols` is the file with the symbols of the one that runs: itself, or its debug file, which has the same addresses.
+/// Parses a binary with the symbols of `symbols`: itself, or its debug file, which has the same
+/// addresses.
 fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
     let refuse = |reason: String| UserBinaryError::Elf { path: path.into(), reason };
     let failed = |error: object::read::Error| refuse(error.to_string());
     let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
     let endian = header.endian().map_err(failed)?;
-    if header.e_machine(endian) != Guest::NAMES.elf_machine {
+    if header.e_machine(endian) != GuestIsa::NAMES.elf_machine {
         return Err(refuse("it is for another processor".into()));
     }
     let segments = header.program_headers(endian, bytes).map_err(failed)?;
-    let code: Vec<Segment> = segments
+    let code: Vec<CodeSegment> = segments
         .iter()
         .filter(|segment| segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian) & elf::PF_X != 0)
-        .map(|segment| Segment {
+        .map(|segment| CodeSegment {
             offset: segment.p_offset(endian),
             address: segment.p_vaddr(endian),
             size: segment.p_filesz(endian),
@@ -99,7 +85,7 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
     let sections = header.sections(endian, bytes).map_err(failed)?;
     let other = FileHeader64::<Endianness>::parse(symbols).map_err(failed)?;
     let tables = other.sections(endian, symbols).map_err(failed)?;
-    let mut functions: BTreeMap<u64, Candidate> = BTreeMap::new();
+    let mut functions: BTreeMap<u64, SymbolCandidate> = BTreeMap::new();
     let mut dynamic_only = false;
     for (kind, dynamic) in [(elf::SHT_SYMTAB, false), (elf::SHT_DYNSYM, true)] {
         if !functions.is_empty() {
@@ -115,7 +101,7 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
             let address = symbol.st_value(endian);
             let Some(offset) = code.iter().find_map(|segment| segment.offset_of(address)) else { continue };
             let name = table.symbol_name(endian, symbol).map_err(failed)?;
-            let candidate = Candidate {
+            let candidate = SymbolCandidate {
                 local: symbol.st_bind() == elf::STB_LOCAL,
                 name: String::from_utf8_lossy(name).into_owned(),
                 size: symbol.st_size(endian),
@@ -130,8 +116,8 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
     if functions.is_empty() {
         return Err(UserBinaryError::NoSymbols { path: path.into() });
     }
-    // A function without a size ends with its section: after `_init` comes the linkage table, which is
-    // no part of it.
+    // A function without a size ends with its section: the linkage table after `_init` is no part
+    // of it.
     let executable = u64::from(elf::SHF_EXECINSTR | elf::SHF_ALLOC);
     let ends: BTreeMap<u64, u64> = sections
         .iter()
@@ -148,14 +134,14 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
     })
 }
 
-/// A part of the file that is mapped to be executed.
-struct Segment {
+/// A part of the file that is mapped as code.
+struct CodeSegment {
     offset: u64,
     address: u64,
     size: u64,
 }
 
-impl Segment {
+impl CodeSegment {
     fn offset_of(&self, address: u64) -> Option<u64> {
         let inside = address.checked_sub(self.address).filter(|&inside| inside < self.size)?;
         self.offset.checked_add(inside)
@@ -166,26 +152,26 @@ impl Segment {
     }
 }
 
-/// A symbol that may name the function at its place.
-struct Candidate {
+/// A symbol that may name the function at its address.
+struct SymbolCandidate {
     local: bool,
     name: String,
     size: u64,
     index: usize,
 }
 
-impl Candidate {
-    /// The least is the best: one with a size, a global one, a name without leading underscores, short.
+impl SymbolCandidate {
+    /// Smallest is best: a symbol with a size, a global one, without leading underscores, short.
     fn rank(&self) -> (bool, bool, usize, usize, usize) {
         let underscores = self.name.len() - self.name.trim_start_matches('_').len();
         (self.size == 0, self.local, underscores, self.name.len(), self.index)
     }
 }
 
-/// Functions in order, with sizes where there were none, and cold parts with their owners. `sections`
-/// has the end of each section of code by its beginning.
+/// Returns the functions in order, with missing sizes filled in and cold parts assigned to their
+/// functions. `sections` has the end of each code section by its start.
 fn finish(
-    functions: BTreeMap<u64, Candidate>,
+    functions: BTreeMap<u64, SymbolCandidate>,
     sections: &BTreeMap<u64, u64>,
 ) -> (Vec<FunctionSpec>, Vec<String>) {
     let starts: Vec<u64> = functions.keys().copied().collect();
@@ -206,9 +192,9 @@ fn finish(
     (specs, functions.into_values().map(|candidate| candidate.name).collect())
 }
 
-/// The pages of the file that are mapped as code, each content once. The kernel maps whole pages of
-/// the file, with zeros after its end.
-fn pages(bytes: &[u8], code: &[Segment]) -> Vec<PageSpec> {
+/// Returns the file's code pages, each content once. The kernel maps whole pages of the file, with
+/// zeros after its end.
+fn pages(bytes: &[u8], code: &[CodeSegment]) -> Vec<PageSpec> {
     let mut pages = Vec::new();
     let mut seen = HashSet::new();
     for segment in code {
@@ -259,7 +245,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stripped = crate::test_program::build(&dir, &["-s"]);
         assert!(matches!(load(&stripped), Err(UserBinaryError::NoSymbols { .. })));
-        // One of our own: a library of the system may have a debug file on this machine or not.
+        // A library of our own, since those of the system may or may not have debug files here.
         let library = load(&crate::test_program::build(&dir, &["-O1", "-shared", "-fPIC", "-s"])).unwrap();
         assert!(library.dynamic_only);
         let has = |name: &str| library.names.iter().any(|known| known == name);
@@ -300,7 +286,7 @@ mod tests {
         std::fs::rename(&debug, place.join(format!("{}.debug", &hex[2..]))).unwrap();
         assert!(debug_file::of(&bytes, &program, dir.path()).is_some());
         assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());
-        // One of another build is not taken.
+        // A file with another build id is ignored.
         let other = crate::test_program::build(&dir, &["-O2", "-Wl,--build-id"]);
         run("objcopy", &["--only-keep-debug".as_ref(), other.as_os_str(), debug.as_os_str()]);
         assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());

@@ -1,41 +1,41 @@
-//! Which user ids of the host the processes of a workload get that runs under the kernel that is booted.
+//! Maps user ids for the processes of a workload under the running kernel.
 
 use kerntune_work::{IoContext, Result};
 use std::fs;
 use std::path::Path;
 
-/// As many as a system's own users, `nobody` included, need.
+/// Number of ids to map, enough for a system's users including `nobody`.
 const COUNT: u64 = 65536;
-/// The first of those that root hands out: between the ids that systemd gives to containers and those that it keeps for
-/// others, so nobody's.
+/// First id that root maps, in a range that systemd neither uses for containers nor reserves.
 const FIRST: u64 = 2_135_621_632;
-/// What hands out ids of /etc/subuid and /etc/subgid.
+/// Programs that map ids of /etc/subuid and /etc/subgid.
 const TOOLS: [&str; 2] = ["/usr/bin/newuidmap", "/usr/bin/newgidmap"];
 
-/// The ids outside of those from 0 on inside.
+/// Host ids for the workload's ids from 0 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Users {
-    /// From this one on; only root can.
+pub(crate) enum UserIdMap {
+    /// A range from this id on; only root can map it.
     Range(u64),
-    /// From these on, of users and groups, as the system's administrator allows the caller.
+    /// Ranges of users and groups from these ids on, which the administrator has granted to the
+    /// caller.
     Subids(u64, u64),
-    /// Root inside is the caller, and there is no other user.
+    /// A single id: the workload's root is the caller.
     One,
 }
 
-impl Users {
-    /// The best that whoever runs us may have.
-    pub fn here() -> Result<Self> {
+impl UserIdMap {
+    /// Returns the best mapping that the caller may use.
+    pub fn best_available() -> Result<Self> {
         let path = "/proc/self/status";
         let status = fs::read_to_string(path).at("read", path)?;
-        // A file that is not there allows nothing.
+        // A missing file grants nothing.
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let tools = TOOLS.iter().all(|tool| Path::new(tool).exists());
         let files = [text("/etc/passwd"), text("/etc/subuid"), text("/etc/subgid")];
         Ok(Self::choose(effective_uid(&status), &files, tools))
     }
 
-    /// `files` are /etc/passwd, /etc/subuid and /etc/subgid.
+    /// Chooses a mapping; `files` are /etc/passwd, /etc/subuid and /etc/subgid.
     fn choose(uid: u64, [passwd, subuid, subgid]: &[String; 3], tools: bool) -> Self {
         if uid == 0 {
             return Self::Range(FIRST);
@@ -52,7 +52,7 @@ impl Users {
         }
     }
 
-    /// For `guest/contain`.
+    /// Returns the argument for `guest/contain`.
     pub fn argument(self) -> String {
         match self {
             Self::Range(first) => format!("range:{first}"),
@@ -62,7 +62,8 @@ impl Users {
     }
 }
 
-/// The first id of `USER:FIRST:COUNT`, if it is this user's and enough.
+/// Parses `USER:FIRST:COUNT`; returns the first id if the line is for this user and grants enough
+/// ids.
 fn range(line: &str, uid: u64, name: Option<&str>) -> Option<u64> {
     let mut fields = line.split(':');
     let user = fields.next()?;
@@ -71,7 +72,7 @@ fn range(line: &str, uid: u64, name: Option<&str>) -> Option<u64> {
     (ours && count >= COUNT).then_some(first)
 }
 
-/// From the text of `/proc/PID/status`; somebody without rights if it says nothing.
+/// Parses `/proc/PID/status`; defaults to a user without rights.
 fn effective_uid(status: &str) -> u64 {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(65534)
@@ -87,12 +88,12 @@ mod tests {
         let subuid = "bob:100000:65536\nann:165536:1000\nann:231072:65536\n";
         let files = |subgid: &str| [passwd.to_owned(), subuid.to_owned(), subgid.to_owned()];
         let by_number = "1000:300000:65536\n";
-        assert_eq!(Users::choose(0, &files(by_number), false), Users::Range(FIRST));
-        assert_eq!(Users::choose(1000, &files(by_number), true), Users::Subids(231_072, 300_000));
-        assert_eq!(Users::choose(1000, &files(by_number), false), Users::One);
-        assert_eq!(Users::choose(1000, &files("ann:1:10\nann:x\n"), true), Users::One);
-        assert_eq!(Users::choose(1001, &files(by_number), true), Users::One);
-        assert_eq!(Users::Subids(1, 2).argument(), "subids:1:2");
+        assert_eq!(UserIdMap::choose(0, &files(by_number), false), UserIdMap::Range(FIRST));
+        assert_eq!(UserIdMap::choose(1000, &files(by_number), true), UserIdMap::Subids(231_072, 300_000));
+        assert_eq!(UserIdMap::choose(1000, &files(by_number), false), UserIdMap::One);
+        assert_eq!(UserIdMap::choose(1000, &files("ann:1:10\nann:x\n"), true), UserIdMap::One);
+        assert_eq!(UserIdMap::choose(1001, &files(by_number), true), UserIdMap::One);
+        assert_eq!(UserIdMap::Subids(1, 2).argument(), "subids:1:2");
     }
 
     #[test]

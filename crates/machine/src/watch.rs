@@ -1,44 +1,44 @@
-//! A guest's run from its first word to its last: the same on every machine.
+//! Watches a guest's run from its first to its last message, on every machine.
 
-use crate::console::Console;
-use crate::{Error, LastWords, Result};
+use crate::console::ConsoleReader;
+use crate::{Error, Result, ServiceLogTail};
 use kerntune_guest::ConsoleMessage;
 use kerntune_work::{Job, JobEnd, Progress};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What was seen of a run.
-pub(crate) struct Watched {
-    pub console: Console,
+/// Observations of a run.
+pub(crate) struct WatchedRun {
+    pub console: ConsoleReader,
     pub end: JobEnd,
-    /// What began when, in seconds.
+    /// Phases with the seconds at which they began.
     pub phases: Vec<(String, f64)>,
     pub started: Instant,
 }
 
-/// What a run is called, and how long it may take.
-pub(crate) struct Limits {
-    /// For progress: `measured on base`.
+/// Description and time limits of a run.
+pub(crate) struct RunLimits {
+    /// Description for progress: `measured on base`.
     pub what: String,
-    /// Wall seconds to init's first word.
+    /// Time limit for init's first message, in wall-clock seconds.
     pub boot_seconds: u64,
-    /// Wall seconds for all of it.
+    /// Time limit of the whole run, in wall-clock seconds.
     pub seconds: u64,
 }
 
-/// Runs the machine's program until it ends, or the guest has not said its first word in time. The console is what grows
-/// at `console`; `line` sees what the program itself prints, and returns false to stop it.
+/// Runs the machine's program until it ends, or init's first message is late. The console is the
+/// growing file `console`; `line` receives the program's own output, and returns false to stop it.
 ///
 /// # Errors
-/// [`Error::NoBoot`]; a program that cannot be run; an interrupt.
+/// [`Error::NoBoot`]; a program that cannot run; an interrupt.
 pub(crate) fn watch(
     job: Job,
-    limits: &Limits,
+    limits: &RunLimits,
     console: &Path,
     progress: &dyn Progress,
     line: impl FnMut(&str) -> bool,
-) -> Result<Watched> {
-    let mut console = Console::follow(console);
+) -> Result<WatchedRun> {
+    let mut console = ConsoleReader::follow(console);
     let started = Instant::now();
     let mut no_boot = false;
     let mut phases = Vec::new();
@@ -57,12 +57,13 @@ pub(crate) fn watch(
     if no_boot {
         return Err(Error::NoBoot { seconds: limits.boot_seconds, tail: console.tail() });
     }
-    Ok(Watched { console, end, phases, started })
+    Ok(WatchedRun { console, end, phases, started })
 }
 
-impl Watched {
-    /// Whether the run went well, from all that was said. `died` makes an error of how the program ended otherwise.
-    pub fn judge(&self, limits: &Limits, died: impl FnOnce(&JobEnd) -> Option<Error>) -> Result<()> {
+impl WatchedRun {
+    /// Checks whether the run succeeded, by all that was observed. `died` turns an abnormal end of
+    /// the program into an error.
+    pub fn judge(&self, limits: &RunLimits, died: impl FnOnce(&JobEnd) -> Option<Error>) -> Result<()> {
         let Self { console, end, .. } = self;
         let (tail, phase) = (console.tail(), console.phase());
         if let Some(what) = console.panic.clone() {
@@ -73,7 +74,7 @@ impl Watched {
         }
         match (&console.end, end) {
             (Some(ConsoleMessage::Failed(reason)), _) => {
-                Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
+                Err(Error::Guest { reason: reason.clone(), services: ServiceLogTail::default(), tail })
             }
             (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: limits.seconds, phase, tail }),
             (said, end) => match (died(end), said) {

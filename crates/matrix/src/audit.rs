@@ -1,29 +1,29 @@
-//! All of a store, looked at: what is not as it was written, and what is nobody's.
+//! Checks a whole store for damaged, disputed and unknown objects.
 
-use crate::made::{self, damaged};
-use crate::{claim, pack, turn, Error, Plan, Result, Store};
+use crate::task_result::{self, damaged};
+use crate::{claim, pack, worker, Error, MatrixPlan, Result, Store};
 use kerntune_work::{Id, WorkDir};
 use serde::Serialize;
 
-/// An object that is damaged, of nobody, or disputed.
+/// An object that is damaged, disputed or unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoreFinding {
-    /// Its name in the store.
+    /// Name of the object in the store.
     pub object: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub what: String,
 }
 
-/// What a store has, and what is wrong with it.
+/// Result of checking a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StoreAudit {
-    /// Objects that were looked at.
+    /// Number of objects that were checked.
     pub objects: usize,
-    /// What is wrong, by name.
+    /// Problems, sorted by object.
     pub findings: Vec<StoreFinding>,
 }
 
-/// Reads every object of a store. Packs are unpacked in `work`, and every file in them is hashed.
+/// Checks every object of a store. Packs are unpacked in `work`, and every file in them is hashed.
 ///
 /// # Errors
 /// A store that does not answer.
@@ -32,7 +32,7 @@ pub fn audit(store: &dyn Store, work: &WorkDir) -> Result<StoreAudit> {
     for object in store.list("")? {
         kerntune_work::interrupt::check()?;
         audit.objects += 1;
-        match look(store, work, &object) {
+        match check_object(store, work, &object) {
             Ok(()) => {}
             Err(Error::Object { what, .. }) => audit.findings.push(StoreFinding { object, what }),
             Err(Error::OtherCode { .. }) => {}
@@ -42,21 +42,21 @@ pub fn audit(store: &dyn Store, work: &WorkDir) -> Result<StoreAudit> {
     Ok(audit)
 }
 
-fn look(store: &dyn Store, work: &WorkDir, object: &str) -> Result<()> {
+fn check_object(store: &dyn Store, work: &WorkDir, object: &str) -> Result<()> {
     let nobodys = || damaged(store, object, "it is no object of a matrix");
-    let (room, name) = object.split_once('/').ok_or_else(nobodys)?;
+    let (kind, name) = object.split_once('/').ok_or_else(nobodys)?;
     let id = |end: &str| name.strip_suffix(end).and_then(|id| id.parse::<Id>().ok()).ok_or_else(nobodys);
-    match room {
-        "plans" => Plan::load(store, &id(".json")?).map(drop),
-        "results" => made::read(store, &id(".json")?).map(drop),
-        "failures" => turn::why_failed(store, &id(".json")?).map(drop),
+    match kind {
+        "plans" => MatrixPlan::load(store, &id(".json")?).map(drop),
+        "results" => task_result::read(store, &id(".json")?).map(drop),
+        "failures" => worker::why_failed(store, &id(".json")?).map(drop),
         "claims" => {
             let (task, number) = name.split_once('/').ok_or_else(nobodys)?;
             let task: Id = task.parse().map_err(|_| nobodys())?;
-            claim::named(store, &task, number)?.ok_or_else(nobodys).map(drop)
+            claim::read_named(store, &task, number)?.ok_or_else(nobodys).map(drop)
         }
         "packs" => pack::check(store, work, &id(".tar.zst")?),
-        // Beside results, for people.
+        // Logs are for people.
         "logs" => Ok(()),
         "conflicts" => Err(damaged(store, object, "another machine computed another result")),
         _ => Err(nobodys()),

@@ -1,13 +1,14 @@
-//! Claims: who computes a task.
+//! Claims say which machine computes a task.
 //!
-//! The n-th claim of a task is the object `claims/TASK/n`, which only one can make. Its holder changes it again and again while it
-//! works, so that others see that it lives. Whoever sees no change for a while, by a clock of his own, makes claim n+1: no two
-//! machines' clocks have to agree. Two that work on one task all the same, since one of them only seemed dead, cost time and no
-//! more: a result is put there once.
+//! The n-th claim of a task is the object `claims/TASK/n`; the store lets only one machine create
+//! it. While it works, the holder keeps changing the claim's `beat`. A machine that sees no change
+//! for a lease, by its own clock, creates claim n+1, so clocks need not agree. If two machines do
+//! compute one task, because one only seemed dead, that costs time and nothing else: a result is
+//! published once.
 
 use crate::figures::bytes;
-use crate::made::{damaged, decode};
 use crate::process::{began_at, process};
+use crate::task_result::{damaged, decode};
 use crate::{Error, Result, Store};
 use kerntune_work::{interrupt, Id};
 use serde::{Deserialize, Serialize};
@@ -16,51 +17,51 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// After so long without a sign of life a claim is taken over.
+/// Time without a change after which another machine may take over a claim.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// Who holds a claim.
+/// The process that holds a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The machine's name.
+pub struct ClaimHolder {
+    /// Name of the machine.
     pub host: String,
-    /// Which boot of it, and which container: within these, processes can be asked for.
+    /// Boot id and PID namespace: a process can be looked up only from the same ones.
     pub inside: String,
-    /// The process and when it began.
+    /// Process number and start time, as `PID@START`.
     pub process: String,
 }
 
-/// How far a claim is.
+/// State of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimState {
-    /// It is being worked on.
+    /// The holder computes the task.
     Working,
-    /// The result is there, made under this claim.
+    /// The holder published the result.
     Made,
-    /// Somebody else put the same result there first.
+    /// The holder computed the result after another machine had published the same.
     Discarded,
     /// The task failed.
     Failed,
-    /// Given up without a result: interrupted, or a machine that cannot.
+    /// Given up without a result: interrupted, or this machine cannot compute it.
     Released,
 }
 
-/// A claim as it is in the store.
+/// A claim as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     schema: String,
-    /// Whose.
-    pub holder: Holder,
-    /// How far.
+    /// Process that holds the claim.
+    pub holder: ClaimHolder,
+    /// Progress of the holder.
     pub state: ClaimState,
-    /// Grows while it is worked on.
+    /// Counter that grows while the holder is alive.
     pub beat: u64,
 }
 
-impl Holder {
-    /// This process.
-    pub fn own() -> Self {
+impl ClaimHolder {
+    /// Describes this process.
+    pub fn current() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let link =
             |path: &str| std::fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();
@@ -71,7 +72,8 @@ impl Holder {
         }
     }
 
-    /// Whether it is known to be gone. Only a process of the same machine and container can be asked for.
+    /// Checks whether the holder is known to be dead, which only works within the same boot and PID
+    /// namespace.
     fn is_gone(&self, own: &Self) -> bool {
         if self.host != own.host || self.inside != own.inside || self.process == own.process {
             return false;
@@ -81,13 +83,13 @@ impl Holder {
     }
 }
 
-/// Name and version of a claim's form.
+/// Schema of a claim.
 const CLAIM: &str = "kerntune-claim/1";
-/// The largest number of a claim. No task is claimed so often, and the next number is one that exists.
-const LAST: u64 = 999_999_999;
+/// Largest number of a claim; in practice never reached.
+const MAX_NUMBER: u64 = 999_999_999;
 
 impl Claim {
-    fn new(holder: Holder) -> Self {
+    fn new(holder: ClaimHolder) -> Self {
         Self { schema: CLAIM.into(), holder, state: ClaimState::Working, beat: 0 }
     }
 }
@@ -96,18 +98,19 @@ fn object(task: &Id, number: u64) -> String {
     format!("claims/{task}/{number:04}")
 }
 
-/// The number of a claim of this name, if it is one.
+/// Parses an object's name as the number of a claim.
 fn number(name: &str) -> Option<u64> {
     let number: u64 = name.parse().ok()?;
-    (number <= LAST && name == format!("{number:04}")).then_some(number)
+    (number <= MAX_NUMBER && name == format!("{number:04}")).then_some(number)
 }
 
-/// The claim of this name among those of a task; none if it is no name of a claim.
-pub(crate) fn named(store: &dyn Store, task: &Id, name: &str) -> Result<Option<Claim>> {
+/// Reads a claim by its name; `None` if the name is not a claim's.
+pub(crate) fn read_named(store: &dyn Store, task: &Id, name: &str) -> Result<Option<Claim>> {
     number(name).map_or(Ok(None), |number| read(store, task, number))
 }
 
-/// The numbers of a task's claims, ascending. Other names beside them, such as a copy that a program made, are nobody's claims.
+/// Returns the numbers of a task's claims, ascending. Ignores other names, such as copies that
+/// backup programs make.
 fn numbers(store: &dyn Store, task: &Id) -> Result<Vec<u64>> {
     let start = format!("claims/{task}/");
     let names = store.list(&start)?;
@@ -116,7 +119,7 @@ fn numbers(store: &dyn Store, task: &Id) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The claims of a task, in order.
+/// Returns the claims of a task, in order.
 pub(crate) fn claims(store: &dyn Store, task: &Id) -> Result<Vec<(u64, Claim)>> {
     let mut found = Vec::new();
     for number in numbers(store, task)? {
@@ -125,37 +128,37 @@ pub(crate) fn claims(store: &dyn Store, task: &Id) -> Result<Vec<(u64, Claim)>> 
     Ok(found)
 }
 
-/// A claim; none if it is gone.
 fn read(store: &dyn Store, task: &Id, number: u64) -> Result<Option<Claim>> {
     let name = object(task, number);
     let Some(bytes) = store.get(&name)? else { return Ok(None) };
     decode(store, &name, &bytes, CLAIM).map(Some)
 }
 
-/// The last claim of a task.
+/// Returns the last claim of a task.
 ///
 /// # Errors
-/// [`Error::Object`] for one that is damaged.
+/// [`Error::Object`] for a damaged claim.
 pub(crate) fn last(store: &dyn Store, task: &Id) -> Result<Option<(u64, Claim)>> {
     let Some(number) = numbers(store, task)?.pop() else { return Ok(None) };
     Ok(read(store, task, number)?.map(|claim| (number, claim)))
 }
 
-/// Whether somebody seems to work on it who is not known to be gone.
+/// Checks whether a process works on the task that is not known to be dead.
 pub(crate) fn is_held(store: &dyn Store, task: &Id) -> Result<bool> {
-    let own = Holder::own();
+    let own = ClaimHolder::current();
     let held = |claim: &Claim| claim.state == ClaimState::Working && !claim.holder.is_gone(&own);
     Ok(last(store, task)?.is_some_and(|(_, claim)| held(&claim)))
 }
 
-/// Makes a claim, and waits for it while others hold it. None once `done` says that it is of no use any more.
-pub(crate) fn take(
+/// Claims a task, waiting while others hold it. Returns `None` once `done` says that the claim is
+/// no longer needed.
+pub(crate) fn acquire(
     store: &Arc<dyn Store>,
     task: &Id,
     lease: Duration,
     done: &dyn Fn() -> Result<bool>,
-) -> Result<Option<Held>> {
-    let own = Holder::own();
+) -> Result<Option<ClaimGuard>> {
+    let own = ClaimHolder::current();
     let mut seen: Option<((u64, u64), Instant)> = None;
     let mut pause = Duration::from_millis(50);
     loop {
@@ -184,38 +187,38 @@ pub(crate) fn take(
             }
         };
         let name = object(task, number);
-        if number > LAST {
+        if number > MAX_NUMBER {
             return Err(damaged(&**store, &name, "there are no numbers after it"));
         }
         let claim = Claim::new(own.clone());
         if store.put_new(&name, &bytes(&claim))? {
-            return Ok(Some(Held::new(store.clone(), task, number, claim, lease)));
+            return Ok(Some(ClaimGuard::new(store.clone(), task, number, claim, lease)));
         }
-        // Somebody else was faster.
+        // Another machine was faster.
         std::thread::sleep(pause);
     }
 }
 
-/// A claim that is ours. Dropped without [`Held::end`] it is given up.
-pub(crate) struct Held {
+/// A claim that this process holds. Released on drop unless [`ClaimGuard::end`] is called.
+pub(crate) struct ClaimGuard {
     store: Arc<dyn Store>,
     name: String,
-    /// Which claim of the task it is.
+    /// Number of the claim among those of the task.
     pub number: u64,
     claim: Claim,
     beats: Option<(Sender<()>, JoinHandle<u64>)>,
 }
 
-impl Held {
+impl ClaimGuard {
     fn new(store: Arc<dyn Store>, task: &Id, number: u64, claim: Claim, lease: Duration) -> Self {
         let name = object(task, number);
         let (stop, stopped) = channel();
         let (own, at, mut beating) = (store.clone(), name.clone(), claim.clone());
         let thread = std::thread::spawn(move || {
-            // Dropping the sender ends it, as well.
+            // Dropping the sender ends the loop too.
             while stopped.recv_timeout(lease / 4) == Err(RecvTimeoutError::Timeout) {
                 beating.beat += 1;
-                // One that is lost is one of several within a lease.
+                // A lost beat does not matter: there are four in a lease.
                 let _ = own.put(&at, &bytes(&beating));
             }
             beating.beat
@@ -223,7 +226,7 @@ impl Held {
         Self { store, name, number, claim, beats: Some((stop, thread)) }
     }
 
-    /// Says how it ended.
+    /// Ends the claim with this state.
     pub fn end(mut self, state: ClaimState) -> Result<()> {
         self.close(state)
     }
@@ -237,9 +240,9 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
-        // Who comes next waits for a lease if this is lost.
+        // If this is lost, the next machine waits for a lease.
         let _ = self.close(ClaimState::Released);
     }
 }
@@ -247,12 +250,12 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Directory;
+    use crate::DirectoryStore;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
         let dir = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(Directory::open(dir.path()).unwrap());
+        let store: Arc<dyn Store> = Arc::new(DirectoryStore::open(dir.path()).unwrap());
         (dir, store)
     }
 
@@ -263,21 +266,21 @@ mod tests {
     #[test]
     fn names_beside_claims_are_passed_over_and_the_largest_number_is_the_last() {
         let (_dir, store) = store();
-        let over = Claim { state: ClaimState::Released, ..Claim::new(Holder::own()) };
+        let over = Claim { state: ClaimState::Released, ..Claim::new(ClaimHolder::current()) };
         for name in ["0001", "0001.bak", "x", "12", "00002", "9999", "10000", "18446744073709551615", "+7"] {
             store.put(&format!("claims/t/{name}"), &bytes(&over)).unwrap();
         }
         assert_eq!(numbers(&*store, &task()).unwrap(), [1, 9999, 10_000]);
-        assert_eq!(take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 10_001);
-        store.put(&object(&task(), LAST), &bytes(&over)).unwrap();
-        let error = take(&store, &task(), LEASE, &|| Ok(false)).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(acquire(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 10_001);
+        store.put(&object(&task(), MAX_NUMBER), &bytes(&over)).unwrap();
+        let error = acquire(&store, &task(), LEASE, &|| Ok(false)).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("no numbers after it"), "{error}");
     }
 
     #[test]
     fn a_changed_claim_is_refused() {
         let (_dir, store) = store();
-        let whole = bytes(&Claim::new(Holder::own()));
+        let whole = bytes(&Claim::new(ClaimHolder::current()));
         let changed = String::from_utf8(whole).unwrap().replace("\"beat\": 0", "\"beat\": 1");
         store.put(&object(&task(), 1), changed.as_bytes()).unwrap();
         assert!(matches!(last(&*store, &task()), Err(Error::Object { .. })));
@@ -290,7 +293,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let held = take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap();
+                    let held = acquire(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap();
                     assert_eq!(holds.fetch_add(1, Ordering::SeqCst), 0);
                     std::thread::sleep(Duration::from_millis(5));
                     holds.fetch_sub(1, Ordering::SeqCst);
@@ -307,18 +310,18 @@ mod tests {
     fn what_shows_no_life_is_taken_over_and_what_does_is_not() {
         let (_dir, store) = store();
         let (short, done) = (Duration::from_millis(200), || Ok(false));
-        // Of another machine, which is silent.
-        let holder = Holder { host: "elsewhere".into(), ..Holder::own() };
+        // A silent holder on another machine.
+        let holder = ClaimHolder { host: "elsewhere".into(), ..ClaimHolder::current() };
         let claim = Claim { beat: 7, ..Claim::new(holder) };
         store.put(&object(&task(), 3), &bytes(&claim)).unwrap();
         assert!(is_held(&*store, &task()).unwrap());
-        let held = take(&store, &task(), short, &done).unwrap().unwrap();
+        let held = acquire(&store, &task(), short, &done).unwrap().unwrap();
         assert_eq!(held.number, 4);
-        // We live: others wait until it is done, longer than their lease. It is many of our beats, so that a machine which does much
-        // else may be late.
+        // Our beats keep the claim although the other waits longer than its lease. The lease is
+        // many beats, so that a busy machine may be late.
         let (tries, patient) = (AtomicUsize::new(0), Duration::from_secs(3));
         let waited =
-            take(&store, &task(), patient, &|| Ok(tries.fetch_add(1, Ordering::SeqCst) > 14)).unwrap();
+            acquire(&store, &task(), patient, &|| Ok(tries.fetch_add(1, Ordering::SeqCst) > 14)).unwrap();
         assert!(waited.is_none());
         held.end(ClaimState::Made).unwrap();
         assert!(!is_held(&*store, &task()).unwrap());
@@ -328,9 +331,9 @@ mod tests {
     fn a_process_of_this_machine_that_is_gone_is_not_waited_for() {
         let (_dir, store) = store();
         // No process has this number.
-        let holder = Holder { process: "4194305@1".into(), ..Holder::own() };
+        let holder = ClaimHolder { process: "4194305@1".into(), ..ClaimHolder::current() };
         store.put(&object(&task(), 1), &bytes(&Claim::new(holder))).unwrap();
         assert!(!is_held(&*store, &task()).unwrap());
-        assert_eq!(take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 2);
+        assert_eq!(acquire(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 2);
     }
 }

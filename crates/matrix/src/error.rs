@@ -1,188 +1,101 @@
-//! What can go wrong with a matrix.
+//! Errors of matrices.
 
+use kerntune_work::{ClassifyError, ErrorClass};
 use std::path::PathBuf;
 
-/// Shorthand of this crate.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong, each with what to do.
+/// An error of a plan, a store or a task; the message says what to do.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum Error {
-    /// A file, a process or an interrupt.
     #[error(transparent)]
     Work(#[from] kerntune_work::Error),
-    /// A kernel: its source, build or files.
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
-    /// A workload or its image.
     #[error(transparent)]
     Guest(#[from] kerntune_guest::Error),
-    /// A profile.
     #[error(transparent)]
     Profile(#[from] kerntune_profile::Error),
-    /// Figures that are not whole.
     #[error(transparent)]
     Compare(#[from] kerntune_compare::Error),
-    /// A step of a recording or a recipe.
     #[error(transparent)]
     Tune(#[from] kerntune_tune::Error),
-    /// A plan file that does not read.
     #[error("{path}: {message}; docs/matrix.md describes the file")]
-    PlanFile {
-        /// The file.
-        path: PathBuf,
-        /// What does not fit, with its line.
-        message: String,
-    },
-    /// A plan that cannot be carried out.
+    PlanFile { path: PathBuf, message: String },
     #[error("{0}")]
     Plan(String),
-    /// A store's object that is none of ours.
     #[error("{store}: {name} is damaged ({what}); remove it, and the task is computed again")]
-    Object {
-        /// The store.
-        store: String,
-        /// The object.
-        name: String,
-        /// What does not fit.
-        what: String,
-    },
-    /// A plan of another version of kerntune.
+    Object { store: String, name: String, what: String },
     #[error("the plan {plan} is of another version of kerntune, whose figures may be others: run the version that made it, or plan again")]
-    OtherCode {
-        /// The plan's id.
-        plan: String,
-    },
-    /// Nothing is in the store that was named.
+    OtherCode { plan: String },
     #[error("there is no store at {store}, or nothing is in it: `kerntune matrix run FILE --store {store}` makes one")]
-    NoStore {
-        /// The store.
-        store: String,
-    },
-    /// No plan by that name.
+    NoStore { store: String },
     #[error("{store} has no plan {plan:?}; `kerntune matrix plan FILE --store {store}` puts one there")]
-    NoPlan {
-        /// The store.
-        store: String,
-        /// The name as it was given.
-        plan: String,
-    },
-    /// The store does not answer, or refuses.
+    NoPlan { store: String, plan: String },
     #[error("the store {store} failed: {message}")]
-    Store {
-        /// Its address.
-        store: String,
-        /// What it said.
-        message: String,
-    },
-    /// The program for object stores is not there.
+    Store { store: String, message: String },
     #[error(
         "{store} is reached through the program {program}, which is not there: build it with `make objects` and put it beside \
          kerntune or on the PATH"
     )]
-    NoHelper {
-        /// The store's address.
-        store: String,
-        /// The program's name.
-        program: &'static str,
-    },
-    /// Two machines computed the same task and disagree.
+    NoHelper { store: String, program: &'static str },
     #[error(
-        "task {task} came out differently on two machines: one of them is not what the plan says, or lies; the other result is kept as \
-         {kept}. Remove both, and the task is computed again"
+        "task {task} came out differently on two machines: one of them differs from the plan, or its result is forged; the second result is kept \
+         as {kept}. Remove both to compute the task again"
     )]
-    Differs {
-        /// The task.
-        task: String,
-        /// Where the other result is in the store.
-        kept: String,
-    },
-    /// A result in the store is not the one that this machine computed.
-    #[error("{name} is another result of task {task} than this machine computed: remove it, and the task is computed again")]
-    Replaced {
-        /// The task.
-        task: String,
-        /// The object.
-        name: String,
-    },
-    /// A task of a foreign plan that runs code on this machine.
+    Differs { task: String, kept: String },
+    #[error("{name} is another result of task {task} than this machine computed: remove it to compute the task again")]
+    Replaced { task: String, name: String },
     #[error("{title}: not run, since {reason}: --trust-commands runs it, if you trust the plan's author as you trust a program")]
-    Untrusted {
-        /// The task's title.
-        title: String,
-        /// What is run.
-        reason: String,
-    },
-    /// An id, a hash, a label or a file's name that is none.
+    Untrusted { title: String, reason: String },
     #[error(transparent)]
     Name(#[from] kerntune_work::NameError),
-    /// A task whose inputs are not computed yet.
-    #[error("task {task} needs {need}, which is not there yet")]
-    NotReady {
-        /// The task.
-        task: String,
-        /// What it waits for.
-        need: String,
-    },
-    /// No such task or cell.
+    #[error("task {task} needs {need}, which has no result yet")]
+    NotReady { task: String, need: String },
     #[error("the plan has no {what} {name:?}")]
-    Unknown {
-        /// `task` or `cell`.
-        what: &'static str,
-        /// The name as it was given.
-        name: String,
-    },
-    /// git has no such commit.
+    Unknown { what: &'static str, name: String },
     #[error("{tree}: git: {message}")]
-    Git {
-        /// The tree.
-        tree: PathBuf,
-        /// What git said.
-        message: String,
-    },
-    /// Slurm does not do as it is told.
+    Git { tree: PathBuf, message: String },
     #[error("{program}: {message}")]
-    Slurm {
-        /// Which of its programs.
-        program: String,
-        /// What it said.
-        message: String,
-    },
-    /// A command of the plan failed.
+    Slurm { program: String, message: String },
     #[error("`kerntune {command}` ended with status {status}: {last}")]
-    Command {
-        /// The command.
-        command: String,
-        /// Its exit status.
-        status: i32,
-        /// The last line that it wrote to standard error.
-        last: String,
-    },
-    /// A process that computed a task was killed: by a user, by the kernel for want of memory, with its machine.
-    #[error("{title}: the process that computed it was ended by signal {signal}; the last that it said is: {last}")]
-    Lost {
-        /// What it did.
-        title: String,
-        /// By which signal.
-        signal: i32,
-        /// The last line that it wrote.
-        last: String,
-    },
-    /// A process that computed a task ended without a result.
+    Command { command: String, status: i32, last: String },
+    #[error("{title}: the process that computed it was ended by signal {signal}; its last output: {last}")]
+    Lost { title: String, signal: i32, last: String },
     #[error("{title}: {last}")]
-    Ended {
-        /// What it did.
-        title: String,
-        /// The last line that it wrote.
-        last: String,
-    },
-    /// A thread of ours panicked.
+    Ended { title: String, last: String },
     #[error("a thread that works on the plan panicked; please report it")]
     Panicked,
 }
 
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Work(inner) => inner.class(),
+            Self::Kernel(inner) => inner.class(),
+            Self::Guest(inner) => inner.class(),
+            Self::Profile(inner) => inner.class(),
+            Self::Tune(inner) => inner.class(),
+            Self::Compare(_) | Self::Differs { .. } | Self::Replaced { .. } | Self::Object { .. } => {
+                ErrorClass::RecordingFailure
+            }
+            Self::Store { .. }
+            | Self::NoHelper { .. }
+            | Self::Slurm { .. }
+            | Self::OtherCode { .. }
+            | Self::Untrusted { .. } => ErrorClass::MissingPrerequisite,
+            Self::NotReady { .. } => ErrorClass::NegativeResult,
+            _ => ErrorClass::Usage,
+        }
+    }
+}
+
 impl Error {
-    /// Whether it is this machine that cannot, and another one may: then nothing is said of the task.
+    /// Checks whether the error is this machine's fault, so that another machine may succeed and
+    /// the task is not marked as failed.
     pub fn is_of_the_machine(&self) -> bool {
         use kerntune_tune::Error as Tune;
         let of_kernel = |error: &kerntune_kernel::Error| {
@@ -212,7 +125,7 @@ impl Error {
         }
     }
 
-    /// Whether Ctrl-C or SIGTERM ended it.
+    /// Checks whether Ctrl-C or SIGTERM was the cause.
     pub fn is_interrupt(&self) -> bool {
         use kerntune_work::Error::Interrupted;
         matches!(

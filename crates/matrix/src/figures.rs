@@ -1,37 +1,38 @@
-//! Results of tasks, as they are in the store, sealed. Nothing of the machine or the hour is in them: whoever computes one has the same bytes.
+//! Results of tasks as sealed objects of the store. They contain nothing about the machine or the
+//! time, so every machine gets the same bytes.
 
 use kerntune_compare::{Measurement, OperationCounters};
 use kerntune_work::{seal_bytes, Id};
 use serde::{Deserialize, Serialize};
 
-/// Name and version of a measurement's form.
-pub(crate) const FIGURES: &str = "kerntune-cell/2";
-/// Name and version of a kernel's form.
-pub(crate) const BUILT: &str = "kerntune-built/2";
-/// Name and version of what a command said.
-pub(crate) const SAID: &str = "kerntune-said/2";
+/// Schema of [`RunCounters`].
+pub(crate) const RUN_COUNTERS: &str = "kerntune-cell/2";
+/// Schema of [`BuiltKernel`].
+pub(crate) const BUILT_KERNEL: &str = "kerntune-built/2";
+/// Schema of [`CommandOutput`].
+pub(crate) const COMMAND_OUTPUT: &str = "kerntune-said/2";
 
 /// Exact counters of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct RunCounters {
     schema: String,
-    /// The task.
+    /// Task that this is the result of.
     pub task: Id,
-    /// Names the contents of the kernel's images.
+    /// Hash of the kernel's images.
     pub kernel: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// Its run.
+    /// Run of the workload: `measured` or `training`.
     pub run: String,
-    /// The front-end model.
+    /// Name of the front-end model.
     pub model: String,
-    /// By operation, in the order in which they first ran.
+    /// Counters of each operation, in the order in which they first ran.
     pub operations: Vec<OperationCounters>,
-    /// Of the whole run.
+    /// Counters of the whole run.
     pub total: OperationCounters,
 }
 
-impl Figures {
+impl RunCounters {
     pub(crate) fn new(
         task: &Id,
         kernel: String,
@@ -41,7 +42,7 @@ impl Figures {
         of: Measurement,
     ) -> Self {
         Self {
-            schema: FIGURES.into(),
+            schema: RUN_COUNTERS.into(),
             task: task.clone(),
             kernel,
             workload: workload.into(),
@@ -53,40 +54,40 @@ impl Figures {
     }
 }
 
-/// A kernel that a task made; it is in the store as well.
+/// A kernel that a task made; the kernel itself is packed in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Built {
+pub struct BuiltKernel {
     schema: String,
-    /// The task.
+    /// Task that made the kernel.
     pub task: Id,
-    /// The kernel's id.
+    /// Id of the kernel.
     pub kernel: Id,
-    /// Names the contents of its images.
+    /// Hash of its images.
     pub content: String,
 }
 
-impl Built {
+impl BuiltKernel {
     pub(crate) fn new(task: &Id, kernel: Id, content: String) -> Self {
-        Self { schema: BUILT.into(), task: task.clone(), kernel, content }
+        Self { schema: BUILT_KERNEL.into(), task: task.clone(), kernel, content }
     }
 }
 
-/// What a command printed.
+/// Standard output of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     schema: String,
     pub task: Id,
     pub output: String,
 }
 
-impl Said {
+impl CommandOutput {
     pub fn new(task: &Id, output: String) -> Self {
-        Self { schema: SAID.into(), task: task.clone(), output }
+        Self { schema: COMMAND_OUTPUT.into(), task: task.clone(), output }
     }
 }
 
-/// An object's bytes, with their hash.
+/// Serializes a value as a sealed object: with its hash.
 pub(crate) fn bytes(value: &impl Serialize) -> Vec<u8> {
-    // Maps with keys of text and no floats: it cannot fail.
+    // Serialization cannot fail: all map keys are strings.
     seal_bytes(value).unwrap_or_default()
 }

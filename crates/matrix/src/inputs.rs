@@ -1,21 +1,26 @@
-//! What decides a task's result, by name: told when a plan is made, and again on each machine that is to compute it. What is not
-//! the same is told, and nothing is computed.
+//! Inputs that decide a task's result. They are determined when the plan is made and again on each
+//! machine that is to compute the task; if they differ, the machine refuses the task and reports
+//! the difference.
 
-use crate::{KernelRef, Plan, Result, SourceRef, What};
-use kerntune_kernel::{Compiler, ImportedSource, Source};
+use crate::{KernelRef, MatrixPlan, Result, SourceRef, TaskKind};
+use kerntune_kernel::{Compiler, ImportedSource, KernelSource};
 use kerntune_tune::{Recipe, Session};
 use kerntune_work::{find_program, hash_file, Hash};
 use std::process::Command;
 
-/// Programs that recipes run beside the compiler, with the versions that kerntune knows.
+/// Programs that recipes run besides the compiler.
 const TOOLS: &[&str] = &["ld.lld-19", "llvm-profgen-19", "llvm-profdata-19", "llvm-bolt-19", "ld"];
 
-/// All inputs of a task, as they are on this machine.
-pub(crate) fn of(plan: &Plan, session: &Session, what: &What) -> Result<Vec<(String, String)>> {
+/// Determines all inputs of a task on this machine.
+pub(crate) fn determine(
+    plan: &MatrixPlan,
+    session: &Session,
+    kind: &TaskKind,
+) -> Result<Vec<(String, String)>> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: String| all.push((name.to_owned(), value));
-    match what {
-        What::Build { source, patches, config, fragments, set, compiler, kcflags, label: _ } => {
+    match kind {
+        TaskKind::Build { source, patches, config, fragments, set, compiler, kcflags, label: _ } => {
             add("does", "build".into());
             add("source", of_source(session, source)?);
             add("patches", joined(patches));
@@ -24,24 +29,27 @@ pub(crate) fn of(plan: &Plan, session: &Session, what: &What) -> Result<Vec<(Str
             add("set", set.join("\n"));
             add("kcflags", kcflags.join("\n"));
             add("compiler", of_compiler(compiler)?);
-            // Of which workloads it can run decides what is switched on.
-            let needs = plan.workloads.keys().map(|name| Ok(format!("{:?}", plan.workload(name)?.disk)));
+            // The kernel gets the options that these workloads' disks need.
+            let needs = plan.workloads.keys().map(|name| {
+                let disk = plan.workload(name)?.disk;
+                Ok(disk.map_or_else(|| "none".to_owned(), |disk| disk.content_hash()))
+            });
             add("disks", needs.collect::<Result<Vec<_>>>()?.join("\n"));
         }
-        What::Tune { kernel, recipe, workload } => {
+        TaskKind::Tune { kernel, recipe, workload } => {
             add("does", "tune".into());
             add("kernel", of_kernel(kernel));
             add("recipe", recipe.clone());
             add("tools", of_recipe(recipe)?);
             of_guest(plan, session, workload, &mut add)?;
         }
-        What::Measure { kernel, workload, run } => {
+        TaskKind::Measure { kernel, workload, run } => {
             add("does", "measure".into());
             add("kernel", of_kernel(kernel));
             add("run", run.clone());
             of_guest(plan, session, workload, &mut add)?;
         }
-        What::Command { arguments, kernels, files, cores: _ } => {
+        TaskKind::Command { arguments, kernels, files, cores: _ } => {
             add("does", "command".into());
             add("arguments", arguments.join("\u{0}"));
             add("kernels", kernels.iter().map(of_kernel).collect::<Vec<_>>().join(" "));
@@ -56,22 +64,22 @@ fn joined(hashes: &[Hash]) -> String {
     hashes.iter().map(Hash::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// What runs in the guest, and what runs the guest.
+/// Adds the inputs of a guest: workload, image, model and machine.
 fn of_guest(
-    plan: &Plan,
+    plan: &MatrixPlan,
     session: &Session,
     workload: &str,
     add: &mut impl FnMut(&str, String),
 ) -> Result<()> {
     let workload = plan.workload(workload)?;
-    add("workload", format!("{workload:?}"));
+    add("workload", workload.content_hash()?);
     add("image", session.image(&workload)?.manifest.id);
     add("model", plan.model_text.clone());
     add("machine", session.machine_id.clone());
     Ok(())
 }
 
-/// The content: what a kernel is called, and in which work directory it is, is no input.
+/// Names a kernel by its content: label and work directory do not matter.
 fn of_kernel(kernel: &KernelRef) -> String {
     match kernel {
         KernelRef::Given { id: _, content } => format!("images {content}"),
@@ -80,13 +88,13 @@ fn of_kernel(kernel: &KernelRef) -> String {
 }
 
 fn of_source(session: &Session, source: &SourceRef) -> Result<String> {
-    let source: Source = match source {
+    let source: KernelSource = match source {
         SourceRef::Commit { tree: _, commit } => return Ok(format!("commit {commit}")),
         SourceRef::Named(name) => name.parse()?,
     };
     match source.tarball() {
         Some(path) if path.is_file() => Ok(format!("tarball {}", hash_file(&path)?)),
-        // It says what is missing.
+        // The import reports a missing source.
         _ => Ok(format!("tree {}", ImportedSource::import(session.work, &source, session.progress)?.hash())),
     }
 }
@@ -96,7 +104,7 @@ fn of_compiler(name: &str) -> Result<String> {
     Ok(compiler.identify()?.version)
 }
 
-/// Versions of what a recipe may run.
+/// Versions of the programs that a recipe may run.
 fn of_recipe(name: &str) -> Result<String> {
     let recipe: Recipe = name.parse()?;
     let mut versions = vec![recipe.default_compiler().identify()?.version];
@@ -110,7 +118,7 @@ fn of_recipe(name: &str) -> Result<String> {
     Ok(versions.join("\n"))
 }
 
-/// Names of those that differ.
+/// Names of the inputs that differ.
 pub(crate) fn differences(planned: &[(String, String)], here: &[(String, String)]) -> Vec<String> {
     let changed = planned.iter().filter(|input| !here.contains(input)).map(|(name, _)| name.clone());
     let mut names: Vec<String> = changed.collect();

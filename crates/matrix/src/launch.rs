@@ -1,6 +1,6 @@
-//! A task in a process of its own: whatever happens to it happens to nothing else, and what it says goes into a log.
+//! Runs a task in a process of its own, so that a crash affects nothing else, and logs its output.
 
-use crate::{turn, Error, Result, Store, Task, Turn};
+use crate::{worker, Error, Result, Store, Task, TaskOutcome};
 use kerntune_work::{IoContext, Job, JobEnd};
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,14 +8,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `command`, a worker for this task alone, to its end. What it says goes to `log` line by line.
+/// Runs `command`, a worker for this task alone, to its end, and copies its output to `log` line by
+/// line.
 ///
 /// # Errors
-/// A process that ended without a result, for no fault of the task: the last line that it said is in the message. An interrupt.
-pub fn launch(command: Command, store: &dyn Store, task: &Task, log: &Path) -> Result<Turn> {
-    let was_there = turn::finished(store)?.contains(&task.id);
-    let room = log.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(room).at("create", room)?;
+/// A process that ended without a result, although the task did not fail: the message has the last
+/// line of its output. An interrupt.
+pub fn launch(command: Command, store: &dyn Store, task: &Task, log: &Path) -> Result<TaskOutcome> {
+    let was_there = worker::finished(store)?.contains(&task.id);
+    let directory = log.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).at("create", directory)?;
     let mut file = File::create(log).at("create", log)?;
     let (mut last, mut refused) = (String::new(), None);
     let end = Job::new(command).run(
@@ -31,15 +33,16 @@ pub fn launch(command: Command, store: &dyn Store, task: &Task, log: &Path) -> R
         },
         || true,
     )?;
-    // One that was there before says nothing of this process, which may have found that it is wrong.
-    if turn::finished(store)?.contains(&task.id) && (!was_there || end.success()) {
-        return Ok(if was_there { Turn::Found } else { Turn::Made });
+    // A result that was there before says nothing about this process, which may have found that
+    // result wrong.
+    if worker::finished(store)?.contains(&task.id) && (!was_there || end.success()) {
+        return Ok(if was_there { TaskOutcome::Found } else { TaskOutcome::Made });
     }
-    if let Some(why) = turn::why_failed(store, &task.id)? {
-        return Ok(Turn::Failed(why));
+    if let Some(why) = worker::why_failed(store, &task.id)? {
+        return Ok(TaskOutcome::Failed(why));
     }
     match refused {
-        Some(what) => Ok(Turn::Refused(what)),
+        Some(what) => Ok(TaskOutcome::Refused(what)),
         None => Err(without_result(&end, task.title.clone(), last)),
     }
 }
@@ -55,5 +58,5 @@ fn without_result(end: &JobEnd, title: String, last: String) -> Error {
     }
 }
 
-/// How a worker says that its machine would compute something else; what differs comes behind.
+/// Prefix of the line by which a worker refuses a task; the differing inputs follow.
 pub const REFUSED: &str = "this machine differs in: ";

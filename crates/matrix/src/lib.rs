@@ -1,27 +1,30 @@
-//! A matrix of kernels, configurations, compilers, recipes and workloads, computed wherever there are CPUs (docs/matrix.md).
+//! A matrix of kernels, configurations, compilers, recipes and workloads, computed on any number of
+//! machines (docs/matrix.md).
 //!
-//! A [`PlanFile`] says what is wanted; [`resolve`](resolve()) makes a [`Plan`] of it: [`Task`]s, each with every input that decides its
-//! result, by content, and the cells of the matrix that they are for. A [`Store`] is where results are found and claims are made:
-//! a directory, or whatever the program `kerntune-objects` reaches. [`Worker::turn`] computes one task: it claims it, takes what it needs out of
-//! the store, computes, and puts the result there, once. [`Pool`] does so for a whole plan on one machine, [`slurm`] hands tasks
-//! to Slurm, and any number of machines may work on one plan at once.
+//! [`resolve`](resolve()) turns a [`PlanFile`] into a [`MatrixPlan`]: [`Task`]s, each with the
+//! content of every input that decides its result, and the cells of the matrix that show these
+//! results. Machines share results and claims through a [`Store`]: a directory, or an object store
+//! that the program `kerntune-objects` reaches. [`Worker::compute`] claims one task, fetches what
+//! it needs from the store, computes, and publishes the result once. [`TaskPool`] does this for a
+//! whole plan on one machine; [`slurm`] submits the tasks to Slurm. Any number of machines may work
+//! on one plan at the same time.
 //!
-//! Nothing of a machine enters a result: a task whose inputs are others here than in the plan is left to others
-//! ([`Turn::Refused`]).
+//! Results do not depend on the machine: a machine whose inputs differ from those in the plan
+//! refuses the task ([`TaskOutcome::Refused`]).
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of those below it; part of the keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod audit;
 mod claim;
+mod dirs;
 mod error;
 mod figures;
 #[doc(hidden)]
-pub mod foreign;
+pub mod fuzz_entry;
 mod inputs;
 mod launch;
 mod ledger;
-mod made;
 mod materials;
 mod pack;
 mod perform;
@@ -30,25 +33,25 @@ mod plan_file;
 mod pool;
 mod process;
 mod resolve;
-mod room;
 pub mod schedule;
 pub mod slurm;
 mod store;
 mod table;
+mod task_result;
 pub mod trust;
-mod turn;
+mod worker;
 
 pub use audit::{audit, StoreAudit, StoreFinding};
-pub use claim::{Claim, ClaimState, Holder, LEASE};
+pub use claim::{Claim, ClaimHolder, ClaimState, LEASE};
 pub use error::{Error, Result};
-pub use figures::{Built, Figures};
+pub use figures::{BuiltKernel, RunCounters};
 pub use launch::{launch, REFUSED};
-pub use perform::{Place, RunCommand};
-pub use plan::{Cell, Cores, KernelRef, Plan, SourceRef, Task, What};
+pub use perform::{RunCommand, TaskEnvironment};
+pub use plan::{CoreDemand, KernelRef, MatrixCell, MatrixPlan, SourceRef, Task, TaskKind};
 pub use plan_file::PlanFile;
-pub use pool::{Event, Pool, Summary};
+pub use pool::{PoolEvent, PoolSummary, TaskPool};
 pub use resolve::resolve;
-pub use store::{existing, open, Directory, Remote, Store, HELPER};
-pub use table::{log, results, states, CellResult, CellState, Progress, RESULTS_SCHEMA, STATES_SCHEMA};
+pub use store::{open, open_existing, DirectoryStore, RemoteStore, Store, HELPER};
+pub use table::{log, results, states, CellResult, TaskProgress, TaskStatus, RESULTS_SCHEMA, STATES_SCHEMA};
 pub use trust::Trust;
-pub use turn::{retry, Turn, Worker};
+pub use worker::{retry, TaskOutcome, Worker};

@@ -1,9 +1,9 @@
-//! What a task names, as files and values of this machine.
+//! Turns what a task names into files and values on this machine.
 
-use crate::figures::{bytes, Built};
-use crate::room::ROOM;
-use crate::{made, pack, Error, KernelRef, Plan, Result, SourceRef, Store, What};
-use kerntune_kernel::{BaseConfig, BuildRequest, Kernel, Source};
+use crate::dirs::MATRIX_DIR;
+use crate::figures::{bytes, BuiltKernel};
+use crate::{pack, task_result, Error, KernelRef, MatrixPlan, Result, SourceRef, Store, TaskKind};
+use kerntune_kernel::{BaseConfig, BuildRequest, Kernel, KernelSource};
 use kerntune_tune::base::with_needs;
 use kerntune_work::{
     find_program, write_atomic, CommitHash, Hash, Id, IoContext, Job, Progress, RelativePath, WorkDir,
@@ -13,29 +13,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A text of the plan as a file.
-fn text(plan: &Plan, work: &WorkDir, hash: &Hash) -> Result<PathBuf> {
+/// Writes a text of the plan to a file.
+fn text(plan: &MatrixPlan, work: &WorkDir, hash: &Hash) -> Result<PathBuf> {
     let text = plan.texts.get(hash).ok_or_else(|| Error::Plan(format!("the plan lacks the text {hash}")))?;
-    let room = work.root().join(ROOM).join("texts");
-    let path = room.join(hash);
+    let directory = work.root().join(MATRIX_DIR).join("texts");
+    let path = directory.join(hash);
     if fs::read(&path).map_or(true, |there| there != text.as_bytes()) {
-        fs::create_dir_all(&room).at("create", &room)?;
+        fs::create_dir_all(&directory).at("create", &directory)?;
         write_atomic(&path, text.as_bytes())?;
     }
     Ok(path)
 }
 
-/// A source on this machine: a commit is exported once.
-pub(crate) fn source(work: &WorkDir, of: &SourceRef) -> Result<Source> {
+/// Returns a source on this machine; a commit is exported once.
+pub(crate) fn source(work: &WorkDir, of: &SourceRef) -> Result<KernelSource> {
     match of {
         SourceRef::Named(name) => Ok(name.parse()?),
-        SourceRef::Commit { tree, commit } => Ok(Source::Tarball(export(work, Path::new(tree), commit)?)),
+        SourceRef::Commit { tree, commit } => {
+            Ok(KernelSource::Tarball(export(work, Path::new(tree), commit)?))
+        }
     }
 }
 
-/// What a build task is to build, if it is one.
-pub(crate) fn request(plan: &Plan, work: &WorkDir, what: &What) -> Result<Option<BuildRequest>> {
-    let What::Build { source: of, patches, config, fragments, set, compiler, kcflags, label } = what else {
+/// Returns the build request of a build task; `None` for other tasks.
+pub(crate) fn request(plan: &MatrixPlan, work: &WorkDir, kind: &TaskKind) -> Result<Option<BuildRequest>> {
+    let TaskKind::Build { source: of, patches, config, fragments, set, compiler, kcflags, label } = kind
+    else {
         return Ok(None);
     };
     let files =
@@ -49,62 +52,64 @@ pub(crate) fn request(plan: &Plan, work: &WorkDir, what: &What) -> Result<Option
     if let Some(config) = config {
         request.base = BaseConfig::File(text(plan, work, config)?);
     }
-    // One kernel for every workload of the plan.
+    // The kernel must run every workload of the plan.
     let names: Vec<String> = plan.workloads.keys().cloned().collect();
     let workloads = names.iter().map(|name| plan.workload(name)).collect::<Result<Vec<_>>>()?;
     Ok(Some(with_needs(request, &workloads)))
 }
 
-/// A kernel that a task runs in a guest: that of the work directory, or the store's.
+/// Returns a kernel to run in a guest, from the work directory or else from the store.
 pub(crate) fn kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) -> Result<Kernel> {
     let (id, content) = identity(store, of)?;
-    match pack::own(work, &id, &content) {
+    match pack::find_own(work, &id, &content) {
         Some(kernel) => Ok(kernel),
         None => pack::receive(store, work, &id, &content),
     }
 }
 
-/// A kernel whose build this machine repeats or goes on with: what its directory says is run here, so it has to be this machine's own. A
-/// kernel that another machine built is built again, and has to come out the same.
+/// Returns a kernel whose build this machine repeats or continues. Since that runs commands from
+/// the kernel's directory, the kernel must have been built here: one that another machine built is
+/// built again and must come out the same.
 ///
 /// # Errors
-/// [`Error::Differs`] if it does not; those of the build.
+/// [`Error::Differs`] if it does not; errors of the build.
 pub(crate) fn own_kernel(
     (work, progress): (&WorkDir, &dyn Progress),
-    plan: &Plan,
+    plan: &MatrixPlan,
     store: &dyn Store,
     of: &KernelRef,
 ) -> Result<Kernel> {
     let (id, content) = identity(store, of)?;
-    if let Some(kernel) = pack::own(work, &id, &content) {
+    if let Some(kernel) = pack::find_own(work, &id, &content) {
         return Ok(kernel);
     }
     let Some(task) = of.task() else { return pack::receive(store, work, &id, &content) };
-    let what = plan.task(task).map(|task| &task.what);
-    let request = what.map(|what| request(plan, work, what)).transpose()?.flatten();
+    let kind = plan.task(task).map(|task| &task.kind);
+    let request = kind.map(|kind| request(plan, work, kind)).transpose()?.flatten();
     let Some(request) = request else {
         return Err(Error::NotReady { task: "this task".into(), need: task.to_string() });
     };
     let kernel = kerntune_kernel::build(work, &request, progress)?;
-    let ours = Built::new(task, kernel.manifest.id.parse()?, kernel.content()?);
+    let ours = BuiltKernel::new(task, kernel.manifest.id.parse()?, kernel.content()?);
     match ours.content == content {
         true => Ok(kernel),
-        false => Err(made::conflict(store, task, &bytes(&ours))?),
+        false => Err(task_result::conflict(store, task, &bytes(&ours))?),
     }
 }
 
-/// A kernel's id and what names the contents of its images.
+/// Returns a kernel's id and the hash of its images.
 fn identity(store: &dyn Store, of: &KernelRef) -> Result<(Id, String)> {
     match of {
         KernelRef::Given { id, content } => Ok((id.clone(), content.clone())),
-        KernelRef::Of(task) => made::built(store, task).map(|built| (built.kernel, built.content)),
+        KernelRef::Of(task) => task_result::built(store, task).map(|built| (built.kernel, built.content)),
     }
 }
 
-/// A kernel that a command of the plan names by its label, among those of the work directory.
+/// Returns a kernel that a command names by its label, after adding it to the work directory's
+/// kernels.
 ///
 /// # Errors
-/// A kernel that names something to run which kerntune does not know.
+/// A kernel whose manifest names a program that kerntune does not know.
 pub(crate) fn named_kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) -> Result<Kernel> {
     let kernel = kernel(store, work, of)?;
     match pack::is_received(work, &kernel) {
@@ -113,23 +118,23 @@ pub(crate) fn named_kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) ->
     }
 }
 
-/// The source of a kernel that a task of the plan built of a commit.
-pub(crate) fn commit_of(plan: &Plan, work: &WorkDir, of: &KernelRef) -> Result<Option<Source>> {
+/// Returns the source of a kernel that a task of the plan built from a commit.
+pub(crate) fn commit_of(plan: &MatrixPlan, work: &WorkDir, of: &KernelRef) -> Result<Option<KernelSource>> {
     let KernelRef::Of(task) = of else { return Ok(None) };
-    match plan.task(task).map(|task| &task.what) {
-        Some(What::Build { source: of @ SourceRef::Commit { .. }, .. }) => source(work, of).map(Some),
+    match plan.task(task).map(|task| &task.kind) {
+        Some(TaskKind::Build { source: of @ SourceRef::Commit { .. }, .. }) => source(work, of).map(Some),
         _ => Ok(None),
     }
 }
 
-/// An empty directory for a command, with the files that it reads.
+/// Creates an empty directory for a command, with the files that it reads.
 pub(crate) fn scratch(
-    plan: &Plan,
+    plan: &MatrixPlan,
     work: &WorkDir,
     task: &Id,
     files: &[(RelativePath, Hash)],
 ) -> Result<PathBuf> {
-    let directory = work.root().join(ROOM).join("commands").join(task);
+    let directory = work.root().join(MATRIX_DIR).join("commands").join(task);
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).at("create", &directory)?;
     for (name, hash) in files {
@@ -142,7 +147,7 @@ pub(crate) fn scratch(
     Ok(directory)
 }
 
-/// git, in a tree: what it prints.
+/// Runs git in a tree and returns its output.
 pub(crate) fn git(tree: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = kerntune_work::git(tree)?;
     command.args(arguments);
@@ -156,15 +161,15 @@ pub(crate) fn git(tree: &Path, arguments: &[&str]) -> Result<String> {
     }
 }
 
-/// A commit's files as a tarball.
+/// Exports a commit's files as a tarball.
 fn export(work: &WorkDir, tree: &Path, commit: &CommitHash) -> Result<PathBuf> {
-    let room = work.root().join(ROOM).join("commits");
-    let path = room.join(format!("{commit}.tar.gz"));
+    let directory = work.root().join(MATRIX_DIR).join("commits");
+    let path = directory.join(format!("{commit}.tar.gz"));
     if path.is_file() {
         return Ok(path);
     }
-    fs::create_dir_all(&room).at("create", &room)?;
-    let aside = room.join(format!(".{commit}.{}", crate::process::process()));
+    fs::create_dir_all(&directory).at("create", &directory)?;
+    let aside = directory.join(format!(".{commit}.{}", crate::process::process()));
     let gzip = find_program("gzip", &[]).unwrap_or_else(|| PathBuf::from("gzip"));
     let spawn = |program: &str| {
         let program = program.to_owned();
@@ -172,7 +177,7 @@ fn export(work: &WorkDir, tree: &Path, commit: &CommitHash) -> Result<PathBuf> {
     };
     let mut command = kerntune_work::git(tree)?;
     if kerntune_work::programs_of_fetch(tree)?.is_empty() {
-        // A partial clone gets what it lacks, as it does by hand.
+        // Lets a partial clone fetch what it lacks.
         command.env_remove("GIT_NO_LAZY_FETCH");
     }
     let mut archive = command
@@ -184,7 +189,7 @@ fn export(work: &WorkDir, tree: &Path, commit: &CommitHash) -> Result<PathBuf> {
         .map_err(spawn("git"))?;
     let to = File::create(&aside).at("create", &aside)?;
     let from = archive.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    // Without name and time: the same bytes each time.
+    // Without name and time, so that the bytes are always the same.
     let packed = Command::new(gzip).args(["-n", "-1"]).stdin(from).stdout(to).status();
     let archived = archive.wait().at("wait for git in", tree)?;
     let packed = packed.map_err(spawn("gzip"))?;

@@ -1,7 +1,8 @@
-//! A kernel on its way through a store: its sealed files in one, the same bytes whoever packs them.
+//! Packs kernels for the store: all sealed files of a kernel in one object, with the same bytes on
+//! every machine.
 
-use crate::made::damaged;
-use crate::room::ROOM;
+use crate::dirs::MATRIX_DIR;
+use crate::task_result::damaged;
 use crate::{Error, Result, Store};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_work::{checked, is_out_of_memory, Id, IoContext, Seal, WorkDir, RESULT_FILE, SUMS_FILE};
@@ -9,17 +10,17 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The kind of result in the work directory.
+/// Kind of result in the work directory.
 const KERNELS: &str = "kernels";
-/// More than any kernel unpacked: what claims to be more is none.
-const MOST: u64 = 8 << 30;
+/// Largest size of an unpacked kernel; a larger pack is rejected.
+const MAX_UNPACKED_BYTES: u64 = 8 << 30;
 
-/// The object that a kernel is.
+/// Name of the object that holds a packed kernel.
 fn object(id: &str) -> String {
     format!("packs/{id}.tar.zst")
 }
 
-/// Puts a kernel into the store, unless it is there.
+/// Puts a kernel into the store unless it is there.
 pub(crate) fn send(store: &dyn Store, kernel: &Kernel) -> Result<()> {
     let name = object(&kernel.manifest.id);
     if !store.list(&name)?.is_empty() {
@@ -29,50 +30,50 @@ pub(crate) fn send(store: &dyn Store, kernel: &Kernel) -> Result<()> {
     store.put_new(&name, &bytes).map(drop)
 }
 
-/// Where a work directory has kernels that other machines built. They are not among its own, so that nothing is built or looked up by
-/// what they say.
+/// Directory of kernels that other machines built. They stay apart from the work directory's own,
+/// so that nothing here is built or looked up according to their manifests.
 const RECEIVED: &str = "kernels";
 
-fn room(work: &WorkDir) -> PathBuf {
-    work.root().join(ROOM).join(RECEIVED)
+fn received_dir(work: &WorkDir) -> PathBuf {
+    work.root().join(MATRIX_DIR).join(RECEIVED)
 }
 
-/// The work directory's own kernel of this id, if its images are these.
-pub(crate) fn own(work: &WorkDir, id: &Id, content: &str) -> Option<Kernel> {
-    let kernel = Kernel::peek(&work.sound(KERNELS, id)?).ok()?;
+/// Finds the work directory's own kernel with this id and these images.
+pub(crate) fn find_own(work: &WorkDir, id: &Id, content: &str) -> Option<Kernel> {
+    let kernel = Kernel::peek(&work.find_verified(KERNELS, id)?).ok()?;
     kernel.content().is_ok_and(|found| found == content).then_some(kernel)
 }
 
-/// Whether a kernel was taken out of a store.
+/// Checks whether a kernel came from a store.
 pub(crate) fn is_received(work: &WorkDir, kernel: &Kernel) -> bool {
-    kernel.dir.parent() == Some(&room(work))
+    kernel.dir.parent() == Some(&received_dir(work))
 }
 
-/// A kernel out of the store; its images have to be these.
+/// Fetches a kernel from the store and checks its images.
 ///
 /// # Errors
 /// [`Error::Object`] for a pack that is missing, damaged, or of another kernel.
 pub(crate) fn receive(store: &dyn Store, work: &WorkDir, id: &Id, content: &str) -> Result<Kernel> {
-    let room = room(work);
-    let whole = room.join(id);
-    let known = |dir: &Path| Kernel::load(dir).ok().filter(|kernel| is_the(kernel, id, content));
+    let received = received_dir(work);
+    let whole = received.join(id);
+    let known = |dir: &Path| Kernel::load(dir).ok().filter(|kernel| is_kernel(kernel, id, content));
     if let Some(kernel) = known(&whole) {
         return Ok(kernel);
     }
     let name = object(id);
     let bytes = store.get(&name)?.ok_or_else(|| damaged(store, &name, "it is missing"))?;
-    fs::create_dir_all(&room).at("create", &room)?;
-    // Ours alone: two that receive the same do not meet.
-    let aside = room.join(format!(".{id}.{}", crate::process::process()));
+    fs::create_dir_all(&received).at("create", &received)?;
+    // The process's own directory, so that two can receive the same kernel at once.
+    let aside = received.join(format!(".{id}.{}", crate::process::process()));
     let _ = fs::remove_dir_all(&aside);
     fs::create_dir(&aside).at("create", &aside)?;
     let unpacked = unpack(&bytes, &aside).and_then(|()| {
         let kernel = Kernel::load(&aside).map_err(io::Error::other)?;
-        is_the(&kernel, id, content).then_some(()).ok_or_else(|| io::Error::other("it is another kernel"))
+        is_kernel(&kernel, id, content).then_some(()).ok_or_else(|| io::Error::other("it is another kernel"))
     });
     let published = unpacked.map_err(|error| not_unpacked(store, &name, error)).and_then(|()| {
         match fs::rename(&aside, &whole) {
-            // Another process was faster, or what is there is damaged.
+            // Another process was faster, or the kernel that is there is damaged.
             Err(_) if known(&whole).is_none() => {
                 fs::remove_dir_all(&whole).at("remove", &whole)?;
                 Ok(fs::rename(&aside, &whole).at("publish", &whole)?)
@@ -92,9 +93,9 @@ pub(crate) fn receive(store: &dyn Store, work: &WorkDir, id: &Id, content: &str)
 pub(crate) fn check(store: &dyn Store, work: &WorkDir, id: &Id) -> Result<()> {
     let name = object(id);
     let bytes = store.get(&name)?.ok_or_else(|| damaged(store, &name, "it is missing"))?;
-    let room = room(work);
-    fs::create_dir_all(&room).at("create", &room)?;
-    let aside = room.join(format!(".{id}.{}", crate::process::process()));
+    let received = received_dir(work);
+    fs::create_dir_all(&received).at("create", &received)?;
+    let aside = received.join(format!(".{id}.{}", crate::process::process()));
     let _ = fs::remove_dir_all(&aside);
     fs::create_dir(&aside).at("create", &aside)?;
     let loaded = unpack(&bytes, &aside).and_then(|()| Kernel::load(&aside).map_err(io::Error::other));
@@ -106,7 +107,7 @@ pub(crate) fn check(store: &dyn Store, work: &WorkDir, id: &Id) -> Result<()> {
     }
 }
 
-/// The error of a pack that could not be unpacked.
+/// Turns an I/O error of unpacking into this crate's error.
 fn not_unpacked(store: &dyn Store, name: &str, source: io::Error) -> Error {
     match is_out_of_memory(&source) {
         true => kerntune_work::Error::Io { action: "unpack", path: name.into(), source }.into(),
@@ -114,24 +115,26 @@ fn not_unpacked(store: &dyn Store, name: &str, source: io::Error) -> Error {
     }
 }
 
-fn is_the(kernel: &Kernel, id: &Id, content: &str) -> bool {
+fn is_kernel(kernel: &Kernel, id: &Id, content: &str) -> bool {
     kernel.manifest.id == **id && kernel.content().is_ok_and(|found| found == content)
 }
 
-/// A received kernel among those of the work directory, for commands that name it by its label.
+/// Moves a received kernel among those of the work directory, so that commands can name it by its
+/// label.
 ///
 /// # Errors
-/// A kernel that names something to run which kerntune does not know; [`Error::Plan`] if another kernel of this id is there.
+/// A kernel whose manifest names a program that kerntune does not know; [`Error::Plan`] if the work
+/// directory has another kernel of this id.
 pub(crate) fn adopt(work: &WorkDir, kernel: &Kernel) -> Result<Kernel> {
     BuildRequest::of(work, kernel)?;
     let (id, content) = (kernel.manifest.id.parse::<Id>()?, kernel.content()?);
-    let whole = work.room(KERNELS)?.join(&id);
+    let whole = work.kind_dir(KERNELS)?.join(&id);
     if work.find(KERNELS, &id).is_none() && whole.symlink_metadata().is_ok() {
-        // Of no result.
+        // A leftover that is not a valid result.
         work.remove(KERNELS, &id)?;
     }
     let renamed = fs::rename(&kernel.dir, &whole);
-    match own(work, &id, &content) {
+    match find_own(work, &id, &content) {
         Some(kernel) => Ok(kernel),
         None => {
             renamed.at("publish", &whole)?;
@@ -143,7 +146,7 @@ pub(crate) fn adopt(work: &WorkDir, kernel: &Kernel) -> Result<Kernel> {
     }
 }
 
-/// The sealed files of a result, and what vouches for them, in the order of their names.
+/// Archives the sealed files of a result and the seal, sorted by name.
 fn pack(dir: &Path) -> io::Result<Vec<u8>> {
     let other = |error: kerntune_work::Error| io::Error::other(error.to_string());
     let seal = checked(dir, &[]).map_err(other)?;
@@ -162,23 +165,23 @@ fn pack(dir: &Path) -> io::Result<Vec<u8>> {
     archive.into_inner()?.finish()
 }
 
-/// Nothing is written outside of `to`.
+/// Unpacks a kernel into `to`, and writes nothing outside it.
 pub(crate) fn unpack(bytes: &[u8], to: &Path) -> io::Result<()> {
-    let reader = zstd::Decoder::new(bytes)?.take(MOST);
+    let reader = zstd::Decoder::new(bytes)?.take(MAX_UNPACKED_BYTES);
     let mut archive = tar::Archive::new(reader);
     for entry in archive.entries()? {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
-            return Err(io::Error::other("it has more than files in it"));
+            return Err(io::Error::other("it contains more than regular files"));
         }
         if !entry.unpack_in(to)? {
-            return Err(io::Error::other("it has a file that is to be elsewhere"));
+            return Err(io::Error::other("it has a file with a path outside the directory"));
         }
     }
     Ok(())
 }
 
-/// Whether the kernel's result can be packed: links are not.
+/// Checks whether a kernel can be packed: kernels with symbolic links cannot.
 pub(crate) fn can_send(kernel: &Kernel) -> bool {
     Seal::read(&kernel.dir).is_ok_and(|seal| seal.links.is_empty())
 }
@@ -219,6 +222,6 @@ mod tests {
         header.set_size(0);
         archive.append_link(&mut header, "a", "/etc").unwrap();
         let bytes = archive.into_inner().unwrap().finish().unwrap();
-        assert!(unpack(&bytes, dir.path()).unwrap_err().to_string().contains("more than files"));
+        assert!(unpack(&bytes, dir.path()).unwrap_err().to_string().contains("more than regular files"));
     }
 }

@@ -1,4 +1,4 @@
-//! A plan: tasks with all that decides what comes of each, and the cells of the matrix.
+//! Plans: tasks with all inputs that decide their results, and the cells of the matrix.
 
 use crate::{Error, Result, Store};
 use kerntune_kernel::Arch;
@@ -6,121 +6,125 @@ use kerntune_work::{CommitHash, Hash, Id, Key, Label, RelativePath};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name and version of a plan's form in the store.
+/// Schema of a plan in the store.
 const SCHEMA: &str = "kerntune-matrix-plan/2";
 
-/// What is to be computed. Its id is that of its content.
+/// Everything to compute for a matrix. Its id is a hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct MatrixPlan {
     schema: String,
-    /// What the file calls it.
+    /// Name of the matrix, from the plan file.
     pub name: String,
-    /// [`crate::CODE`] of the program that made it: only the same program computes the same.
+    /// [`crate::CODE`] of the program that made the plan; other versions refuse it, since they may
+    /// compute other results.
     pub code: String,
-    /// The front-end model of all measurements, by name.
+    /// Name of the front-end model of all measurements.
     pub model: String,
-    /// The same in full: TOML.
+    /// The front-end model's TOML text.
     pub model_text: String,
-    /// Workloads by name: the text of a user's file; none of one that comes with kerntune.
+    /// Workloads by name, with the text of the user's file; `None` for a workload that comes with
+    /// kerntune.
     pub workloads: BTreeMap<String, Option<String>>,
-    /// Files that tasks read (patches, configurations), by the BLAKE3 of their text.
+    /// Files that tasks read (patches, configurations), by the BLAKE3 hash of their text.
     pub texts: BTreeMap<Hash, String>,
-    /// In an order in which each comes after those that it needs.
+    /// Tasks, each after those that it needs.
     pub tasks: Vec<Task>,
-    /// In the order of the file's axes.
-    pub cells: Vec<Cell>,
+    /// Cells, in the order of the plan file's axes.
+    pub cells: Vec<MatrixCell>,
 }
 
-/// One thing to compute.
+/// One computation, named by its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The id of its key: rule, code and inputs.
+    /// Hash of the task's inputs and of [`crate::CODE`].
     pub id: Id,
-    /// For people: `build debian:6.12 hz100 gcc`.
+    /// Description for people: `build debian:6.12 hz100 gcc`.
     pub title: String,
-    /// What to do.
-    pub what: What,
-    /// Tasks whose results it reads.
+    /// The computation and its parameters.
+    #[serde(rename = "what")]
+    pub kind: TaskKind,
+    /// Ids of the tasks whose results this one reads.
     pub needs: Vec<Id>,
-    /// All that decides the result, by name: contents by their hashes, programs by their versions.
+    /// Names and values of everything that decides the result: hashes of contents, versions of
+    /// programs.
     pub inputs: Vec<(String, String)>,
 }
 
-/// How much of a machine a task takes.
+/// CPUs that a task occupies on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cores {
-    /// Every CPU: builds.
+pub enum CoreDemand {
+    /// Every CPU, as for a build.
     All,
-    /// One: a guest in the emulator, and the analysis of what it recorded.
+    /// One CPU: a guest in the emulator, then the analysis of its recording.
     One,
 }
 
-/// What a task does.
+/// The computation of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum What {
+pub enum TaskKind {
     /// Builds a kernel.
     Build {
-        /// Of what.
+        /// Source to build.
         source: SourceRef,
-        /// Patches in order, by the hash of their text.
+        /// Hashes of the patches' texts, in the order in which they apply.
         patches: Vec<Hash>,
-        /// A whole configuration, by the hash of its text.
+        /// Hash of the text of a complete configuration to start from.
         config: Option<Hash>,
-        /// Fragments in order, by the hash of their text.
+        /// Hashes of the texts of configuration fragments, in order.
         fragments: Vec<Hash>,
-        /// Lines of the configuration.
+        /// Lines of the configuration, such as `CONFIG_HZ_100=y`.
         set: Vec<String>,
-        /// The compiler, as `--compiler` takes it.
+        /// Compiler, as `--compiler` takes it.
         compiler: String,
-        /// `KCFLAGS`.
+        /// Flags for `KCFLAGS`.
         kcflags: Vec<String>,
-        /// What it is to be called.
+        /// Label of the built kernel.
         label: Label,
     },
     /// Tunes a kernel.
     Tune {
-        /// Which.
+        /// Base kernel.
         kernel: KernelRef,
-        /// How.
+        /// Name of the recipe.
         recipe: String,
-        /// For what.
+        /// Name of the workload whose training run gives the profile.
         workload: String,
     },
     /// Records a run and keeps its exact counters.
     Measure {
-        /// On which kernel.
+        /// Kernel to measure.
         kernel: KernelRef,
-        /// Of what.
+        /// Name of the workload to run.
         workload: String,
-        /// `measured` or `training`.
+        /// Run of the workload: `measured` or `training`.
         run: String,
     },
-    /// Runs a command of kerntune and keeps what it prints.
+    /// Runs a command of kerntune and keeps its output.
     Command {
-        /// Its arguments.
+        /// Arguments of the command, without the program's name.
         arguments: Vec<String>,
-        /// Kernels that it names, which have to be in the work directory.
+        /// Kernels that the arguments name; the worker puts them into its work directory first.
         kernels: Vec<KernelRef>,
-        /// Files that it reads: name, and hash of the text.
+        /// Files that the command reads: path below the plan's directory, and hash of the text.
         files: Vec<(RelativePath, Hash)>,
-        /// Whether it takes one CPU or all.
-        cores: Cores,
+        /// CPUs that the command occupies.
+        cores: CoreDemand,
     },
 }
 
-/// A kernel's source.
+/// Source of a kernel to build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceRef {
-    /// As `--source` takes it.
+    /// A source, as `--source` takes it.
     Named(String),
     /// A commit of a git tree.
     Commit {
-        /// Where the tree is.
+        /// Path of the tree.
         tree: String,
-        /// The commit's hash in full.
+        /// Full hash of the commit.
         commit: CommitHash,
     },
 }
@@ -129,51 +133,51 @@ pub enum SourceRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelRef {
-    /// One that was there when the plan was made; it is in the store.
+    /// A kernel that existed when the plan was made; it is packed in the store.
     Given {
-        /// Its id.
+        /// Id of the kernel.
         id: Id,
-        /// Names the contents of its images.
+        /// Hash of its images.
         content: String,
     },
-    /// What a task makes.
+    /// The kernel that this task makes.
     Of(Id),
 }
 
-/// A cell of the matrix.
+/// One cell of the matrix: a position on each axis, and the task whose result it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
-    /// The kernel or commit.
+pub struct MatrixCell {
+    /// Name of the kernel or commit.
     pub kernel: String,
-    /// The configuration; `-` where there is one only.
+    /// Name of the configuration; `-` if the matrix has only one.
     pub configuration: String,
-    /// The compiler; `-` of a kernel that was there.
+    /// Name of the compiler; `-` for a kernel that is already built.
     pub compiler: String,
-    /// The recipe; `none` for the kernel as it is.
+    /// Name of the recipe; `none` for the untuned kernel.
     pub recipe: String,
-    /// The workload, or the command's name.
+    /// Name of the workload or of the command.
     pub workload: String,
-    /// The task whose result is the cell's.
+    /// Task whose result the cell shows.
     pub task: Id,
 }
 
-impl What {
-    /// How much of a machine it takes.
-    pub fn cores(&self) -> Cores {
+impl TaskKind {
+    /// Returns the CPUs that the task occupies.
+    pub fn cores(&self) -> CoreDemand {
         match self {
-            Self::Build { .. } | Self::Tune { .. } => Cores::All,
-            Self::Measure { .. } => Cores::One,
+            Self::Build { .. } | Self::Tune { .. } => CoreDemand::All,
+            Self::Measure { .. } => CoreDemand::One,
             Self::Command { cores, .. } => *cores,
         }
     }
 
-    /// Tasks that make kernels which it reads, sorted.
+    /// Returns the tasks that make the kernels it reads, sorted.
     fn needs(&self) -> Vec<Id> {
         let needs: BTreeSet<&Id> = self.kernels().iter().filter_map(KernelRef::task).collect();
         needs.into_iter().cloned().collect()
     }
 
-    /// Kernels that it reads.
+    /// Returns the kernels that the task reads.
     pub fn kernels(&self) -> &[KernelRef] {
         match self {
             Self::Build { .. } => &[],
@@ -184,7 +188,7 @@ impl What {
 }
 
 impl KernelRef {
-    /// The task that makes it, if one does.
+    /// Returns the task that makes the kernel; `None` for a kernel that existed before.
     pub fn task(&self) -> Option<&Id> {
         match self {
             Self::Of(task) => Some(task),
@@ -193,7 +197,6 @@ impl KernelRef {
     }
 }
 
-/// The id of a task of these inputs.
 fn id_of(inputs: &[(String, String)]) -> Id {
     let key = inputs
         .iter()
@@ -202,25 +205,24 @@ fn id_of(inputs: &[(String, String)]) -> Id {
 }
 
 impl Task {
-    /// A task of these inputs.
-    pub(crate) fn new(title: String, what: What, inputs: Vec<(String, String)>) -> Self {
-        Self { id: id_of(&inputs), title, needs: what.needs(), what, inputs }
+    pub(crate) fn new(title: String, kind: TaskKind, inputs: Vec<(String, String)>) -> Self {
+        Self { id: id_of(&inputs), title, needs: kind.needs(), kind, inputs }
     }
 
-    /// Refuses a task whose id is not that of its inputs, or whose needs are not those of what it does.
+    /// Checks that the id is that of the inputs and that the needs are those of the task's kind.
     fn check(&self) -> Result<(), String> {
         if self.id != id_of(&self.inputs) {
             return Err(format!("the task {} has the inputs of {}", self.id, id_of(&self.inputs)));
         }
-        match self.needs == self.what.needs() {
+        match self.needs == self.kind.needs() {
             true => Ok(()),
             false => Err(format!("the task {} does not need what it says", self.id)),
         }
     }
 }
 
-impl Plan {
-    /// A plan of nothing yet.
+impl MatrixPlan {
+    /// Creates an empty plan.
     pub(crate) fn new(name: String, model: &kerntune_tune::model::Model) -> Self {
         Self {
             schema: SCHEMA.into(),
@@ -235,7 +237,7 @@ impl Plan {
         }
     }
 
-    /// Adds a task, unless it is there. Returns its id.
+    /// Adds a task unless the plan has it, and returns its id.
     pub(crate) fn add(&mut self, task: Task) -> Id {
         let id = task.id.clone();
         if self.task(&id).is_none() {
@@ -244,13 +246,13 @@ impl Plan {
         id
     }
 
-    /// Its name in the store: 16 hex digits that name its content.
+    /// Returns the plan's id, the first 16 hex digits of the hash of its content.
     pub fn id(&self) -> String {
         blake3::hash(&self.bytes()).to_hex()[..16].to_owned()
     }
 
-    /// Refuses a plan that contradicts itself: a text under another hash, an id that is not that of its inputs, a task that comes before
-    /// one that it needs, a cell of no task.
+    /// Checks that the plan is consistent: every text has its hash, every task has the id of its
+    /// inputs and comes after its needs, and every cell has a task.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some((hash, _)) = self.texts.iter().find(|(hash, text)| Hash::of(text.as_bytes()) != **hash) {
             return Err(format!("the text {hash} has another hash"));
@@ -274,42 +276,42 @@ impl Plan {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        // Maps with keys of text and no floats: it cannot fail.
+        // Serialization cannot fail: all map keys are strings.
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    /// The task of this id.
+    /// Finds a task by its id.
     pub fn task(&self, id: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == id)
     }
 
-    /// The cell of this name: kernel, configuration, compiler, recipe and workload with `/` between them, or the number that
-    /// `matrix status` shows.
+    /// Finds a cell by its name (kernel, configuration, compiler, recipe and workload, joined by
+    /// `/`) or by the number that `matrix status` prints.
     ///
     /// # Errors
     /// [`Error::Unknown`].
-    pub fn cell(&self, name: &str) -> Result<&Cell> {
+    pub fn cell(&self, name: &str) -> Result<&MatrixCell> {
         let by_number = name.parse::<usize>().ok().and_then(|number| self.cells.get(number.checked_sub(1)?));
         let by_name = self.cells.iter().find(|cell| cell.name() == name);
         by_name.or(by_number).ok_or_else(|| Error::Unknown { what: "cell", name: name.to_owned() })
     }
 
-    /// Puts it into a store.
+    /// Writes the plan to a store and returns its id.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn publish(&self, store: &dyn Store) -> Result<String> {
         let id = self.id();
         store.put_new(&object(&id), &self.bytes())?;
         Ok(id)
     }
 
-    /// The plan whose id begins with `wanted`.
+    /// Loads the plan whose id begins with `wanted`.
     ///
     /// # Errors
-    /// None, or several; one that is damaged, or of another version of kerntune.
+    /// No such plan, or several; a plan that is damaged, or made by another version of kerntune.
     pub fn load(store: &dyn Store, wanted: &str) -> Result<Self> {
         let no_plan = || Error::NoPlan { store: store.url(), plan: wanted.to_owned() };
         let names = store.list("plans/")?;
@@ -336,10 +338,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The workload of this name.
+    /// Finds a workload of the plan by its name.
     ///
     /// # Errors
-    /// One that does not come with this version of kerntune, or does not read.
+    /// A workload that is invalid, or that this version of kerntune does not have.
     pub fn workload(&self, name: &str) -> Result<kerntune_guest::Workload> {
         let path = std::path::PathBuf::from(format!("{name}.toml"));
         match self.workloads.get(name) {
@@ -349,14 +351,14 @@ impl Plan {
         }
     }
 
-    /// What all of its kernels are to run on.
+    /// Architecture of all kernels of the plan.
     pub fn arch(&self) -> Arch {
         Arch::default()
     }
 }
 
-impl Cell {
-    /// What tells it from others.
+impl MatrixCell {
+    /// Returns the cell's unique name: its position on each axis, joined by `/`.
     pub fn name(&self) -> String {
         [&self.kernel, &self.configuration, &self.compiler, &self.recipe, &self.workload]
             .map(String::as_str)
@@ -364,7 +366,7 @@ impl Cell {
     }
 }
 
-/// The object that a plan is.
+/// Name of the object that holds a plan.
 fn object(id: &str) -> String {
     format!("plans/{id}.json")
 }

@@ -1,110 +1,111 @@
-//! The file that says which matrix is wanted (docs/matrix.md).
+//! The plan file, which describes a matrix (docs/matrix.md).
 
-use crate::{Cores, Error, Result};
+use crate::{CoreDemand, Error, Result};
 use kerntune_guest::read_text;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// A matrix as it is written down.
+/// A matrix, as its TOML file describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// What to call it; the file's name if it says nothing.
+    /// Name of the matrix; by default the file's name.
     #[serde(default)]
     pub name: String,
     /// Kernels and sources.
     #[serde(default)]
     pub kernel: Vec<KernelEntry>,
-    /// Configurations, for each kernel that is built; none stands for the one of its source.
+    /// Configurations of the kernels to build; empty means the source's own.
     #[serde(default)]
     pub configuration: Vec<ConfigurationEntry>,
-    /// Compilers, for each kernel that is built; none stands for gcc.
+    /// Compilers of the kernels to build; empty means gcc.
     #[serde(default)]
     pub compilers: Vec<String>,
-    /// Recipes, `none` for the kernel as it is; none stands for that.
+    /// Recipes, with `none` for the untuned kernel; empty means only that.
     #[serde(default)]
     pub recipes: Vec<String>,
-    /// Workloads: names or files.
+    /// Names or files of workloads.
     #[serde(default)]
     pub workloads: Vec<String>,
-    /// The front-end model; generic if it says nothing.
+    /// Name of the front-end model; `None` means the generic one.
     #[serde(default)]
     pub model: Option<String>,
-    /// Commands of kerntune, a cell each.
+    /// Commands of kerntune, one cell each.
     #[serde(default)]
     pub command: Vec<CommandEntry>,
-    /// Where the file is: paths are relative to it.
+    /// Directory of the file; relative paths start there.
     #[serde(skip)]
     pub directory: PathBuf,
 }
 
-/// A kernel that is there, a source, or commits of a tree.
+/// A kernel that is already built, a source, or commits of a git tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelEntry {
-    /// What cells call it.
+    /// Name in cells.
     pub name: Option<String>,
-    /// A kernel that was built: label, or beginning of an id.
+    /// Label or beginning of the id of a kernel that is already built.
     pub built: Option<String>,
-    /// What it is to be built of, as `kernel build --source` takes it.
+    /// Source to build, as `kernel build --source` takes it.
     pub source: Option<String>,
-    /// A git tree of Linux.
+    /// Git tree of Linux.
     pub tree: Option<PathBuf>,
-    /// Of the tree: revisions, or ranges `A..B`, which are all after A up to B.
+    /// Revisions of the tree, or ranges `A..B`: all commits after A up to B.
     #[serde(default)]
     pub commits: Vec<String>,
-    /// Patches, in order.
+    /// Patches, in the order in which they apply.
     #[serde(default)]
     pub patches: Vec<PathBuf>,
-    /// A whole configuration to start from.
+    /// Complete configuration to start from.
     pub config: Option<PathBuf>,
 }
 
-/// What is different in a configuration.
+/// A configuration, as its difference from the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigurationEntry {
-    /// What cells call it.
+    /// Name in cells.
     pub name: String,
-    /// Lines: `CONFIG_HZ_100=y`.
+    /// Lines of the configuration: `CONFIG_HZ_100=y`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Fragments, in order.
+    /// Configuration fragments, in order.
     #[serde(default)]
     pub fragments: Vec<PathBuf>,
-    /// Flags added to the kernel's.
+    /// Flags for `KCFLAGS`.
     #[serde(default)]
     pub kcflags: Vec<String>,
 }
 
-/// A command of kerntune.
+/// A command of kerntune to run as a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandEntry {
-    /// What the cell is called.
+    /// Name of the cell.
     pub name: String,
-    /// Its arguments: `["bench", "run", "kbx", "--kernel", "base", "--json"]`.
+    /// Arguments: `["bench", "run", "kbx", "--kernel", "base", "--json"]`.
     pub arguments: Vec<String>,
-    /// Kernels that it names by label: part of its key, and handed to whoever runs it.
+    /// Labels of the kernels that the arguments name; part of the task's key, and copied to the
+    /// machine that runs it.
     #[serde(default)]
     pub kernels: Vec<String>,
-    /// Files that it reads: part of its key.
+    /// Files that the command reads; part of the task's key.
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// Whether it takes one CPU (`one`) or all.
+    /// CPUs that the command occupies: `one` or `all`.
     #[serde(default = "all")]
-    pub cores: Cores,
+    pub cores: CoreDemand,
 }
 
-fn all() -> Cores {
-    Cores::All
+fn all() -> CoreDemand {
+    CoreDemand::All
 }
 
 impl PlanFile {
-    /// Reads a file.
+    /// Reads a plan file.
     ///
     /// # Errors
-    /// A file that cannot be read, or says what is not understood.
+    /// A file that cannot be read or is invalid.
     pub fn load(path: &Path) -> Result<Self> {
         let text = read_text("read the plan", path)?;
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -116,10 +117,10 @@ impl PlanFile {
         Ok(file)
     }
 
-    /// Reads a text; `path` is for messages.
+    /// Parses a plan file's text; `path` is for messages.
     ///
     /// # Errors
-    /// What is not understood, with its line; a matrix of nothing.
+    /// An invalid text, with the line; a matrix without cells.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let bad = |message: String| Error::PlanFile { path: path.to_owned(), message };
         let file: Self =

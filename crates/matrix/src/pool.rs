@@ -1,138 +1,141 @@
-//! A whole plan, or some of it, on one machine: beside others that work on the same, if there are.
+//! Works on a whole plan on one machine, alongside other machines that may work on the same plan.
 
-use crate::schedule::{next, Load};
-use crate::{claim, turn, Cores, Error, Plan, Result, Store, Task, Turn};
+use crate::schedule::{next, MachineLoad};
+use crate::{claim, worker, CoreDemand, Error, MatrixPlan, Result, Store, Task, TaskOutcome};
 use kerntune_work::{interrupt, Id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often the store is asked what others did, at least.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval at which the store is asked for results of other machines.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// So often a task is begun whose process is killed.
-const MOST_TRIES: usize = 3;
+/// Attempts at a task whose process is killed.
+const MAX_TRIES: usize = 3;
 
-/// Something that happened.
+/// Progress of a [`TaskPool`].
 #[derive(Debug)]
-pub enum Event<'a> {
-    /// A task begins here.
+pub enum PoolEvent<'a> {
+    /// This machine begins a task.
     Begun(&'a Task),
-    /// It ended.
+    /// This machine ended a task.
     Ended {
-        /// Which.
+        /// The ended task.
         task: &'a Task,
-        /// How.
-        turn: &'a Turn,
-        /// How long it took.
+        /// Its outcome on this machine.
+        outcome: &'a TaskOutcome,
+        /// Wall-clock time of the task.
         took: Duration,
     },
-    /// Another machine put its result there.
+    /// Another machine published the task's result.
     Elsewhere(&'a Task),
-    /// This machine could not go on with it; it is tried again by others, or later.
+    /// This machine could not compute a task; other machines may, or this one later.
     Stopped {
-        /// Which.
+        /// The task that remains.
         task: &'a Task,
-        /// Why.
+        /// Reason why this machine could not compute it.
         error: &'a Error,
     },
 }
 
-/// What came of it.
+/// Outcome of working on a plan.
 #[derive(Debug, Default)]
-pub struct Summary {
-    /// Tasks by how they ended here.
-    pub turns: BTreeMap<Id, Turn>,
-    /// Tasks that others finished meanwhile, or before.
+pub struct PoolSummary {
+    /// Outcomes of the tasks that this machine ended.
+    pub outcomes: BTreeMap<Id, TaskOutcome>,
+    /// Number of tasks whose results other machines published, during the run or before.
     pub elsewhere: usize,
-    /// Tasks that were not begun, since one that they need failed or was left to others.
+    /// Tasks that could not begin, because a task that they need failed or was refused.
     pub blocked: Vec<Id>,
-    /// What kept this machine from ending a task.
+    /// Tasks that this machine could not compute, with the reasons.
     pub errors: Vec<(Id, Error)>,
 }
 
-/// Works on a plan.
-pub struct Pool<'a> {
-    /// What is to be computed.
-    pub plan: &'a Plan,
-    /// Where results and claims are.
+/// Computes the tasks of a plan on this machine.
+pub struct TaskPool<'a> {
+    /// Plan to work on.
+    pub plan: &'a MatrixPlan,
+    /// Store of results and claims.
     pub store: &'a dyn Store,
-    /// CPUs that may be used.
+    /// CPUs that tasks may occupy.
     pub cores: usize,
-    /// Computes a task, as [`crate::Worker::turn`] does: in a process of its own, or here. Called from several threads.
-    pub run: &'a (dyn Fn(&Task) -> Result<Turn> + Sync),
-    /// Begin also what other machines computed, so that it is confirmed here.
+    /// Computes one task like [`crate::Worker::compute`], in another process or this one. Called
+    /// from several threads.
+    pub run: &'a (dyn Fn(&Task) -> Result<TaskOutcome> + Sync),
+    /// Also computes tasks that have a result, to confirm it.
     pub confirm: bool,
-    /// Hears what happens.
-    pub tell: &'a (dyn Fn(usize, usize, Event) + Sync),
+    /// Called at each event, with the numbers of ended and of all tasks.
+    pub on_event: &'a (dyn Fn(usize, usize, PoolEvent) + Sync),
 }
 
-impl Pool<'_> {
-    /// Computes all tasks that can be computed here, or waits for others to do so. Ends when every task has a result, failed,
-    /// was left to others, or needs one that did.
+impl TaskPool<'_> {
+    /// Computes every task that this machine can compute, or waits for other machines to do so.
+    /// Returns when each task has a result, failed, was refused, or needs a task that failed or was
+    /// refused.
     ///
     /// # Errors
-    /// A store that does not answer; an interrupt, after what runs has ended. What keeps a single task from its end is in the summary.
-    pub fn run(&self) -> Result<Summary> {
-        let mut state = Run {
+    /// A store that does not answer; an interrupt, after running tasks have ended. Errors of single
+    /// tasks are in the summary.
+    pub fn run(&self) -> Result<PoolSummary> {
+        let mut state = PoolState {
             done: BTreeSet::new(),
             over: BTreeSet::new(),
             running: BTreeMap::new(),
             tries: BTreeMap::new(),
         };
-        let mut summary = Summary::default();
-        let (tell, told) = channel();
+        let mut summary = PoolSummary::default();
+        let (sender, ends) = channel();
         std::thread::scope(|scope| loop {
             if interrupt::is_set() {
-                // Threads end when what they run has: it hears of the interrupt as well.
+                // The threads end soon: what they run sees the interrupt too.
                 return Err(kerntune_work::Error::Interrupted.into());
             }
-            self.look(&mut state, &mut summary)?;
+            self.note_finished(&mut state, &mut summary)?;
             while let Some(task) = self.choose(&state)? {
-                state.running.insert(task.id.clone(), task.what.cores());
-                self.say(&state, Event::Begun(task));
-                let (tell, run) = (tell.clone(), self.run);
+                state.running.insert(task.id.clone(), task.kind.cores());
+                self.notify(&state, PoolEvent::Begun(task));
+                let (sender, run) = (sender.clone(), self.run);
                 scope.spawn(move || {
                     let began = Instant::now();
                     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(task)));
-                    // Nobody listens once all is over.
-                    let _ = tell.send((task, caught.unwrap_or(Err(Error::Panicked)), began.elapsed()));
+                    // The receiver is gone once the pool has returned.
+                    let _ = sender.send((task, caught.unwrap_or(Err(Error::Panicked)), began.elapsed()));
                 });
             }
-            if state.running.is_empty() && self.open(&state).next().is_none() {
-                summary.blocked = self.left(&state).map(|task| task.id.clone()).collect();
+            if state.running.is_empty() && self.ready(&state).next().is_none() {
+                summary.blocked = self.remaining(&state).map(|task| task.id.clone()).collect();
                 return Ok(summary);
             }
-            match told.recv_timeout(LOOK) {
-                Ok((task, turn, took)) => self.ended(&mut state, &mut summary, task, turn, took),
+            match ends.recv_timeout(POLL_INTERVAL) {
+                Ok((task, outcome, took)) => self.note_end(&mut state, &mut summary, task, outcome, took),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         })
     }
 
-    fn say(&self, state: &Run, event: Event) {
-        (self.tell)(state.done.len() + state.over.len(), self.plan.tasks.len(), event);
+    fn notify(&self, state: &PoolState, event: PoolEvent) {
+        (self.on_event)(state.done.len() + state.over.len(), self.plan.tasks.len(), event);
     }
 
-    /// What others did.
-    fn look(&self, state: &mut Run, summary: &mut Summary) -> Result<()> {
+    /// Notes the tasks that other machines finished.
+    fn note_finished(&self, state: &mut PoolState, summary: &mut PoolSummary) -> Result<()> {
         if self.confirm {
             return Ok(());
         }
-        let finished = turn::finished(self.store)?;
+        let finished = worker::finished(self.store)?;
         for task in &self.plan.tasks {
-            let ours = state.running.contains_key(&task.id) || summary.turns.contains_key(&task.id);
+            let ours = state.running.contains_key(&task.id) || summary.outcomes.contains_key(&task.id);
             if finished.contains(&task.id) && !ours && state.done.insert(task.id.clone()) {
                 summary.elsewhere += 1;
                 state.over.remove(&task.id);
-                self.say(state, Event::Elsewhere(task));
+                self.notify(state, PoolEvent::Elsewhere(task));
             }
         }
         Ok(())
     }
 
-    /// Tasks that are neither done nor given up nor under way here.
-    fn left<'s>(&'s self, state: &'s Run) -> impl Iterator<Item = &'s Task> {
+    /// Tasks that are neither finished, given up nor running here.
+    fn remaining<'s>(&'s self, state: &'s PoolState) -> impl Iterator<Item = &'s Task> {
         let is_left = |task: &&Task| {
             let id = &task.id;
             !state.done.contains(id) && !state.over.contains(id) && !state.running.contains_key(id)
@@ -140,35 +143,36 @@ impl Pool<'_> {
         self.plan.tasks.iter().filter(is_left)
     }
 
-    /// Of these, those that can be begun.
-    fn open<'s>(&'s self, state: &'s Run) -> impl Iterator<Item = &'s Task> {
-        self.left(state).filter(|task| task.needs.iter().all(|need| state.done.contains(need)))
+    /// Remaining tasks whose needs are all finished.
+    fn ready<'s>(&'s self, state: &'s PoolState) -> impl Iterator<Item = &'s Task> {
+        self.remaining(state).filter(|task| task.needs.iter().all(|need| state.done.contains(need)))
     }
 
-    /// What to begin now. What others hold is begun, and waited for, only when there is nothing else to do.
-    fn choose<'s>(&'s self, state: &Run) -> Result<Option<&'s Task>> {
-        let ones = state.running.values().filter(|cores| **cores == Cores::One).count();
-        let load = Load { cores: self.cores, ones, all: state.running.len() > ones };
-        // Asked of the store one after the other: only until one is found.
+    /// Chooses the next task. One that another machine holds is chosen only when there is nothing
+    /// else to do; the worker then waits for it.
+    fn choose<'s>(&'s self, state: &PoolState) -> Result<Option<&'s Task>> {
+        let ones = state.running.values().filter(|cores| **cores == CoreDemand::One).count();
+        let load = MachineLoad { cores: self.cores, ones, all: state.running.len() > ones };
+        // Each check is a request to the store, so stop at the first free task.
         let mut held = Vec::new();
         let mut free = Vec::new();
-        for task in self.open(state) {
-            let wanted = task.what.cores();
-            if next([wanted], load).is_none() && wanted == Cores::One {
+        for task in self.ready(state) {
+            let wanted = task.kind.cores();
+            if next([wanted], load).is_none() && wanted == CoreDemand::One {
                 continue;
             }
             match claim::is_held(self.store, &task.id)? {
                 true => held.push(task),
                 false => {
                     free.push(task);
-                    // Builds come first in a plan: the rest is as good as this one.
-                    if wanted == Cores::One {
+                    // Builds come first in a plan, so later tasks are no better than this one.
+                    if wanted == CoreDemand::One {
                         break;
                     }
                 }
             }
         }
-        if let Some(at) = next(free.iter().map(|task| task.what.cores()), load) {
+        if let Some(at) = next(free.iter().map(|task| task.kind.cores()), load) {
             return Ok(self.plan.task(&free[at].id));
         }
         if !free.is_empty() || !state.running.is_empty() {
@@ -177,42 +181,53 @@ impl Pool<'_> {
         Ok(held.first().and_then(|task| self.plan.task(&task.id)))
     }
 
-    fn ended(&self, state: &mut Run, summary: &mut Summary, task: &Task, turn: Result<Turn>, took: Duration) {
+    fn note_end(
+        &self,
+        state: &mut PoolState,
+        summary: &mut PoolSummary,
+        task: &Task,
+        outcome: Result<TaskOutcome>,
+        took: Duration,
+    ) {
         state.running.remove(&task.id);
-        match turn {
-            Ok(turn) => {
-                let is_done = matches!(turn, Turn::Made | Turn::Found | Turn::Discarded | Turn::Confirmed);
+        match outcome {
+            Ok(outcome) => {
+                let is_done = matches!(
+                    outcome,
+                    TaskOutcome::Made | TaskOutcome::Found | TaskOutcome::Discarded | TaskOutcome::Confirmed
+                );
                 let list = if is_done { &mut state.done } else { &mut state.over };
                 list.insert(task.id.clone());
-                self.say(state, Event::Ended { task, turn: &turn, took });
-                summary.turns.insert(task.id.clone(), turn);
+                self.notify(state, PoolEvent::Ended { task, outcome: &outcome, took });
+                summary.outcomes.insert(task.id.clone(), outcome);
             }
             Err(error) => {
                 let tries = state.tries.entry(task.id.clone()).or_default();
                 *tries += 1;
-                if matches!(error, Error::Lost { .. }) && *tries < MOST_TRIES {
-                    return self.say(state, Event::Stopped { task, error: &error });
+                if matches!(error, Error::Lost { .. }) && *tries < MAX_TRIES {
+                    return self.notify(state, PoolEvent::Stopped { task, error: &error });
                 }
                 state.over.insert(task.id.clone());
-                self.say(state, Event::Stopped { task, error: &error });
+                self.notify(state, PoolEvent::Stopped { task, error: &error });
                 summary.errors.push((task.id.clone(), error));
             }
         }
     }
 }
 
-/// How far it is.
-struct Run {
+/// State of a running pool.
+struct PoolState {
     done: BTreeSet<Id>,
     over: BTreeSet<Id>,
-    running: BTreeMap<Id, Cores>,
+    running: BTreeMap<Id, CoreDemand>,
     tries: BTreeMap<Id, usize>,
 }
 
-impl Summary {
-    /// Whether every task has its result.
+impl PoolSummary {
+    /// Checks whether every task has a result.
     pub fn is_whole(&self) -> bool {
-        let good = |turn: &Turn| !matches!(turn, Turn::Failed(_) | Turn::Refused(_));
-        self.blocked.is_empty() && self.errors.is_empty() && self.turns.values().all(good)
+        let good =
+            |outcome: &TaskOutcome| !matches!(outcome, TaskOutcome::Failed(_) | TaskOutcome::Refused(_));
+        self.blocked.is_empty() && self.errors.is_empty() && self.outcomes.values().all(good)
     }
 }

@@ -1,29 +1,29 @@
-//! A plan file → a plan: everything that it names is read, and named by its content.
+//! Resolves a plan file into a plan: reads everything that it names, and identifies it by content.
 
 use crate::plan_file::{CommandEntry, ConfigurationEntry, KernelEntry};
 use crate::{
-    inputs, materials, pack, Cell, Error, KernelRef, Place, Plan, PlanFile, Result, SourceRef, Store, Task,
-    What,
+    inputs, materials, pack, Error, KernelRef, MatrixCell, MatrixPlan, PlanFile, Result, SourceRef, Store,
+    Task, TaskEnvironment, TaskKind,
 };
 use kerntune_guest::{read_text, Workload, SHIPPED};
 use kerntune_tune::{model, Recipe, Session};
 use kerntune_work::{CommitHash, Hash, Id, RelativePath};
 use std::path::Path;
 
-/// The word for the kernel as it is.
+/// Recipe name that stands for the untuned kernel.
 const NONE: &str = "none";
-/// What cells have where there is nothing to tell apart.
+/// Placeholder in cells for an axis with nothing to distinguish.
 const DASH: &str = "-";
-/// Of which run figures are taken.
+/// Run whose counters are measured.
 const RUN: &str = "measured";
 
-/// Makes a plan. Kernels that are there are put into the store, so that other machines have them; guest images are packed, since
-/// what is in them is an input. Nothing is built.
+/// Makes a plan from a file, without building anything. Puts kernels that are already built into
+/// the store for other machines, and packs the guest images, because their contents are inputs.
 ///
 /// # Errors
-/// Something that the file names and that is not there; combinations that cannot be.
-pub fn resolve(file: &PlanFile, place: &Place, store: &dyn Store) -> Result<Plan> {
-    let session = place.session()?;
+/// Missing files, kernels or sources; impossible combinations.
+pub fn resolve(file: &PlanFile, environment: &TaskEnvironment, store: &dyn Store) -> Result<MatrixPlan> {
+    let session = environment.session()?;
     let model = model::find(file.model.as_deref().unwrap_or(model::DEFAULT))?;
     if model::find(&model.name).map_or(true, |known| known.text != model.text) {
         let name = &model.name;
@@ -31,8 +31,8 @@ pub fn resolve(file: &PlanFile, place: &Place, store: &dyn Store) -> Result<Plan
             "the model {name}: a matrix takes models that come with kerntune, and parts of them"
         )));
     }
-    let plan = Plan::new(file.name.clone(), &model);
-    let mut maker = Maker { file, session: &session, store, plan };
+    let plan = MatrixPlan::new(file.name.clone(), &model);
+    let mut maker = PlanBuilder { file, session: &session, store, plan };
     let workloads = maker.workloads()?;
     let mut kernels = Vec::new();
     for entry in &file.kernel {
@@ -55,23 +55,23 @@ pub fn resolve(file: &PlanFile, place: &Place, store: &dyn Store) -> Result<Plan
     Ok(maker.in_order())
 }
 
-/// A kernel of the matrix and what cells call it.
-struct Planned {
+/// A kernel of the matrix with its names in cells.
+struct PlannedKernel {
     kernel: String,
     configuration: String,
     compiler: String,
     is: KernelRef,
 }
 
-struct Maker<'a> {
+struct PlanBuilder<'a> {
     file: &'a PlanFile,
     session: &'a Session<'a>,
     store: &'a dyn Store,
-    plan: Plan,
+    plan: MatrixPlan,
 }
 
-impl Maker<'_> {
-    /// Names of workloads; the texts of those that are files go into the plan.
+impl PlanBuilder<'_> {
+    /// Adds the workloads to the plan and returns their names.
     fn workloads(&mut self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for given in &self.file.workloads {
@@ -97,7 +97,7 @@ impl Maker<'_> {
         Ok(names)
     }
 
-    /// A file's text, kept by its hash.
+    /// Adds a file's text to the plan and returns its hash.
     fn text(&mut self, path: &Path) -> Result<Hash> {
         let text = read_text("read", &self.file.directory.join(path))?;
         let hash = Hash::of(text.as_bytes());
@@ -109,10 +109,10 @@ impl Maker<'_> {
         paths.iter().map(|path| self.text(path)).collect()
     }
 
-    /// A kernel that is there.
-    fn given(&self, name: &str) -> Result<KernelRef> {
+    /// Finds a kernel that is already built and puts it into the store.
+    fn existing_kernel(&self, name: &str) -> Result<KernelRef> {
         let kernel = kerntune_kernel::find(self.session.work, name)?;
-        if !kernel.manifest.arch.is_default() {
+        if !kernel.manifest.arch.is_pc() {
             return Err(Error::Plan(format!(
                 "kernel {name} is for {}: a matrix is of kernels for a PC",
                 kernel.manifest.arch.name()
@@ -127,16 +127,16 @@ impl Maker<'_> {
         Ok(KernelRef::Given { id: kernel.manifest.id.parse()?, content: kernel.content()? })
     }
 
-    /// The kernels of an entry: by commit, configuration and compiler.
-    fn kernels(&mut self, entry: &KernelEntry) -> Result<Vec<Planned>> {
+    /// Plans the kernels of an entry: one for each source, configuration and compiler.
+    fn kernels(&mut self, entry: &KernelEntry) -> Result<Vec<PlannedKernel>> {
         if let Some(built) = &entry.built {
             let kernel = entry.name.clone().unwrap_or_else(|| built.clone());
             let dash = DASH.to_owned();
-            return Ok(vec![Planned {
+            return Ok(vec![PlannedKernel {
                 kernel,
                 configuration: dash.clone(),
                 compiler: dash,
-                is: self.given(built)?,
+                is: self.existing_kernel(built)?,
             }]);
         }
         let usual = [ConfigurationEntry { name: DASH.into(), ..ConfigurationEntry::default() }];
@@ -153,7 +153,7 @@ impl Maker<'_> {
                 for compiler in compilers {
                     let words = [kernel.as_str(), &configuration.name, compiler];
                     let label: Vec<&str> = words.into_iter().filter(|word| *word != DASH).collect();
-                    let what = What::Build {
+                    let kind = TaskKind::Build {
                         source: source.clone(),
                         patches: patches.clone(),
                         config: config.clone(),
@@ -161,13 +161,13 @@ impl Maker<'_> {
                         set: configuration.set.clone(),
                         compiler: compiler.clone(),
                         kcflags: configuration.kcflags.clone(),
-                        label: plain(&label.join("-")).parse()?,
+                        label: sanitize_label(&label.join("-")).parse()?,
                     };
-                    planned.push(Planned {
+                    planned.push(PlannedKernel {
                         kernel: kernel.clone(),
                         configuration: configuration.name.clone(),
                         compiler: compiler.clone(),
-                        is: KernelRef::Of(self.task(format!("build {}", words.join(" ")), what)?),
+                        is: KernelRef::Of(self.task(format!("build {}", words.join(" ")), kind)?),
                     });
                 }
             }
@@ -175,7 +175,7 @@ impl Maker<'_> {
         Ok(planned)
     }
 
-    /// What an entry is built of, and what cells call it.
+    /// Returns the sources of an entry with their names in cells.
     fn sources(&self, entry: &KernelEntry) -> Result<Vec<(String, SourceRef)>> {
         if let Some(source) = &entry.source {
             let path = self.file.directory.join(source);
@@ -209,7 +209,7 @@ impl Maker<'_> {
         Ok(commits)
     }
 
-    fn cell(&mut self, kernel: &Planned, recipe: &str, workload: &str) -> Result<()> {
+    fn cell(&mut self, kernel: &PlannedKernel, recipe: &str, workload: &str) -> Result<()> {
         let words = [kernel.kernel.as_str(), &kernel.configuration, &kernel.compiler];
         let words: Vec<&str> = words.into_iter().filter(|word| *word != DASH).collect();
         let words = words.join(" ");
@@ -225,16 +225,17 @@ impl Maker<'_> {
             };
             known.check_compiler(&compiler)?;
             self.plan.workload(workload)?.require_run("training")?;
-            let what = What::Tune { kernel: of, recipe: recipe.to_owned(), workload: workload.to_owned() };
-            of = KernelRef::Of(self.task(format!("tune {words} {recipe} {workload}"), what)?);
+            let kind =
+                TaskKind::Tune { kernel: of, recipe: recipe.to_owned(), workload: workload.to_owned() };
+            of = KernelRef::Of(self.task(format!("tune {words} {recipe} {workload}"), kind)?);
         }
-        let what = What::Measure { kernel: of, workload: workload.to_owned(), run: RUN.into() };
+        let kind = TaskKind::Measure { kernel: of, workload: workload.to_owned(), run: RUN.into() };
         let title = match recipe {
             NONE => format!("measure {words} {workload}"),
             recipe => format!("measure {words} {recipe} {workload}"),
         };
-        let task = self.task(title, what)?;
-        let cell = Cell {
+        let task = self.task(title, kind)?;
+        let cell = MatrixCell {
             kernel: kernel.kernel.clone(),
             configuration: kernel.configuration.clone(),
             compiler: kernel.compiler.clone(),
@@ -253,7 +254,8 @@ impl Maker<'_> {
     }
 
     fn command(&mut self, entry: &CommandEntry) -> Result<()> {
-        let kernels = entry.kernels.iter().map(|name| self.given(name)).collect::<Result<Vec<_>>>()?;
+        let kernels =
+            entry.kernels.iter().map(|name| self.existing_kernel(name)).collect::<Result<Vec<_>>>()?;
         let mut files = Vec::new();
         for path in &entry.files {
             let odd = |error| {
@@ -263,11 +265,13 @@ impl Maker<'_> {
             files.push((name, self.text(path)?));
         }
         let (arguments, cores) = (entry.arguments.clone(), entry.cores);
-        let task =
-            self.task(format!("command {}", entry.name), What::Command { arguments, kernels, files, cores })?;
+        let task = self.task(
+            format!("command {}", entry.name),
+            TaskKind::Command { arguments, kernels, files, cores },
+        )?;
         let dash = || DASH.to_owned();
         let (kernel, configuration, compiler, recipe) = (dash(), dash(), dash(), dash());
-        self.plan.cells.push(Cell {
+        self.plan.cells.push(MatrixCell {
             kernel,
             configuration,
             compiler,
@@ -278,27 +282,27 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Adds a task with its inputs.
-    fn task(&mut self, title: String, what: What) -> Result<Id> {
-        let inputs = inputs::of(&self.plan, self.session, &what)?;
-        Ok(self.plan.add(Task::new(title, what, inputs)))
+    /// Determines the task's inputs and adds it to the plan.
+    fn task(&mut self, title: String, kind: TaskKind) -> Result<Id> {
+        let inputs = inputs::determine(&self.plan, self.session, &kind)?;
+        Ok(self.plan.add(Task::new(title, kind, inputs)))
     }
 
-    /// Builds first, and tunings after them: what others need is begun early. Each comes after what it needs.
-    fn in_order(mut self) -> Plan {
-        let rank = |task: &Task| match task.what {
-            What::Build { .. } => 0,
-            What::Tune { .. } => 1,
-            What::Measure { .. } => 2,
-            What::Command { .. } => 3,
+    /// Sorts tasks so that builds and then tunings come first, because others wait for them.
+    fn in_order(mut self) -> MatrixPlan {
+        let rank = |task: &Task| match task.kind {
+            TaskKind::Build { .. } => 0,
+            TaskKind::Tune { .. } => 1,
+            TaskKind::Measure { .. } => 2,
+            TaskKind::Command { .. } => 3,
         };
         self.plan.tasks.sort_by_key(rank);
         self.plan
     }
 }
 
-/// As a kernel may be called.
-fn plain(label: &str) -> String {
+/// Replaces characters that a kernel's label must not contain.
+fn sanitize_label(label: &str) -> String {
     let label: String =
         label.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
     label.trim_start_matches(['.', '-']).to_owned()

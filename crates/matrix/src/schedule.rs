@@ -1,32 +1,34 @@
-//! What a machine begins next: pure.
+//! Chooses the task that a machine begins next (pure).
 //!
-//! A build takes every CPU, a guest in the emulator takes one. Builds go first, since others wait for what they make: as soon as
-//! one is ready nothing else is begun, so that it has the machine to itself when what runs has ended.
+//! A build takes every CPU, a guest in the emulator takes one. Builds go first, because other tasks
+//! wait for their kernels: when one is ready, nothing else begins, so that running tasks end and
+//! the build gets the whole machine.
 
-use crate::Cores;
+use crate::CoreDemand;
 
-/// What runs on a machine.
+/// Tasks that run on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
+pub struct MachineLoad {
     /// CPUs that may be used.
     pub cores: usize,
-    /// Tasks that run and take one each.
+    /// Number of running tasks that take one CPU each.
     pub ones: usize,
-    /// Whether one runs that takes all.
+    /// True while a task that takes all CPUs is running.
     pub all: bool,
 }
 
-/// Which of the tasks that are ready to begin, in the order of the plan; none if the machine is to go on with what it has.
-pub fn next(ready: impl IntoIterator<Item = Cores>, load: Load) -> Option<usize> {
+/// Returns the index of the task to begin among those that are ready, which are in the plan's
+/// order; `None` to wait.
+pub fn next(ready: impl IntoIterator<Item = CoreDemand>, load: MachineLoad) -> Option<usize> {
     if load.all {
         return None;
     }
     let mut one = None;
     for (at, cores) in ready.into_iter().enumerate() {
         match cores {
-            Cores::All => return (load.ones == 0).then_some(at),
-            Cores::One if one.is_none() => one = Some(at),
-            Cores::One => {}
+            CoreDemand::All => return (load.ones == 0).then_some(at),
+            CoreDemand::One if one.is_none() => one = Some(at),
+            CoreDemand::One => {}
         }
     }
     one.filter(|_| load.ones < load.cores.max(1))
@@ -35,11 +37,11 @@ pub fn next(ready: impl IntoIterator<Item = Cores>, load: Load) -> Option<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Cores::{All, One};
+    use CoreDemand::{All, One};
 
     #[test]
     fn a_build_has_the_machine_to_itself() {
-        let load = |ones, all| Load { cores: 4, ones, all };
+        let load = |ones, all| MachineLoad { cores: 4, ones, all };
         assert_eq!(next([One, All, One], load(0, false)), Some(1));
         assert_eq!(
             next([One, All, One], load(2, false)),
@@ -50,6 +52,6 @@ mod tests {
         assert_eq!(next([One, One], load(3, false)), Some(0));
         assert_eq!(next([One, One], load(4, false)), None);
         assert_eq!(next([], load(0, false)), None);
-        assert_eq!(next([One], Load { cores: 0, ones: 0, all: false }), Some(0));
+        assert_eq!(next([One], MachineLoad { cores: 0, ones: 0, all: false }), Some(0));
     }
 }

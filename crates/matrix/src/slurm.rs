@@ -1,12 +1,14 @@
-//! A plan as Slurm's job arrays.
+//! Runs a plan as Slurm job arrays.
 //!
-//! Tasks that take the same and wait for the same are one array; each element is a worker for one task. An array waits for the
-//! elements that make what it needs (`--dependency=afterany`). Slurm starts what a lost node ran again; what is missing when no job is left
-//! is handed in once more. An element that Slurm says runs, and that shows no life, is cancelled: it was lost with its node before it
-//! began. That no task is computed twice is not Slurm's doing: results and claims are in the store.
+//! Tasks that need the same resources and wait for the same tasks form one array; each element is a
+//! worker for one task. An array waits for the elements that make what it needs
+//! (`--dependency=afterany`). Slurm requeues elements of a lost node. When no job is left, tasks
+//! without a result are submitted once more. An element that Slurm reports as running but whose
+//! task shows no progress is canceled: its node was lost before it began. Results and claims in
+//! the store, not Slurm, ensure that a task is computed once.
 
 use crate::claim::{self, Claim};
-use crate::{turn, Cores, Error, Plan, Result, Store, Task};
+use crate::{worker, CoreDemand, Error, MatrixPlan, Result, Store, Task};
 use kerntune_work::{interrupt, write_atomic, Id, IoContext, Job, JobEnd, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,43 +16,44 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Slurm takes arrays of 1,001 where nothing else is said (`MaxArraySize`).
-const MOST_ELEMENTS: usize = 1_000;
-/// So often everything that is missing is handed in again without that one task more is finished.
-const FRUITLESS: usize = 3;
+/// Elements per array: Slurm's default limit (`MaxArraySize`) is 1,001.
+const MAX_ELEMENTS: usize = 1_000;
+/// Submissions without a single new result after which the run gives up.
+const MAX_FRUITLESS: usize = 3;
 
-/// How long a program of Slurm may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit of a Slurm command.
+const CALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// An array of jobs.
+/// An array of jobs to submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
-    /// A task for each element.
+pub struct JobArray {
+    /// One task for each element.
     pub tasks: Vec<Id>,
-    /// What each takes.
-    pub cores: Cores,
-    /// Elements that have to end first: number of the array among all, and of the element in it.
+    /// CPUs that each element takes.
+    pub cores: CoreDemand,
+    /// Elements that must end first: index of the array, and of the element in it.
     pub after: Vec<(usize, usize)>,
 }
 
-/// The arrays for those of a plan's tasks for which `open` holds: few, each after those that it waits for.
-pub fn arrays(plan: &Plan, open: impl Fn(&Task) -> bool) -> Vec<Array> {
+/// Groups the plan's tasks for which `open` holds into as few arrays as possible, each after those
+/// that it waits for.
+pub fn arrays(plan: &MatrixPlan, open: impl Fn(&Task) -> bool) -> Vec<JobArray> {
     let mut place: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    let mut arrays: Vec<Array> = Vec::new();
+    let mut arrays: Vec<JobArray> = Vec::new();
     let mut by: BTreeMap<(bool, Vec<&str>), usize> = BTreeMap::new();
     let open: Vec<&Task> = plan.tasks.iter().filter(|task| open(task)).collect();
     let ids: BTreeSet<&str> = open.iter().map(|task| task.id.as_str()).collect();
     for task in open {
         let needs: Vec<&str> = task.needs.iter().map(Id::as_str).filter(|need| ids.contains(need)).collect();
-        let cores = task.what.cores();
+        let cores = task.kind.cores();
         let after = needs.iter().filter_map(|need| place.get(need).copied()).collect();
         let fresh = arrays.len();
-        let at = by.entry((cores == Cores::One, needs)).or_insert(fresh);
-        if arrays.get(*at).is_some_and(|array| array.tasks.len() == MOST_ELEMENTS) {
+        let at = by.entry((cores == CoreDemand::One, needs)).or_insert(fresh);
+        if arrays.get(*at).is_some_and(|array| array.tasks.len() == MAX_ELEMENTS) {
             *at = fresh;
         }
         if *at == fresh {
-            arrays.push(Array { tasks: Vec::new(), cores, after });
+            arrays.push(JobArray { tasks: Vec::new(), cores, after });
         }
         place.insert(&task.id, (*at, arrays[*at].tasks.len()));
         arrays[*at].tasks.push(task.id.clone());
@@ -58,70 +61,71 @@ pub fn arrays(plan: &Plan, open: impl Fn(&Task) -> bool) -> Vec<Array> {
     arrays
 }
 
-/// An array that Slurm has.
-struct JobArray {
+/// An array that Slurm has accepted.
+struct SubmittedArray {
     id: String,
     tasks: Vec<Id>,
 }
 
-/// The last claims of the tasks of elements that run, and since when they are as they are.
-type Lives = BTreeMap<String, (Option<(u64, Claim)>, Instant)>;
+/// Last claim of each running element's task, and since when it has not changed.
+type ElementLiveness = BTreeMap<String, (Option<(u64, Claim)>, Instant)>;
 
-/// How a plan is handed to Slurm.
+/// Submits a plan to Slurm.
 pub struct Slurm<'a> {
-    /// What is to be computed.
-    pub plan: &'a Plan,
-    /// Where results and claims are, for us.
+    /// Plan to compute.
+    pub plan: &'a MatrixPlan,
+    /// Store of results and claims, at its address on this machine.
     pub store: &'a dyn Store,
-    /// A directory that this machine and the nodes share, for scripts and logs.
+    /// Directory for scripts and logs that this machine shares with the nodes.
     pub directory: &'a Path,
-    /// The worker as a node starts it: program and arguments; `--task ID` is added.
+    /// Program and arguments that start the worker on a node; `--task ID` is appended.
     pub worker: &'a [String],
     /// Further options of `sbatch`: `--partition=long`, `--time=60`.
     pub options: &'a [String],
-    /// How often Slurm and the store are asked.
+    /// Interval at which Slurm and the store are asked.
     pub look: Duration,
-    /// After so long without a sign of life of its task an element that Slurm says runs is cancelled; twice a lease, and time to
-    /// pack a guest image.
+    /// Time without progress after which a running element is canceled: two leases, and the time
+    /// to pack a guest image.
     pub patience: Duration,
 }
 
-/// What came of it.
+/// Outcome of running a plan in Slurm.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Handed {
-    /// Ids of the arrays.
+pub struct SlurmSummary {
+    /// Job ids of the arrays.
     pub jobs: Vec<String>,
-    /// How often what was missing was handed in.
+    /// Number of submissions.
     pub rounds: usize,
 }
 
 impl Slurm<'_> {
-    /// Hands in every task that has no result, and waits until all have one, or failed, or need one that did.
+    /// Submits every task without a result, and waits until each has one, failed, or needs one that
+    /// failed.
     ///
     /// # Errors
-    /// Slurm does not take jobs; tasks that Slurm ended again and again without a result; an interrupt, after the jobs were
-    /// cancelled.
-    pub fn run(&self, progress: &dyn Progress) -> Result<Handed> {
+    /// Slurm accepts no jobs; tasks that repeatedly ended without a result; an interrupt, after the
+    /// jobs were canceled.
+    pub fn run(&self, progress: &dyn Progress) -> Result<SlurmSummary> {
         fs::create_dir_all(self.directory).at("create", self.directory)?;
-        let mut handed = Handed::default();
+        let mut handed = SlurmSummary::default();
         let mut fruitless = 0;
         let total = self.plan.tasks.len() as u64;
         progress.begin("tasks in Slurm", Some(total));
         loop {
-            let before = turn::finished(self.store)?;
+            let before = worker::finished(self.store)?;
             let missing = self.missing()?;
             if missing.is_empty() {
                 break;
             }
-            if fruitless == FRUITLESS {
+            if fruitless == MAX_FRUITLESS {
                 progress.end();
                 return Err(self.error("sbatch", format!(
-                    "{} tasks have no result after their jobs were handed in {FRUITLESS} times; logs are in {}",
+                    "{} tasks have no result after their jobs were handed in {MAX_FRUITLESS} times; logs are in {}",
                     missing.len(),
                     self.directory.display()
                 )));
             }
-            let (jobs, refused) = self.hand_in(&missing, progress)?;
+            let (jobs, refused) = self.submit(&missing, progress)?;
             handed.rounds += 1;
             let tasks: usize = jobs.iter().map(|job| job.tasks.len()).sum();
             progress.note(&format!("handed to Slurm: {tasks} tasks in {} arrays", jobs.len()));
@@ -131,20 +135,21 @@ impl Slurm<'_> {
             let waited = self.wait(&jobs, progress);
             handed.jobs.extend(jobs.iter().map(|job| job.id.clone()));
             if let Err(error) = waited {
-                let _ = self.call("scancel", &jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>());
+                let _ =
+                    self.run_slurm("scancel", &jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>());
                 progress.end();
                 return Err(error);
             }
-            let more = turn::finished(self.store)?.difference(&before).count();
+            let more = worker::finished(self.store)?.difference(&before).count();
             fruitless = if more == 0 { fruitless + 1 } else { 0 };
         }
         progress.end();
         Ok(handed)
     }
 
-    /// Tasks that can still be computed.
+    /// Returns the tasks that can still be computed.
     fn missing(&self) -> Result<BTreeSet<Id>> {
-        let (finished, mut over) = (turn::finished(self.store)?, turn::failed(self.store)?);
+        let (finished, mut over) = (worker::finished(self.store)?, worker::failed(self.store)?);
         let mut missing = BTreeSet::new();
         for task in self.plan.tasks.iter().filter(|task| !finished.contains(&task.id)) {
             match over.contains(&task.id) || task.needs.iter().any(|need| over.contains(need)) {
@@ -155,14 +160,15 @@ impl Slurm<'_> {
         Ok(missing)
     }
 
-    /// The arrays that Slurm took, and why it did not take the next one. Those that it took run, whatever happens to the others.
-    fn hand_in(
+    /// Submits arrays. Returns those that Slurm accepted, which run in any case, and the error of
+    /// the first that it did not.
+    fn submit(
         &self,
         missing: &BTreeSet<Id>,
         progress: &dyn Progress,
-    ) -> Result<(Vec<JobArray>, Option<Error>)> {
+    ) -> Result<(Vec<SubmittedArray>, Option<Error>)> {
         let arrays = arrays(self.plan, |task| missing.contains(&task.id));
-        let mut jobs: Vec<JobArray> = Vec::with_capacity(arrays.len());
+        let mut jobs: Vec<SubmittedArray> = Vec::with_capacity(arrays.len());
         for (number, array) in arrays.iter().enumerate() {
             let stem = format!("{}-{number}", crate::process::process().replace('@', "-"));
             let list = self.directory.join(format!("{stem}.tasks"));
@@ -183,8 +189,8 @@ impl Slurm<'_> {
                 "--open-mode=append".into(),
             ];
             match array.cores {
-                Cores::All => arguments.push("--exclusive".into()),
-                Cores::One => arguments.extend(["--ntasks=1".into(), "--cpus-per-task=1".into()]),
+                CoreDemand::All => arguments.push("--exclusive".into()),
+                CoreDemand::One => arguments.extend(["--ntasks=1".into(), "--cpus-per-task=1".into()]),
             }
             if !after.is_empty() {
                 arguments.push(format!("--dependency=afterany:{}", after.join(":")));
@@ -192,13 +198,16 @@ impl Slurm<'_> {
             arguments.extend(self.options.iter().cloned());
             arguments.push(script.display().to_string());
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            match self.patiently("sbatch", &arguments).and_then(|answer| self.id(&answer, progress)) {
-                Ok(id) => jobs.push(JobArray { id, tasks: array.tasks.clone() }),
+            match self
+                .call_patiently("sbatch", &arguments)
+                .and_then(|answer| self.parse_id(&answer, progress))
+            {
+                Ok(id) => jobs.push(SubmittedArray { id, tasks: array.tasks.clone() }),
                 Err(error @ Error::Slurm { .. }) if !jobs.is_empty() => return Ok((jobs, Some(error))),
                 Err(error) => {
                     if let [_, ..] = jobs[..] {
                         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
-                        let _ = self.call("scancel", &ids);
+                        let _ = self.run_slurm("scancel", &ids);
                     }
                     return Err(error);
                 }
@@ -207,9 +216,9 @@ impl Slurm<'_> {
         Ok((jobs, None))
     }
 
-    /// The id of an array that sbatch made: `103`, or `103;cluster`, the last such line of what it printed. What the site's plugins have
-    /// to say beside it goes to the user.
-    fn id(&self, answer: &Answer, progress: &dyn Progress) -> Result<String> {
+    /// Parses the id of an array from sbatch's output: the last line that is `103` or
+    /// `103;cluster`. Reports what the site's plugins print.
+    fn parse_id(&self, answer: &SlurmOutput, progress: &dyn Progress) -> Result<String> {
         for line in answer.errors.lines().filter(|line| !line.trim().is_empty()) {
             progress.note(&format!("warning: sbatch: {line}"));
         }
@@ -221,7 +230,7 @@ impl Slurm<'_> {
         })
     }
 
-    /// What a node runs.
+    /// Script that each element runs on its node.
     fn script(&self, list: &Path) -> String {
         let worker: Vec<String> = self.worker.iter().map(|word| quoted(word)).collect();
         format!(
@@ -233,12 +242,12 @@ impl Slurm<'_> {
         )
     }
 
-    /// Waits until Slurm has none of these jobs any more, or everything is there.
-    fn wait(&self, jobs: &[JobArray], progress: &dyn Progress) -> Result<()> {
+    /// Waits until Slurm has none of these jobs any more, or every task is finished.
+    fn wait(&self, jobs: &[SubmittedArray], progress: &dyn Progress) -> Result<()> {
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
         let list = format!("--jobs={}", ids.join(","));
         let mut away = false;
-        let mut lives = BTreeMap::new();
+        let mut liveness = BTreeMap::new();
         loop {
             let until = Instant::now() + self.look;
             while Instant::now() < until {
@@ -247,21 +256,20 @@ impl Slurm<'_> {
             }
             progress.at((self.plan.tasks.len() - self.missing()?.len()) as u64);
             if self.missing()?.is_empty() {
-                // Elements that were lost, and whose tasks others finished.
-                let _ = self.call("scancel", &ids);
+                // Elements may remain that were lost and whose tasks other machines finished.
+                let _ = self.run_slurm("scancel", &ids);
                 return Ok(());
             }
-            match self.call("squeue", &["--noheader", "--array", "--format=%i %T %r", &list]) {
-                Ok(Answer { output, .. }) if output.trim().is_empty() => return Ok(()),
-                Ok(Answer { output, .. }) => {
+            match self.run_slurm("squeue", &["--noheader", "--array", "--format=%i %T %r", &list]) {
+                Ok(SlurmOutput { output, .. }) if output.trim().is_empty() => return Ok(()),
+                Ok(SlurmOutput { output, .. }) => {
                     away = false;
-                    for element in self.dead(&output, jobs, &mut lives)? {
-                        progress
-                            .note(&format!("job {element} is lost: it is cancelled, and handed in again"));
-                        let _ = self.call("scancel", &[&element]);
+                    for element in self.lost_elements(&output, jobs, &mut liveness)? {
+                        progress.note(&format!("job {element} is lost: it is canceled, and handed in again"));
+                        let _ = self.run_slurm("scancel", &[&element]);
                     }
                 }
-                // It forgets jobs after a while (MinJobAge).
+                // Slurm forgets ended jobs after a while (MinJobAge).
                 Err(Error::Slurm { message, .. }) if message.contains("Invalid job id") => return Ok(()),
                 Err(Error::Slurm { message, .. }) if !away => {
                     away = true;
@@ -273,9 +281,14 @@ impl Slurm<'_> {
         }
     }
 
-    /// Elements that run, as Slurm says, and of whose tasks nothing has changed for too long; and those that no node could start,
-    /// which Slurm holds for good.
-    fn dead(&self, said: &str, jobs: &[JobArray], lives: &mut Lives) -> Result<Vec<String>> {
+    /// Returns lost elements: those that Slurm reports as running but whose task shows no progress,
+    /// and those held because their launch failed.
+    fn lost_elements(
+        &self,
+        said: &str,
+        jobs: &[SubmittedArray],
+        liveness: &mut ElementLiveness,
+    ) -> Result<Vec<String>> {
         let word = |line: &str, at| line.split_whitespace().nth(at).unwrap_or_default().to_owned();
         let held = said.lines().filter(|line| line.contains(" PENDING ") && line.contains("launch failed"));
         let mut dead: Vec<String> = held.map(|line| word(line, 0)).collect();
@@ -291,22 +304,22 @@ impl Slurm<'_> {
             seen.insert(element.clone());
             let life = claim::last(self.store, task)?;
             let (known, since) =
-                lives.entry(element.clone()).or_insert_with(|| (life.clone(), Instant::now()));
+                liveness.entry(element.clone()).or_insert_with(|| (life.clone(), Instant::now()));
             if *known != life {
                 (*known, *since) = (life, Instant::now());
             } else if since.elapsed() > self.patience {
                 dead.push(element.clone());
             }
         }
-        lives.retain(|element, _| seen.contains(element));
+        liveness.retain(|element, _| seen.contains(element));
         Ok(dead)
     }
 
-    /// A program of Slurm; while its controller is away, again.
-    fn patiently(&self, program: &str, arguments: &[&str]) -> Result<Answer> {
+    /// Runs a Slurm command, and repeats it while the controller is away.
+    fn call_patiently(&self, program: &str, arguments: &[&str]) -> Result<SlurmOutput> {
         let mut tries = 0;
         loop {
-            match self.call(program, arguments) {
+            match self.run_slurm(program, arguments) {
                 Err(Error::Slurm { message, .. }) if tries < 60 && is_away(&message) => {
                     tries += 1;
                     interrupt::check()?;
@@ -317,16 +330,16 @@ impl Slurm<'_> {
         }
     }
 
-    fn call(&self, program: &str, arguments: &[&str]) -> Result<Answer> {
+    fn run_slurm(&self, program: &str, arguments: &[&str]) -> Result<SlurmOutput> {
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C");
-        let (end, [output, errors]) = Job::new(command).time_limit(PATIENCE).outputs()?;
+        let (end, [output, errors]) = Job::new(command).time_limit(CALL_LIMIT).outputs()?;
         if end.success() {
-            return Ok(Answer { output, errors });
+            return Ok(SlurmOutput { output, errors });
         }
         let last = |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
         let reason = match end {
-            JobEnd::TimedOut => format!("it did not answer within {} s", PATIENCE.as_secs()),
+            JobEnd::TimedOut => format!("it did not answer within {} s", CALL_LIMIT.as_secs()),
             _ => last(&errors).or_else(|| last(&output)).unwrap_or_else(|| "it failed".into()),
         };
         let question =
@@ -339,31 +352,31 @@ impl Slurm<'_> {
     }
 }
 
-/// What a program of Slurm printed.
-struct Answer {
+/// Output of a Slurm command.
+struct SlurmOutput {
     output: String,
     errors: String,
 }
 
-/// The number of a job in a line of `sbatch --parsable`.
+/// Parses a job id from a line of `sbatch --parsable`.
 fn job_id(line: &str) -> Option<&str> {
     let id = line.split(';').next()?.trim();
     (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// Whether the controller may come back.
+/// Checks whether the message means that the controller is away and may come back.
 fn is_away(message: &str) -> bool {
     ["Unable to contact slurm controller", "Socket timed out", "Connection refused"]
         .iter()
         .any(|words| message.contains(words))
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Where the logs of a plan's jobs are, below a shared directory.
+/// Directory of a plan's scripts and logs, below a shared directory.
 pub fn directory(shared: &Path, plan: &str) -> PathBuf {
     shared.join("slurm").join(plan)
 }
@@ -371,14 +384,14 @@ pub fn directory(shared: &Path, plan: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KernelRef, SourceRef, What};
+    use crate::{KernelRef, SourceRef, TaskKind};
 
-    fn plan(kernels: usize, workloads: usize) -> Plan {
+    fn plan(kernels: usize, workloads: usize) -> MatrixPlan {
         let model = kerntune_tune::model::find("generic").unwrap();
-        let mut plan = Plan::new("test".into(), &model);
+        let mut plan = MatrixPlan::new("test".into(), &model);
         let builds: Vec<Id> = (0..kernels)
             .map(|number| {
-                let what = What::Build {
+                let what = TaskKind::Build {
                     source: SourceRef::Named(format!("source-{number}")),
                     patches: vec![],
                     config: None,
@@ -394,7 +407,7 @@ mod tests {
         for build in &builds {
             for number in 0..workloads {
                 let (kernel, run) = (KernelRef::Of(build.clone()), "measured".into());
-                let what = What::Measure { kernel, workload: format!("w{number}"), run };
+                let what = TaskKind::Measure { kernel, workload: format!("w{number}"), run };
                 let inputs =
                     vec![("kernel".into(), build.to_string()), ("number".into(), number.to_string())];
                 plan.add(Task::new("measure".into(), what, inputs));
@@ -408,11 +421,11 @@ mod tests {
         let plan = plan(20, 50);
         let arrays = arrays(&plan, |_| true);
         assert_eq!(arrays.len(), 21);
-        assert_eq!((arrays[0].tasks.len(), arrays[0].cores), (20, Cores::All));
+        assert_eq!((arrays[0].tasks.len(), arrays[0].cores), (20, CoreDemand::All));
         for (number, array) in arrays[1..].iter().enumerate() {
             assert_eq!((array.tasks.len(), array.after.as_slice()), (50, &[(0, number)][..]));
         }
-        // What is there is not waited for.
+        // Finished tasks are not waited for.
         let builds: BTreeSet<&Id> = arrays[0].tasks.iter().collect();
         let rest = super::arrays(&plan, |task| !builds.contains(&task.id));
         assert_eq!(rest.len(), 1, "they wait for nothing, and are one array");

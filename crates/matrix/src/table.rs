@@ -1,78 +1,78 @@
-//! How far a plan is, and what came of it.
+//! Status and results of a plan.
 
 use crate::claim::{self, ClaimState};
-use crate::figures::Figures;
-use crate::made::{self, TaskResult};
-use crate::{ledger, turn, Cell, Error, KernelRef, Plan, Result, Store};
+use crate::figures::RunCounters;
+use crate::task_result::{self, TaskResult};
+use crate::{ledger, worker, Error, KernelRef, MatrixCell, MatrixPlan, Result, Store};
 use kerntune_work::{Hash, Id, WorkDir};
 use serde::Serialize;
 
-/// Name and version of the JSON form of [`results`].
+/// Schema of the JSON form of [`results`].
 pub const RESULTS_SCHEMA: &str = "kerntune-matrix-results/2";
-/// Name and version of the JSON form of [`states`].
+/// Schema of the JSON form of [`states`].
 pub const STATES_SCHEMA: &str = "kerntune-matrix-status/1";
 
-/// How far a task is.
+/// Progress of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum Progress {
-    /// Its result is there.
+pub enum TaskProgress {
+    /// The store has its result.
     Done,
-    /// Somebody works on it: machine and process.
+    /// A machine computes it.
     Working {
-        /// Which machine.
+        /// Name of the machine.
         host: String,
-        /// Which process of it.
+        /// Process on that machine, as `PID@START`.
         process: String,
     },
-    /// It failed; why.
+    /// It failed.
     Failed {
-        /// The message.
+        /// Message of the error.
         why: String,
     },
-    /// Nobody works on it.
+    /// No machine computes it.
     Waiting,
 }
 
-/// A task, how far it is, and how often it was begun.
+/// Status of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CellState {
-    /// The task.
+pub struct TaskStatus {
+    /// Id of the task.
     pub task: String,
-    /// What it does.
+    /// Title of the task.
     pub title: String,
-    /// How far it is.
+    /// Progress of the task.
     #[serde(flatten)]
-    pub progress: Progress,
-    /// How often it was claimed: more than once where one was lost.
+    pub progress: TaskProgress,
+    /// Number of claims; more than one if a claim was lost.
     pub claims: usize,
-    /// Of these, how many computed a whole result.
+    /// Number of claims that led to a complete result.
     pub computed: usize,
 }
 
-/// A cell's result.
+/// Result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CellResult {
-    /// Kernel, configuration, compiler, recipe and workload, with `/` between them.
+    /// Name of the cell: kernel, configuration, compiler, recipe and workload, joined by `/`.
     pub cell: String,
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// Whether this machine computed the same.
+    /// True if this machine computed the same result.
     pub confirmed: bool,
-    /// Exact counters, of a measurement.
+    /// Exact counters, if the cell is a measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub figures: Option<Figures>,
-    /// What was printed, of a command.
+    pub figures: Option<RunCounters>,
+    /// Standard output, if the cell is a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
 
-/// Every task of a plan.
+/// Returns the status of every task of a plan.
 ///
 /// # Errors
 /// A store that does not answer.
-pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
-    let (finished, failed) = (turn::finished(store)?, turn::failed(store)?);
+pub fn states(plan: &MatrixPlan, store: &dyn Store) -> Result<Vec<TaskStatus>> {
+    let (finished, failed) = (worker::finished(store)?, worker::failed(store)?);
     let mut all = Vec::with_capacity(plan.tasks.len());
     for task in &plan.tasks {
         let claims = claim::claims(store, &task.id)?;
@@ -80,17 +80,17 @@ pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
             |claim: &claim::Claim| [ClaimState::Made, ClaimState::Discarded].contains(&claim.state);
         let last = claims.last().map(|(_, claim)| claim).filter(|claim| claim.state == ClaimState::Working);
         let progress = match last {
-            _ if finished.contains(&task.id) => Progress::Done,
+            _ if finished.contains(&task.id) => TaskProgress::Done,
             _ if failed.contains(&task.id) => {
-                Progress::Failed { why: turn::why_failed(store, &task.id)?.unwrap_or_default() }
+                TaskProgress::Failed { why: worker::why_failed(store, &task.id)?.unwrap_or_default() }
             }
             Some(claim) => {
                 let (host, process) = (claim.holder.host.clone(), claim.holder.process.clone());
-                Progress::Working { host, process }
+                TaskProgress::Working { host, process }
             }
-            None => Progress::Waiting,
+            None => TaskProgress::Waiting,
         };
-        all.push(CellState {
+        all.push(TaskStatus {
             task: task.id.to_string(),
             title: task.title.clone(),
             progress,
@@ -101,29 +101,35 @@ pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
     Ok(all)
 }
 
-/// The results of the cells that have one. `work` knows which of them this machine computed.
+/// Returns the results of all cells that have one. `work` tells which of them this machine
+/// computed.
 ///
 /// # Errors
-/// A result that is damaged; [`Error::Differs`] for one that came out differently on another machine, or on this one.
-pub fn results(plan: &Plan, store: &dyn Store, work: &WorkDir) -> Result<Vec<CellResult>> {
+/// A damaged result; [`Error::Differs`] if two machines computed different results;
+/// [`Error::Replaced`] if this machine computed another.
+pub fn results(plan: &MatrixPlan, store: &dyn Store, work: &WorkDir) -> Result<Vec<CellResult>> {
     let mut all = Vec::new();
     for cell in &plan.cells {
         let task = &cell.task;
-        let Some((result, bytes)) = made::read(store, task)? else { continue };
+        let Some((result, bytes)) = task_result::read(store, task)? else { continue };
         undisputed(plan, store, task)?;
         let ours = ledger::confirmed(work, task);
         let confirmed = ours.as_ref() == Some(&Hash::of(&bytes));
         if ours.is_some() && !confirmed {
-            return Err(Error::Replaced { task: task.to_string(), name: made::result(task) });
+            return Err(Error::Replaced { task: task.to_string(), name: task_result::result(task) });
         }
         let (figures, output) = match result {
-            TaskResult::Figures(figures) => {
+            TaskResult::RunCounters(figures) => {
                 of_its_kernel(plan, store, task, &figures)?;
                 (Some(*figures), None)
             }
-            TaskResult::Said(said) => (None, Some(said.output)),
-            TaskResult::Built(_) => {
-                return Err(made::damaged(store, &made::result(task), "a cell has no kernel for a result"))
+            TaskResult::CommandOutput(said) => (None, Some(said.output)),
+            TaskResult::BuiltKernel(_) => {
+                return Err(task_result::damaged(
+                    store,
+                    &task_result::result(task),
+                    "a cell has no kernel for a result",
+                ))
             }
         };
         all.push(CellResult { cell: cell.name(), task: task.to_string(), confirmed, figures, output });
@@ -131,35 +137,35 @@ pub fn results(plan: &Plan, store: &dyn Store, work: &WorkDir) -> Result<Vec<Cel
     Ok(all)
 }
 
-/// Refuses a result on which two machines disagree, or that needs one.
-fn undisputed(plan: &Plan, store: &dyn Store, task: &Id) -> Result<()> {
-    if let Some(kept) = store.list(&made::conflicts(task))?.into_iter().next() {
+/// Refuses a result that two machines disagree on, or that depends on one.
+fn undisputed(plan: &MatrixPlan, store: &dyn Store, task: &Id) -> Result<()> {
+    if let Some(kept) = store.list(&task_result::conflicts(task))?.into_iter().next() {
         return Err(Error::Differs { task: task.to_string(), kept });
     }
     let needs = plan.task(task).map_or(&[][..], |task| &task.needs);
     needs.iter().try_for_each(|need| undisputed(plan, store, need))
 }
 
-/// Refuses figures of another kernel than the task names.
-fn of_its_kernel(plan: &Plan, store: &dyn Store, task: &Id, figures: &Figures) -> Result<()> {
-    let kernels = plan.task(task).map_or(&[][..], |task| task.what.kernels());
+/// Refuses counters of another kernel than the task names.
+fn of_its_kernel(plan: &MatrixPlan, store: &dyn Store, task: &Id, figures: &RunCounters) -> Result<()> {
+    let kernels = plan.task(task).map_or(&[][..], |task| task.kind.kernels());
     for kernel in kernels {
         let content = match kernel {
             KernelRef::Given { content, .. } => content.clone(),
-            KernelRef::Of(need) => made::built(store, need)?.content,
+            KernelRef::Of(need) => task_result::built(store, need)?.content,
         };
         if figures.kernel != content {
-            return Err(made::damaged(store, &made::result(task), "it is of another kernel"));
+            return Err(task_result::damaged(store, &task_result::result(task), "it is of another kernel"));
         }
     }
     Ok(())
 }
 
-/// What was said while a cell was computed: of each task that it needs, and of its own, by claim.
+/// Returns the logs of a cell's task and of the tasks that it needs, by claim.
 ///
 /// # Errors
 /// A store that does not answer.
-pub fn log(plan: &Plan, store: &dyn Store, cell: &Cell) -> Result<String> {
+pub fn log(plan: &MatrixPlan, store: &dyn Store, cell: &MatrixCell) -> Result<String> {
     let mut text = String::new();
     let own = plan.task(&cell.task).into_iter();
     let needs = own.clone().flat_map(|task| &task.needs).filter_map(|id| plan.task(id));
@@ -169,7 +175,7 @@ pub fn log(plan: &Plan, store: &dyn Store, cell: &Cell) -> Result<String> {
             let said = store.get(&name)?.unwrap_or_default();
             text.push_str(&String::from_utf8_lossy(&said));
         }
-        if let Some(why) = turn::why_failed(store, &task.id)? {
+        if let Some(why) = worker::why_failed(store, &task.id)? {
             text.push_str(&format!("failed: {why}\n"));
         }
     }

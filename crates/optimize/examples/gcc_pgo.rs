@@ -10,13 +10,13 @@
 
 use kerntune_kernel::{build, find, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile, Values,
+    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile, ValuePatches,
 };
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Prints what is said and no bars.
+/// Prints messages and no progress bars.
 struct Notes;
 
 impl Progress for Notes {
@@ -46,7 +46,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let work = WorkDir::open(work)?;
     let base_request = BuildRequest::new(source.parse()?, "base");
     let base = build(&work, &base_request, &Notes)?;
-    let values = Values::of(&work, &base)?;
+    let values = ValuePatches::of(&work, &base)?;
     let values = values.as_ref();
     let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values)?;
     match (step.as_str(), rest) {
@@ -59,14 +59,14 @@ fn run() -> Result<(), Box<dyn Error>> {
             println!("{}", profile.dir.display());
         }
         ("tune", [profile, label]) => {
-            let profile = PreparedProfile::load(Path::new(profile))?;
+            let profile = GccPgoProfile::load(Path::new(profile))?;
             let mut request = tuned_request(&base_request, &base, &profile, values)?;
             request.label.clone_from(label);
             show(&build(&work, &request, &Notes)?);
         }
         ("prove", [profile, label]) => {
             let tuned = find(&work, label)?;
-            let profile = PreparedProfile::load(Path::new(profile))?;
+            let profile = GccPgoProfile::load(Path::new(profile))?;
             let proof = prove(&base, &profile, &tuned, &tuned.dir.join("build.log"))?;
             println!("{proof}");
             proof.verdict()?;

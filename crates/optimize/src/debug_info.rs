@@ -1,37 +1,39 @@
-//! Whether counts of a kernel's addresses can be led back to its source at all.
+//! Checks that the addresses of a kernel can be mapped back to its source.
 
-use crate::llvm::Llvm;
+use crate::llvm::LlvmTools;
 use crate::{Error, Result};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_work::IoContext;
 use object::{Object, ObjectSection, ObjectSymbol, ReadCache};
 use std::fs::File;
 
-/// The symbol by which `llvm-profgen` knows that machine code has discriminators of its own.
+/// Symbol by which `llvm-profgen` recognizes machine code with discriminators.
 const FS_DISCRIMINATOR: &str = "__llvm_fs_discriminator__";
 
-/// Refuses a kernel that LLVM's tools could make nothing of, whatever was recorded.
+/// Refuses a kernel that LLVM's tools cannot use, whatever was recorded.
 ///
 /// # Errors
-/// A compiler that is none of LLVM's, and an image without what leads its addresses back to the source.
-pub fn takes(kernel: &Kernel) -> Result<()> {
-    Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
-    check(kernel)
+/// A compiler other than Clang; an image without debug information for the mapping to the source.
+pub fn check_kernel(kernel: &Kernel) -> Result<()> {
+    LlvmTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    check_discriminators(kernel)
 }
 
-/// Refuses a kernel without line tables, of whose counts LLVM makes an empty profile with no more than a warning.
+/// Refuses a kernel without line tables: LLVM makes an empty profile of its counts, with only a
+/// warning.
 ///
 /// # Errors
-/// [`Error::NoDebugInfo`] with what to build it with; of reading.
-pub fn line_tables(kernel: &Kernel) -> Result<()> {
+/// [`Error::NoDebugInfo`] with the flag to build it with; images that cannot be read.
+pub fn check_line_tables(kernel: &Kernel) -> Result<()> {
     image(kernel).map(|_| ())
 }
 
-/// The same, and refuses one without discriminators of machine code, whose profile the tuned build would read differently.
+/// Refuses a kernel without line tables or without discriminators of machine code; without the
+/// latter the tuned build would read the profile differently.
 ///
 /// # Errors
-/// [`Error::NoDebugInfo`] with what to build it with; of reading.
-pub(crate) fn check(kernel: &Kernel) -> Result<()> {
+/// [`Error::NoDebugInfo`] with the flag to build it with; images that cannot be read.
+pub(crate) fn check_discriminators(kernel: &Kernel) -> Result<()> {
     match image(kernel)? {
         true => Ok(()),
         false => {
@@ -44,7 +46,7 @@ fn refused(kernel: &Kernel, missing: &'static str, flag: &'static str) -> Error 
     Error::NoDebugInfo { kernel: kernel.manifest.label.clone(), missing, flag }
 }
 
-/// Whether an image, which has line tables, has discriminators.
+/// Checks whether an image has discriminators; an error if it has no line tables.
 fn image(kernel: &Kernel) -> Result<bool> {
     let path = kernel.vmlinux();
     let cache = ReadCache::new(File::open(&path).at("open", &path)?);

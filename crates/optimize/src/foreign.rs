@@ -1,13 +1,13 @@
-//! Readers of this crate that have no other door: for tests with damaged input alone.
+//! Entry points for tests with damaged input: readers of this crate that are not public otherwise.
 
 use crate::{bolt, clang_autofdo, gcc_pgo};
 
-/// Notes of one object.
+/// Parses a `.gcno` file.
 pub fn gcno(bytes: &[u8]) {
     gcc_pgo::read_notes(bytes);
 }
 
-/// Logs of BOLT and of compilers.
+/// Parses logs of BOLT and of compilers.
 pub fn logs(text: &str) {
     bolt::read_log(text);
     clang_autofdo::read_log(text);

@@ -1,9 +1,10 @@
-//! Profile → recipe inputs → tuned kernel, and the proof that it took.
+//! Profile → recipe inputs → tuned kernel, and the proof that the profile was used.
 //!
-//! Start from a module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`propeller`], [`bolt`]. Each has the stages of one
-//! recipe, functions whose results are named by their inputs and can be taken up again; between them somebody else builds and boots
-//! kernels, in the order that the recipe's own file in `kerntune_tune` says. This crate boots nothing. Every profile passes the gate
-//! of [`quality`] first, and what a recipe proves is [`Evidence`].
+//! Start from a module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`propeller`], [`bolt`]. Each
+//! has the stages of one recipe: functions whose results are named by their inputs, so that an
+//! interrupted recipe resumes. The recipe's file in `kerntune_tune` calls them in order, and builds
+//! and boots kernels in between; this crate boots nothing. Every profile passes the gate of
+//! [`quality`] first. The proof of a recipe is a [`RecipeProof`].
 //!
 //! ```
 //! use kerntune_optimize::gcc_pgo;
@@ -12,7 +13,7 @@
 //! }
 //! ```
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 pub mod bolt;
@@ -28,7 +29,7 @@ mod object_counts;
 mod proof;
 pub mod propeller;
 pub mod quality;
-mod refused;
+mod refusal;
 mod requirement;
 mod stored;
 #[cfg(test)]
@@ -36,6 +37,6 @@ mod test_kernel;
 mod version;
 
 pub use error::{Error, Result};
-pub use proof::{Evidence, Proof, Unasked};
-pub use refused::Refused;
+pub use proof::{BaselineProof, BoxedProof, RecipeProof};
+pub use refusal::ProofRefusal;
 pub use requirement::Requirement;

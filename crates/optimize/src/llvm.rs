@@ -1,4 +1,4 @@
-//! The programs of LLVM that make a sample profile of counts.
+//! LLVM's programs that make a sample profile from counts.
 
 use crate::{Error, Result};
 use kerntune_kernel::Compiler;
@@ -7,21 +7,21 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The recipe that these tools are for.
+/// Recipe that these tools belong to.
 pub(crate) const RECIPE: &str = "clang-autofdo";
 
 /// `llvm-profgen` and `llvm-profdata` of the compiler's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Llvm {
-    /// What follows the programs' names: `-19`.
+pub(crate) struct LlvmTools {
+    /// Suffix of the programs' names: `-19`.
     suffix: String,
 }
 
-impl Llvm {
-    /// Those that go with `compiler`.
+impl LlvmTools {
+    /// Returns the tools that belong to `compiler`.
     ///
     /// # Errors
-    /// [`Error::Compiler`] if it is none of LLVM's.
+    /// [`Error::Compiler`] if it is not Clang.
     pub fn of(compiler: &Compiler) -> Result<Self> {
         match compiler {
             Compiler::Clang { llvm } => Ok(Self { suffix: llvm.clone() }),
@@ -36,79 +36,88 @@ impl Llvm {
         format!("{name}{}", self.suffix)
     }
 
-    /// What each program says of its version.
+    /// Returns the output of `--version` of both programs.
     ///
     /// # Errors
     /// [`Error::NoPrograms`] with all that cannot be run.
     pub fn versions(&self) -> Result<String> {
-        let (mut said, mut absent) = (String::new(), Vec::new());
+        let (mut printed, mut absent) = (String::new(), Vec::new());
         for name in ["llvm-profgen", "llvm-profdata"].map(|name| self.program(name)) {
             match Command::new(&name).arg("--version").output() {
                 Ok(output) if output.status.success() => {
-                    said.push_str(&String::from_utf8_lossy(&output.stdout))
+                    printed.push_str(&String::from_utf8_lossy(&output.stdout))
                 }
                 _ => absent.push(name),
             }
         }
         if absent.is_empty() {
-            return Ok(said);
+            return Ok(printed);
         }
         Err(Error::NoPrograms { recipe: RECIPE, programs: absent, package: self.program("llvm") })
     }
 
-    /// Makes the sample profile `output` of `counts`, which `llvm-profgen` wants in its unsymbolized form, for
-    /// the image `vmlinux`. What it says goes into `log`.
-    pub fn profgen(&self, vmlinux: &Path, counts: &Path, output: &Path, log: &Path) -> Result<(), Failed> {
+    /// Makes the sample profile `output` for the image `vmlinux` from `counts`, which are in
+    /// `llvm-profgen`'s unsymbolized form. Its messages go into `log`.
+    pub fn profgen(
+        &self,
+        vmlinux: &Path,
+        counts: &Path,
+        output: &Path,
+        log: &Path,
+    ) -> Result<(), ToolFailure> {
         let mut command = Command::new(self.program("llvm-profgen"));
         command
             .arg(argument("--binary=", vmlinux))
             .arg(argument("--unsymbolized-profile=", counts))
-            // Addresses as they are; with offsets from the first segment, its default, nothing matches.
+            // Addresses as they are: with offsets from the first segment, the default, nothing
+            // matches.
             .arg("--use-offset=0")
             .arg(argument("--output=", output));
         self.run(command, log)
     }
 
     /// Writes the sample profile `profile` as text.
-    pub fn text(&self, profile: &Path, output: &Path, log: &Path) -> Result<(), Failed> {
+    pub fn text(&self, profile: &Path, output: &Path, log: &Path) -> Result<(), ToolFailure> {
         let mut command = Command::new(self.program("llvm-profdata"));
         command.args(["merge", "--sample", "--text"]).arg(profile).arg(argument("--output=", output));
         self.run(command, log)
     }
 
-    fn run(&self, command: Command, log: &Path) -> Result<(), Failed> {
+    fn run(&self, command: Command, log: &Path) -> Result<(), ToolFailure> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let (end, said) = Job::new(command).output().map_err(|error| Failed::NotRun(error.into()))?;
-        fs::write(log, &said).at("write", log).map_err(|error| Failed::NotRun(error.into()))?;
+        let (end, printed) = Job::new(command).output().map_err(|error| ToolFailure::NotRun(error.into()))?;
+        fs::write(log, &printed).at("write", log).map_err(|error| ToolFailure::NotRun(error.into()))?;
         if end.success() {
             return Ok(());
         }
-        // A crash prints pages; what matters is at the top.
-        Err(Failed::Ended { program, said: said.lines().take(8).collect::<Vec<_>>().join("\n") })
+        // A crash prints pages; the cause is at the top.
+        Err(ToolFailure::Ended { program, printed: printed.lines().take(8).collect::<Vec<_>>().join("\n") })
     }
 }
 
-/// `--binary=` and a path, which need not be text.
+/// Returns `--binary=` and a path, which may not be UTF-8.
 fn argument(option: &str, path: &Path) -> std::ffi::OsString {
     let mut argument = std::ffi::OsString::from(option);
     argument.push(path);
     argument
 }
 
-/// Why there is no result.
-pub(crate) enum Failed {
-    /// Nothing was run.
+/// Failure of one of the programs.
+pub(crate) enum ToolFailure {
+    /// The program could not be run.
     NotRun(Error),
-    /// It ended with an error.
-    Ended { program: String, said: String },
+    /// The program ended with an error.
+    Ended { program: String, printed: String },
 }
 
-impl Failed {
-    /// As an error about the counts of kernel `kernel`.
+impl ToolFailure {
+    /// Converts the failure to an error about the counts of kernel `kernel`.
     pub fn on(self, kernel: &str) -> Error {
         match self {
-            Failed::NotRun(error) => error,
-            Failed::Ended { program, said } => Error::Program { program, kernel: kernel.to_string(), said },
+            ToolFailure::NotRun(error) => error,
+            ToolFailure::Ended { program, printed } => {
+                Error::Program { program, kernel: kernel.to_string(), printed }
+            }
         }
     }
 }
@@ -119,10 +128,10 @@ mod tests {
 
     #[test]
     fn absent_programs_are_named_with_their_package() {
-        let llvm = Llvm::of(&Compiler::Clang { llvm: "-99".into() }).unwrap();
+        let llvm = LlvmTools::of(&Compiler::Clang { llvm: "-99".into() }).unwrap();
         let error = llvm.versions().unwrap_err().to_string();
         assert!(error.contains("llvm-profgen-99 and llvm-profdata-99"), "{error}");
         assert!(error.ends_with("run `apt-get install llvm-99`"), "{error}");
-        assert!(Llvm::of(&Compiler::default()).is_err());
+        assert!(LlvmTools::of(&Compiler::default()).is_err());
     }
 }

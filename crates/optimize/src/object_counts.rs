@@ -2,32 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The functions of one object.
+/// Instrumented functions of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectCounts {
-    /// `kernel/fork.o`.
+    /// Object, `kernel/fork.o`.
     pub object: String,
-    /// Its instrumented functions.
+    /// Instrumented functions, in the order of the notes file.
     pub functions: Vec<FunctionCounts>,
 }
 
-/// How much one function ran.
+/// Executions of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCounts {
-    /// GCC's ident in the object.
+    /// GCC's ident of the function in its object.
     pub ident: u32,
-    /// The assembler's name.
+    /// Assembler name.
     pub name: String,
-    /// Source file as the compiler was given it.
+    /// Source file, as passed to the compiler.
     pub file: String,
     /// Line of the declaration, from 1.
     pub line: u32,
-    /// The sum of its arc counters, over all training runs.
+    /// Sum of its arc counters, over all training runs.
     pub total: u64,
 }
 
 impl ObjectCounts {
-    /// The sum over its functions, saturating.
+    /// Returns the sum over the functions, saturating.
     pub fn total(&self) -> u64 {
         self.functions.iter().fold(0, |sum, f| sum.saturating_add(f.total))
     }

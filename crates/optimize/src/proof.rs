@@ -1,36 +1,37 @@
-//! What every recipe's proof has in common.
+//! Common interface of the recipes' proofs.
 
-use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, Refused};
+use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, ProofRefusal};
 use serde::Serialize;
 use std::fmt;
 
-/// What was found out about a tuned kernel, in the terms of its recipe. `Display` tells it to people.
-pub trait Evidence: fmt::Debug + fmt::Display + erased_serde::Serialize {
-    /// Whether the kernel carries its profile.
+/// Evidence that a tuned kernel uses its profile, in the terms of its recipe. `Display` writes it
+/// as text.
+pub trait RecipeProof: fmt::Debug + fmt::Display + erased_serde::Serialize {
+    /// Checks that the kernel was built with its profile.
     ///
     /// # Errors
-    /// [`Refused`] with every reason.
-    fn verdict(&self) -> Result<(), Refused>;
+    /// [`ProofRefusal`] with every reason.
+    fn verdict(&self) -> Result<(), ProofRefusal>;
 }
 
-erased_serde::serialize_trait_object!(Evidence);
+erased_serde::serialize_trait_object!(RecipeProof);
 
-/// The proof of any recipe.
-pub type Proof = Box<dyn Evidence>;
+/// Proof of any recipe.
+pub type BoxedProof = Box<dyn RecipeProof>;
 
-/// The proof of an upstream baseline: what the proof of the recipe nearest to it found. Nobody asks for it, so that what
-/// comes of that can be seen.
+/// Proof of an upstream baseline: the proof of the nearest recipe of kerntune. Always accepted, so
+/// that a baseline whose profile was ignored is still measured.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Unasked(pub Proof);
+pub struct BaselineProof(pub BoxedProof);
 
-impl Evidence for Unasked {
-    fn verdict(&self) -> Result<(), Refused> {
+impl RecipeProof for BaselineProof {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         Ok(())
     }
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for BaselineProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.0)?;
         match self.0.verdict() {
@@ -44,12 +45,18 @@ impl fmt::Display for Unasked {
 
 macro_rules! evidence {
     ($($proof:ty),+) => {
-        $(impl Evidence for $proof {
-            fn verdict(&self) -> Result<(), Refused> {
+        $(impl RecipeProof for $proof {
+            fn verdict(&self) -> Result<(), ProofRefusal> {
                 <$proof>::verdict(self)
             }
         })+
     };
 }
 
-evidence!(gcc_pgo::Proof, clang_autofdo::Proof, layout::Proof, propeller::Proof, bolt::Proof);
+evidence!(
+    gcc_pgo::GccPgoProof,
+    clang_autofdo::AutofdoProof,
+    layout::LayoutProof,
+    propeller::PropellerProof,
+    bolt::BoltProof
+);

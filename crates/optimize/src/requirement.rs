@@ -1,12 +1,12 @@
-//! What a recipe asks for.
+//! Requirements of recipes.
 
-/// Something that a recipe cannot do without.
+/// Program or feature that a recipe requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requirement {
-    /// What has to be there.
+    /// Requirement, as shown to users.
     pub what: &'static str,
-    /// What for.
+    /// Purpose of the requirement.
     pub why: &'static str,
-    /// How to get it, a command where there is one.
-    pub mend: &'static str,
+    /// Way to get it, a command where there is one.
+    pub fix: &'static str,
 }

@@ -1,24 +1,25 @@
-//! What the recipes' results on disk have in common.
+//! Common code for the recipes' results on disk.
 
-use crate::quality::{Quality, QUALITY_SCHEMA};
+use crate::quality::{ProfileQuality, QUALITY_SCHEMA};
 use crate::Result;
 use kerntune_work::{checked, read_versioned, IoContext};
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the gate said of the recording that a result was made of; see [`crate::quality`].
+/// File with the gate's figures of the recording that a result was made from; see
+/// [`crate::quality`].
 pub(crate) const QUALITY: &str = "quality.json";
 
-/// Reads a JSON file of ours.
+/// Reads a JSON file of a result.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).at("read", path)?;
     serde_json::from_slice(&bytes)
         .map_err(|source| kerntune_work::Error::Json { path: path.to_owned(), source }.into())
 }
 
-/// Opens a result directory by its manifest, `action` in words: the directory made absolute, every file of
-/// it as it was written, and what the manifest says.
+/// Opens a result directory by its manifest, verifying every file of it. Returns the absolute
+/// directory and the manifest. `action` describes the attempt in errors.
 ///
 /// # Errors
 /// A directory or manifest that is missing, damaged, or of another version.
@@ -34,8 +35,9 @@ pub(crate) fn open<T: DeserializeOwned>(
     Ok((dir, manifest))
 }
 
-/// What the gate said of what the result in `dir` was made of.
-pub(crate) fn read_quality(dir: &Path) -> Result<Option<Quality>> {
+/// Reads the gate's figures of the recording that the result in `dir` was made from; `None` in old
+/// results.
+pub(crate) fn read_quality(dir: &Path) -> Result<Option<ProfileQuality>> {
     let path = dir.join(QUALITY);
     Ok(path.is_file().then(|| read_versioned(&path, QUALITY_SCHEMA)).transpose()?)
 }

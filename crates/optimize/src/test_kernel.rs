@@ -1,10 +1,10 @@
-//! A kernel for tests that has everything but a build behind it.
+//! Complete kernel for tests, without a build.
 
 use kerntune_kernel::{CompilerIdentity, Kernel, KernelManifest, SourceRecord, TaskLayout, SCHEMA};
 use std::fs;
 use std::path::Path;
 
-/// The kernel `id` in `dir`, of the given version.
+/// Creates the kernel `id` in `dir`, of the given version.
 pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
     let program = "/usr/bin/clang-19".into();
     fs::create_dir_all(dir).unwrap();

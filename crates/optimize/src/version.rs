@@ -1,6 +1,6 @@
-//! Kernel versions as they are written: `6.12`, `6.12.117`, `7.0.0-rc3`.
+//! Parser of kernel versions: `6.12`, `6.12.117`, `7.0.0-rc3`.
 
-/// The numbers of a version; None if it is not written as one.
+/// Returns the numbers of a version; `None` if it cannot be parsed.
 pub(crate) fn parse(text: &str) -> Option<[u32; 3]> {
     let numbers = text.split('-').next()?;
     let mut version = [0; 3];

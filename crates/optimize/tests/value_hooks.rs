@@ -1,5 +1,5 @@
-//! The value counters' kernel patches, as far as they can be tried without a kernel: the hooks in a
-//! program beside libgcov's own, and the assembler.
+//! Tests of the value counters' kernel patches that need no kernel: the hooks in a program beside
+//! libgcov's own, and the assembler.
 
 use kerntune_convert::gcda::{CounterKind, Gcda};
 use std::fs;
@@ -22,7 +22,7 @@ fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// A file that the patches create.
+/// Returns a file that the patches create.
 fn created(name: &str) -> String {
     let patches = place("../../kernel/patches/6.12/gcov-values");
     for patch in fs::read_dir(patches).unwrap() {
@@ -48,7 +48,8 @@ fn read(dir: &Path, name: &str) -> Gcda {
     Gcda::parse(&fs::read(dir.join(name)).unwrap()).unwrap()
 }
 
-/// The program, counted by the kernel's hooks with so many nodes; holds the files that it exported.
+/// Runs the program with the kernel's hooks and so many nodes; returns the directory of the
+/// exported files.
 fn by_the_kernels_hooks(nodes: u32) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
@@ -80,7 +81,7 @@ fn by_the_kernels_hooks(nodes: u32) -> TempDir {
     dir
 }
 
-/// The program, counted by libgcov.
+/// Runs the program with libgcov.
 fn by_libgcov() -> Gcda {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
@@ -92,8 +93,8 @@ fn by_libgcov() -> Gcda {
     read(path, "program.gcda")
 }
 
-/// Counters by function and kind; lists as totals and values in one order. What is computed from
-/// addresses (averages, unions) differs between two programs; of these only that there is something.
+/// Returns counters by function and kind; lists as totals and sorted values. Counters computed from
+/// addresses (averages, unions) differ between two programs, so only their presence is compared.
 fn comparable(gcda: &Gcda, factor: i64) -> Vec<(u32, CounterKind, Vec<i64>)> {
     let mut all = Vec::new();
     for function in &gcda.functions {
@@ -169,7 +170,7 @@ fn without_nodes_totals_stay_right_and_no_value_is_invented() {
     assert_eq!(listed, 3);
 }
 
-/// The assembler of the patches, in a directory for `-B`.
+/// Builds the patches' assembler in a directory for `-B`.
 fn assembler() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
@@ -214,14 +215,14 @@ fn what_the_assembler_does_not_understand_ends_the_compilation() {
     assert!(!refused(call, &[]));
     assert!(refused(call, &["-mno-tls-direct-seg-refs", "-ftls-model=initial-exec"]));
     assert!(refused(call, &["-pipe"]));
-    // Inline assembler is its author's business, and text is text.
+    // Inline assembler and strings stay unchanged.
     let own = "int f(int x) { asm(\"movl %%fs:0, %0\" : \"=r\"(x)); return x; }\nconst char *s = \"\\t%fs:a@tpoff\";\n";
     assert!(!refused(own, &[]));
-    // The kernel's own C, where per-CPU variables are in a named address space: entry/common.c.
+    // The kernel's own C, with per-CPU variables in a named address space: entry/common.c.
     let kernel = "extern void *__seg_gs __gcov_indirect_call[2];\n\
                   void f(void **saved) { *saved = __gcov_indirect_call[1]; __gcov_indirect_call[0] = 0; }\n";
     assert!(!refused(kernel, &[]));
-    // Where registers are short the offset waits on the stack: fs/ext4/hash.c.
+    // If registers are scarce, the offset is spilled to the stack: fs/ext4/hash.c.
     let assembles = |line: &str| {
         fs::write(dir.path().join("a.s"), format!("\t{line}\n")).unwrap();
         gcc(dir.path(), &[&[&b, "-c", "a.s"]]).status.success()

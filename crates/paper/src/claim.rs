@@ -1,50 +1,51 @@
-//! What a paper that measured kernels says, held against our figures of its tables.
+//! Claims of a paper that measured kernels, checked against our figures of its tables.
 
-use crate::{Seen, SurveyFinding};
+use crate::{FindingResult, FindingVerdict};
 use serde::Deserialize;
 
-/// Something that a paper says.
+/// Claim of a paper, with the figure and the bounds that it must keep.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// In its words, shortened.
+pub struct PaperClaim {
+    /// Statement in the paper's words, shortened.
     pub says: String,
-    /// What is looked at here for it, in words.
+    /// Description of our figure, for a reader.
     #[serde(default)]
     pub here: String,
-    /// The figure that says so; none with the reason in `cannot`.
-    pub of: Option<Evidence>,
-    /// Held against this figure: what is looked at is then how many points more the first one is.
-    pub than: Option<Evidence>,
-    /// It holds if the figure is this or more.
+    /// Figure that supports the claim; `None` with the reason in `cannot`.
+    pub of: Option<FigureRef>,
+    /// Figure to compare with: the value is then the difference to it, in points.
+    pub than: Option<FigureRef>,
+    /// Smallest figure with which the claim holds.
     pub at_least: Option<f64>,
-    /// It holds if the figure is this or less.
+    /// Largest figure with which the claim holds.
     pub at_most: Option<f64>,
-    /// Why it cannot be seen here.
+    /// Reason that the claim cannot be checked here.
     #[serde(default)]
     pub cannot: String,
 }
 
-/// A figure of a table: of a paper with a recipe an improvement, of a study a change, per cent.
+/// Reference to a figure of a table, in percent: an improvement for a paper with a recipe, a change
+/// for a study.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Evidence {
-    /// The table of this workload, of a study that of this region; all tables if there is none.
+pub struct FigureRef {
+    /// Workload of the table, or region in a study; `None` for all tables.
     pub workload: Option<String>,
-    /// The table of this title; all of the workload's if there is none.
+    /// Title of the table; `None` for all tables of the workload.
     pub table: Option<String>,
-    /// The row of this name in the paper; without it the one that improved the least.
+    /// Name of the row in the paper; `None` for the row that improved the least.
     pub row: Option<String>,
-    /// Which of its figures.
-    pub figure: Gain,
-    /// Of a study: the kernel's number, from 1; the last one if there is none.
+    /// Kind of figure in the row.
+    pub figure: FigureKind,
+    /// Number of the kernel in a study, from 1; `None` for the last one.
     pub kernel: Option<usize>,
 }
 
-/// Which figure of a row.
+/// Kind of figure in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gain {
+pub enum FigureKind {
     /// Kernel instructions: exact.
     Exact,
     /// Kernel cycles of the model.
@@ -53,24 +54,24 @@ pub enum Gain {
     Whole,
     /// Kernel and user cycles of the model.
     WholeCycles,
-    /// By a clock.
+    /// Time from a clock.
     Timed,
-    /// Of a study: how much more than in the first kernel.
+    /// Change against the first kernel, in studies.
     Change,
-    /// Of a study: our figure itself.
+    /// Our figure itself, in studies.
     Figure,
 }
 
-impl Evidence {
-    /// Whether a table of this workload, of a study of this region, and title is meant.
+impl FigureRef {
+    /// Checks whether this refers to a table of a workload (in studies a region) and title.
     pub(crate) fn is_of(&self, workload: &str, title: &str) -> bool {
         self.workload.as_ref().is_none_or(|name| name == workload)
             && self.table.as_ref().is_none_or(|name| name == title)
     }
 }
 
-impl Gain {
-    /// Why a row may have no such figure.
+impl FigureKind {
+    /// Returns the reason that a row can lack this figure.
     pub(crate) fn missing(self) -> &'static str {
         match self {
             Self::Timed => "it was not timed",
@@ -86,44 +87,49 @@ impl Gain {
     }
 }
 
-/// A figure and its interval, which of an exact one is the figure itself.
+/// Figure with its interval; of an exact figure both ends are the figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span {
+pub(crate) struct FigureInterval {
     pub value: f64,
     pub low: f64,
     pub high: f64,
 }
 
-impl Span {
+impl FigureInterval {
     pub(crate) fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// As wide as both together: the two may be of the same boots.
+    /// Subtracts a figure. The interval is as wide as both together, because both figures may come
+    /// from the same boots.
     fn less(self, other: Self) -> Self {
         Self { value: self.value - other.value, low: self.low - other.high, high: self.high - other.low }
     }
 
-    /// The verdict on what is at least and at most so much. An interval that reaches over a bound shows nothing.
-    fn within(&self, at_least: Option<f64>, at_most: Option<f64>) -> Seen {
+    /// Returns the verdict for the bounds. An interval across a bound shows nothing.
+    fn within(&self, at_least: Option<f64>, at_most: Option<f64>) -> FindingVerdict {
         let holds =
             at_least.is_none_or(|least| self.low >= least) && at_most.is_none_or(|most| self.high <= most);
         let fails =
             at_least.is_some_and(|least| self.high < least) || at_most.is_some_and(|most| self.low > most);
         match (holds, fails) {
-            (true, _) => Seen::Reproduced,
-            (_, true) => Seen::Contradicted,
-            _ => Seen::NotShown,
+            (true, _) => FindingVerdict::Reproduced,
+            (_, true) => FindingVerdict::Contradicted,
+            _ => FindingVerdict::NotShown,
         }
     }
 }
 
-/// What says how large a figure is, or why there is none.
-pub(crate) type Find<'a> = dyn Fn(&Evidence) -> Result<Span, String> + 'a;
+/// Function that returns a figure, or the reason that there is none.
+pub(crate) type FigureLookup<'a> = dyn Fn(&FigureRef) -> Result<FigureInterval, String> + 'a;
 
-impl Claim {
-    /// What is wrong with it; `has` says whether there is a row of this table and name.
-    pub(crate) fn wrong(&self, is_study: bool, has: &dyn Fn(&Evidence) -> bool) -> Option<&'static str> {
+impl PaperClaim {
+    /// Returns the error of a claim in a paper's file, if any; `has` tells whether a row exists.
+    pub(crate) fn first_error(
+        &self,
+        is_study: bool,
+        has: &dyn Fn(&FigureRef) -> bool,
+    ) -> Option<&'static str> {
         let bounds = self.at_least.or(self.at_most).is_some();
         let figures = || self.of.iter().chain(&self.than);
         match (&self.of, self.cannot.is_empty()) {
@@ -141,10 +147,10 @@ impl Claim {
         }
     }
 
-    fn judge(&self, find: &Find) -> SurveyFinding {
-        let mut found = SurveyFinding {
+    fn judge(&self, find: &FigureLookup) -> FindingResult {
+        let mut found = FindingResult {
             says: self.says.clone(),
-            seen: Seen::CannotBeSeen,
+            seen: FindingVerdict::CannotBeSeen,
             value: None,
             interval: None,
             unit: String::new(),
@@ -158,13 +164,13 @@ impl Claim {
             None => Ok(one),
         });
         match value {
-            Err(because) => (found.seen, found.here) = (Seen::NotMade, because),
+            Err(because) => (found.seen, found.here) = (FindingVerdict::NotMade, because),
             Ok(span) => {
                 found.seen = span.within(self.at_least, self.at_most);
                 found.value = Some(span.value);
                 found.interval = (span.low < span.high).then_some([span.low, span.high]);
                 found.unit = match (of.figure, &self.than) {
-                    (Gain::Figure, _) => "",
+                    (FigureKind::Figure, _) => "",
                     (_, Some(_)) => "points",
                     _ => "%",
                 }
@@ -175,8 +181,8 @@ impl Claim {
     }
 }
 
-/// What becomes of all of them.
-pub(crate) fn judge(claims: &[Claim], find: &Find) -> Vec<SurveyFinding> {
+/// Checks all claims.
+pub(crate) fn judge(claims: &[PaperClaim], find: &FigureLookup) -> Vec<FindingResult> {
     claims.iter().map(|claim| claim.judge(find)).collect()
 }
 
@@ -187,7 +193,7 @@ mod tests {
 
     const PAPER: &str = "name='x'\ntitle='t'\nauthors='a'\npublished='p'\nmachine='m'\nrecipe='gcc-pgo'\n\
         [[experiment]]\ntitle='T'\nworkload='rr'\n[[experiment.row]]\nname='tcp'\noperation='tcp_rr'\nunit='s'\n\
-        better='lower'\nbase=2\noptimised=1\nimprovement='100%'\n";
+        better='lower'\nbase=2\noptimized=1\nimprovement='100%'\n";
 
     fn parse(finding: &str) -> Result<Paper, String> {
         Paper::parse(&format!("{PAPER}[[finding]]\nsays='a'\n{finding}"), "x.toml")
@@ -196,25 +202,29 @@ mod tests {
 
     #[test]
     fn claims_are_held_against_figures() {
-        let judged = |finding: &str, find: &Find| judge(&parse(finding).unwrap().findings, find).remove(0);
-        let timed = |of: &Evidence| match (of.figure, of.row.as_deref()) {
-            (Gain::Timed, Some("tcp")) => Ok(Span { value: 12.0, low: 11.0, high: 12.5 }),
-            (Gain::Timed, None) => Ok(Span { value: 2.0, low: -1.0, high: 5.0 }),
-            (Gain::Cycles, _) => Ok(Span::exact(40.0)),
+        let judged =
+            |finding: &str, find: &FigureLookup| judge(&parse(finding).unwrap().findings, find).remove(0);
+        let timed = |of: &FigureRef| match (of.figure, of.row.as_deref()) {
+            (FigureKind::Timed, Some("tcp")) => Ok(FigureInterval { value: 12.0, low: 11.0, high: 12.5 }),
+            (FigureKind::Timed, None) => Ok(FigureInterval { value: 2.0, low: -1.0, high: 5.0 }),
+            (FigureKind::Cycles, _) => Ok(FigureInterval::exact(40.0)),
             _ => Err("it was not timed".to_string()),
         };
         let found = judged("of={workload='rr',row='tcp',figure='timed'}\nat_least=10\nat_most=13\n", &timed);
-        assert_eq!((found.seen, found.value, found.unit.as_str()), (Seen::Reproduced, Some(12.0), "%"));
+        assert_eq!(
+            (found.seen, found.value, found.unit.as_str()),
+            (FindingVerdict::Reproduced, Some(12.0), "%")
+        );
         assert_eq!(found.interval, Some([11.0, 12.5]));
         // A clock that shows no difference contradicts neither a gain nor a loss.
         for (bound, seen) in [
-            ("at_least=0", Seen::NotShown),
-            ("at_most=0", Seen::NotShown),
-            ("at_least=6", Seen::Contradicted),
-            ("at_most=-2", Seen::Contradicted),
-            ("at_least=-1", Seen::Reproduced),
-            ("at_least=-2\nat_most=5", Seen::Reproduced),
-            ("at_least=-2\nat_most=4", Seen::NotShown),
+            ("at_least=0", FindingVerdict::NotShown),
+            ("at_most=0", FindingVerdict::NotShown),
+            ("at_least=6", FindingVerdict::Contradicted),
+            ("at_most=-2", FindingVerdict::Contradicted),
+            ("at_least=-1", FindingVerdict::Reproduced),
+            ("at_least=-2\nat_most=5", FindingVerdict::Reproduced),
+            ("at_least=-2\nat_most=4", FindingVerdict::NotShown),
         ] {
             assert_eq!(judged(&format!("of={{figure='timed'}}\n{bound}\n"), &timed).seen, seen, "{bound}");
         }
@@ -222,12 +232,12 @@ mod tests {
         let found = judged(both, &timed);
         assert_eq!(
             (found.seen, found.value, found.unit.as_str()),
-            (Seen::Contradicted, Some(28.0), "points")
+            (FindingVerdict::Contradicted, Some(28.0), "points")
         );
         let found = judged("of={row='tcp',figure='whole'}\nat_least=0\n", &timed);
-        assert_eq!((found.seen, found.here.as_str()), (Seen::NotMade, "it was not timed"));
+        assert_eq!((found.seen, found.here.as_str()), (FindingVerdict::NotMade, "it was not timed"));
         let found = judged("cannot='no disk'\n", &timed);
-        assert_eq!((found.seen, found.here.as_str()), (Seen::CannotBeSeen, "no disk"));
+        assert_eq!((found.seen, found.here.as_str()), (FindingVerdict::CannotBeSeen, "no disk"));
     }
 
     #[test]

@@ -1,42 +1,42 @@
-//! What a paper says, and what became of it here.
+//! Findings of papers, with our verdicts.
 
-use crate::survey::Place;
+use crate::survey::RunLocation;
 use serde::Serialize;
 
-/// What became of a finding.
+/// Verdict on a finding of a paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Seen {
-    /// It is so here, too.
+pub enum FindingVerdict {
+    /// Our figure is within the bounds.
     Reproduced,
-    /// Here it is otherwise.
+    /// Our figure is outside the bounds.
     Contradicted,
-    /// The figure's interval reaches over what it has to be: more boots, or more runs, would tell.
+    /// The figure's interval crosses a bound: more boots or runs are needed.
     NotShown,
-    /// It cannot be seen here.
+    /// kerntune cannot check the finding.
     CannotBeSeen,
-    /// What it is to be seen in could not be run.
+    /// The run that it needs failed.
     NotMade,
 }
 
-/// A finding, and what became of it.
+/// Finding of a paper with our figure and verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SurveyFinding {
-    /// What the paper says.
+pub struct FindingResult {
+    /// Statement of the paper.
     pub says: String,
-    /// What becomes of it here.
-    pub seen: Seen,
-    /// The figure that says so.
+    /// Verdict for our figure.
+    pub seen: FindingVerdict,
+    /// Our figure; `None` if there is none.
     pub value: Option<f64>,
-    /// Its interval, if it is not exact; infinite where nothing bounds it.
+    /// Interval of a figure that is not exact; infinite at an end without a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: String,
-    /// What the figure has to be at least, at most.
+    /// Smallest and largest figure with which the finding holds.
     pub bounds: [Option<f64>; 2],
-    /// What is looked at here, or why nothing is.
+    /// Description of our figure, or the reason that there is none.
     pub here: String,
-    /// Where.
-    pub at: Option<Place>,
+    /// Run and region of the figure.
+    pub at: Option<RunLocation>,
 }

@@ -1,16 +1,20 @@
-//! Experiments of published papers, to be repeated: a paper's figures as data, and ours beside them.
+//! Repetition of experiments in published papers: a paper's figures as data, with ours beside them.
 //! Pure: text and comparisons in, tables out.
 //!
-//! Start from [`Paper::named`] (those of `papers/`) or [`Paper::parse`], which says for each row of the paper's tables
-//! what of a workload answers to it. [`Measured::new`] joins an [`Experiment`] with the [`Comparison`] of two kernels,
-//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`. What the paper says of them is a
-//! [`Claim`], what a clock says [`Timed`]. A paper that changes its kernel
-//! by hand is a [`Study`]: [`Cost`] says what an abstraction cost in a recording of each kernel, [`StudyOutcome`] is all. One
-//! that looks at a kernel and finds something is a [`Survey`], whose findings [`SurveyOutcome`] holds against our figures.
+//! Start from [`Paper::named`] (for the files of `papers/`) or [`Paper::parse`]. There are three
+//! kinds of papers:
 //!
-//! An improvement is what the papers call so: 100 · (base / optimised − 1) of a time, 100 · (optimised / base − 1) of
-//! a rate. Our figures are counts per operation, where less is better, so that theirs is 100 · (base / tuned − 1): of
-//! one that fell to a half, 100 %.
+//! - A paper that tunes kernels has [`Experiment`]s. [`ExperimentResult::new`] joins one with the
+//!   [`Comparison`] of two kernels; [`PaperOutcome`] holds all, for `kerntune paper --json`. A
+//!   [`PaperClaim`] is a statement of the paper, a [`TimedFigure`] our result by a clock.
+//! - A paper that changes a kernel by hand is a [`Study`]. [`AbstractionCost`] is the cost of an
+//!   abstraction in a recording of each kernel; [`StudyOutcome`] holds all.
+//! - A paper that examines a kernel is a [`Survey`]. [`SurveyOutcome`] checks its findings against
+//!   our figures.
+//!
+//! Improvements are computed as in the papers: 100 · (base / optimized − 1) of a time, 100 ·
+//! (optimized / base − 1) of a rate. Our figures are counts per operation, where less is better, so
+//! theirs is 100 · (base / tuned − 1): a count that fell to a half is an improvement of 100 %.
 //!
 //! [`Comparison`]: kerntune_compare::Comparison
 
@@ -25,49 +29,50 @@ mod survey;
 mod survey_outcome;
 mod timed;
 
-pub use calls::Calls;
-pub use claim::{Claim, Evidence, Gain};
-pub use finding::{Seen, SurveyFinding};
-pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
-pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
-pub use study::{change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyRow, Table, Variant};
-pub use study_outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
-pub use survey::{
-    Before, Counted, Finding, Measure, Place, Shows, Survey, SurveyFigure, SurveyRow, SurveyTable,
+pub use calls::CallTimes;
+pub use claim::{FigureKind, FigureRef, PaperClaim};
+pub use finding::{FindingResult, FindingVerdict};
+pub use outcome::{
+    ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, OutcomeSummary,
+    PaperOutcome, RowResult, SCHEMA,
 };
-pub use survey_outcome::{SurveyLine, SurveyOutcome, SurveyPart, SurveyRun, SurveyText, SURVEY_SCHEMA};
-pub use timed::Timed;
+pub use paper::{names, BetterDirection, Experiment, Paper, PaperRow, RowSource, SelfOrChild};
+pub use study::{
+    change_percent, Abstraction, AbstractionCost, CostError, Study, StudyQuantity, StudyRow, StudyTable,
+    StudyVariant,
+};
+pub use study_outcome::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
+pub use survey::{
+    BoundaryPath, FigureReport, Measure, PathCount, RunLocation, Survey, SurveyClaim, SurveyFigure,
+    SurveyRow, SurveyTable,
+};
+pub use survey_outcome::{
+    SurveyOutcome, SurveyRowResult, SurveyRun, SurveyTableResult, SurveyText, SURVEY_SCHEMA,
+};
+pub use timed::TimedFigure;
 
-/// What can be wrong with a paper's file.
+/// Error in a paper's file.
+// Messages document the variants.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such paper.
     #[error("there is no paper {name}; there are {}", names().join(", "))]
-    Unknown {
-        /// The name asked for.
-        name: String,
-    },
-    /// Not TOML, or keys that are not a paper's.
+    Unknown { name: String },
     #[error("{origin} is not a paper's file: {why}")]
     Syntax {
-        /// The file.
         origin: String,
-        /// Where and what, several lines.
+        /// Place and reason, several lines.
         why: String,
     },
-    /// A row that does not say what it is to be compared with.
     #[error("{origin}, \"{experiment}\", row \"{row}\": {why}")]
     Row {
-        /// The file.
         origin: String,
-        /// The experiment's title.
+        /// Title of the experiment or table.
         experiment: String,
-        /// The row's name.
         row: String,
-        /// What is wrong.
         why: &'static str,
     },
 }
 
-/// Shorthand of this crate.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,166 +1,168 @@
-//! A paper's tables with our figures beside them.
+//! Tables of a paper with our figures beside them.
 
-use crate::claim::{judge, Claim, Evidence, Gain, Span};
+use crate::claim::{judge, FigureInterval, FigureKind, FigureRef, PaperClaim};
 use crate::paper::improvement;
-use crate::{Better, Calls, Experiment, Paper, Row, Source, SurveyFinding, Timed};
+use crate::{BetterDirection, CallTimes, Experiment, FindingResult, Paper, PaperRow, RowSource, TimedFigure};
 use kerntune_compare::{Comparison, KernelRef, Metric};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-paper/1";
+pub const SCHEMA: &str = "kerntune-paper/2";
 
-/// All of a paper.
+/// Tables and findings of a paper, with our results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
-    /// Format and version of this object in JSON.
+pub struct PaperOutcome {
+    /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// The paper's name on the command line.
+    /// Name of the paper on the command line.
     pub name: String,
-    /// The paper's title.
+    /// Title of the paper.
     pub title: String,
-    /// Its authors, separated by commas.
+    /// Authors of the paper, separated by commas.
     pub authors: String,
-    /// Where and when it appeared.
+    /// Place and date of publication.
     pub published: String,
-    /// What its authors measured on.
+    /// Machine of the paper's measurements.
     pub paper_machine: String,
-    /// What tuned our kernels.
+    /// Recipe that tuned our kernels.
     pub recipe: String,
     /// Our machine.
     pub machine: String,
-    /// The front-end model of our model cycles.
+    /// Front-end model of our model cycles.
     pub model: String,
-    /// Its tables, in its order.
-    pub experiments: Vec<Part>,
-    /// What becomes of what it says ([`Outcome::conclude`]).
-    pub findings: Vec<SurveyFinding>,
+    /// Tables, in the paper's order.
+    pub experiments: Vec<ExperimentOutcome>,
+    /// Verdicts on the paper's claims ([`PaperOutcome::conclude`]).
+    pub findings: Vec<FindingResult>,
 }
 
-/// A table of the paper.
+/// Table of the paper with our result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
-    /// The table's head.
+pub struct ExperimentOutcome {
+    /// Title of the table.
     pub title: String,
     /// Our workload that does the same.
     pub workload: String,
-    /// What is different here; may be empty.
+    /// Differences of our experiment from the paper's; may be empty.
     pub about: String,
-    /// What came of it, and the figures.
+    /// Our figures, or the reason that there are none.
     #[serde(flatten)]
-    pub state: State,
+    pub state: ExperimentState,
 }
 
-/// What came of a table.
+/// Result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum State {
+pub enum ExperimentState {
     /// All its kernels were measured.
-    Measured(Box<Measured>),
-    /// There are no figures of ours.
+    Measured(Box<ExperimentResult>),
+    /// The experiment failed or was left out.
     NotMade {
-        /// Why.
+        /// Reason, for a reader.
         because: String,
     },
 }
 
-/// A table with our figures.
+/// Rows of a table with our figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
-    /// The kernel without a profile.
+pub struct ExperimentResult {
+    /// Base kernel, without a profile.
     pub base: KernelRef,
-    /// The kernel that the recipe made.
+    /// Kernel that the recipe made.
     pub tuned: KernelRef,
-    /// The table's rows, in the paper's order.
-    pub rows: Vec<Line>,
+    /// Rows of the table, in the paper's order.
+    pub rows: Vec<RowResult>,
 }
 
-/// A row of the paper and what ours is.
+/// Row of the paper with our figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
-    /// The row's name in the paper.
+pub struct RowResult {
+    /// Name of the row in the paper.
     pub name: String,
-    /// The unit of the paper's figures.
+    /// Unit of the paper's figures.
     pub unit: String,
-    /// Whether more or less of the unit is better.
-    pub better: Better,
+    /// Direction of improvement of the unit.
+    pub better: BetterDirection,
     /// The paper's figure before, in `unit`.
     pub paper_base: f64,
     /// The paper's figure after, in `unit`.
-    pub paper_optimised: f64,
-    /// The standard deviation that the paper gives, if it does.
+    pub paper_optimized: f64,
+    /// Standard deviation, if the paper has one.
     pub paper_std_dev: Option<f64>,
-    /// As printed.
+    /// Improvement as the paper prints it.
     pub paper_improvement: String,
-    /// As it follows from the paper's figures, percent.
+    /// Improvement computed from the paper's figures, in percent.
     pub paper_improvement_percent: f64,
-    /// Ours; None where there is nothing to compare.
-    pub ours: Option<Ours>,
-    /// Why there is nothing.
+    /// Our figures; `None` if nothing corresponds to the row.
+    pub ours: Option<MeasuredRow>,
+    /// Reason that `ours` is `None`.
     pub because: Option<String>,
 }
 
 /// Our figures of a row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ours {
-    /// The operation, or the function.
+pub struct MeasuredRow {
+    /// Operation of the workload, or function.
     pub of: String,
     /// Kernel instructions per operation, or nanoseconds per call: exact.
-    pub exact: Figure,
-    /// Model cycles per operation, if the model says what events cost.
-    pub model_cycles: Option<Figure>,
+    pub exact: ImprovementFigure,
+    /// Model cycles per operation, if the model has costs of events.
+    pub model_cycles: Option<ImprovementFigure>,
     /// Kernel and user instructions per operation, if user code was counted: exact.
-    pub whole_instructions: Option<Figure>,
+    pub whole_instructions: Option<ImprovementFigure>,
     /// Model cycles of kernel and user code per operation.
-    pub whole_cycles: Option<Figure>,
-    /// By a clock ([`Outcome::time`]).
+    pub whole_cycles: Option<ImprovementFigure>,
+    /// Time from a clock ([`PaperOutcome::time`]).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timed: Option<Timed>,
+    pub timed: Option<TimedFigure>,
 }
 
-/// Three runs.
+/// Figure of the base kernel (two runs) and of the tuned kernel, with the improvement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
-    /// `instructions/op`, `ns/call`, `cycles/op`.
+pub struct ImprovementFigure {
+    /// Unit: `instructions/op`, `ns/call`, `cycles/op`.
     pub unit: String,
-    /// The base kernel's figure, in `unit`.
+    /// Figure of the base kernel, in `unit`.
     pub base: f64,
-    /// The base kernel's second run (A/A): what takes the standard deviation's place on an exact machine.
+    /// Figure of the base kernel's second run (A/A), which replaces the standard deviation on an
+    /// exact machine.
     pub base_again: f64,
-    /// The tuned kernel's figure, in `unit`.
+    /// Figure of the tuned kernel, in `unit`.
     pub tuned: f64,
     /// 100 · (base / tuned − 1).
     pub improvement_percent: f64,
-    /// Of several runs of each kernel, begun at as many moments: the improvement lies between these (99 %).
+    /// 99 % interval of the improvement from several runs of each kernel, begun at different
+    /// moments; `None` for one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_percent: Option<[f64; 2]>,
-    /// Not larger than the A/A difference: `*` in tables.
+    /// True if the change is not larger than the A/A difference: `*` in tables.
     pub within_noise: bool,
 }
 
-impl Ours {
-    fn gain(&self, figure: Gain) -> Option<Span> {
-        let of = |figure: &Figure| {
+impl MeasuredRow {
+    fn gain(&self, figure: FigureKind) -> Option<FigureInterval> {
+        let of = |figure: &ImprovementFigure| {
             let value = figure.improvement_percent;
             let [low, high] = figure.interval_percent.unwrap_or([value; 2]);
-            Span { value, low, high }
+            FigureInterval { value, low, high }
         };
-        let by_clock = |timed: &Timed| Span {
+        let by_clock = |timed: &TimedFigure| FigureInterval {
             value: timed.improvement_percent,
             low: timed.low_percent,
             high: timed.high_percent.unwrap_or(f64::INFINITY),
         };
         match figure {
-            Gain::Exact => Some(of(&self.exact)),
-            Gain::Cycles => self.model_cycles.as_ref().map(of),
-            Gain::Whole => self.whole_instructions.as_ref().map(of),
-            Gain::WholeCycles => self.whole_cycles.as_ref().map(of),
-            Gain::Timed => self.timed.as_ref().map(by_clock),
-            Gain::Change | Gain::Figure => None,
+            FigureKind::Exact => Some(of(&self.exact)),
+            FigureKind::Cycles => self.model_cycles.as_ref().map(of),
+            FigureKind::Whole => self.whole_instructions.as_ref().map(of),
+            FigureKind::WholeCycles => self.whole_cycles.as_ref().map(of),
+            FigureKind::Timed => self.timed.as_ref().map(by_clock),
+            FigureKind::Change | FigureKind::Figure => None,
         }
     }
 }
 
-impl Figure {
+impl ImprovementFigure {
     fn new(unit: &str, [base, base_again, tuned]: [f64; 3]) -> Self {
         let within_noise = (tuned - base).abs() <= (base_again - base).abs();
         let improvement_percent = improvement(base, tuned);
@@ -188,27 +190,27 @@ impl Figure {
     }
 }
 
-/// The rows of a paper, counted by what came of them.
+/// Counts of a paper's rows by result.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Summary {
-    /// Rows whose figure by which they are ranked ([`Line::ranked`]) improved.
+pub struct OutcomeSummary {
+    /// Rows whose ranking figure ([`RowResult::ranked`]) improved.
     pub better: usize,
-    /// Those that became worse.
+    /// Rows that became worse.
     pub worse: usize,
-    /// Those within the A/A difference.
+    /// Rows within the A/A difference.
     pub same: usize,
     /// Rows without figures of ours.
     pub without: usize,
-    /// Whether rows are ranked by a model's figures.
+    /// True if rows are ranked by figures of a model.
     pub by_model: bool,
-    /// The one that gained the most: experiment, row, percent.
+    /// Row that improved the most: experiment, row, percent.
     pub most: Option<(String, String, f64)>,
-    /// The one that gained the least, or lost the most.
+    /// Row that improved the least: experiment, row, percent.
     pub least: Option<(String, String, f64)>,
 }
 
-impl Outcome {
-    /// Nothing of it is there yet.
+impl PaperOutcome {
+    /// Creates an outcome without experiments.
     pub fn new(paper: &Paper, recipe: &str, machine: &str, model: &str) -> Self {
         Self {
             schema: SCHEMA,
@@ -225,14 +227,14 @@ impl Outcome {
         }
     }
 
-    /// Adds what a clock says of the rows; of which there was none is returned as `suite/row`.
-    pub fn time(&mut self, comparisons: &[kerntune_stats::Comparison]) -> Vec<String> {
+    /// Adds timed results to the rows. Returns the results that match no row, as `suite/row`.
+    pub fn time(&mut self, comparisons: &[kerntune_stats::TimedComparison]) -> Vec<String> {
         let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
         let mut unused: Vec<String> = rows.map(|row| format!("{}/{}", row.suite, row.row)).collect();
         for part in &mut self.experiments {
-            let State::Measured(measured) = &mut part.state else { continue };
+            let ExperimentState::Measured(measured) = &mut part.state else { continue };
             for ours in measured.rows.iter_mut().filter_map(|line| line.ours.as_mut()) {
-                ours.timed = Timed::find(comparisons, &part.workload, &ours.of);
+                ours.timed = TimedFigure::find(comparisons, &part.workload, &ours.of);
                 let name = format!("{}/{}", part.workload, ours.of);
                 unused.retain(|row| *row != name);
             }
@@ -240,19 +242,19 @@ impl Outcome {
         unused
     }
 
-    /// Holds what the paper says against the figures that are there.
-    pub fn conclude(&mut self, claims: &[Claim]) {
+    /// Checks the paper's claims against the figures so far.
+    pub fn conclude(&mut self, claims: &[PaperClaim]) {
         self.findings = judge(claims, &|of| self.gain(of));
     }
 
-    /// How much a row improved, per cent; without a row the least of all.
-    fn gain(&self, of: &Evidence) -> Result<Span, String> {
+    /// Returns the improvement of a row in percent; without a row the smallest of all.
+    fn gain(&self, of: &FigureRef) -> Result<FigureInterval, String> {
         let mut gains = Vec::new();
         let parts = self.experiments.iter().filter(|part| of.is_of(&part.workload, &part.title));
         for part in parts {
             let measured = match &part.state {
-                State::Measured(measured) => measured,
-                State::NotMade { because } => return Err(format!("{}: {because}", part.title)),
+                ExperimentState::Measured(measured) => measured,
+                ExperimentState::NotMade { because } => return Err(format!("{}: {because}", part.title)),
             };
             for line in
                 measured.rows.iter().filter(|line| of.row.as_ref().is_none_or(|name| *name == line.name))
@@ -263,13 +265,14 @@ impl Outcome {
                 );
             }
         }
-        let least = gains.into_iter().min_by(|a: &Span, b: &Span| a.value.total_cmp(&b.value));
+        let least =
+            gains.into_iter().min_by(|a: &FigureInterval, b: &FigureInterval| a.value.total_cmp(&b.value));
         least.ok_or_else(|| "there is no figure of ours in this table".into())
     }
 
-    /// The next table.
-    pub fn add(&mut self, experiment: &Experiment, state: State) {
-        self.experiments.push(Part {
+    /// Adds the result of the next table.
+    pub fn add(&mut self, experiment: &Experiment, state: ExperimentState) {
+        self.experiments.push(ExperimentOutcome {
             title: experiment.title.clone(),
             workload: experiment.workload.clone(),
             about: experiment.about.clone(),
@@ -277,11 +280,11 @@ impl Outcome {
         });
     }
 
-    /// Its rows, counted.
-    pub fn summary(&self) -> Summary {
-        let mut sum = Summary::default();
+    /// Counts the rows by result.
+    pub fn summary(&self) -> OutcomeSummary {
+        let mut sum = OutcomeSummary::default();
         for part in &self.experiments {
-            let State::Measured(measured) = &part.state else { continue };
+            let ExperimentState::Measured(measured) = &part.state else { continue };
             for line in &measured.rows {
                 let Some(figure) = line.ranked() else {
                     sum.without += 1;
@@ -307,45 +310,49 @@ impl Outcome {
     }
 }
 
-impl Measured {
-    /// Our figures for the rows of `experiment`. `calls` says what a function's calls cost in the run of the base
-    /// kernel, in its second run and in that of the tuned kernel.
+impl ExperimentResult {
+    /// Computes our figures for the rows of `experiment`. `calls` returns a function's calls in the
+    /// base kernel's run, its second run, and the tuned kernel's run.
     pub fn new(
         experiment: &Experiment,
         comparison: &Comparison,
-        calls: &dyn Fn(&str) -> Option<[Calls; 3]>,
+        calls: &dyn Fn(&str) -> Option<[CallTimes; 3]>,
     ) -> Self {
         let rows = experiment.rows.iter().map(|row| line(row, comparison, calls)).collect();
         Self { base: comparison.base.clone(), tuned: comparison.tuned.clone(), rows }
     }
 }
 
-impl Line {
-    /// Whether the paper itself calls its improvement noise.
+impl RowResult {
+    /// Checks whether the paper itself calls its improvement noise.
     pub fn is_noise(&self) -> bool {
         self.paper_improvement.trim() == "*"
     }
 
-    /// What tells best how much faster the row became: model cycles where there are any.
-    pub fn ranked(&self) -> Option<&Figure> {
+    /// Returns the figure that ranks the row: model cycles, or else the exact figure.
+    pub fn ranked(&self) -> Option<&ImprovementFigure> {
         self.ours.as_ref().map(|ours| ours.model_cycles.as_ref().unwrap_or(&ours.exact))
     }
 }
 
-fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Calls; 3]>) -> Line {
+fn line(
+    row: &PaperRow,
+    comparison: &Comparison,
+    calls: &dyn Fn(&str) -> Option<[CallTimes; 3]>,
+) -> RowResult {
     let (ours, because) = match &row.source {
-        Source::None(why) => (None, Some(why.clone())),
-        Source::Operation(operation) => {
+        RowSource::None(why) => (None, Some(why.clone())),
+        RowSource::Operation(operation) => {
             let ours = operation_figures(comparison, operation);
             let because = ours.is_none().then(|| {
                 format!("workload {} has no operation {operation} in all its runs", comparison.workload)
             });
             (ours, because)
         }
-        Source::Function { name, part } => {
-            let ours = calls(name).map(|runs| Ours {
+        RowSource::Function { name, part } => {
+            let ours = calls(name).map(|runs| MeasuredRow {
                 of: name.clone(),
-                exact: Figure::new("ns/call", runs.map(|calls| calls.per_call(*part))),
+                exact: ImprovementFigure::new("ns/call", runs.map(|calls| calls.per_call(*part))),
                 model_cycles: None,
                 whole_instructions: None,
                 whole_cycles: None,
@@ -355,12 +362,12 @@ fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Call
             (ours, because)
         }
     };
-    Line {
+    RowResult {
         name: row.name.clone(),
         unit: row.unit.clone(),
         better: row.better,
         paper_base: row.base,
-        paper_optimised: row.optimised,
+        paper_optimized: row.optimized,
         paper_std_dev: row.std_dev,
         paper_improvement: row.improvement.clone(),
         paper_improvement_percent: row.improvement_percent(),
@@ -369,13 +376,13 @@ fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Call
     }
 }
 
-fn operation_figures(comparison: &Comparison, operation: &str) -> Option<Ours> {
-    Some(Ours {
+fn operation_figures(comparison: &Comparison, operation: &str) -> Option<MeasuredRow> {
+    Some(MeasuredRow {
         of: operation.into(),
-        exact: Figure::of(comparison, operation, Metric::PathLength)?,
-        model_cycles: Figure::of(comparison, operation, Metric::ModelCycles),
-        whole_instructions: Figure::of(comparison, operation, Metric::WholeInstructions),
-        whole_cycles: Figure::of(comparison, operation, Metric::WholeCycles),
+        exact: ImprovementFigure::of(comparison, operation, Metric::PathLength)?,
+        model_cycles: ImprovementFigure::of(comparison, operation, Metric::ModelCycles),
+        whole_instructions: ImprovementFigure::of(comparison, operation, Metric::WholeInstructions),
+        whole_cycles: ImprovementFigure::of(comparison, operation, Metric::WholeCycles),
         timed: None,
     })
 }
@@ -383,7 +390,7 @@ fn operation_figures(comparison: &Comparison, operation: &str) -> Option<Ours> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_compare::{Costs, Labels, Measurement, RegionFigures};
+    use kerntune_compare::{ComparisonLabels, Measurement, ModelCosts, RegionFigures};
 
     fn run(instructions: u64) -> Measurement {
         let region = |name, kernel_instructions| RegionFigures {
@@ -401,7 +408,7 @@ mod tests {
     fn paper() -> Paper {
         let row = |name: &str, source: &str| {
             format!(
-                "[[experiment.row]]\nname='{name}'\n{source}\nunit='s'\nbetter='lower'\nbase=2\noptimised=1\n\
+                "[[experiment.row]]\nname='{name}'\n{source}\nunit='s'\nbetter='lower'\nbase=2\noptimized=1\n\
                  improvement=''\n"
             )
         };
@@ -420,19 +427,20 @@ mod tests {
 
     #[test]
     fn every_row_has_figures_or_says_why_not() {
-        let costs = Costs {
+        let costs = ModelCosts {
             path_length: 1.0,
             taken_branches: 0.0,
             l1i_misses: 0.0,
             itlb_misses: 0.0,
-            ..Costs::default()
+            ..ModelCosts::default()
         };
-        let labels = Labels { workload: "rr".into(), costs: Some(costs), ..Labels::default() };
+        let labels =
+            ComparisonLabels { workload: "rr".into(), costs: Some(costs), ..ComparisonLabels::default() };
         let comparison = Comparison::new(&run(4_000), &run(4_001), &run(2_000), labels).unwrap();
-        let of = |ns| Calls { calls: 2, self_ns: 10, child_ns: ns };
+        let of = |ns| CallTimes { calls: 2, self_ns: 10, child_ns: ns };
         let calls = |name: &str| (name == "f").then(|| [of(40), of(40), of(80)]);
         let paper = paper();
-        let measured = Measured::new(&paper.experiments[0], &comparison, &calls);
+        let measured = ExperimentResult::new(&paper.experiments[0], &comparison, &calls);
         let ours = |at: usize| measured.rows[at].ours.as_ref();
         assert_eq!(ours(0).unwrap().exact.improvement_percent, 100.0);
         assert_eq!((ours(0).unwrap().exact.base, ours(0).unwrap().exact.tuned), (400.0, 200.0));
@@ -442,9 +450,9 @@ mod tests {
         let function = &ours(4).unwrap().exact;
         assert_eq!((function.base, function.tuned, function.improvement_percent), (20.0, 40.0, -50.0));
 
-        let mut outcome = Outcome::new(&paper, "gcc-pgo", "emulator", "generic");
-        outcome.add(&paper.experiments[0], State::Measured(Box::new(measured)));
-        outcome.add(&paper.experiments[0], State::NotMade { because: "the time was up".into() });
+        let mut outcome = PaperOutcome::new(&paper, "gcc-pgo", "emulator", "generic");
+        outcome.add(&paper.experiments[0], ExperimentState::Measured(Box::new(measured)));
+        outcome.add(&paper.experiments[0], ExperimentState::NotMade { because: "the time was up".into() });
         let summary = outcome.summary();
         assert_eq!((summary.better, summary.worse, summary.same, summary.without), (1, 1, 1, 2));
         assert_eq!(summary.most.unwrap().1, "falls");

@@ -1,138 +1,139 @@
-//! A paper: its experiments and the figures of its tables (`papers/*.toml`).
+//! Paper files (`papers/*.toml`): experiments and figures of the papers' tables.
 
-use crate::{Claim, Error, Evidence, Result, Study, Survey};
+use crate::{Error, FigureRef, PaperClaim, Result, Study, Survey};
 use serde::{Deserialize, Serialize};
 
-/// The papers that are built in: names and texts.
+/// Names and texts of the built-in papers.
 const PAPERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
 
-/// Their names.
+/// Returns the names of the built-in papers.
 pub fn names() -> Vec<&'static str> {
     PAPERS.iter().map(|(name, _)| *name).collect()
 }
 
-/// A paper whose experiment can be repeated.
+/// Paper whose experiments kerntune can repeat.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: String,
-    /// The paper's title.
+    /// Title of the paper.
     pub title: String,
-    /// Its authors, separated by commas.
+    /// Authors, separated by commas.
     pub authors: String,
-    /// Where and when.
+    /// Place and date of publication.
     pub published: String,
-    /// What its authors measured on.
+    /// Machine of the authors' measurements.
     pub machine: String,
-    /// The recipe that is nearest to what they did; empty for a study.
+    /// Recipe closest to the authors' method; empty for a study or survey.
     #[serde(default)]
     pub recipe: String,
-    /// Whether they counted values besides arcs, as the recipe `gcc-pgo` can.
+    /// True if the authors counted values besides arcs, as the recipe `gcc-pgo` can.
     #[serde(default)]
     pub values: bool,
-    /// Its tables, in its order; none for a study.
+    /// Tables, in the paper's order; empty for a study or survey.
     #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
-    /// What it says of them; a survey has its own.
+    /// Claims about the tables; a survey has its own.
     #[serde(rename = "finding", default)]
-    pub findings: Vec<Claim>,
-    /// What it changed by hand.
+    pub findings: Vec<PaperClaim>,
+    /// Changes by hand to a kernel, and their costs.
     pub study: Option<Study>,
-    /// What it looked at.
+    /// Examination of a kernel.
     pub survey: Option<Survey>,
 }
 
-/// A table of the paper: one kernel was tuned for it.
+/// Table of the paper, for which one kernel was tuned.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The table's head.
+    /// Title of the table.
     pub title: String,
     /// Our workload that does the same.
     pub workload: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// The CPU that stands for a host of its own with the base kernel, while the other CPUs' kernel is tuned.
+    /// CPU that keeps the base kernel and plays a second host, while the kernel of the other CPUs
+    /// is tuned.
     pub untuned_cpu: Option<u32>,
-    /// The table's rows, in its order.
+    /// Rows of the table, in the paper's order.
     #[serde(rename = "row")]
-    pub rows: Vec<Row>,
+    pub rows: Vec<PaperRow>,
 }
 
-/// Whether more or less of a unit is better.
+/// Direction of improvement of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
+pub enum BetterDirection {
     /// Less is better: a time.
     Lower,
     /// More is better: a throughput.
     Higher,
 }
 
-/// Which of a function's times.
+/// Part of a function's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelfOrChild {
-    /// In the function itself.
+    /// Self time.
     #[serde(rename = "self")]
     Itself,
-    /// In what it calls.
+    /// Time in callees.
     Child,
-    /// Both.
+    /// Total time: self and callees.
     Total,
 }
 
-/// What of a workload answers to a row of a paper.
+/// Figure of a workload that corresponds to a paper's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// An operation's figures, or `total`.
+pub enum RowSource {
+    /// Figures of an operation, or of `total`.
     Operation(String),
-    /// A function's time per call.
+    /// Time per call of a function.
     Function {
-        /// The function's name.
+        /// Name of the function.
         name: String,
-        /// Which of its times.
+        /// Part of the function's time.
         part: SelfOrChild,
     },
-    /// Nothing, for this reason.
+    /// No figure, for this reason.
     None(String),
 }
 
-/// A line of a paper's table, as it is printed there.
+/// Row of a paper's table, as printed there.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawRow")]
-pub struct Row {
-    /// The row's name in the paper.
+pub struct PaperRow {
+    /// Name of the row in the paper.
     pub name: String,
-    /// Which of our figures answers to it.
-    pub source: Source,
-    /// The unit of `base` and `optimised`.
+    /// Our figure for the row.
+    pub source: RowSource,
+    /// Unit of `base` and `optimized`.
     pub unit: String,
-    /// Whether more or less of the unit is better.
-    pub better: Better,
-    /// The figure before.
+    /// Direction of improvement of the unit.
+    pub better: BetterDirection,
+    /// Figure before the optimization.
     pub base: f64,
-    /// The figure after.
-    pub optimised: f64,
-    /// Of the measurements, where the paper has it.
+    /// Figure after the optimization.
+    pub optimized: f64,
+    /// Standard deviation, if the paper has one.
     pub std_dev: Option<f64>,
-    /// As printed; `*` where the noise was larger, empty where the paper has none.
+    /// Improvement as printed; `*` where the noise was larger, empty where the paper has none.
     pub improvement: String,
 }
 
-impl Row {
-    /// The improvement that follows from the paper's figures, percent.
+impl PaperRow {
+    /// Returns the improvement computed from the paper's figures, in percent.
     pub fn improvement_percent(&self) -> f64 {
         match self.better {
-            Better::Lower => improvement(self.base, self.optimised),
-            Better::Higher => improvement(self.optimised, self.base),
+            BetterDirection::Lower => improvement(self.base, self.optimized),
+            BetterDirection::Higher => improvement(self.optimized, self.base),
         }
     }
 }
 
-/// What a fall from `base` to `tuned` is worth as the papers count, percent.
+/// Returns the improvement of a fall from `base` to `tuned` by the papers' formula, in percent.
 pub(crate) fn improvement(base: f64, tuned: f64) -> f64 {
     if base == tuned {
         0.0
@@ -150,21 +151,21 @@ struct RawRow {
     part: Option<SelfOrChild>,
     none: Option<String>,
     unit: String,
-    better: Better,
+    better: BetterDirection,
     base: f64,
-    optimised: f64,
+    optimized: f64,
     std_dev: Option<f64>,
     improvement: String,
 }
 
-impl TryFrom<RawRow> for Row {
+impl TryFrom<RawRow> for PaperRow {
     type Error = String;
 
     fn try_from(raw: RawRow) -> Result<Self, String> {
         let source = match (raw.operation, raw.function, raw.part, raw.none) {
-            (Some(operation), None, None, None) => Source::Operation(operation),
-            (None, Some(name), Some(part), None) => Source::Function { name, part },
-            (None, None, None, Some(why)) => Source::None(why),
+            (Some(operation), None, None, None) => RowSource::Operation(operation),
+            (None, Some(name), Some(part), None) => RowSource::Function { name, part },
+            (None, None, None, Some(why)) => RowSource::None(why),
             _ => {
                 return Err(format!(
                 "row \"{}\" needs one of operation, none, or function with part, and nothing of the others",
@@ -178,7 +179,7 @@ impl TryFrom<RawRow> for Row {
             unit: raw.unit,
             better: raw.better,
             base: raw.base,
-            optimised: raw.optimised,
+            optimized: raw.optimized,
             std_dev: raw.std_dev,
             improvement: raw.improvement,
         })
@@ -186,8 +187,8 @@ impl TryFrom<RawRow> for Row {
 }
 
 impl Paper {
-    /// Whether a table that is meant has a row that is.
-    fn has_row(&self, of: &Evidence) -> bool {
+    /// Checks whether a table and row exist for this reference.
+    fn has_row(&self, of: &FigureRef) -> bool {
         let is_meant = |name: &String| of.row.as_ref().is_none_or(|row| row == name);
         let measured = self.experiments.iter().filter(|one| of.is_of(&one.workload, &one.title));
         let tables = self.study.iter().flat_map(|study| &study.tables);
@@ -196,39 +197,39 @@ impl Paper {
             || studied.flat_map(|one| &one.rows).any(|one| is_meant(&one.name))
     }
 
-    /// One of [`names`].
+    /// Returns a built-in paper, one of [`names`].
     pub fn named(name: &str) -> Result<Self> {
         let found = PAPERS.iter().find(|(known, _)| *known == name);
         let (_, text) = found.ok_or_else(|| Error::Unknown { name: name.into() })?;
         Self::parse(text, &format!("papers/{name}.toml"))
     }
 
-    /// A paper's file; `origin` is what errors call it.
+    /// Parses a paper's file; errors name it `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let paper: Self = toml::from_str(text)
             .map_err(|error| Error::Syntax { origin: origin.into(), why: error.to_string() })?;
-        let said = |experiment: String, row: String, why| {
+        let row_error = |experiment: String, row: String, why| {
             Err(Error::Row { origin: origin.into(), experiment, row, why })
         };
-        if let Some((table, row, why)) = paper.study.as_ref().and_then(Study::wrong) {
-            return said(table, row, why);
+        if let Some((table, row, why)) = paper.study.as_ref().and_then(Study::first_error) {
+            return row_error(table, row, why);
         }
-        if let Some((table, row, why)) = paper.survey.as_ref().and_then(Survey::wrong) {
-            return said(table, row, why);
+        if let Some((table, row, why)) = paper.survey.as_ref().and_then(Survey::first_error) {
+            return row_error(table, row, why);
         }
-        let wrong = |claim: &Claim| {
-            let why = claim.wrong(paper.study.is_some(), &|of| paper.has_row(of))?;
+        let first_error = |claim: &PaperClaim| {
+            let why = claim.first_error(paper.study.is_some(), &|of| paper.has_row(of))?;
             Some((claim.says.clone(), why))
         };
-        if let Some((says, why)) = paper.findings.iter().find_map(wrong) {
-            return said("findings".into(), says, why);
+        if let Some((says, why)) = paper.findings.iter().find_map(first_error) {
+            return row_error("findings".into(), says, why);
         }
         let looks = paper.study.is_some() != paper.survey.is_some();
         match (looks, paper.experiments.is_empty(), paper.recipe.is_empty()) {
             (false, false, false) if paper.study.is_none() => {}
             (true, true, true) => {}
             (true, ..) => {
-                return said(
+                return row_error(
                     String::new(),
                     String::new(),
                     "a study or a survey has no recipe and no experiments",
@@ -236,14 +237,14 @@ impl Paper {
             }
             (false, ..) => {
                 let why = "a paper has a recipe and experiments, or a study, or a survey";
-                return said(String::new(), String::new(), why);
+                return row_error(String::new(), String::new(), why);
             }
         }
         for experiment in &paper.experiments {
             for row in &experiment.rows {
                 let why = match row {
-                    _ if !(row.base.is_finite() && row.optimised.is_finite()) => "figures must be finite",
-                    _ if row.base <= 0.0 || row.optimised <= 0.0 => "figures must be greater than 0",
+                    _ if !(row.base.is_finite() && row.optimized.is_finite()) => "figures must be finite",
+                    _ if row.base <= 0.0 || row.optimized <= 0.0 => "figures must be greater than 0",
                     _ => continue,
                 };
                 let (experiment, row) = (experiment.title.clone(), row.name.clone());
@@ -258,7 +259,7 @@ impl Paper {
 mod tests {
     use super::*;
 
-    /// What was copied from paper is checked by the papers' own arithmetic.
+    /// The papers' own arithmetic checks the figures that were copied by hand.
     #[test]
     fn the_printed_improvements_follow_from_the_printed_figures() {
         for name in names() {
@@ -266,15 +267,15 @@ mod tests {
             assert_eq!(paper.name, name);
             for row in paper.experiments.iter().flat_map(|experiment| &experiment.rows) {
                 if row.improvement == "*" {
-                    // The paper's misprint: 1.18 and 0.17.
+                    // Misprint in the paper: 1.18 and 0.17.
                     let is_noise =
-                        row.std_dev.is_none_or(|noise| (row.base - row.optimised).abs() <= noise + 0.005);
+                        row.std_dev.is_none_or(|noise| (row.base - row.optimized).abs() <= noise + 0.005);
                     assert!(is_noise || row.name == "getpid", "{name}, {}: no noise", row.name);
                     continue;
                 }
                 let Some(printed) = row.improvement.strip_suffix('%') else { continue };
                 let printed: f64 = printed.trim().parse().unwrap();
-                // The paper's misprint: its figures give -0.45 %.
+                // Misprint in the paper: its figures give -0.45 %.
                 if row.name == "read(fd_file, 1024) from cache" {
                     continue;
                 }
@@ -290,7 +291,7 @@ mod tests {
             format!(
                 "name='x'\ntitle=''\nauthors=''\npublished=''\nmachine=''\nrecipe='gcc-pgo'\n[[experiment]]\n\
                  title='t'\nworkload='rr'\n[[experiment.row]]\nname='r'\nunit='s'\nbetter='lower'\n\
-                 optimised=1\nimprovement=''\n{row}"
+                 optimized=1\nimprovement=''\n{row}"
             )
         };
         let parse = |row: &str| Paper::parse(&text(row), "x.toml");

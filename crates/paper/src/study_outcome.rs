@@ -1,106 +1,109 @@
-//! The paper's tables with ours beside them.
+//! Tables of a study with our figures beside them.
 
-use crate::claim::{judge, Evidence, Gain, Span};
-use crate::study::{change_percent, Cost, Quantity, Study, StudyRow, Table, Variant};
-use crate::{Paper, SurveyFinding};
+use crate::claim::{judge, FigureInterval, FigureKind, FigureRef};
+use crate::study::{
+    change_percent, AbstractionCost, Study, StudyQuantity, StudyRow, StudyTable, StudyVariant,
+};
+use crate::{FindingResult, Paper};
 use kerntune_compare::KernelRef;
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-study/1";
 
-/// All of a study.
+/// Kernels, tables and findings of a study, with our results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StudyOutcome {
-    /// Format and version of this object in JSON.
+    /// Always `kerntune-study/1`.
     pub schema: &'static str,
-    /// The paper's name on the command line.
+    /// Name of the paper on the command line.
     pub name: String,
-    /// The paper's title.
+    /// Title of the paper.
     pub title: String,
-    /// Its authors, separated by commas.
+    /// Authors of the paper, separated by commas.
     pub authors: String,
-    /// Where and when it appeared.
+    /// Place and date of publication.
     pub published: String,
-    /// What its authors measured on.
+    /// Machine of the paper's measurements.
     pub paper_machine: String,
     /// Our machine.
     pub machine: String,
     /// Our workload.
     pub workload: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     pub about: String,
-    /// What is looked at, and which functions it is.
+    /// Name of the examined abstraction.
     pub abstraction: String,
-    /// Its functions.
+    /// Functions of the abstraction.
     pub functions: Vec<String>,
-    /// The kernels, in the paper's order.
+    /// Kernels, in the paper's order.
     pub kernels: Vec<StudyKernel>,
-    /// The tables, in the paper's order.
-    pub tables: Vec<StudyTable>,
-    /// What becomes of what the paper says.
-    pub findings: Vec<SurveyFinding>,
+    /// Tables, in the paper's order.
+    pub tables: Vec<StudyTableResult>,
+    /// Verdicts on the paper's claims.
+    pub findings: Vec<FindingResult>,
 }
 
-/// A kernel of the study.
+/// Kernel of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StudyKernel {
-    /// What it is called here.
+    /// Name of the kernel here.
     pub name: String,
-    /// What the paper had in its place.
+    /// Kernel of the paper that this one replaces.
     pub paper: String,
-    /// Our patches that make it, if any.
+    /// Set of our patches; `None` for the unpatched kernel.
     pub patches: Option<String>,
-    /// The kernel.
+    /// Built kernel.
     pub kernel: KernelRef,
-    /// The recording's id.
+    /// Id of the recorded profile.
     pub profile: String,
 }
 
-/// A table.
+/// Table of a study with our figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StudyTable {
-    /// Its head.
+pub struct StudyTableResult {
+    /// Title of the table.
     pub title: String,
-    /// The region of the workload.
+    /// Region of the workload.
     pub region: String,
-    /// What is different here; may be empty.
+    /// Differences of our experiment from the paper's; may be empty.
     pub about: String,
-    /// Its rows.
-    pub rows: Vec<StudyLine>,
+    /// Rows, in the paper's order.
+    pub rows: Vec<StudyRowResult>,
 }
 
-/// A quantity of each kernel; in every list the kernels' order.
+/// Quantity of each kernel; every list is in the kernels' order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StudyLine {
-    /// The row's name.
+pub struct StudyRowResult {
+    /// Name of the row.
     pub name: String,
-    /// What is counted.
-    pub what: Quantity,
-    /// The unit of the paper's figures.
+    /// Quantity of the row.
+    pub what: StudyQuantity,
+    /// Unit of the paper's figures.
     pub paper_unit: String,
     /// The paper's figures; empty if it has none.
     pub paper: Vec<f64>,
-    /// How much more than the first, per cent.
+    /// Change of the paper's figures against the first kernel, in percent.
     pub paper_change_percent: Vec<Option<f64>>,
-    /// The unit of ours.
+    /// Unit of our figures.
     pub unit: &'static str,
     /// Our figures.
     pub ours: Vec<Option<f64>>,
-    /// How much more than the first, per cent: by the same formula.
+    /// Change of our figures against the first kernel, in percent, by the same formula.
     pub change_percent: Vec<Option<f64>>,
 }
 
 impl StudyOutcome {
-    /// Of a paper that has a study: the kernels with their recordings' ids, and what each cost for each table.
+    /// Creates the outcome of a paper's study from the kernels with their profiles' ids, and from
+    /// the costs of each kernel for each table.
     pub fn new(
         paper: &Paper,
         study: &Study,
         machine: &str,
-        kernels: Vec<(&Variant, KernelRef, String)>,
-        costs: &[Vec<Cost>],
+        kernels: Vec<(&StudyVariant, KernelRef, String)>,
+        costs: &[Vec<AbstractionCost>],
     ) -> Self {
-        let kernel = |(variant, kernel, profile): (&Variant, KernelRef, String)| StudyKernel {
+        let kernel = |(variant, kernel, profile): (&StudyVariant, KernelRef, String)| StudyKernel {
             name: variant.name.clone(),
             paper: variant.paper.clone(),
             patches: variant.patches.clone(),
@@ -124,7 +127,7 @@ impl StudyOutcome {
                 .tables
                 .iter()
                 .zip(costs)
-                .map(|(table, costs)| StudyTable::new(table, costs))
+                .map(|(table, costs)| StudyTableResult::new(table, costs))
                 .collect(),
             findings: Vec::new(),
         };
@@ -132,30 +135,32 @@ impl StudyOutcome {
         outcome
     }
 
-    fn figure(&self, of: &Evidence) -> Result<Span, String> {
+    fn figure(&self, of: &FigureRef) -> Result<FigureInterval, String> {
         let tables = self.tables.iter().filter(|table| of.is_of(&table.region, &table.title));
         let mut rows = tables.flat_map(|table| &table.rows);
         let row = rows.find(|row| of.row.as_ref() == Some(&row.name)).ok_or("there is no such row")?;
-        let figures = if of.figure == Gain::Figure { &row.ours } else { &row.change_percent };
+        let figures = if of.figure == FigureKind::Figure { &row.ours } else { &row.change_percent };
         let at = of.kernel.unwrap_or(figures.len()).checked_sub(1);
         let figure = at.and_then(|at| figures.get(at).copied().flatten());
-        figure.map(Span::exact).ok_or_else(|| format!("{}: there is no figure of this kernel", row.name))
+        figure
+            .map(FigureInterval::exact)
+            .ok_or_else(|| format!("{}: there is no figure of this kernel", row.name))
     }
 }
 
-impl StudyTable {
-    fn new(table: &Table, costs: &[Cost]) -> Self {
+impl StudyTableResult {
+    fn new(table: &StudyTable, costs: &[AbstractionCost]) -> Self {
         Self {
             title: table.title.clone(),
             region: table.region.clone(),
             about: table.about.clone(),
-            rows: table.rows.iter().map(|row| StudyLine::new(row, costs)).collect(),
+            rows: table.rows.iter().map(|row| StudyRowResult::new(row, costs)).collect(),
         }
     }
 }
 
-impl StudyLine {
-    fn new(row: &StudyRow, costs: &[Cost]) -> Self {
+impl StudyRowResult {
+    fn new(row: &StudyRow, costs: &[AbstractionCost]) -> Self {
         let ours: Vec<Option<f64>> = costs.iter().map(|cost| cost.figure(row.what)).collect();
         let paper: Vec<Option<f64>> = row.paper.iter().map(|figure| Some(*figure)).collect();
         Self {
@@ -171,8 +176,8 @@ impl StudyLine {
     }
 }
 
-/// Of each figure against the first; none for the first itself.
-fn changes(figures: &[Option<f64>], what: Quantity) -> Vec<Option<f64>> {
+/// Returns the change of each figure against the first; `None` for the first itself.
+fn changes(figures: &[Option<f64>], what: StudyQuantity) -> Vec<Option<f64>> {
     let first = figures.first().copied().flatten().filter(|_| what.has_change());
     let change = |(at, figure): (usize, &Option<f64>)| {
         if at == 0 {
@@ -191,12 +196,18 @@ mod tests {
     fn the_paper_and_we_count_alike() {
         let paper = Paper::named("mckusick").unwrap();
         let study = paper.study.as_ref().unwrap();
-        let cost = |self_ns, child_ns| Cost { uses: 10, self_ns, child_ns, kernel_ns: 1_000, lookups: None };
+        let cost = |self_ns, child_ns| AbstractionCost {
+            uses: 10,
+            self_ns,
+            child_ns,
+            kernel_ns: 1_000,
+            lookups: None,
+        };
         let costs = vec![vec![cost(143, 99), cost(110, 106), cost(95, 61)]; study.tables.len()];
         let outcome = StudyOutcome::new(&paper, study, "emulator", Vec::new(), &costs);
         let row = |what| outcome.tables[0].rows.iter().find(|row| row.what == what).unwrap();
-        // The same numbers a tenth of a millisecond each: the same changes.
-        for what in [Quantity::Itself, Quantity::Child, Quantity::Total] {
+        // The same numbers in tenths of a millisecond give the same changes.
+        for what in [StudyQuantity::Itself, StudyQuantity::Child, StudyQuantity::Total] {
             assert_eq!(
                 row(what).paper.iter().map(|ms| Some(*ms)).collect::<Vec<_>>(),
                 row(what).ours,
@@ -204,9 +215,9 @@ mod tests {
             );
             assert_eq!(row(what).paper_change_percent, row(what).change_percent, "{what:?}");
         }
-        let total = &row(Quantity::Total).change_percent;
+        let total = &row(StudyQuantity::Total).change_percent;
         // "Reduce the average cost of translating a pathname to an inode by 35%."
         assert!((total[2].unwrap() + 35.5).abs() < 0.1 && total[0].is_none(), "{total:?}");
-        assert!(row(Quantity::SelfPercent).change_percent.iter().all(Option::is_none));
+        assert!(row(StudyQuantity::SelfPercent).change_percent.iter().all(Option::is_none));
     }
 }

@@ -1,109 +1,110 @@
-//! What came of looking again.
+//! Results of a repeated survey.
 
-use crate::finding::{Seen, SurveyFinding};
-use crate::survey::{Finding, Place, Survey};
+use crate::finding::{FindingResult, FindingVerdict};
+use crate::survey::{RunLocation, Survey, SurveyClaim};
 use crate::Paper;
 use kerntune_compare::KernelRef;
 use serde::Serialize;
 
-/// Format and version of a survey in JSON.
+/// Name and version of the JSON form of a survey.
 pub const SURVEY_SCHEMA: &str = "kerntune-survey/1";
 
-/// A run that figures are of.
+/// Run behind figures of a survey.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SurveyRun {
-    /// What ran, and where in it.
+    /// Workload, region and kernel variant of the run.
     #[serde(flatten)]
-    pub place: Place,
-    /// The recording's id; none if there is none.
+    pub place: RunLocation,
+    /// Id of the recorded profile; `None` without one.
     pub profile: Option<String>,
-    /// The kernel.
+    /// Kernel of the run.
     pub kernel: Option<KernelRef>,
-    /// Why there is none.
+    /// Reason that there is no profile.
     pub because: Option<String>,
 }
 
-/// A row of a table.
+/// Row of a survey's table with our figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SurveyLine {
-    /// Its name in the paper.
+pub struct SurveyRowResult {
+    /// Name of the row in the paper.
     pub name: String,
-    /// The paper's figure.
+    /// The paper's figure, as printed.
     pub paper: String,
-    /// Ours.
+    /// Our figure.
     pub value: Option<f64>,
-    /// Its unit.
+    /// Unit of our figure.
     pub unit: &'static str,
-    /// Where it was measured.
-    pub at: Option<Place>,
-    /// Why there is none.
+    /// Run and region of our figure.
+    pub at: Option<RunLocation>,
+    /// Reason that there is no figure.
     pub none: String,
 }
 
-/// A table.
+/// Table of a survey with our figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SurveyPart {
-    /// Its head.
+pub struct SurveyTableResult {
+    /// Title of the table.
     pub title: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     pub about: String,
-    /// Its rows.
-    pub rows: Vec<SurveyLine>,
+    /// Rows, in the paper's order.
+    pub rows: Vec<SurveyRowResult>,
 }
 
-/// A part of a report.
+/// Figure of a survey: part of one of our reports, as text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SurveyText {
-    /// Its head.
+    /// Title of the figure.
     pub title: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     pub about: String,
-    /// Where.
-    pub at: Place,
-    /// The report; why there is none.
+    /// Run of the figure.
+    pub at: RunLocation,
+    /// Text of the report, or the reason that there is none.
     pub text: String,
 }
 
-/// All of it.
+/// Tables, figures and findings of a survey, with our results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SurveyOutcome {
-    /// [`SURVEY_SCHEMA`].
+    /// Always [`SURVEY_SCHEMA`].
     pub schema: &'static str,
-    /// The paper's name here.
+    /// Name of the paper on the command line.
     pub name: String,
-    /// Its title.
+    /// Title of the paper.
     pub title: String,
-    /// Its authors.
+    /// Authors of the paper, separated by commas.
     pub authors: String,
-    /// Where and when.
+    /// Place and date of publication.
     pub published: String,
-    /// What its authors measured on.
+    /// Machine of the paper's measurements.
     pub paper_machine: String,
-    /// What we did.
+    /// Our machine.
     pub machine: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     pub about: String,
-    /// The runs.
+    /// Runs, each once.
     pub runs: Vec<SurveyRun>,
-    /// The tables.
-    pub tables: Vec<SurveyPart>,
-    /// The figures, as text.
+    /// Tables, in the paper's order.
+    pub tables: Vec<SurveyTableResult>,
+    /// Figures as text.
     pub figures: Vec<SurveyText>,
-    /// What became of the findings.
-    pub findings: Vec<SurveyFinding>,
+    /// Verdicts on the paper's findings.
+    pub findings: Vec<FindingResult>,
 }
 
-/// Figures of places; an error says why there is none.
-pub type Figures<'a> = dyn FnMut(&Place, &crate::Measure) -> Result<Option<f64>, String> + 'a;
+/// Function that returns a figure of a run, or the reason that there is none.
+pub type FigureLookup<'a> = dyn FnMut(&RunLocation, &crate::Measure) -> Result<Option<f64>, String> + 'a;
 
 impl SurveyOutcome {
-    /// Of a paper that has a survey. `figure` measures; figures' texts are for who can make reports ([`SurveyOutcome::figures`]).
+    /// Creates the outcome of a paper's survey. `figure` measures. Callers that can make reports
+    /// add the texts of figures ([`SurveyOutcome::figures`]).
     pub fn new(
         paper: &Paper,
         survey: &Survey,
         machine: &str,
         runs: Vec<SurveyRun>,
-        figure: &mut Figures,
+        figure: &mut FigureLookup,
     ) -> Self {
         let mut tables = Vec::new();
         for table in &survey.tables {
@@ -119,9 +120,9 @@ impl SurveyOutcome {
                 }
                 let unit = row.measure.as_ref().map_or("", crate::Measure::unit);
                 let (name, paper) = (row.name.clone(), row.paper.clone());
-                rows.push(SurveyLine { name, paper, value, unit, at: row.at.clone(), none });
+                rows.push(SurveyRowResult { name, paper, value, unit, at: row.at.clone(), none });
             }
-            tables.push(SurveyPart { title: table.title.clone(), about: table.about.clone(), rows });
+            tables.push(SurveyTableResult { title: table.title.clone(), about: table.about.clone(), rows });
         }
         Self {
             schema: SURVEY_SCHEMA,
@@ -139,16 +140,16 @@ impl SurveyOutcome {
         }
     }
 
-    /// How many findings became of it so.
-    pub fn count(&self, seen: Seen) -> usize {
+    /// Counts the findings with a verdict.
+    pub fn count(&self, seen: FindingVerdict) -> usize {
         self.findings.iter().filter(|finding| finding.seen == seen).count()
     }
 }
 
-fn finding(of: &Finding, figure: &mut Figures) -> SurveyFinding {
-    let mut found = SurveyFinding {
+fn finding(of: &SurveyClaim, figure: &mut FigureLookup) -> FindingResult {
+    let mut found = FindingResult {
         says: of.says.clone(),
-        seen: Seen::CannotBeSeen,
+        seen: FindingVerdict::CannotBeSeen,
         value: None,
         interval: None,
         unit: String::new(),
@@ -165,13 +166,13 @@ fn finding(of: &Finding, figure: &mut Figures) -> SurveyFinding {
         Ok(other.filter(|other| *other != 0.0).map(|other| 100.0 * one / other))
     };
     match value() {
-        Err(because) => (found.seen, found.here) = (Seen::NotMade, because),
+        Err(because) => (found.seen, found.here) = (FindingVerdict::NotMade, because),
         Ok(value) => {
-            // What never happens is 0 of it.
+            // An event that never happens has a figure of 0.
             let figure = value.unwrap_or(0.0);
             let holds = of.at_least.is_none_or(|least| figure >= least)
                 && of.at_most.is_none_or(|most| figure <= most);
-            found.seen = if holds { Seen::Reproduced } else { Seen::Contradicted };
+            found.seen = if holds { FindingVerdict::Reproduced } else { FindingVerdict::Contradicted };
             found.value = Some(figure);
             if of.than.is_some() {
                 found.unit = "%".into();
@@ -207,21 +208,23 @@ mod tests {
         let survey = paper.survey.as_ref().unwrap();
         let places: Vec<_> = survey.places().iter().map(|place| place.workload.as_str()).collect();
         assert_eq!(places, ["gone", "rr", "rr", "rr", "rr"]);
-        let mut figure =
-            |place: &Place, _: &crate::Measure| match (place.workload.as_str(), place.region.as_deref()) {
-                ("gone", _) => Err("no such package".to_string()),
-                (_, Some("x")) => Ok(Some(60.0)),
-                (_, Some("y")) => Ok(Some(100.0)),
-                (_, Some("fork")) => Ok(Some(900.0)),
-                _ => Ok(Some(3.0)),
-            };
+        let mut figure = |place: &RunLocation, _: &crate::Measure| match (
+            place.workload.as_str(),
+            place.region.as_deref(),
+        ) {
+            ("gone", _) => Err("no such package".to_string()),
+            (_, Some("x")) => Ok(Some(60.0)),
+            (_, Some("y")) => Ok(Some(100.0)),
+            (_, Some("fork")) => Ok(Some(900.0)),
+            _ => Ok(Some(3.0)),
+        };
         let outcome = SurveyOutcome::new(&paper, survey, "emulator", Vec::new(), &mut figure);
         let seen: Vec<_> = outcome.findings.iter().map(|finding| (finding.seen, finding.value)).collect();
         let expected = [
-            (Seen::Reproduced, Some(3.0)),
-            (Seen::Contradicted, Some(60.0)),
-            (Seen::CannotBeSeen, None),
-            (Seen::NotMade, None),
+            (FindingVerdict::Reproduced, Some(3.0)),
+            (FindingVerdict::Contradicted, Some(60.0)),
+            (FindingVerdict::CannotBeSeen, None),
+            (FindingVerdict::NotMade, None),
         ];
         assert_eq!(seen, expected);
         assert_eq!(
@@ -233,7 +236,7 @@ mod tests {
             (rows[0].value, rows[0].unit, rows[1].none.as_str()),
             (Some(900.0), "instructions/call", "there is none")
         );
-        assert_eq!(outcome.count(Seen::Reproduced), 1);
+        assert_eq!(outcome.count(FindingVerdict::Reproduced), 1);
     }
 
     #[test]

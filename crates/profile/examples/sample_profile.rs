@@ -1,5 +1,5 @@
-//! Writes a small profile with every table filled, to look at with other engines:
-//! `cargo run -p kerntune-profile --example sample_profile -- DIRECTORY`
+//! Writes a small profile with every table filled, to be read with other engines: `cargo run -p
+//! kerntune-profile --example sample_profile -- DIRECTORY`
 
 #[path = "../tests/support/mod.rs"]
 mod support;

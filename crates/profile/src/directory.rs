@@ -1,4 +1,5 @@
-//! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
+//! Storage of a profile as a directory: one Parquet file for each table, and a manifest with their
+//! hashes.
 
 use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
 use crate::tables::{is_rare, Tables, SCHEMA};
@@ -14,16 +15,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where profiles are in the work directory.
-pub const ROOM: &str = "profiles";
+/// Kind of results in the work directory: `.kerntune/profiles/`.
+pub const KIND: &str = "profiles";
 
-/// Name of the manifest in a profile's directory.
+/// File name of the manifest in a profile's directory.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
 impl Profile {
-    /// Writes the profile into `dir`, which exists (see [`kerntune_work::Staged`]): the tables
-    /// first, the manifest last, so that a directory with a manifest is whole. Returns the
-    /// manifest as written, with its list of files. The same profile makes the same files.
+    /// Writes the profile into `dir`, an existing directory (see [`kerntune_work::StagedResult`]).
+    /// Writes the tables first and the manifest last, so that a directory with a manifest is
+    /// complete. Returns the written manifest with its list of files. The same profile always gives
+    /// the same bytes.
     pub fn save(&self, dir: &Path) -> Result<Manifest> {
         let manifest_path = dir.join(MANIFEST_FILE);
         if manifest_path.exists() {
@@ -42,11 +44,11 @@ impl Profile {
         })?;
         let manifest = Manifest { schema: SCHEMA_NAME.into(), tables: files, ..self.manifest.clone() };
         write_json(&manifest_path, &manifest)?;
-        seal(dir, ROOM, &manifest.id, &[])?;
+        seal(dir, KIND, &manifest.id, &[])?;
         Ok(manifest)
     }
 
-    /// Reads a profile, and refuses one whose files are not those that the manifest names.
+    /// Loads a profile; returns an error if a file is not the one that the manifest names.
     pub fn load(dir: &Path) -> Result<Self> {
         let manifest = load_manifest(dir)?;
         let tables = Tables::decode(
@@ -61,10 +63,11 @@ impl Profile {
     }
 }
 
-/// Reads what a profile says of itself, without looking at its tables.
+/// Loads the manifest of a profile without its tables.
 ///
 /// # Errors
-/// A directory that holds no profile of this version; a manifest that is not the one that was written.
+/// The directory holds no profile of this version, or the manifest was changed after it was
+/// written.
 pub fn load_manifest(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST_FILE);
     let bytes = match read_file(&path) {
@@ -73,7 +76,7 @@ pub fn load_manifest(dir: &Path) -> Result<Manifest> {
         }
         other => other.at("read", &path)?,
     };
-    // The schema first: another version's manifest may lack fields that this one needs.
+    // Check the schema first: another version's manifest may lack fields of this one.
     let value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|source| Error::Manifest { path: path.clone(), source })?;
     let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or_default();
@@ -92,18 +95,17 @@ pub fn load_manifest(dir: &Path) -> Result<Manifest> {
     }
 }
 
-/// Reads every file of a profile, what lies beside its tables too, and checks it against what was saved, and the
+/// Checks every file of a profile, also those beside its tables, against the saved hashes, and the
 /// tables against each other.
 ///
 /// # Errors
-/// The first thing that is not as it was saved.
+/// The first file or row that does not match.
 pub fn verify(dir: &Path) -> Result<Manifest> {
     let profile = Profile::load(dir)?;
     checked(dir, &[])?;
     Ok(profile.manifest)
 }
 
-/// The error of a table that could not be decoded.
 fn undecoded(path: PathBuf, source: ParquetError) -> Error {
     match is_out_of_memory(&source) {
         true => Error::Memory { path, source },
@@ -115,7 +117,8 @@ fn table_path(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
 }
 
-/// The bytes of a table, if they are those that were saved; none of a rare one that was not.
+/// Returns the bytes of a table after checking them against the manifest; `None` for a rare table
+/// without a file.
 fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Option<Bytes>> {
     debug_assert!(SCHEMA.iter().any(|schema| schema.name == table));
     let path = table_path(dir, table);

@@ -1,126 +1,86 @@
-//! What can go wrong with profiles.
+//! Errors of this crate.
 
+use kerntune_work::{ClassifyError, ErrorClass};
 use parquet::errors::ParquetError;
 use std::path::PathBuf;
 
-/// Shorthand of this crate.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with profiles, each with the file and the way out.
+/// Error of reading, writing, finding or merging profiles.
+// Messages document the variants.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or directory operation failed.
     #[error(transparent)]
     Work(#[from] kerntune_work::Error),
-    /// There is no profile in a directory.
     #[error("{path} is not a profile: it has no {missing}; `kerntune profile list` shows what there is")]
-    NotAProfile {
-        /// The directory that was taken for a profile.
-        path: PathBuf,
-        /// The file that it lacks.
-        missing: &'static str,
-    },
-    /// A manifest that is no manifest.
+    NotAProfile { path: PathBuf, missing: &'static str },
     #[error("{path} is damaged: {source}; remove the profile's directory and record again")]
-    Manifest {
-        /// The path of the manifest.
-        path: PathBuf,
-        /// What does not fit, with its line and column.
-        source: serde_json::Error,
-    },
-    /// A manifest of another version, or another program's.
+    Manifest { path: PathBuf, source: serde_json::Error },
     #[error("{path} is of schema {found:?}, this kerntune reads {expected:?}: another version made it; record again")]
     Schema {
-        /// The path of the manifest.
         path: PathBuf,
-        /// The schema that stands in it; empty if there is none.
+        /// Empty if the manifest has no schema.
         found: String,
-        /// The schema that this version reads.
         expected: &'static str,
     },
-    /// A file is not the one that the manifest names.
     #[error("{path} is damaged: {what}; remove the profile's directory and record again")]
     Damaged {
-        /// The table's file.
         path: PathBuf,
-        /// How it differs from what the manifest or another table says.
+        /// Difference from the manifest or from another table.
         what: String,
     },
-    /// A file is what the manifest names, and still cannot be read.
+    /// The file has the right hash, but cannot be decoded.
     #[error("cannot read {path}: {source}; remove the profile's directory and record again")]
-    Decode {
-        /// The table's file.
-        path: PathBuf,
-        /// The reason of the Parquet reader.
-        source: ParquetError,
-    },
-    /// Memory ran out while a file was read.
-    #[error("there is not enough memory to read {path} ({source}); the profile is not to blame: give the command more memory and run it again")]
-    Memory {
-        /// The table's file.
-        path: PathBuf,
-        /// The reason of the Parquet reader.
-        source: ParquetError,
-    },
-    /// A table could not be written.
+    Decode { path: PathBuf, source: ParquetError },
+    #[error("there is not enough memory to read {path} ({source}); the profile is not at fault: give the command more memory and run it again")]
+    Memory { path: PathBuf, source: ParquetError },
     #[error("cannot write the profile's table {table}: {source}")]
-    Encode {
-        /// The table's name.
-        table: &'static str,
-        /// The reason of the Parquet writer.
-        source: ParquetError,
-    },
-    /// No profile by that name.
+    Encode { table: &'static str, source: ParquetError },
     #[error("there is no profile {wanted:?} in {room}; `kerntune profile list` shows what there is")]
     NotFound {
-        /// The name as it was given.
         wanted: String,
-        /// The directory of all profiles.
+        /// Directory of all profiles.
         room: PathBuf,
     },
-    /// A name that asks for what no profile has.
     #[error(
         "{wanted:?}: {what}; a profile is asked for {}: latest:workload=rr,kernel=base",
         crate::latest::keys()
     )]
-    Filter {
-        /// The name as it was given.
-        wanted: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Several profiles by that name.
+    Filter { wanted: String, what: String },
     #[error("{wanted:?} may be any of {}; give more of the id", candidates.join(", "))]
-    Ambiguous {
-        /// The name as it was given.
-        wanted: String,
-        /// The profiles that it fits.
-        candidates: Vec<String>,
-    },
-    /// Profiles that cannot be added up.
+    Ambiguous { wanted: String, candidates: Vec<String> },
     #[error("profiles {first} and {second} are of different kernels ({first_kernel} and {second_kernel}) and cannot be merged; compare them instead")]
-    DifferentKernels {
-        /// The id of the first profile.
-        first: String,
-        /// The id of the other profile.
-        second: String,
-        /// The id of the first profile's kernel.
-        first_kernel: String,
-        /// The id of the other profile's kernel.
-        second_kernel: String,
-    },
-    /// Figures that do not add up to anything.
+    DifferentKernels { first: String, second: String, first_kernel: String, second_kernel: String },
+    /// A sampled and a measured profile: their times do not add up.
     #[error("profile {sampled} was sampled and {measured} was not: they cannot be merged; compare their shares with `report {measured} diff {sampled}`")]
-    SampledAndMeasured {
-        /// The id of a sampled profile.
-        sampled: String,
-        /// The id of one that was not.
-        measured: String,
-    },
-    /// Nothing to add up.
+    SampledAndMeasured { sampled: String, measured: String },
     #[error("there is no profile to merge; give at least one with a weight above 0")]
     NothingToMerge,
-    /// More functions, regions or threads than a number has room for.
+    /// More functions, regions or threads than fit in a `u32`.
     #[error("the merged profile would have more than 2^32 {0}; merge fewer")]
     TooMany(&'static str),
+}
+
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Work(inner) if is_environment_error(inner) => inner.class(),
+            Self::NotFound { .. } | Self::Ambiguous { .. } => ErrorClass::Usage,
+            _ => ErrorClass::RefusedResult,
+        }
+    }
+}
+
+/// Checks whether the storage or the environment is the cause, not the profile.
+fn is_environment_error(error: &kerntune_work::Error) -> bool {
+    use std::io::ErrorKind::{OutOfMemory, PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        kerntune_work::Error::Interrupted => true,
+        kerntune_work::Error::Io { source, .. } => {
+            [OutOfMemory, PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
+        }
+        _ => false,
+    }
 }

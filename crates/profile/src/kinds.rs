@@ -1,32 +1,32 @@
-//! Kinds, each with the word that stands for it in tables and in JSON.
+//! Enums of a profile, each variant with its name in tables and in JSON.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Declares kinds by the words for them.
+/// Declares an enum with the names of its variants in tables and JSON.
 macro_rules! kinds {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $name_of:literal,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum $name {
-            $($(#[$each])* #[serde(rename = $word)] $variant,)*
+            $($(#[$each])* #[serde(rename = $name_of)] $variant,)*
         }
 
         impl $name {
-            /// All of them.
+            /// All variants, in order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The word used in tables and in JSON.
-            pub const fn word(self) -> &'static str {
+            /// Returns the name in tables and in JSON.
+            pub const fn as_str(self) -> &'static str {
                 match self {
-                    $(Self::$variant => $word,)*
+                    $(Self::$variant => $name_of,)*
                 }
             }
 
-            /// The kind that a word stands for.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
+            /// Returns the variant of a name; `None` for an unknown name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name_of => Some(Self::$variant),)*
                     _ => None,
                 }
             }
@@ -34,72 +34,72 @@ macro_rules! kinds {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.word())
+                f.pad(self.as_str())
             }
         }
     };
 }
 
 kinds! {
-    /// How a function came to run.
-    How {
-        /// By a call instruction.
+    /// Mechanism by which control entered a function.
+    CallKind {
+        /// Call instruction.
         Call = "call",
-        /// By a jump (tail call): returns together with its caller.
+        /// Jump (tail call): the function returns together with its caller.
         Jump = "jump",
-        /// By an interrupt, of no concern to what it interrupted.
+        /// Interrupt, unrelated to the code that it interrupts.
         Interrupt = "interrupt",
-        /// By an exception of its caller's own making (page fault …).
+        /// Exception that the caller itself caused (page fault …).
         Exception = "exception",
-        /// By a system call.
+        /// System call.
         Syscall = "syscall",
     }
 }
 
 kinds! {
-    /// Whose time it was.
+    /// Kind of thread that time is charged to.
     ThreadKind {
-        /// A thread, in user mode or in the kernel.
+        /// Task, in user mode or in the kernel.
         Thread = "thread",
-        /// All interrupts together, whichever thread they hit.
+        /// All interrupts together, on any thread.
         Interrupt = "interrupt",
-        /// An idle task while it was not halted.
+        /// Idle task while not halted.
         Idle = "idle",
     }
 }
 
 kinds! {
-    /// What a row of the tree of call paths stands for.
+    /// Kind of a node in the call tree.
     PathKind {
         /// Root: all threads of one name.
         Thread = "thread",
-        /// Root: all interrupts, whichever thread they hit.
+        /// Root: all interrupts, on any thread.
         Interrupt = "interrupt",
         /// Root: idle tasks while not halted.
         Idle = "idle",
-        /// A function that was called.
+        /// Called function.
         Function = "function",
         /// User mode outside of traced functions.
         User = "user",
-        /// Kernel code with no function open.
+        /// Kernel code with an empty call stack.
         Unattributed = "unattributed",
     }
 }
 
 kinds! {
-    /// How a thread lost the CPU.
+    /// Reason of a context switch.
     SwitchKind {
-        /// It called the scheduler: it waits, or it ended.
+        /// The thread called the scheduler: it waits, or it ended.
         Voluntary = "voluntary",
-        /// It was taken away.
+        /// The kernel took the CPU from the thread.
         Preempted = "preempted",
     }
 }
 
 kinds! {
-    /// What kind of instruction an edge leaves from.
+    /// Kind of the branch instruction of an edge.
     EdgeKind {
-        /// Conditional branch, taken.
+        /// Taken conditional branch.
         Conditional = "conditional",
         /// Direct jump.
         Jump = "jump",
@@ -109,35 +109,35 @@ kinds! {
         Call = "call",
         /// Call through a register or memory.
         IndirectCall = "indirect-call",
-        /// Return.
+        /// Return instruction.
         Return = "return",
-        /// A branch whose kind the source of the profile did not tell.
+        /// Branch whose kind the profile's source does not give.
         Unknown = "unknown",
     }
 }
 
 kinds! {
-    /// What a front-end model counts behind the first level.
+    /// Event that a front-end model counts beyond first-level misses.
     ModelEvent {
-        /// A line that neither the L1I nor the L2 had.
+        /// Line that was in neither the L1I nor the L2.
         L2Miss = "l2_miss",
-        /// A taken branch whose target only the second-level branch target buffer had.
+        /// Taken branch whose target was only in the second level of the branch target buffer.
         BtbL2Hit = "btb_l2_hit",
-        /// A taken call, jump or return that no branch target buffer had.
+        /// Taken call, jump or return whose target was in no branch target buffer.
         BtbMiss = "btb_miss",
-        /// A taken branch after which something else was fetched.
+        /// Taken branch after which the model fetched from another address than the target.
         Misprediction = "misprediction",
-        /// A conditional branch whose direction was guessed wrong.
+        /// Conditional branch whose direction was predicted wrong.
         DirectionMisprediction = "direction_misprediction",
     }
 }
 
 kinds! {
-    /// What a run was for.
-    Run {
-        /// To learn from.
+    /// Purpose of a run.
+    RunPurpose {
+        /// Training run: its profile shapes the tuned kernel.
         Training = "training",
-        /// To be compared.
+        /// Measured run: its figures are compared.
         Measured = "measured",
     }
 }
@@ -148,13 +148,13 @@ mod tests {
 
     #[test]
     fn each_word_stands_for_one_kind() {
-        for how in How::ALL {
-            assert_eq!(How::from_word(how.word()), Some(*how));
+        for how in CallKind::ALL {
+            assert_eq!(CallKind::from_name(how.as_str()), Some(*how));
             assert_eq!(serde_json::to_string(how).unwrap(), format!("\"{how}\""));
         }
         for kind in EdgeKind::ALL {
-            assert_eq!(EdgeKind::from_word(kind.word()), Some(*kind));
+            assert_eq!(EdgeKind::from_name(kind.as_str()), Some(*kind));
         }
-        assert_eq!(ThreadKind::from_word("process"), None);
+        assert_eq!(ThreadKind::from_name("process"), None);
     }
 }

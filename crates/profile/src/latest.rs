@@ -1,20 +1,20 @@
-//! `latest`, `latest:workload=rr,kernel=base`: the profile that was recorded last, of those that fit.
+//! Names `latest` and `latest:workload=rr,kernel=base`: the most recent profile that passes the
+//! filters.
 
 use crate::{Error, Manifest, Result};
 
-/// What the word begins with.
-const WORD: &str = "latest";
-/// What can be asked of a profile.
-const KEYS: &str = "workload, kernel, machine, run and model";
+const PREFIX: &str = "latest";
+/// Filters that a name can have, for messages.
+const FILTER_KEYS: &str = "workload, kernel, machine, run and model";
 
-/// What a profile must be to be meant.
+/// Filters of a `latest:` name; a profile must pass all of them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Latest {
-    wanted: Vec<(Key, String)>,
+pub(crate) struct LatestFilter {
+    wanted: Vec<(FilterKey, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum FilterKey {
     Workload,
     Kernel,
     Machine,
@@ -22,10 +22,10 @@ enum Key {
     Model,
 }
 
-impl Latest {
-    /// What a name asks for; `None` if it is another kind of name.
+impl LatestFilter {
+    /// Parses a `latest` name; returns `None` for a name of another form.
     pub fn parse(name: &str) -> Result<Option<Self>> {
-        let Some(rest) = name.strip_prefix(WORD) else { return Ok(None) };
+        let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(None) };
         let filters = match rest.strip_prefix(':') {
             Some(filters) => filters,
             None if rest.is_empty() => return Ok(Some(Self::default())),
@@ -35,16 +35,16 @@ impl Latest {
         Ok(Some(Self { wanted }))
     }
 
-    fn filter(name: &str, filter: &str) -> Result<(Key, String)> {
+    fn filter(name: &str, filter: &str) -> Result<(FilterKey, String)> {
         let bad = |what: String| Error::Filter { wanted: name.to_owned(), what };
         let (key, value) =
             filter.split_once('=').ok_or_else(|| bad(format!("`{filter}` is not KEY=VALUE")))?;
         let key = match key {
-            "workload" => Key::Workload,
-            "kernel" => Key::Kernel,
-            "machine" => Key::Machine,
-            "run" => Key::Run,
-            "model" => Key::Model,
+            "workload" => FilterKey::Workload,
+            "kernel" => FilterKey::Kernel,
+            "machine" => FilterKey::Machine,
+            "run" => FilterKey::Run,
+            "model" => FilterKey::Model,
             _ => return Err(bad(format!("`{key}` is nothing that a profile is asked for"))),
         };
         match value {
@@ -53,24 +53,26 @@ impl Latest {
         }
     }
 
-    /// Whether a profile is meant. A workload is a whole name, or the program of a command; a kernel is a label or the beginning
-    /// of an id.
+    /// Checks whether a profile passes all filters. A workload is a whole name, or the program of a
+    /// command; a kernel is a label or the beginning of an id.
     pub fn fits(&self, manifest: &Manifest) -> bool {
         self.wanted.iter().all(|(key, value)| match key {
-            Key::Workload => {
+            FilterKey::Workload => {
                 manifest.workload == *value || manifest.workload.split(' ').next() == Some(value.as_str())
             }
-            Key::Kernel => manifest.kernel.label == *value || manifest.kernel.id.starts_with(value.as_str()),
-            Key::Machine => manifest.machine == *value,
-            Key::Run => manifest.run.to_string() == *value,
-            Key::Model => manifest.model.as_ref() == Some(value),
+            FilterKey::Kernel => {
+                manifest.kernel.label == *value || manifest.kernel.id.starts_with(value.as_str())
+            }
+            FilterKey::Machine => manifest.machine == *value,
+            FilterKey::Run => manifest.run.to_string() == *value,
+            FilterKey::Model => manifest.model.as_ref() == Some(value),
         })
     }
 }
 
-/// What can be asked, for messages.
+/// Returns the known filters, for messages.
 pub(crate) fn keys() -> &'static str {
-    KEYS
+    FILTER_KEYS
 }
 
 #[cfg(test)]
@@ -82,7 +84,7 @@ mod tests {
     fn what_fits() {
         let kernel = KernelId { id: "fba921".into(), label: "base".into(), version: "6.12".into() };
         let manifest = Manifest::new("p", kernel, "ls -lR /usr", "emulator");
-        let fits = |name: &str| Latest::parse(name).unwrap().unwrap().fits(&manifest);
+        let fits = |name: &str| LatestFilter::parse(name).unwrap().unwrap().fits(&manifest);
         assert!(fits("latest") && fits("latest:kernel=base") && fits("latest:kernel=fba,machine=emulator"));
         assert!(
             fits("latest:workload=ls") && fits("latest:workload=ls -lR /usr") && fits("latest:run=training")
@@ -93,16 +95,16 @@ mod tests {
 
     #[test]
     fn other_names_and_mistakes() {
-        assert_eq!(Latest::parse("aa11").unwrap(), None);
-        assert_eq!(Latest::parse("latest2").unwrap(), None);
+        assert_eq!(LatestFilter::parse("aa11").unwrap(), None);
+        assert_eq!(LatestFilter::parse("latest2").unwrap(), None);
         for (name, what) in [
             ("latest:", "`` is not KEY=VALUE"),
             ("latest:rr", "`rr` is not KEY=VALUE"),
             ("latest:workload=", "has no value"),
             ("latest:label=base", "`label` is nothing"),
         ] {
-            let error = Latest::parse(name).unwrap_err().to_string();
-            assert!(error.contains(what) && error.contains(KEYS), "{error}");
+            let error = LatestFilter::parse(name).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains(FILTER_KEYS), "{error}");
         }
     }
 }

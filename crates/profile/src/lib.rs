@@ -1,13 +1,12 @@
-//! The profile: what was counted, where it came from, how it is kept on disk, how several are
-//! added up and how two differ.
+//! Profiles: counts of a run with their origin, stored on disk, merged and compared.
 //!
-//! Every way to capture fills a [`Profile`]; every report, difference and optimiser reads one.
-//! Start from [`Profile`] (a [`Manifest`] and [`Tables`]), [`list`] and [`find`] for those in the
-//! work directory, [`merge`] and [`difference`]. `docs/profile.md` describes the directory and
-//! each column; [`SCHEMA`] is the same for programs.
+//! Every way to capture produces a [`Profile`]; every report, comparison and recipe reads one.
+//! Start from [`Profile`] (a [`Manifest`] and [`Tables`]), from [`list`] and [`find`] for profiles
+//! in the work directory, and from [`merge`] and [`difference`]. `docs/profile.md` describes the
+//! directory and each column; [`SCHEMA`] is the same for programs.
 //!
-//! Nothing is believed: a directory whose files are not the ones that its manifest names is
-//! refused with the name of the file.
+//! Files are not trusted: loading fails, with the name of the file, if a file is not the one that
+//! the manifest names.
 //!
 //! ```
 //! use kerntune_profile::{Address, FunctionIndex, KernelId, Manifest, Profile, Symbol, Tables};
@@ -30,7 +29,7 @@
 //! assert_eq!(Profile::load(dir.path()).unwrap().tables, profile.tables);
 //! ```
 
-/// Names the code of this crate and of those below it, for keys of results.
+/// Hash of the code of this crate and of the crates below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod difference;
@@ -55,19 +54,21 @@ mod totals;
 mod units;
 
 pub use difference::{
-    difference, difference_within, source_name, Difference, FunctionDifference, PathDifference, PathFigures,
-    PathLabel,
+    difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures, PathLabel,
+    ProfileDifference,
 };
-pub use directory::{load_manifest, verify, MANIFEST_FILE, ROOM};
+pub use directory::{load_manifest, verify, KIND, MANIFEST_FILE};
 pub use error::{Error, Result};
 pub use histogram::{bounds, bucket_of, BUCKETS};
-pub use kinds::{EdgeKind, How, ModelEvent, PathKind, Run, SwitchKind, ThreadKind};
-pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
+pub use kinds::{CallKind, EdgeKind, ModelEvent, PathKind, RunPurpose, SwitchKind, ThreadKind};
+pub use manifest::{
+    rfc3339, CaptureSummary, KernelId, Manifest, TableFile, TransferSummary, SCHEMA_NAME, SCHEMA_VERSION,
+};
 pub use merge::merge;
 pub use parquet_file::ColumnType;
-pub use sampled::{Counted, Sampled};
-pub use scope::{Scope, ScopeTotals};
-pub use store::{find, keep, list, remove, Entry, Listing};
+pub use sampled::{CounterTotal, SamplingSummary};
+pub use scope::{RegionScope, ScopeTotals};
+pub use store::{find, keep, list, remove, ProfileList, StoredProfile};
 pub use tables::{
     Block, CallArc, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DataAccesses,
     DataPath, DataPlace, DataTlb, DelayStats, Distribution, Edge, Footprint, FunctionStats, HistogramBucket,
@@ -77,13 +78,13 @@ pub use tables::{
 };
 pub use thread_name::thread_name;
 pub use totals::FunctionTotals;
-pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
+pub use units::{Address, FunctionIndex, Instructions, Ticks};
 
-/// What one or more runs of a kernel showed.
+/// Counts of one or more runs of a kernel, with their origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Where it comes from and how well it went.
+    /// Origin, run conditions and recorded anomalies.
     pub manifest: Manifest,
-    /// What was counted.
+    /// Counts, as rows of tables.
     pub tables: Tables,
 }

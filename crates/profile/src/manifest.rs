@@ -1,83 +1,83 @@
-//! What a profile says of itself.
+//! Manifest of a profile (`manifest.json`): origin, totals, anomalies and files.
 
-use crate::{Counted, Nanoseconds, Run, Sampled};
+use crate::{CounterTotal, RunPurpose, SamplingSummary, Ticks};
 use kerntune_work::{checked_text, Hash, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Value of [`Manifest::schema`].
-pub const SCHEMA_NAME: &str = "kerntune-profile/3";
+pub const SCHEMA_NAME: &str = "kerntune-profile/4";
 /// Version of the tables; the number in [`SCHEMA_NAME`].
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
-/// `manifest.json`: where a profile comes from and what its files hold.
+/// Origin of a profile and list of its files: `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`SCHEMA_NAME`].
+    /// Always [`SCHEMA_NAME`].
     pub schema: String,
-    /// The profile's name in the work directory.
+    /// Name of the profile in the work directory.
     #[serde(deserialize_with = "checked_text::<_, Id>")]
     pub id: String,
-    /// The kernel that ran.
+    /// Kernel that ran.
     pub kernel: KernelId,
-    /// Name of the workload.
+    /// Name of the workload, or the command that ran.
     pub workload: String,
-    /// What the run was for.
-    pub run: Run,
-    /// What it ran on: `emulator`, `kvm`, `uml`, `host`.
+    /// Purpose of the run.
+    pub run: RunPurpose,
+    /// Machine of the run: `emulator`, `kvm`, `uml`, `host`.
     pub machine: String,
-    /// Name of the front-end model that counted misses, if one did.
+    /// Name of the front-end model that counted misses; `None` without a model.
     pub model: Option<String>,
-    /// When the run ended: RFC 3339, UTC, as [`rfc3339`] makes it.
+    /// End of the run: RFC 3339, UTC, as from [`rfc3339`].
     pub recorded: String,
-    /// Time inside regions.
-    pub elapsed_ns: Nanoseconds,
-    /// `elapsed_ns - idle_ns`.
-    pub busy_ns: Nanoseconds,
+    /// Time inside regions, idle time included.
+    pub elapsed_ticks: Ticks,
+    /// `elapsed_ticks - idle_ticks`.
+    pub busy_ticks: Ticks,
     /// Time inside regions in which the CPU was halted.
-    pub idle_ns: Nanoseconds,
-    /// Events that the profile was made from.
+    pub idle_ticks: Ticks,
+    /// Number of recorded events behind this profile.
     pub events: u64,
-    /// Events that were seen and could not be kept.
+    /// Number of events that the recorder saw but could not keep.
     pub lost_events: u64,
-    /// How well it went: counts of anomalies, by name.
+    /// Counts of anomalies, by name.
     pub health: BTreeMap<String, u64>,
-    /// What was captured.
-    pub capture: Capture,
-    /// Whether the figures repeat to the instruction.
+    /// Kinds of events that were recorded.
+    pub capture: CaptureSummary,
+    /// True if the figures repeat to the instruction.
     pub exact: bool,
-    /// What the profile was made from, in words: files, commands, other profiles.
+    /// Sources for a reader: files, commands, other profiles.
     pub sources: Vec<String>,
-    /// What was lost where the counts are those of another kernel, carried to this one.
+    /// Loss of counts that were transferred from another kernel; `None` without a transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Carried>,
-    /// How the times came about where they were sampled and not measured.
+    pub carried: Option<TransferSummary>,
+    /// Method of sampling; `None` if times were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampled: Option<Sampled>,
-    /// What was counted beside the tables, each by its source.
+    pub sampled: Option<SamplingSummary>,
+    /// Totals of counters beside the tables, each with its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub counted: Vec<Counted>,
-    /// The files; filled in by [`crate::Profile::save`].
+    pub counted: Vec<CounterTotal>,
+    /// Files by table name; [`crate::Profile::save`] fills this in.
     #[serde(default)]
     pub tables: BTreeMap<String, TableFile>,
 }
 
-/// The kernel that a profile was taken of.
+/// Identity of the profiled kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelId {
-    /// Its id in the work directory, or its build id.
+    /// Id in the work directory, or the build id.
     pub id: String,
-    /// What the user calls it.
+    /// Label that the user gave the kernel.
     pub label: String,
-    /// Its release, for example `6.12.90`.
+    /// Kernel release, for example `6.12.90`.
     pub version: String,
 }
 
-/// What was captured. Instructions always are.
+/// Kinds of events in a profile. Instructions are always counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capture {
-    /// Entry and exit of functions: functions, arcs, threads, histograms.
+pub struct CaptureSummary {
+    /// Entries and exits of functions: functions, arcs, threads, histograms.
     pub functions: bool,
     /// Executed blocks and taken branches.
     pub edges: bool,
@@ -86,7 +86,7 @@ pub struct Capture {
     /// Branches and misses of each call path.
     #[serde(default)]
     pub weights: bool,
-    /// Misses of accesses to data.
+    /// Misses of data accesses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data: bool,
     /// Requests to block devices.
@@ -97,34 +97,34 @@ pub struct Capture {
     pub packets: bool,
 }
 
-/// Where counts come from that were recorded on another kernel.
+/// Origin and loss of counts that were recorded on another kernel and transferred to this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    /// Id of the recording.
+pub struct TransferSummary {
+    /// Id of the transferred profile.
     pub profile: String,
-    /// The kernel that was recorded.
+    /// Kernel that was recorded.
     pub kernel: KernelId,
-    /// Instructions that it executed in the recording's regions.
+    /// Instructions that the recorded kernel executed in the profile's regions.
     pub executed: u64,
-    /// Of them those whose counts have a place in this kernel.
+    /// Part of `executed` whose counts have a place in this kernel.
     pub carried: u64,
-    /// The least share of them, in percent, that was asked for.
+    /// Required share of `carried` in `executed`, in percent.
     pub at_least_percent: u64,
 }
 
-/// One file of a profile.
+/// Size and hash of one table's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableFile {
     /// Number of rows.
     pub rows: u64,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// BLAKE3 of the file.
+    /// BLAKE3 hash of the file.
     pub blake3: Hash,
 }
 
 impl Manifest {
-    /// A manifest with nothing recorded yet, to be filled in.
+    /// Creates a manifest with nothing recorded yet.
     pub fn new(
         id: impl Into<String>,
         kernel: KernelId,
@@ -136,17 +136,17 @@ impl Manifest {
             id: id.into(),
             kernel,
             workload: workload.into(),
-            run: Run::Training,
+            run: RunPurpose::Training,
             machine: machine.into(),
             model: None,
             recorded: rfc3339(UNIX_EPOCH),
-            elapsed_ns: Nanoseconds::ZERO,
-            busy_ns: Nanoseconds::ZERO,
-            idle_ns: Nanoseconds::ZERO,
+            elapsed_ticks: Ticks::ZERO,
+            busy_ticks: Ticks::ZERO,
+            idle_ticks: Ticks::ZERO,
             events: 0,
             lost_events: 0,
             health: BTreeMap::new(),
-            capture: Capture::default(),
+            capture: CaptureSummary::default(),
             exact: false,
             sources: Vec::new(),
             carried: None,
@@ -157,7 +157,8 @@ impl Manifest {
     }
 }
 
-/// A time as RFC 3339 in UTC with milliseconds: `2025-06-01T12:00:00.000Z`. Sorts as text.
+/// Formats a time as RFC 3339 in UTC with milliseconds: `2025-06-01T12:00:00.000Z`. Texts sort by
+/// time.
 pub fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time.max(UNIX_EPOCH)).to_string()
 }

@@ -1,27 +1,31 @@
-//! Adding up profiles of one kernel.
+//! Merging of profiles of one kernel.
 //!
-//! Everything that is counted is summed, each profile times its weight; all in whole numbers, so
-//! that the parts sum exactly to the total. What stands for the same thing in two profiles:
-//! functions by address and name, regions by name and occurrence (the second `tcp_rr` of one is
-//! the second `tcp_rr` of the other), threads by kind, ids, name and occurrence. Regions that only
-//! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
+//! Every count is multiplied by the weight of its profile and summed in whole numbers, so the parts
+//! add up exactly to the total. Rows of two profiles match by these keys:
+//!
+//! - functions: address and name;
+//! - regions: name and occurrence (the second `tcp_rr` of one is the second `tcp_rr` of the other);
+//! - threads: kind, ids, name and occurrence.
+//!
+//! Regions that only a later profile has come last: [`Tables::within`] holds if all ran the same
+//! regions in order.
 
 use crate::merge_cpus::CpuSum;
 use crate::merge_data::DataSum;
 use crate::merge_io::IoSum;
 use crate::{
-    Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
+    Address, Block, CallArc, CounterTotal, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
     IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile,
-    RegionStats, Result, Sampled, SwitchStats, Symbol, Tables, ThreadStats,
+    RegionStats, Result, SamplingSummary, SwitchStats, Symbol, Tables, ThreadStats, TransferSummary,
 };
 use kerntune_work::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Adds up profiles of the same kernel, each times its weight; those of weight 0 are left out.
+/// Merges profiles of the same kernel, each times its weight; skips those of weight 0.
 ///
-/// The manifest of the result names the parts among its sources; its `recorded` is the latest of
-/// theirs. Extremes (`max_ns`, `min_ns`) are those of all parts.
+/// The manifest of the result lists the parts among its sources; its `recorded` is the latest of
+/// theirs. Extremes (`max_ticks`, `min_ticks`) are those of all parts.
 pub fn merge(parts: &[(&Profile, u64)]) -> Result<Profile> {
     let parts: Vec<(&Profile, u64)> = parts.iter().copied().filter(|&(_, weight)| weight > 0).collect();
     let &[(first, _), ..] = parts.as_slice() else { return Err(Error::NothingToMerge) };
@@ -43,7 +47,7 @@ pub fn merge(parts: &[(&Profile, u64)]) -> Result<Profile> {
     if let (Some(sampled), Some(measured)) = (one(true), one(false)) {
         return Err(Error::SampledAndMeasured { sampled, measured });
     }
-    let mut sum = Sum::default();
+    let mut sum = ProfileSum::default();
     for &(profile, weight) in &parts {
         sum.add(&profile.tables, weight)?;
     }
@@ -73,13 +77,13 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         machine: words(|m| &m.machine),
         model: all().all(|(m, _)| m.model == first.model).then(|| first.model.clone()).flatten(),
         recorded: all().map(|(m, _)| m.recorded.clone()).max().unwrap_or_default(),
-        elapsed_ns: all().map(|(m, weight)| m.elapsed_ns * weight).sum(),
-        busy_ns: all().map(|(m, weight)| m.busy_ns * weight).sum(),
-        idle_ns: all().map(|(m, weight)| m.idle_ns * weight).sum(),
+        elapsed_ticks: all().map(|(m, weight)| m.elapsed_ticks * weight).sum(),
+        busy_ticks: all().map(|(m, weight)| m.busy_ticks * weight).sum(),
+        idle_ticks: all().map(|(m, weight)| m.idle_ticks * weight).sum(),
         events: all().fold(0, |sum, (m, _)| sum.saturating_add(m.events)),
         lost_events: all().fold(0, |sum, (m, _)| sum.saturating_add(m.lost_events)),
         health,
-        capture: crate::Capture {
+        capture: crate::CaptureSummary {
             functions: all().any(|(m, _)| m.capture.functions),
             edges: all().any(|(m, _)| m.capture.edges),
             model: all().any(|(m, _)| m.capture.model),
@@ -98,15 +102,15 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
     }
 }
 
-/// What was lost of those parts that were carried from another kernel.
-fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
+/// Sums the losses of the parts that were transferred from another kernel.
+fn carried(parts: &[(&Profile, u64)]) -> Option<TransferSummary> {
     let all =
         || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.carried.as_ref()?, *weight)));
-    let sum = |of: fn(&Carried) -> u64| {
+    let sum = |of: fn(&TransferSummary) -> u64| {
         all().fold(0u64, |sum, (carried, weight)| sum.saturating_add(of(carried).saturating_mul(weight)))
     };
     let (first, _) = all().next()?;
-    Some(Carried {
+    Some(TransferSummary {
         profile: all().map(|(carried, _)| carried.profile.as_str()).collect::<Vec<_>>().join("+"),
         executed: sum(|carried| carried.executed),
         carried: sum(|carried| carried.carried),
@@ -115,19 +119,19 @@ fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
     })
 }
 
-/// How the sum was sampled, if any part was. A sample of the sum stands for the longest time that one of a part does,
-/// times its weight: errors that are told of it are at least the true ones.
-fn sampled(parts: &[(&Profile, u64)]) -> Option<Sampled> {
+/// Merges the sampling of the parts; `None` if no part was sampled. A sample of the sum stands for
+/// the longest sample of a part times its weight, so reported errors are upper bounds.
+fn sampled(parts: &[(&Profile, u64)]) -> Option<SamplingSummary> {
     let all =
         || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.sampled.as_ref()?, *weight)));
     let (first, _) = all().next()?;
-    let words = |of: fn(&Sampled) -> Option<&str>| {
+    let words = |of: fn(&SamplingSummary) -> Option<&str>| {
         let mut words: Vec<&str> = all().filter_map(|(sampled, _)| of(sampled)).collect();
         words.sort_unstable();
         words.dedup();
         (!words.is_empty()).then(|| words.join("; "))
     };
-    Some(Sampled {
+    Some(SamplingSummary {
         source: words(|sampled| Some(&sampled.source)).unwrap_or_default(),
         samples: all().fold(0, |sum, (sampled, _)| sum.saturating_add(sampled.samples)),
         sample_ns: all().map(|(sampled, weight)| sampled.sample_ns * weight).max().unwrap_or_default(),
@@ -136,23 +140,23 @@ fn sampled(parts: &[(&Profile, u64)]) -> Option<Sampled> {
         period: words(|sampled| Some(&sampled.period)).unwrap_or_default(),
         bias: words(|sampled| sampled.bias.as_deref()),
         filter: words(|sampled| sampled.filter.as_deref()),
-        // Of what only some parts counted the sum is no number of calls.
+        // Where only some parts counted calls, the sum is no number of calls.
         calls: words(|sampled| sampled.calls.as_deref())
             .filter(|_| all().count() == parts.len() && all().all(|(sampled, _)| sampled.calls.is_some())),
         ..first.clone()
     })
 }
 
-/// What was counted beside the tables, each part times its weight.
-fn counted(parts: &[(&Profile, u64)]) -> Vec<Counted> {
+/// Sums the counters beside the tables, each part times its weight.
+fn counted(parts: &[(&Profile, u64)]) -> Vec<CounterTotal> {
     let mut sums: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
     for (profile, weight) in parts {
-        for Counted { kind, name, count, source } in &profile.manifest.counted {
+        for CounterTotal { kind, name, count, source } in &profile.manifest.counted {
             let sum = sums.entry((kind, name, source)).or_default();
             *sum = sum.saturating_add(count.saturating_mul(*weight));
         }
     }
-    let row = |((kind, name, source), count): ((&str, &str, &str), u64)| Counted {
+    let row = |((kind, name, source), count): ((&str, &str, &str), u64)| CounterTotal {
         kind: kind.into(),
         name: name.into(),
         count,
@@ -161,13 +165,13 @@ fn counted(parts: &[(&Profile, u64)]) -> Vec<Counted> {
     sums.into_iter().map(row).collect()
 }
 
-/// Gives the same number to the same key.
-struct Numbering<K> {
+/// Numbering of keys in order of their first use.
+struct KeyNumbers<K> {
     numbers: HashMap<K, u32>,
 }
 
-impl<K: Hash + Eq> Numbering<K> {
-    /// The key's number, and whether it is new.
+impl<K: Hash + Eq> KeyNumbers<K> {
+    /// Returns the number of a key, and true if the key is new. `what` names the keys in an error.
     fn of(&mut self, key: K, what: &'static str) -> Result<(u32, bool)> {
         let next = u32::try_from(self.numbers.len()).map_err(|_| Error::TooMany(what))?;
         let number = *self.numbers.entry(key).or_insert(next);
@@ -175,35 +179,35 @@ impl<K: Hash + Eq> Numbering<K> {
     }
 }
 
-impl<K> Default for Numbering<K> {
+impl<K> Default for KeyNumbers<K> {
     fn default() -> Self {
         Self { numbers: HashMap::new() }
     }
 }
 
 type SymbolKey = (Address, String);
-type Occurrence<K> = (K, u32);
-/// Region, parent, and what tells a path from its siblings.
-type PathKey = (u32, u32, crate::PathKind, String, FunctionIndex, crate::How);
+type NthOfKey<K> = (K, u32);
+/// Region, parent, and everything that distinguishes a path from its siblings.
+type PathKey = (u32, u32, crate::PathKind, String, FunctionIndex, crate::CallKind);
 type ThreadKey = (crate::ThreadKind, u32, u32, String);
 
 #[derive(Default)]
-struct Sum {
+struct ProfileSum {
     symbols: Vec<Symbol>,
-    symbol_numbers: Numbering<SymbolKey>,
+    symbol_numbers: KeyNumbers<SymbolKey>,
     regions: Vec<RegionStats>,
-    region_numbers: Numbering<Occurrence<String>>,
-    thread_numbers: Numbering<Occurrence<ThreadKey>>,
+    region_numbers: KeyNumbers<NthOfKey<String>>,
+    thread_numbers: KeyNumbers<NthOfKey<ThreadKey>>,
     functions: BTreeMap<(u32, FunctionIndex), FunctionTotals>,
-    arcs: BTreeMap<(u32, FunctionIndex, FunctionIndex, crate::How), CallArc>,
+    arcs: BTreeMap<(u32, FunctionIndex, FunctionIndex, crate::CallKind), CallArc>,
     threads: BTreeMap<(u32, u32), ThreadStats>,
     edges: BTreeMap<(Address, Address, crate::EdgeKind), u64>,
     blocks: BTreeMap<(Address, Address, u64, Instructions), u64>,
-    histograms: BTreeMap<(u32, FunctionIndex, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
+    histograms: BTreeMap<(u32, FunctionIndex, FunctionIndex, u32), (u64, crate::Ticks)>,
     paths: Vec<PathNode>,
-    path_numbers: Numbering<PathKey>,
+    path_numbers: KeyNumbers<PathKey>,
     switches: BTreeMap<(u32, String, String, FunctionIndex, crate::SwitchKind), u64>,
-    idles: BTreeMap<(u32, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
+    idles: BTreeMap<(u32, FunctionIndex, u32), (u64, crate::Ticks)>,
     points: BTreeMap<(u32, String, FunctionIndex), u64>,
     model_events: BTreeMap<(u32, ModelEvent), (u64, u64)>,
     cpus: CpuSum,
@@ -211,7 +215,7 @@ struct Sum {
     io: IoSum,
 }
 
-impl Sum {
+impl ProfileSum {
     fn add(&mut self, part: &Tables, weight: u64) -> Result<()> {
         let function_of = self.add_symbols(part)?;
         let region_of = self.add_regions(part, weight)?;
@@ -223,20 +227,20 @@ impl Sum {
             let key = (region(row.region), function(row.function));
             let mut totals = FunctionTotals::from(row);
             (totals.calls, totals.ended) = (times(totals.calls), times(totals.ended));
-            totals.net_ns = totals.net_ns * weight;
-            totals.ended_net_ns = totals.ended_net_ns * weight;
-            totals.elapsed_ns = totals.elapsed_ns * weight;
+            totals.self_ticks = totals.self_ticks * weight;
+            totals.ended_self_ticks = totals.ended_self_ticks * weight;
+            totals.total_ticks = totals.total_ticks * weight;
             self.functions.entry(key).or_insert(FunctionTotals::none(key.1)).add(&totals);
         }
         for row in &part.arcs {
             let key = (region(row.region), function(row.caller), function(row.callee), row.how);
             let (region, caller, callee, how) = key;
-            let elapsed_ns = crate::Nanoseconds::ZERO;
-            let zero = CallArc { region, caller, callee, how, calls: 0, ended: 0, elapsed_ns };
+            let total_ticks = crate::Ticks::ZERO;
+            let zero = CallArc { region, caller, callee, how, calls: 0, ended: 0, total_ticks };
             let sum = self.arcs.entry(key).or_insert(zero);
             sum.calls = sum.calls.saturating_add(times(row.calls));
             sum.ended = sum.ended.saturating_add(times(row.ended));
-            sum.elapsed_ns += row.elapsed_ns * weight;
+            sum.total_ticks += row.total_ticks * weight;
         }
         self.add_threads(part, weight, region)?;
         for row in &part.edges {
@@ -249,8 +253,8 @@ impl Sum {
         }
         for row in &part.histograms {
             let key = (region(row.region), function(row.caller), function(row.function), row.bucket);
-            let sum = self.histograms.entry(key).or_insert((0, row.example_ns));
-            *sum = (sum.0.saturating_add(times(row.count)), sum.1.min(row.example_ns));
+            let sum = self.histograms.entry(key).or_insert((0, row.example_ticks));
+            *sum = (sum.0.saturating_add(times(row.count)), sum.1.min(row.example_ticks));
         }
         self.add_paths(part, weight, region, function)?;
         for row in &part.switches {
@@ -261,7 +265,7 @@ impl Sum {
         for row in &part.idles {
             let key = (region(row.region), function(row.waker), row.bucket);
             let sum = self.idles.entry(key).or_default();
-            *sum = (sum.0.saturating_add(times(row.count)), sum.1 + row.idle_ns * weight);
+            *sum = (sum.0.saturating_add(times(row.count)), sum.1 + row.idle_ticks * weight);
         }
         for row in &part.model_events {
             let sum = self.model_events.entry((region(row.region), row.event)).or_default();
@@ -289,7 +293,7 @@ impl Sum {
         let times = |count: u64| count.saturating_mul(weight);
         let mut path_of: Vec<u32> = Vec::with_capacity(part.paths.len());
         for row in &part.paths {
-            // Parents come first: a parent's new number is known.
+            // Parents come first, so a parent's new number is known.
             let parent = path_of.get(row.parent as usize).copied().unwrap_or(PathNode::ROOT);
             let (region, function) = (region(row.region), function(row.function));
             let key = (region, parent, row.kind, row.comm.clone(), function, row.how);
@@ -301,7 +305,7 @@ impl Sum {
                 parent,
                 function,
                 calls: times(row.calls),
-                net_ns: row.net_ns * weight,
+                self_ticks: row.self_ticks * weight,
                 taken_branches: times(row.taken_branches),
                 l1i_misses: times(row.l1i_misses),
                 itlb_misses: times(row.itlb_misses),
@@ -311,7 +315,7 @@ impl Sum {
                 self.paths.push(row);
             } else if let Some(sum) = self.paths.get_mut(path as usize) {
                 let add = |a: &mut u64, b: u64| *a = a.saturating_add(b);
-                sum.net_ns += row.net_ns;
+                sum.self_ticks += row.self_ticks;
                 add(&mut sum.calls, row.calls);
                 add(&mut sum.taken_branches, row.taken_branches);
                 add(&mut sum.l1i_misses, row.l1i_misses);
@@ -321,7 +325,7 @@ impl Sum {
         Ok(())
     }
 
-    /// New numbers of a part's functions.
+    /// Adds the functions of a part and returns their new numbers.
     fn add_symbols(&mut self, part: &Tables) -> Result<Vec<FunctionIndex>> {
         let mut function_of = Vec::with_capacity(part.symbols.len());
         for symbol in &part.symbols {
@@ -335,7 +339,7 @@ impl Sum {
         Ok(function_of)
     }
 
-    /// New numbers of a part's regions.
+    /// Adds the regions of a part and returns their new numbers.
     fn add_regions(&mut self, part: &Tables, weight: u64) -> Result<Vec<u32>> {
         let mut seen: HashMap<&str, u32> = HashMap::new();
         let mut region_of = Vec::with_capacity(part.regions.len());
@@ -356,7 +360,7 @@ impl Sum {
     fn add_threads(&mut self, part: &Tables, weight: u64, region: impl Fn(u32) -> u32) -> Result<()> {
         let key = |row: &ThreadStats| (row.kind, row.pid, row.tgid, row.comm.clone());
         let mut seen = HashMap::new();
-        // A thread has a row per region: its occurrence is that of its first row.
+        // A thread has a row for each region: its occurrence is that of its first row.
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         for row in &part.threads {
             let thread = match numbers.get(&row.thread) {
@@ -369,12 +373,18 @@ impl Sum {
                 }
             };
             let region = region(row.region);
-            let zero = crate::Nanoseconds::ZERO;
-            let none =
-                ThreadStats { region, thread, net_ns: zero, user_ns: zero, switches_in: 0, ..row.clone() };
+            let zero = crate::Ticks::ZERO;
+            let none = ThreadStats {
+                region,
+                thread,
+                self_ticks: zero,
+                user_ticks: zero,
+                switches_in: 0,
+                ..row.clone()
+            };
             let sum = self.threads.entry((region, thread)).or_insert(none);
-            sum.net_ns += row.net_ns * weight;
-            sum.user_ns += row.user_ns * weight;
+            sum.self_ticks += row.self_ticks * weight;
+            sum.user_ticks += row.user_ticks * weight;
             sum.switches_in = sum.switches_in.saturating_add(row.switches_in.saturating_mul(weight));
         }
         Ok(())
@@ -409,7 +419,7 @@ impl Sum {
                     function,
                     bucket,
                     count,
-                    example_ns,
+                    example_ticks: example_ns,
                 })
                 .collect(),
             paths: self.paths,
@@ -429,7 +439,7 @@ impl Sum {
                     waker,
                     bucket,
                     count,
-                    idle_ns,
+                    idle_ticks: idle_ns,
                 })
                 .collect(),
             points: (self.points.into_iter())
@@ -444,7 +454,7 @@ impl Sum {
     }
 }
 
-/// How often `key` was seen before.
+/// Returns how often `key` was seen before, and counts it.
 fn occurrence<K: Hash + Eq>(seen: &mut HashMap<K, u32>, key: K) -> u32 {
     let count = seen.entry(key).or_default();
     *count += 1;
@@ -456,13 +466,13 @@ fn weighted(row: &RegionStats, weight: u64) -> RegionStats {
     RegionStats {
         region: row.region,
         name: row.name.clone(),
-        begin_ns: row.begin_ns,
+        begin_ticks: row.begin_ticks,
         depth: row.depth,
-        elapsed_ns: row.elapsed_ns * weight,
-        busy_ns: row.busy_ns * weight,
-        idle_ns: row.idle_ns * weight,
-        user_ns: row.user_ns * weight,
-        unattributed_ns: row.unattributed_ns * weight,
+        elapsed_ticks: row.elapsed_ticks * weight,
+        busy_ticks: row.busy_ticks * weight,
+        idle_ticks: row.idle_ticks * weight,
+        user_ticks: row.user_ticks * weight,
+        unattributed_ticks: row.unattributed_ticks * weight,
         operations: times(row.operations),
         kernel_instructions: row.kernel_instructions * weight,
         user_instructions: row.user_instructions * weight,
@@ -477,12 +487,12 @@ fn weighted(row: &RegionStats, weight: u64) -> RegionStats {
 
 fn add_region(sum: &mut RegionStats, row: &RegionStats) {
     let add = |a: &mut u64, b: u64| *a = a.saturating_add(b);
-    sum.begin_ns = sum.begin_ns.min(row.begin_ns);
-    sum.elapsed_ns += row.elapsed_ns;
-    sum.busy_ns += row.busy_ns;
-    sum.idle_ns += row.idle_ns;
-    sum.user_ns += row.user_ns;
-    sum.unattributed_ns += row.unattributed_ns;
+    sum.begin_ticks = sum.begin_ticks.min(row.begin_ticks);
+    sum.elapsed_ticks += row.elapsed_ticks;
+    sum.busy_ticks += row.busy_ticks;
+    sum.idle_ticks += row.idle_ticks;
+    sum.user_ticks += row.user_ticks;
+    sum.unattributed_ticks += row.unattributed_ticks;
     add(&mut sum.operations, row.operations);
     sum.kernel_instructions += row.kernel_instructions;
     sum.user_instructions += row.user_instructions;

@@ -1,20 +1,20 @@
-//! Adding up what several CPUs did.
+//! Sums of the tables of several CPUs.
 
 use crate::{
     Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats, FunctionIndex,
-    Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
+    Instructions, LockStats, MigrationStats, ModelEvent, SignalStats, Tables, Ticks,
 };
 use std::collections::BTreeMap;
 
-/// A count, its time, and the longest of that.
+/// Number of waits, their total time, and the longest.
 #[derive(Default)]
-struct Waits {
+struct WaitSum {
     count: u64,
-    ns: Nanoseconds,
-    max: Nanoseconds,
+    ns: Ticks,
+    max: Ticks,
 }
 
-/// What several CPUs did, by what stands for the same thing in all parts.
+/// Sums over all parts, by the key that a row has in every part.
 #[derive(Default)]
 pub(crate) struct CpuSum {
     cpus: BTreeMap<(u32, u32), CpuStats>,
@@ -23,12 +23,12 @@ pub(crate) struct CpuSum {
     interrupts: BTreeMap<(u32, u32, FunctionIndex), u64>,
     signals: BTreeMap<(u32, u32, u32, FunctionIndex, FunctionIndex), u64>,
     migrations: BTreeMap<(u32, String, u32, u32, FunctionIndex), u64>,
-    delays: BTreeMap<(u32, String, String, u32), Waits>,
-    locks: BTreeMap<(u32, FunctionIndex, Address, String, FunctionIndex), Waits>,
+    delays: BTreeMap<(u32, String, String, u32), WaitSum>,
+    locks: BTreeMap<(u32, FunctionIndex, Address, String, FunctionIndex), WaitSum>,
 }
 
 impl CpuSum {
-    /// Adds a part, times its weight, with new numbers of regions and functions.
+    /// Adds a part times its weight, with new numbers of regions and functions.
     pub fn add(
         &mut self,
         part: &Tables,
@@ -37,7 +37,7 @@ impl CpuSum {
         function: impl Fn(FunctionIndex) -> FunctionIndex,
     ) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more.saturating_mul(weight));
-        let wait = |sum: &mut Waits, count: u64, ns: Nanoseconds, max: Nanoseconds| {
+        let wait = |sum: &mut WaitSum, count: u64, ns: Ticks, max: Ticks| {
             add(&mut sum.count, count);
             sum.ns += ns * weight;
             sum.max = sum.max.max(max);
@@ -49,16 +49,16 @@ impl CpuSum {
                 cpu: row.cpu,
                 kernel_instructions: Instructions(0),
                 user_instructions: Instructions(0),
-                busy_ns: Nanoseconds::ZERO,
-                halted_ns: Nanoseconds::ZERO,
+                busy_ticks: Ticks::ZERO,
+                halted_ticks: Ticks::ZERO,
                 interrupts: 0,
                 switches: 0,
             };
             let sum = self.cpus.entry((region, row.cpu)).or_insert(none);
             add(&mut sum.kernel_instructions.0, row.kernel_instructions.0);
             add(&mut sum.user_instructions.0, row.user_instructions.0);
-            sum.busy_ns += row.busy_ns * weight;
-            sum.halted_ns += row.halted_ns * weight;
+            sum.busy_ticks += row.busy_ticks * weight;
+            sum.halted_ticks += row.halted_ticks * weight;
             add(&mut sum.interrupts, row.interrupts);
             add(&mut sum.switches, row.switches);
         }
@@ -104,16 +104,16 @@ impl CpuSum {
         }
         for row in &part.delays {
             let key = (region(row.region), row.comm.clone(), row.waker.clone(), row.bucket);
-            wait(self.delays.entry(key).or_default(), row.count, row.delay_ns, row.max_ns);
+            wait(self.delays.entry(key).or_default(), row.count, row.delay_ticks, row.max_ticks);
         }
         for row in &part.locks {
             let (function, caller) = (function(row.function), function(row.caller));
             let key = (region(row.region), function, row.address, row.name.clone(), caller);
-            wait(self.locks.entry(key).or_default(), row.count, row.wait_ns, row.max_ns);
+            wait(self.locks.entry(key).or_default(), row.count, row.wait_ticks, row.max_ticks);
         }
     }
 
-    /// Puts the sums into the tables.
+    /// Moves the sums into the tables.
     pub fn finish(self, tables: &mut Tables) {
         tables.cpus = self.cpus.into_values().collect();
         tables.cpu_front_ends = self.front_ends.into_values().collect();
@@ -155,27 +155,27 @@ impl CpuSum {
             .collect();
         let delays = self.delays.into_iter();
         tables.delays = delays
-            .map(|((region, comm, waker, bucket), Waits { count, ns, max })| DelayStats {
+            .map(|((region, comm, waker, bucket), WaitSum { count, ns, max })| DelayStats {
                 region,
                 comm,
                 waker,
                 bucket,
                 count,
-                delay_ns: ns,
-                max_ns: max,
+                delay_ticks: ns,
+                max_ticks: max,
             })
             .collect();
         let locks = self.locks.into_iter();
         tables.locks = locks
-            .map(|((region, function, address, name, caller), Waits { count, ns, max })| LockStats {
+            .map(|((region, function, address, name, caller), WaitSum { count, ns, max })| LockStats {
                 region,
                 function,
                 address,
                 name,
                 caller,
                 count,
-                wait_ns: ns,
-                max_ns: max,
+                wait_ticks: ns,
+                max_ticks: max,
             })
             .collect();
     }

@@ -1,4 +1,4 @@
-//! Adding up what accesses to data missed.
+//! Sums of the tables of data accesses.
 
 use crate::{
     Address, DataAccesses, DataPath, DataPlace, DataTlb, Footprint, FunctionIndex, PageAccesses, SharedLine,
@@ -6,24 +6,24 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Where data is: kind, object, type, member.
-type Place = (String, String, String, String);
+/// Kind, object, type and member of the data.
+type ObjectKey = (String, String, String, String);
 
-/// What was missed, by what stands for the same thing in all parts.
+/// Sums over all parts, by the key that a row has in every part.
 #[derive(Default)]
 pub(crate) struct DataSum {
     accesses: BTreeMap<(u32, String), [u64; 9]>,
     paths: BTreeMap<(u32, String), [u64; 7]>,
-    places: BTreeMap<(u32, FunctionIndex, Place), [u64; 7]>,
-    shared: BTreeMap<(u32, Address, u32, u32, Place), [u64; 3]>,
+    places: BTreeMap<(u32, FunctionIndex, ObjectKey), [u64; 7]>,
+    shared: BTreeMap<(u32, Address, u32, u32, ObjectKey), [u64; 3]>,
     pages: BTreeMap<(u32, String, u64), [u64; 2]>,
-    /// Those of the only part.
+    /// Footprints if there is one part only: those of several cannot be added.
     footprints: Option<Vec<Footprint>>,
-    /// Those of all parts.
+    /// TLBs that all parts have in common.
     tlbs: Option<Vec<DataTlb>>,
 }
 
-/// The columns that say what was missed.
+/// Columns that count misses, as an array.
 macro_rules! misses {
     ($row:expr) => {
         [
@@ -39,7 +39,7 @@ macro_rules! misses {
 }
 
 impl DataSum {
-    /// Adds a part, times its weight, with new numbers of regions and functions.
+    /// Adds a part times its weight, with new numbers of regions and functions.
     pub fn add(
         &mut self,
         part: &Tables,
@@ -82,7 +82,7 @@ impl DataSum {
         }
     }
 
-    /// Puts the sums into the tables.
+    /// Moves the sums into the tables.
     pub fn finish(self, tables: &mut Tables) {
         let Self { accesses, paths, places, shared, pages, footprints, tlbs } = self;
         tables.footprints = footprints.unwrap_or_default();

@@ -1,21 +1,21 @@
-//! Adding up requests to block devices and network packets.
+//! Sums of the tables of block requests and network packets.
 
 use crate::{Distribution, IoRequests, PacketStats, Tables};
 use std::collections::BTreeMap;
 
 /// Region, device, and operation or direction.
-type Of = (u32, String, String);
+type TrafficKey = (u32, String, String);
 
-/// What was counted, by what stands for the same thing in all parts.
+/// Sums over all parts, by the key that a row has in every part.
 #[derive(Default)]
 pub(crate) struct IoSum {
-    requests: BTreeMap<Of, [u64; 7]>,
-    packets: BTreeMap<Of, [u64; 2]>,
-    values: BTreeMap<(Of, String, String, u64), u64>,
+    requests: BTreeMap<TrafficKey, [u64; 7]>,
+    packets: BTreeMap<TrafficKey, [u64; 2]>,
+    values: BTreeMap<(TrafficKey, String, String, u64), u64>,
 }
 
 impl IoSum {
-    /// Adds a part, times its weight, with new numbers of regions.
+    /// Adds a part times its weight, with new numbers of regions.
     pub fn add(&mut self, part: &Tables, weight: u64, region: impl Fn(u32) -> u32) {
         fn add(sums: &mut [u64], more: &[u64], weight: u64) {
             for (sum, more) in sums.iter_mut().zip(more) {
@@ -47,7 +47,7 @@ impl IoSum {
         }
     }
 
-    /// Puts the sums into the tables.
+    /// Moves the sums into the tables.
     pub fn finish(self, tables: &mut Tables) {
         let Self { requests, packets, values } = self;
         tables.io_requests = requests

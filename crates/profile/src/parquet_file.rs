@@ -1,9 +1,10 @@
-//! One table as one Parquet file in memory: the only place that knows the `parquet` crate.
+//! One table as a Parquet file in memory: the only module that uses the `parquet` crate for reading
+//! and writing tables.
 
 use crate::parquet_guard;
 use crate::{
-    Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
-    ThreadKind, SCHEMA_VERSION,
+    Address, CallKind, EdgeKind, FunctionIndex, Instructions, ModelEvent, PathKind, SwitchKind, ThreadKind,
+    Ticks, SCHEMA_VERSION,
 };
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
@@ -17,24 +18,24 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, Serial
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// Key of the schema version in each file's own metadata.
+/// Key of the schema version in the metadata of each file.
 const VERSION_KEY: &str = "schema_version";
 
-/// A type that a column can have, as the documentation and other engines name it.
+/// Type of a column, as the documentation and other engines name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// Unsigned, 32 bits.
+    /// Unsigned integer of 32 bits.
     U32,
-    /// Unsigned, 64 bits.
+    /// Unsigned integer of 64 bits.
     U64,
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
-    /// UTF-8 or null.
+    /// UTF-8 text or null.
     OptionalText,
 }
 
 impl ColumnType {
-    /// The name in `docs/profile.md`.
+    /// Returns the name in `docs/profile.md`.
     pub fn name(self) -> &'static str {
         match self {
             Self::U32 => "uint32",
@@ -58,36 +59,36 @@ impl ColumnType {
     }
 }
 
-/// What Parquet stores for a cell.
-pub trait Stored: Sized {
+/// Rust type of a stored column value.
+pub trait StoredType: Sized {
     const TYPE: ColumnType;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()>;
     fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>>;
 }
 
-/// A field of a row.
-pub trait Cell: Sized {
-    type Stored: Stored;
+/// Rust type of a field of a row, which is stored as [`Self::Stored`].
+pub trait ColumnValue: Sized {
+    type Stored: StoredType;
     fn store(&self) -> Self::Stored;
-    /// `None` if the stored value is none of this field's.
+    /// Converts a stored value; returns `None` if the field has no such value.
     fn restore(stored: Self::Stored) -> Option<Self>;
 }
 
-/// A table being written, column by column.
+/// Writer of a table, column by column.
 pub struct ColumnWriter<'a, 'b> {
     group: &'a mut SerializedRowGroupWriter<'b, Vec<u8>>,
 }
 
 impl ColumnWriter<'_, '_> {
     /// Writes the next column.
-    pub fn column<C: Cell>(&mut self, cells: impl Iterator<Item = C::Stored>) -> Result<()> {
+    pub fn column<C: ColumnValue>(&mut self, cells: impl Iterator<Item = C::Stored>) -> Result<()> {
         let mut column = self.group.next_column()?.ok_or_else(|| general("more columns than declared"))?;
         C::Stored::write(cells.collect(), &mut column)?;
         column.close()
     }
 }
 
-/// The bytes of a file with these columns; `write` writes them in this order.
+/// Encodes a table with these columns as a file; `write` must write the columns in this order.
 pub fn encode(
     table: &str,
     columns: &[(&str, ColumnType)],
@@ -107,13 +108,14 @@ pub fn encode(
     file.into_inner()
 }
 
-/// A file whose columns can be asked for by name.
-pub struct Columns {
+/// Reader of a table's columns by name.
+pub struct TableReader {
     file: SerializedFileReader<Bytes>,
 }
 
-impl Columns {
-    /// Reads the footer; refuses another version's file, and one that asks for more than it can hold.
+impl TableReader {
+    /// Opens a file. Rejects files of another version, and those that ask for more memory than
+    /// their size allows.
     pub fn open(bytes: Bytes) -> Result<Self> {
         parquet_guard::check_footer(&bytes)?;
         let file = SerializedFileReader::new(bytes.clone())?;
@@ -129,13 +131,13 @@ impl Columns {
         Ok(Self { file })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         usize::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// All cells of a column.
-    pub fn column<C: Cell>(&self, name: &str) -> Result<std::vec::IntoIter<C>> {
+    /// Reads all values of a column.
+    pub fn column<C: ColumnValue>(&self, name: &str) -> Result<std::vec::IntoIter<C>> {
         let index = (self.file.metadata().file_metadata().schema_descr().columns().iter())
             .position(|column| column.name() == name)
             .ok_or_else(|| general(format!("no column {name:?}")))?;
@@ -160,7 +162,7 @@ fn general(text: impl Into<String>) -> ParquetError {
     ParquetError::General(text.into())
 }
 
-/// Writes cells of one of Parquet's own types; `levels` tells nulls from values.
+/// Writes values of one of Parquet's own types; `levels` separates nulls from values.
 fn write<T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
     values: &[T::T],
@@ -169,7 +171,7 @@ fn write<T: DataType>(
     column.typed::<T>().write_batch(values, levels, None).map(drop)
 }
 
-impl Stored for u32 {
+impl StoredType for u32 {
     const TYPE: ColumnType = ColumnType::U32;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<i32> = values.into_iter().map(|v| v as i32).collect();
@@ -185,7 +187,7 @@ impl Stored for u32 {
     }
 }
 
-impl Stored for u64 {
+impl StoredType for u64 {
     const TYPE: ColumnType = ColumnType::U64;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<i64> = values.into_iter().map(|v| v as i64).collect();
@@ -201,7 +203,7 @@ impl Stored for u64 {
     }
 }
 
-impl Stored for String {
+impl StoredType for String {
     const TYPE: ColumnType = ColumnType::Text;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<ByteArray> = values.into_iter().map(|v| ByteArray::from(v.into_bytes())).collect();
@@ -217,7 +219,7 @@ impl Stored for String {
     }
 }
 
-impl Stored for Option<String> {
+impl StoredType for Option<String> {
     const TYPE: ColumnType = ColumnType::OptionalText;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
@@ -244,10 +246,10 @@ fn text(bytes: ByteArray) -> Result<String> {
     bytes.as_utf8().map(str::to_owned)
 }
 
-/// Cells that are stored as they are.
+/// Implements [`ColumnValue`] for types that are stored unchanged.
 macro_rules! plain {
     ($($type:ty),*) => {
-        $(impl Cell for $type {
+        $(impl ColumnValue for $type {
             type Stored = Self;
             fn store(&self) -> Self { self.clone() }
             fn restore(stored: Self) -> Option<Self> { Some(stored) }
@@ -255,10 +257,10 @@ macro_rules! plain {
     };
 }
 
-/// Cells that wrap a number.
+/// Implements [`ColumnValue`] for wrappers of a number.
 macro_rules! wrapped {
     ($($type:ident($inner:ty)),*) => {
-        $(impl Cell for $type {
+        $(impl ColumnValue for $type {
             type Stored = $inner;
             fn store(&self) -> $inner { self.0 }
             fn restore(stored: $inner) -> Option<Self> { Some(Self(stored)) }
@@ -266,17 +268,17 @@ macro_rules! wrapped {
     };
 }
 
-/// Cells that are stored as a word.
-macro_rules! worded {
+/// Implements [`ColumnValue`] for enums that are stored by name.
+macro_rules! named {
     ($($type:ty),*) => {
-        $(impl Cell for $type {
+        $(impl ColumnValue for $type {
             type Stored = String;
-            fn store(&self) -> String { self.word().to_owned() }
-            fn restore(stored: String) -> Option<Self> { Self::from_word(&stored) }
+            fn store(&self) -> String { self.as_str().to_owned() }
+            fn restore(stored: String) -> Option<Self> { Self::from_name(&stored) }
         })*
     };
 }
 
 plain!(u32, u64, String, Option<String>);
-wrapped!(Address(u64), FunctionIndex(u32), Instructions(u64), Nanoseconds(u64));
-worded!(EdgeKind, How, ModelEvent, PathKind, SwitchKind, ThreadKind);
+wrapped!(Address(u64), FunctionIndex(u32), Instructions(u64), Ticks(u64));
+named!(EdgeKind, CallKind, ModelEvent, PathKind, SwitchKind, ThreadKind);

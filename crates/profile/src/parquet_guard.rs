@@ -1,5 +1,5 @@
-//! What a Parquet file may ask for, looked at before the `parquet` crate sees it: that crate allocates what a length field
-//! says, goes as deep as a schema is nested, and panics on some damaged files.
+//! Checks of a Parquet file before the `parquet` crate reads it. That crate allocates as much as a
+//! length field says, recurses as deep as a schema is nested, and panics on some damaged files.
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -8,26 +8,27 @@ use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Once;
 
-/// The end of a file: the length of its footer and a magic number.
+/// Bytes at the end of a file: the length of the footer and a magic number.
 const TAIL: usize = 8;
-/// Entries of a schema; ours have one for each column.
+/// Largest number of entries in a schema; ours have one for each column.
 const SCHEMA_MAX: u64 = 256;
-/// Structures within each other in a footer; Parquet's own has six.
+/// Deepest nesting of structures in a footer; Parquet's own has six levels.
 const DEPTH_MAX: u32 = 16;
-/// Bytes of a page after decompression; ours have at most a few MiB.
+/// Largest page after decompression, in bytes; ours have at most a few MiB.
 const PAGE_MAX: u64 = 64 << 20;
-/// Bytes after decompression for each of the file, beside [`PAGE_MAX`].
+/// Largest ratio of decompressed to stored bytes, beyond [`PAGE_MAX`].
 const GROWTH_MAX: u64 = 256;
-/// Rows for each byte of the file, beside [`ROWS_MIN`]: no two rows of a table are alike, so that each takes its place.
+/// Largest number of rows for each byte of the file, beyond [`ROWS_MIN`]. No two rows of a table
+/// are alike, so each takes space.
 const ROWS_FOR_A_BYTE: u64 = 64;
-/// Rows that any file may have.
+/// Number of rows that any file may have.
 const ROWS_MIN: u64 = 1 << 16;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `read`; a panic in it is an error, and says nothing on standard error.
+/// Runs `read` and turns a panic in it into an error, without a message on standard error.
 pub fn contained<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -39,13 +40,13 @@ pub fn contained<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
         }));
     });
     CONTAINED.set(true);
-    // What `read` was at is dropped, and it has no state beyond that.
+    // The reader is dropped after a panic, and it has no other state.
     let done = catch_unwind(AssertUnwindSafe(read));
     CONTAINED.set(false);
     done.unwrap_or_else(|_| Err(general("it is damaged: its parts do not fit together")))
 }
 
-/// Looks at the footer.
+/// Checks the number of schema entries and the nesting of the footer.
 pub fn check_footer(file: &[u8]) -> Result<()> {
     let footer = || {
         let end = file.len().checked_sub(TAIL)?;
@@ -54,10 +55,10 @@ pub fn check_footer(file: &[u8]) -> Result<()> {
     };
     let footer = footer().ok_or_else(|| general("its footer is outside of the file"))?;
     let mut schema = 0;
-    let mut walk = Walk { bytes: footer, at: 0 };
+    let mut walk = ThriftReader { bytes: footer, at: 0 };
     // Field 2 of FileMetaData is the schema.
     let walked = walk.structure(0, &mut |field, value| {
-        if let (2, Value::List(entries)) = (field, value) {
+        if let (2, ThriftField::List(entries)) = (field, value) {
             schema = schema.max(entries);
         }
     });
@@ -67,7 +68,7 @@ pub fn check_footer(file: &[u8]) -> Result<()> {
     }
 }
 
-/// Looks at the numbers of rows, and at every page's header.
+/// Checks the number of rows, and the sizes in every page header.
 pub fn check_pages(file: &Bytes, metadata: &ParquetMetaData) -> Result<()> {
     let bytes = file.len() as u64;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).ok();
@@ -95,15 +96,15 @@ pub fn check_pages(file: &Bytes, metadata: &ParquetMetaData) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of all pages of a column after decompression.
+/// Returns the total size of a column's pages after decompression, in bytes.
 fn pages(chunk: &[u8]) -> Option<u64> {
-    let (mut walk, mut sum) = (Walk { bytes: chunk, at: 0 }, 0u64);
+    let (mut walk, mut sum) = (ThriftReader { bytes: chunk, at: 0 }, 0u64);
     while walk.at < chunk.len() {
         // Fields 2 and 3 of PageHeader are its size after and before decompression.
         let (mut after, mut before) = (None, None);
         walk.structure(0, &mut |field, value| match (field, value) {
-            (2, Value::Integer(size)) => after = u64::try_from(size).ok(),
-            (3, Value::Integer(size)) => before = u64::try_from(size).ok(),
+            (2, ThriftField::Integer(size)) => after = u64::try_from(size).ok(),
+            (3, ThriftField::Integer(size)) => before = u64::try_from(size).ok(),
             _ => {}
         })?;
         sum = sum.checked_add(after.filter(|size| *size <= PAGE_MAX)?)?;
@@ -116,22 +117,22 @@ fn general(text: &str) -> ParquetError {
     ParquetError::General(text.into())
 }
 
-/// What a field of a structure holds, as far as it is looked at.
-enum Value {
+/// Value of a structure's field, as far as the checks need it.
+enum ThriftField {
     Integer(i64),
-    /// So many elements.
+    /// Number of elements.
     List(u64),
     Other,
 }
 
-/// Walks through Thrift's compact protocol (`doc/specs/thrift-compact-protocol.md` of Apache Thrift), which Parquet's
-/// footer and page headers are in.
-struct Walk<'a> {
+/// Reader of Thrift's compact protocol (`doc/specs/thrift-compact-protocol.md` of Apache Thrift),
+/// the encoding of Parquet's footer and page headers.
+struct ThriftReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Walk<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -161,8 +162,8 @@ impl Walk<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A structure; `field` sees the fields of this one, not of those within it.
-    fn structure(&mut self, depth: u32, field: &mut dyn FnMut(i16, Value)) -> Option<()> {
+    /// Reads a structure and calls `field` for its own fields, not for those of nested structures.
+    fn structure(&mut self, depth: u32, field: &mut dyn FnMut(i16, ThriftField)) -> Option<()> {
         if depth > DEPTH_MAX {
             return None;
         }
@@ -176,19 +177,19 @@ impl Walk<'_> {
                 0 => i16::try_from(self.integer()?).ok()?,
                 delta => id.checked_add(delta.into())?,
             };
-            // The value of a boolean field is its type.
+            // A boolean field's type is its value.
             let value = match head & 0x0f {
-                1 | 2 => Value::Other,
+                1 | 2 => ThriftField::Other,
                 kind => self.value(kind, depth)?,
             };
             field(id, value);
         }
     }
 
-    fn value(&mut self, kind: u8, depth: u32) -> Option<Value> {
+    fn value(&mut self, kind: u8, depth: u32) -> Option<ThriftField> {
         match kind {
             1..=3 => self.skip(1)?,
-            4..=6 => return self.integer().map(Value::Integer),
+            4..=6 => return self.integer().map(ThriftField::Integer),
             7 => self.skip(8)?,
             8 => {
                 let length = self.variable()?;
@@ -200,20 +201,20 @@ impl Walk<'_> {
                     15 => self.variable()?,
                     few => few.into(),
                 };
-                // An element takes a byte or more.
+                // An element takes at least one byte.
                 if count > (self.bytes.len() - self.at) as u64 || depth > DEPTH_MAX {
                     return None;
                 }
                 for _ in 0..count {
                     self.value(head & 0x0f, depth + 1)?;
                 }
-                return Some(Value::List(count));
+                return Some(ThriftField::List(count));
             }
             12 => self.structure(depth + 1, &mut |_, _| {})?,
             // Sets and maps: Parquet has none.
             _ => return None,
         }
-        Some(Value::Other)
+        Some(ThriftField::Other)
     }
 }
 
@@ -228,7 +229,7 @@ mod tests {
         assert!(contained(|| Ok(7)).is_ok_and(|seven| seven == 7));
     }
 
-    /// `FileMetaData` whose schema says that it has 2^31 - 1 elements, for which the library would ask for 300 GB.
+    /// `FileMetaData` whose schema claims 2^31 - 1 elements: the library would allocate 300 GB.
     #[test]
     fn lengths_and_depths_are_looked_at_first() {
         let file = |footer: &[u8]| {

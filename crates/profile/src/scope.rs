@@ -1,44 +1,46 @@
-//! Some regions of a profile: all of them, or those of one name with what lies within them.
+//! Selection of regions: all of them, or those of one name with their nested regions.
 
-use crate::{Nanoseconds, Profile, RegionStats, Tables};
+use crate::{Profile, RegionStats, Tables, Ticks};
 
-/// Which regions are meant.
+/// Selected regions of a profile.
 ///
-/// Times of a region include those of the regions within it, rows of functions, paths and the like and
-/// user time do not ([`RegionStats`]): the former are added for the outermost, the latter for all.
+/// Times and counters of a region include its nested regions. Rows of functions and paths, and user
+/// time, do not ([`RegionStats`]). So the former are summed over the outermost selected regions,
+/// the latter over all selected ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct RegionScope {
     wanted: Vec<bool>,
     outermost: Vec<u32>,
 }
 
-/// Times and counters of a [`Scope`].
+/// Times and counters of a [`RegionScope`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScopeTotals {
-    /// `busy_ns + idle_ns`.
-    pub elapsed_ns: Nanoseconds,
-    /// The CPU ran.
-    pub busy_ns: Nanoseconds,
-    /// The CPU was halted.
-    pub idle_ns: Nanoseconds,
-    /// User mode outside of traced functions.
-    pub user_ns: Nanoseconds,
-    /// Kernel code with no known function open.
-    pub unattributed_ns: Nanoseconds,
+    /// `busy_ticks + idle_ticks`.
+    pub elapsed_ticks: Ticks,
+    /// Time in which the CPU executed.
+    pub busy_ticks: Ticks,
+    /// Time in which the CPU was halted.
+    pub idle_ticks: Ticks,
+    /// Time in user mode outside of traced functions.
+    pub user_ticks: Ticks,
+    /// Time in kernel code with an empty call stack.
+    pub unattributed_ticks: Ticks,
     /// Operations that the outermost regions counted.
     pub operations: u64,
-    /// Instructions in the kernel.
+    /// Instructions executed in the kernel.
     pub kernel_instructions: u64,
 }
 
-impl Scope {
-    /// Every region.
+impl RegionScope {
+    /// Selects every region.
     pub fn all(tables: &Tables) -> Self {
         let outermost = tables.regions.iter().filter(|row| row.depth == 0).map(|row| row.region);
         Self { wanted: vec![true; tables.regions.len()], outermost: outermost.collect() }
     }
 
-    /// The regions of this name and those within them; none if there is none of that name.
+    /// Selects the regions of a name and their nested regions; returns `None` if no region has the
+    /// name.
     pub fn named(tables: &Tables, name: &str) -> Option<Self> {
         let mut scope = Self { wanted: vec![false; tables.regions.len()], outermost: Vec::new() };
         for row in tables.regions.iter().filter(|row| row.name == name) {
@@ -52,10 +54,12 @@ impl Scope {
         (!scope.outermost.is_empty()).then_some(scope)
     }
 
-    /// Every region but those of these names: what was done in them themselves is left out, and regions within them are not.
+    /// Selects every region except those of these names. Drops only what happened in these
+    /// themselves; regions nested in them stay.
     pub fn without(tables: &Tables, names: &[&str]) -> Self {
         let mut scope = Self { wanted: vec![false; tables.regions.len()], outermost: Vec::new() };
-        // Rows of regions follow those of what they are in: outside of this one nothing of its depth is open.
+        // Rows of nested regions follow their outer region: outside of this one nothing of its
+        // depth is open.
         let mut open: Option<u32> = None;
         for row in &tables.regions {
             if open.is_some_and(|depth| row.depth <= depth) {
@@ -75,37 +79,37 @@ impl Scope {
         scope
     }
 
-    /// Some regions by themselves: what was done in them, and in none within them. Times of a region have those of the regions
-    /// within it, so that only what is added for all regions is right of these.
+    /// Selects single regions without their nested ones. A region's times include its nested
+    /// regions, so only sums over all selected regions are right here.
     pub fn rows(tables: &Tables, is_one: impl Fn(&RegionStats) -> bool) -> Self {
         let wanted: Vec<bool> = tables.regions.iter().map(&is_one).collect();
         let outermost = tables.regions.iter().filter(|row| is_one(row)).map(|row| row.region);
         Self { outermost: outermost.collect(), wanted }
     }
 
-    /// The regions of it that are in no other: rows that include the regions within are added for these.
+    /// Returns the selected regions that lie in no other selected region.
     pub fn outermost(&self) -> &[u32] {
         &self.outermost
     }
 
-    /// Whether rows of this region count.
+    /// Checks whether rows of this region count.
     pub fn contains(&self, region: u32) -> bool {
         self.wanted.get(region as usize).copied().unwrap_or(false)
     }
 
-    /// Its times and counters.
+    /// Sums the times and counters of the selected regions.
     pub fn totals(&self, profile: &Profile) -> ScopeTotals {
         let regions = &profile.tables.regions;
         let outer = || self.outermost.iter().filter_map(|region| regions.get(*region as usize));
         let all = || regions.iter().filter(|row| self.contains(row.region));
-        let time = |of: fn(&RegionStats) -> Nanoseconds| outer().map(of).sum::<Nanoseconds>();
+        let time = |of: fn(&RegionStats) -> Ticks| outer().map(of).sum::<Ticks>();
         let count = |of: fn(&RegionStats) -> u64| outer().map(of).fold(0, u64::saturating_add);
         ScopeTotals {
-            elapsed_ns: time(|row| row.elapsed_ns),
-            busy_ns: time(|row| row.busy_ns),
-            idle_ns: time(|row| row.idle_ns),
-            user_ns: all().map(|row| row.user_ns).sum(),
-            unattributed_ns: all().map(|row| row.unattributed_ns).sum(),
+            elapsed_ticks: time(|row| row.elapsed_ticks),
+            busy_ticks: time(|row| row.busy_ticks),
+            idle_ticks: time(|row| row.idle_ticks),
+            user_ticks: all().map(|row| row.user_ticks).sum(),
+            unattributed_ticks: all().map(|row| row.unattributed_ticks).sum(),
             operations: count(|row| row.operations),
             kernel_instructions: count(|row| row.kernel_instructions.0),
         }

@@ -1,69 +1,70 @@
-//! The profiles in the work directory.
+//! Profiles in the work directory: list, find, keep and remove.
 
-use crate::directory::{load_manifest, MANIFEST_FILE, ROOM};
-use crate::latest::Latest;
+use crate::directory::{load_manifest, KIND, MANIFEST_FILE};
+use crate::latest::LatestFilter;
 use crate::{Error, Manifest, Profile, Result};
 use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
 
-/// A profile in the work directory.
+/// Location and manifest of a profile on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its directory.
+pub struct StoredProfile {
+    /// Directory of the profile.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// Manifest, read without the tables.
     pub manifest: Manifest,
 }
 
-/// The profiles of a work directory.
+/// Profiles of a work directory.
 #[derive(Debug, Default)]
-pub struct Listing {
-    /// Those whose manifest can be read, oldest first.
-    pub entries: Vec<Entry>,
-    /// What is wrong with the others.
+pub struct ProfileList {
+    /// Profiles with a readable manifest, oldest first.
+    pub entries: Vec<StoredProfile>,
+    /// Errors of the other profiles.
     pub damaged: Vec<Error>,
 }
 
-/// The finished profiles, oldest first; at one time, by id.
-pub fn list(work: &WorkDir) -> Result<Listing> {
-    let mut listing = Listing::default();
-    for path in work.list(ROOM)? {
+/// Lists the finished profiles, oldest first; those of the same time by id.
+pub fn list(work: &WorkDir) -> Result<ProfileList> {
+    let mut listing = ProfileList::default();
+    for path in work.list(KIND)? {
         match load_manifest(&path) {
-            Ok(manifest) => listing.entries.push(Entry { path, manifest }),
+            Ok(manifest) => listing.entries.push(StoredProfile { path, manifest }),
             Err(error) => listing.damaged.push(error),
         }
     }
-    listing.damaged.extend(work.damaged(ROOM)?.into_iter().map(|(_, error)| Error::from(error)));
-    let key = |entry: &Entry| (entry.manifest.recorded.clone(), entry.manifest.id.clone());
+    listing.damaged.extend(work.damaged(KIND)?.into_iter().map(|(_, error)| Error::from(error)));
+    let key = |entry: &StoredProfile| (entry.manifest.recorded.clone(), entry.manifest.id.clone());
     listing.entries.sort_by_key(key);
     Ok(listing)
 }
 
-/// Finds a profile by the path of its directory, by the beginning of its id, as `latest`, or as the latest that fits:
-/// `latest:workload=rr,kernel=base`.
-pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
+/// Finds a profile by the path of its directory, by the beginning of its id, as `latest`, or as the
+/// latest that passes filters: `latest:workload=rr,kernel=base`.
+pub fn find(work: &WorkDir, wanted: &str) -> Result<StoredProfile> {
     let path = Path::new(wanted);
     if wanted.contains('/') || path.join(MANIFEST_FILE).is_file() {
-        return Ok(Entry { path: path.to_owned(), manifest: load_manifest(path)? });
+        return Ok(StoredProfile { path: path.to_owned(), manifest: load_manifest(path)? });
     }
     if let Some(latest) = latest(work, wanted)? {
         return Ok(latest);
     }
     let path = find_by_id(work, wanted)?;
-    Ok(Entry { manifest: load_manifest(&path)?, path })
+    Ok(StoredProfile { manifest: load_manifest(&path)?, path })
 }
 
-/// Puts a profile that was made of others in the store, under its id; one that is there already stays. Returns its path.
+/// Stores a profile that was made of other profiles, under its id; leaves an existing one as it is.
+/// Returns its path.
 ///
 /// # Errors
-/// What keeps it from being written.
+/// The profile cannot be written.
 pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
     let of = &profile.manifest;
     let mut key = Key::new("made-of-profiles/1", crate::CODE).field("kernel", &of.kernel.id);
     for source in &of.sources {
         key = key.field("source", source);
     }
-    let staged = work.stage_as(ROOM, &of.id, &key)?;
+    let staged = work.stage_as(KIND, &of.id, &key)?;
     if let Some(done) = staged.already() {
         return Ok(done);
     }
@@ -72,8 +73,8 @@ pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
     Ok(staged.publish()?)
 }
 
-/// Removes the profile whose id begins with `wanted`, or that is at this path, damaged ones too; never
-/// anything outside the work directory. Returns the path that it had.
+/// Removes the profile with this path, or whose id begins with `wanted`, also if it is damaged.
+/// Never removes anything outside the work directory. Returns the former path.
 pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     let path = match wanted {
         name if name.starts_with("latest") => {
@@ -83,27 +84,27 @@ pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
         id => find_by_id(work, id)?,
     };
     let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    work.remove(ROOM, &id)?;
+    work.remove(KIND, &id)?;
     Ok(path)
 }
 
-/// The last of the profiles that `wanted` asks for, if it asks for the latest of some.
-fn latest(work: &WorkDir, wanted: &str) -> Result<Option<Entry>> {
-    let Some(latest) = Latest::parse(wanted)? else { return Ok(None) };
+/// Finds the most recent profile if `wanted` is a `latest` name; returns `None` for other names.
+fn latest(work: &WorkDir, wanted: &str) -> Result<Option<StoredProfile>> {
+    let Some(latest) = LatestFilter::parse(wanted)? else { return Ok(None) };
     let found = list(work)?.entries.into_iter().rfind(|entry| latest.fits(&entry.manifest));
     found.map(Some).ok_or_else(|| not_found(work, wanted))
 }
 
-/// The work directory's profile at this path.
+/// Finds the work directory's profile at this path.
 fn own(work: &WorkDir, path: &str) -> Option<PathBuf> {
     let path = Path::new(path).canonicalize().ok()?;
     owned(work).ok()?.into_iter().find(|own| own.canonicalize().is_ok_and(|own| own == path))
 }
 
-/// What the work directory has as profiles, damaged ones too.
+/// Lists the directories of all profiles, damaged ones too.
 fn owned(work: &WorkDir) -> Result<Vec<PathBuf>> {
-    let mut all = work.list(ROOM)?;
-    all.extend(work.damaged(ROOM)?.into_iter().map(|(path, _)| path));
+    let mut all = work.list(KIND)?;
+    all.extend(work.damaged(KIND)?.into_iter().map(|(path, _)| path));
     Ok(all)
 }
 
@@ -124,5 +125,5 @@ fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
 }
 
 fn not_found(work: &WorkDir, wanted: &str) -> Error {
-    Error::NotFound { wanted: wanted.to_owned(), room: work.root().join(ROOM) }
+    Error::NotFound { wanted: wanted.to_owned(), room: work.root().join(KIND) }
 }

@@ -1,15 +1,15 @@
-//! The tables of a profile, each declared once: the row, its columns, its file.
+//! Tables of a profile: one declaration gives the row type, its columns and its file.
 
-use crate::parquet_file::{self, Cell, ColumnType, Columns, Stored};
+use crate::parquet_file::{self, ColumnType, ColumnValue, StoredType, TableReader};
 use crate::parquet_guard;
 use crate::{
-    Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
-    ThreadKind,
+    Address, CallKind, EdgeKind, FunctionIndex, Instructions, ModelEvent, PathKind, SwitchKind, ThreadKind,
+    Ticks,
 };
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 
-/// A table's name and columns, as in `docs/profile.md`.
+/// Name and columns of a table, as in `docs/profile.md`.
 #[derive(Debug, Clone, Copy)]
 pub struct TableSchema {
     /// Name of the table; its file is `<name>.parquet`.
@@ -18,7 +18,7 @@ pub struct TableSchema {
     pub columns: &'static [(&'static str, ColumnType)],
 }
 
-/// Tables that have a file only if they have rows: few profiles do.
+/// Tables that have a file only if they have rows, because few profiles have any.
 const RARE: &[&str] = &[
     "model_events",
     "cpus",
@@ -41,19 +41,18 @@ const RARE: &[&str] = &[
     "data_tlbs",
 ];
 
-/// Whether a profile may lack the file of this table.
+/// Checks whether a profile may lack the file of this table.
 pub(crate) fn is_rare(table: &str) -> bool {
     RARE.contains(&table)
 }
 
-/// A table as the bytes of its file.
 pub(crate) struct EncodedTable {
     pub name: &'static str,
     pub rows: u64,
     pub bytes: Vec<u8>,
 }
 
-/// Declares the rows, [`Tables`], [`SCHEMA`] and both directions of the store from one list.
+/// Declares the row types, [`Tables`], [`SCHEMA`], and reading and writing of all tables.
 macro_rules! tables {
     ($(
         $(#[$doc:meta])*
@@ -67,7 +66,7 @@ macro_rules! tables {
             }
         )*
 
-        /// Everything that a profile counted. `docs/profile.md` describes each column.
+        /// All tables of a profile. `docs/profile.md` describes each column.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Tables {
             $($(#[$doc])* pub $table: Vec<$Row>,)*
@@ -77,12 +76,13 @@ macro_rules! tables {
         pub const SCHEMA: &[TableSchema] = &[$(
             TableSchema {
                 name: stringify!($table),
-                columns: &[$((stringify!($column), <<$type as Cell>::Stored as Stored>::TYPE),)*],
+                columns: &[$((stringify!($column), <<$type as ColumnValue>::Stored as StoredType>::TYPE),)*],
             },
         )*];
 
         impl Tables {
-            /// Each table as a file, in the order of [`SCHEMA`], but for rare ones without rows.
+            /// Encodes each table as a file, in the order of [`SCHEMA`]; skips rare ones without
+            /// rows.
             pub(crate) fn encode(
                 &self,
                 mut each: impl FnMut(EncodedTable) -> crate::Result<()>,
@@ -102,7 +102,8 @@ macro_rules! tables {
                 Ok(())
             }
 
-            /// Reads every table from the bytes that `file` has for its name; one that it has none for is empty.
+            /// Decodes every table from the bytes that `file` returns for its name; a table without
+            /// bytes is empty.
             pub(crate) fn decode(
                 mut file: impl FnMut(&'static str) -> crate::Result<Option<Bytes>>,
                 damaged: impl Fn(&'static str, ParquetError) -> crate::Error,
@@ -110,7 +111,7 @@ macro_rules! tables {
                 let mut tables = Self::default();
                 $(if let (name, Some(bytes)) = (stringify!($table), file(stringify!($table))?) {
                     let read = || {
-                        let columns = Columns::open(bytes)?;
+                        let columns = TableReader::open(bytes)?;
                         $(let mut $column = columns.column::<$type>(stringify!($column))?;)*
                         let rows = (0..columns.rows())
                             .map_while(|_| Some($Row { $($column: $column.next()?,)* }))
@@ -126,118 +127,120 @@ macro_rules! tables {
 }
 
 tables! {
-    /// What a function did in a region. A call counts in the region in which it was made, its end in the one
-    /// in which it ended, net time in the innermost region in which it passed; the sum over all regions is
-    /// the whole profile.
+    /// Calls and times of a function in a region. A call counts in the region in which it was made,
+    /// its end in the region in which it ended, and self time in the innermost region in which it
+    /// passed. The sum over all regions is the whole profile.
     functions: FunctionStats {
         /// Row of [`Tables::regions`].
         region: u32,
         /// Row of [`Tables::symbols`].
         function: FunctionIndex,
-        /// Calls that were made here.
+        /// Calls made in this region.
         calls: u64,
-        /// Calls that ended here, wherever they were made. Some calls never end.
+        /// Calls that ended in this region, wherever they were made. Some calls never end.
         ended: u64,
-        /// Time in the function itself, without its callees, in all calls.
-        net_ns: Nanoseconds,
-        /// Time in the function itself in the calls that ended here, from entry to exit.
-        ended_net_ns: Nanoseconds,
-        /// Time between entry and exit of the calls that ended here, with callees; once per level of recursion.
-        elapsed_ns: Nanoseconds,
-        /// Greatest net time of one call that ended here; 0 without any.
-        max_ns: Nanoseconds,
-        /// Least net time of one call that ended here; 0 without any.
-        min_ns: Nanoseconds,
-        /// Greatest elapsed time of one call that ended here: the slowest; 0 without any.
-        slowest_ns: Nanoseconds,
+        /// Self time of all calls.
+        self_ticks: Ticks,
+        /// Self time of the calls that ended here, from entry to exit.
+        ended_self_ticks: Ticks,
+        /// Total time, callees included, of the calls that ended here; once for each level of
+        /// recursion.
+        total_ticks: Ticks,
+        /// Greatest self time of one call that ended here; 0 without any.
+        max_ticks: Ticks,
+        /// Least self time of one call that ended here; 0 without any.
+        min_ticks: Ticks,
+        /// Greatest total time of one call that ended here; 0 without any.
+        slowest_ticks: Ticks,
         /// Virtual time at which the slowest call began, the first of several.
-        slowest_at_ns: Nanoseconds,
+        slowest_at_ticks: Ticks,
     }
 
-    /// A function of the kernel or of a traced user binary. Row `i` has `function == i`.
+    /// Function of the kernel or of a traced user binary. Row `i` has `function == i`.
     symbols: Symbol {
-        /// Its own row number.
+        /// Row number of this row.
         function: FunctionIndex,
         /// Name in the symbol table; several functions may share one.
         name: String,
-        /// First instruction; 0 if unknown.
+        /// Address of the first instruction; 0 if unknown.
         address: Address,
-        /// Bytes; 0 if unknown.
+        /// Size in bytes; 0 if unknown.
         size: u64,
         /// Source file, where known: a path from the top of the source tree, or its name alone.
         file: Option<String>,
-        /// User binary that the function is in; `None` for the kernel.
+        /// User binary that contains the function; `None` for the kernel.
         module: Option<String>,
     }
 
-    /// Who called whom in a region, and how: a row for each arc over which a call was made, ended, or was open
-    /// while it or its callees ran.
+    /// Calls from one function to another in a region, by kind of call. A row exists for each arc
+    /// over which a call was made, ended, or was open while it or its callees ran.
     arcs: CallArc {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] for what nothing called.
+        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] without a caller.
         caller: FunctionIndex,
         /// Row of [`Tables::symbols`].
         callee: FunctionIndex,
-        /// How the callee came to run.
-        how: How,
-        /// Such calls that were made here.
+        /// Kind of call.
+        how: CallKind,
+        /// Calls of this kind made here.
         calls: u64,
-        /// Such calls that ended here, wherever they were made.
+        /// Calls of this kind that ended here, wherever they were made.
         ended: u64,
-        /// Elapsed time of the callee in the calls that ended here.
-        elapsed_ns: Nanoseconds,
+        /// Total time of the callee in the calls that ended here.
+        total_ticks: Ticks,
     }
 
-    /// Whose time it was in a region. The sum over all rows of a region is its own busy time.
+    /// Time of a thread in a region. The sum over all rows of a region is its own busy time,
+    /// without nested regions.
     threads: ThreadStats {
         /// Row of [`Tables::regions`].
         region: u32,
         /// Number of the thread in the recording; the same in all regions.
         thread: u32,
-        /// Thread, all interrupts together, or an idle task.
+        /// Task, all interrupts together, or an idle task.
         kind: ThreadKind,
         /// Thread id (the kernel's `pid`).
         pid: u32,
         /// Process id (the kernel's `tgid`).
         tgid: u32,
-        /// Its name when it last ran.
+        /// Name when the thread last ran.
         comm: String,
         /// Time on the CPU, in the kernel and in user mode, without interrupts.
-        net_ns: Nanoseconds,
-        /// User mode's part of it.
-        user_ns: Nanoseconds,
-        /// How often the CPU was given to it.
+        self_ticks: Ticks,
+        /// Part of `self_ticks` in user mode.
+        user_ticks: Ticks,
+        /// Number of switches to this thread.
         switches_in: u64,
     }
 
-    /// A stretch between a begin and an end mark. Times and counters include the regions within
-    /// it, except for `user_ns` and `unattributed_ns`, which like the rows of the other tables
+    /// Part of the run between a begin and an end mark. Times and counters include nested regions,
+    /// except for `user_ticks` and `unattributed_ticks`, which like the rows of the other tables
     /// belong to the innermost region.
     regions: RegionStats {
-        /// Its own row number, in order of their beginning.
+        /// Row number of this row, in order of begin marks.
         region: u32,
-        /// Name that the mark gave; may occur more than once.
+        /// Name from the mark; several regions may share one.
         name: String,
-        /// When it began.
-        begin_ns: Nanoseconds,
-        /// From begin to end.
-        elapsed_ns: Nanoseconds,
-        /// `elapsed_ns - idle_ns`.
-        busy_ns: Nanoseconds,
-        /// The CPU was halted.
-        idle_ns: Nanoseconds,
-        /// User mode, outside regions within this one.
-        user_ns: Nanoseconds,
-        /// Kernel code with no known function open, outside regions within this one.
-        unattributed_ns: Nanoseconds,
-        /// Operations done.
+        /// Time of the begin mark.
+        begin_ticks: Ticks,
+        /// Time from begin to end.
+        elapsed_ticks: Ticks,
+        /// `elapsed_ticks - idle_ticks`.
+        busy_ticks: Ticks,
+        /// Time in which the CPU was halted.
+        idle_ticks: Ticks,
+        /// Time in user mode, without nested regions.
+        user_ticks: Ticks,
+        /// Time in kernel code with an empty call stack, without nested regions.
+        unattributed_ticks: Ticks,
+        /// Completed operations.
         operations: u64,
-        /// Number of regions open around it.
+        /// Number of open regions around this one.
         depth: u32,
-        /// Instructions in the kernel.
+        /// Instructions executed in the kernel.
         kernel_instructions: Instructions,
-        /// Instructions in user mode.
+        /// Instructions executed in user mode.
         user_instructions: Instructions,
         /// Branches taken in the kernel.
         kernel_taken_branches: u64,
@@ -245,92 +248,93 @@ tables! {
         user_taken_branches: u64,
         /// Model: misses of the first-level instruction cache in the kernel.
         kernel_l1i_misses: u64,
-        /// The same in user mode.
+        /// Model: misses of the first-level instruction cache in user mode.
         user_l1i_misses: u64,
         /// Model: misses of the first-level instruction TLB in the kernel.
         kernel_itlb_misses: u64,
-        /// The same in user mode.
+        /// Model: misses of the first-level instruction TLB in user mode.
         user_itlb_misses: u64,
     }
 
-    /// What a front-end model with a second-level cache or a branch predictor counted there: a row for each region and
-    /// each kind of event that the model can have. Counters include the regions within.
+    /// Events of a front-end model with a second-level cache or a branch predictor: a row for each
+    /// region and each kind of event that the model can have. Counters include nested regions.
     model_events: ModelEventStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// What kind of event.
+        /// Kind of event.
         event: ModelEvent,
-        /// Of kernel code.
+        /// Events of kernel code.
         kernel: u64,
-        /// Of user code.
+        /// Events of user code.
         user: u64,
     }
 
     /// Taken branches of the kernel, of all regions together.
     edges: Edge {
-        /// The branch instruction.
+        /// Address of the branch instruction.
         source: Address,
-        /// The instruction executed next.
+        /// Address of the instruction executed next.
         target: Address,
-        /// How often.
+        /// Number of times that the branch was taken.
         count: u64,
-        /// What kind of branch.
+        /// Kind of branch instruction.
         kind: EdgeKind,
     }
 
-    /// Straight runs of the kernel's instructions, of all regions together.
+    /// Straight runs of kernel instructions, of all regions together.
     blocks: Block {
-        /// First instruction.
+        /// Address of the first instruction.
         start: Address,
-        /// Last instruction.
+        /// Address of the last instruction.
         last: Address,
-        /// How often it ran from first to last.
+        /// Number of executions from first to last.
         count: u64,
-        /// Instructions in it.
+        /// Number of instructions in the block.
         instructions: Instructions,
         /// Bytes from the first instruction to the end of the last.
         bytes: u64,
     }
 
-    /// How the elapsed time of calls that ended is spread: a log-scaled histogram for each arc.
+    /// Distribution of the total time of calls that ended: a log-scaled histogram for each arc.
     histograms: HistogramBucket {
         /// Row of [`Tables::regions`] in which the calls ended.
         region: u32,
-        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] for what nothing called.
+        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] without a caller.
         caller: FunctionIndex,
-        /// Row of [`Tables::symbols`]: whose calls these are.
+        /// Row of [`Tables::symbols`] of the called function.
         function: FunctionIndex,
-        /// Bucket of the elapsed time, see [`crate::bucket_of`].
+        /// Bucket of the total time, see [`crate::bucket_of`].
         bucket: u32,
-        /// Calls in it.
+        /// Calls in the bucket.
         count: u64,
-        /// Virtual time at which the first of them began.
-        example_ns: Nanoseconds,
+        /// Virtual time at which the first of these calls began.
+        example_ticks: Ticks,
     }
 
-    /// The tree of call paths: a row for each way in which a function was reached. Net times of
-    /// a region's rows sum to its own busy time; a path's elapsed time is the sum over its subtree.
-    /// Parents come before children.
+    /// Call tree: a row for each path by which a function was reached. Self times of a region's
+    /// rows sum to its own busy time; a path's total time is the sum over its subtree. Parents come
+    /// before children.
     paths: PathNode {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// Its own row number.
+        /// Row number of this row.
         path: u32,
         /// Row of this table, or [`PathNode::ROOT`].
         parent: u32,
-        /// What the row stands for.
+        /// Kind of node.
         kind: PathKind,
-        /// Name of the thread for [`PathKind::Thread`], else empty.
+        /// Name of the thread for [`PathKind::Thread`], otherwise empty.
         comm: String,
-        /// Row of [`Tables::symbols`] for [`PathKind::Function`], else [`FunctionIndex::NONE`].
+        /// Row of [`Tables::symbols`] for [`PathKind::Function`], otherwise
+        /// [`FunctionIndex::NONE`].
         function: FunctionIndex,
-        /// How the function came to run; `call` for the other kinds.
-        how: How,
-        /// Calls that were made here.
+        /// Kind of call; `call` for nodes that are no functions.
+        how: CallKind,
+        /// Calls made in this region.
         calls: u64,
-        /// Time at this path itself.
-        net_ns: Nanoseconds,
-        /// Branches taken meanwhile; 0 where the trace has no weights.
+        /// Time at this path itself, without its children.
+        self_ticks: Ticks,
+        /// Branches taken at this path; 0 if the trace has no weights.
         taken_branches: u64,
         /// Model: misses of the first-level instruction cache.
         l1i_misses: u64,
@@ -338,65 +342,64 @@ tables! {
         itlb_misses: u64,
     }
 
-    /// Why the CPU was given to another thread, and how often.
+    /// Context switches by thread and reason.
     switches: SwitchStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// Name of the thread that had it.
+        /// Name of the previous thread.
         from: String,
-        /// Name of the thread that got it.
+        /// Name of the next thread.
         to: String,
-        /// The function that called the scheduler: the topmost open one outside of it, or
+        /// Function that called the scheduler: the topmost open one outside the scheduler, or
         /// [`FunctionIndex::NONE`].
         reason: FunctionIndex,
-        /// Whether it was taken (preemption on the way out of an interrupt or system call) or given
-        /// up.
+        /// Preemption (on the way out of an interrupt or system call) or voluntary switch.
         kind: SwitchKind,
-        /// How often.
+        /// Number of switches.
         count: u64,
     }
 
-    /// Stretches in which the CPU was halted, by length and by what ended them.
+    /// Idle periods of the CPU, by length and by the interrupt that ended them.
     idles: IdleStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The interrupt's function that woke the CPU, or [`FunctionIndex::NONE`].
+        /// First function of the interrupt that woke the CPU, or [`FunctionIndex::NONE`].
         waker: FunctionIndex,
         /// Bucket of the length, see [`crate::bucket_of`].
         bucket: u32,
-        /// How many.
+        /// Number of idle periods.
         count: u64,
-        /// Their time.
-        idle_ns: Nanoseconds,
+        /// Sum of their lengths.
+        idle_ticks: Ticks,
     }
 
-    /// What each of several CPUs did in a region, those within it included. What is left of the region's time it was
-    /// another CPU's turn.
+    /// Activity of one of several CPUs in a region, nested regions included. In the rest of the
+    /// region's time another CPU had its turn.
     cpus: CpuStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The CPU's number.
+        /// Number of the CPU.
         cpu: u32,
-        /// Instructions in the kernel.
+        /// Instructions executed in the kernel.
         kernel_instructions: Instructions,
-        /// Instructions in user mode.
+        /// Instructions executed in user mode.
         user_instructions: Instructions,
-        /// Time that it executed, as the trace has it; 0 where functions were not recorded.
-        busy_ns: Nanoseconds,
-        /// Time in which it was halted.
-        halted_ns: Nanoseconds,
-        /// Interrupts.
+        /// Time in which the CPU executed, from the trace; 0 if functions were not recorded.
+        busy_ticks: Ticks,
+        /// Time in which the CPU was halted.
+        halted_ticks: Ticks,
+        /// Number of interrupts.
         interrupts: u64,
-        /// How often another thread got it.
+        /// Number of context switches.
         switches: u64,
     }
 
-    /// What the front end of each of several CPUs did in a region, those within it included: its part of the same columns
-    /// of [`Tables::regions`]. Only where a front-end model counted.
+    /// Front-end counters of one of several CPUs in a region, nested regions included: its part of
+    /// the same columns of [`Tables::regions`]. Only filled if a front-end model counted.
     cpu_front_ends: CpuFrontEndStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The CPU's number.
+        /// Number of the CPU.
         cpu: u32,
         /// Branches taken in kernel code.
         kernel_taken_branches: u64,
@@ -412,329 +415,339 @@ tables! {
         user_itlb_misses: u64,
     }
 
-    /// The part of each of several CPUs of [`Tables::model_events`].
+    /// Part of one of several CPUs in [`Tables::model_events`].
     cpu_model_events: CpuModelEventStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The CPU's number.
+        /// Number of the CPU.
         cpu: u32,
-        /// What kind of event.
+        /// Kind of event.
         event: ModelEvent,
-        /// Of kernel code.
+        /// Events of kernel code.
         kernel: u64,
-        /// Of user code.
+        /// Events of user code.
         user: u64,
     }
 
-    /// Interrupts of each of several CPUs.
+    /// Interrupts of one of several CPUs.
     cpu_interrupts: CpuInterruptStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The CPU's number.
+        /// Number of the CPU.
         cpu: u32,
-        /// Row of [`Tables::symbols`]: the interrupt's first function.
+        /// Row of [`Tables::symbols`] of the interrupt's first function.
         function: FunctionIndex,
-        /// How often.
+        /// Number of interrupts.
         count: u64,
     }
 
-    /// Interrupts that CPUs send each other.
+    /// Interrupts between CPUs (IPIs).
     signals: SignalStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The CPU that sends.
+        /// CPU that sends.
         from_cpu: u32,
-        /// The CPU that is interrupted.
+        /// CPU that is interrupted.
         to_cpu: u32,
-        /// The function that sends, which says what kind it is; or [`FunctionIndex::NONE`].
+        /// Function that sends, which shows the kind of interrupt; or [`FunctionIndex::NONE`].
         function: FunctionIndex,
-        /// The function on whose behalf: the topmost open one that is not of the scheduler or the like, or
-        /// [`FunctionIndex::NONE`].
+        /// Function that caused it: the topmost open one that does not belong to the scheduler or
+        /// the like, or [`FunctionIndex::NONE`].
         reason: FunctionIndex,
-        /// How often.
+        /// Number of interrupts.
         count: u64,
     }
 
-    /// Threads that go on on another CPU.
+    /// Moves of threads from one CPU to another.
     migrations: MigrationStats {
         /// Row of [`Tables::regions`].
         region: u32,
         /// Name of the thread.
         comm: String,
-        /// The CPU that it ran on.
+        /// CPU on which the thread ran.
         from_cpu: u32,
-        /// The CPU that it is to run on.
+        /// CPU on which the thread will run.
         to_cpu: u32,
-        /// The function that moves it, or [`FunctionIndex::NONE`].
+        /// Function that moves the thread, or [`FunctionIndex::NONE`].
         reason: FunctionIndex,
-        /// How often.
+        /// Number of moves.
         count: u64,
     }
 
-    /// How long threads that could run waited for a CPU.
+    /// Time that runnable threads waited for a CPU.
     delays: DelayStats {
-        /// Row of [`Tables::regions`] in which the thread got one.
+        /// Row of [`Tables::regions`] in which the thread got a CPU.
         region: u32,
         /// Name of the thread.
         comm: String,
-        /// Name of the thread that woke it up, `[interrupt]`, or nothing if a CPU had been taken from it.
+        /// Name of the thread that woke it, `[interrupt]`, or empty if it had been preempted.
         waker: String,
-        /// Bucket of the time, see [`crate::bucket_of`].
+        /// Bucket of the waiting time, see [`crate::bucket_of`].
         bucket: u32,
-        /// How often.
+        /// Number of waits.
         count: u64,
-        /// That time in all.
-        delay_ns: Nanoseconds,
-        /// The longest.
-        max_ns: Nanoseconds,
+        /// Sum of the waiting times.
+        delay_ticks: Ticks,
+        /// Longest waiting time.
+        max_ticks: Ticks,
     }
 
-    /// Locks that had to be waited for.
+    /// Waits for locks.
     locks: LockStats {
         /// Row of [`Tables::regions`] in which the wait ended.
         region: u32,
-        /// The function that waits, which says what kind of lock it is.
+        /// Function that waits, which shows the kind of lock.
         function: FunctionIndex,
-        /// Where the lock is in memory.
+        /// Address of the lock in memory.
         address: Address,
-        /// The variable that it is or is in, with the offset; nothing where it is not in one of the kernel's.
+        /// Variable that is or contains the lock, with the offset; empty if the lock is in no
+        /// variable of the kernel.
         name: String,
-        /// The function on whose behalf: the topmost open one that is not one of locking, or [`FunctionIndex::NONE`].
+        /// Function that takes the lock: the topmost open one that is no locking function, or
+        /// [`FunctionIndex::NONE`].
         caller: FunctionIndex,
-        /// How often.
+        /// Number of waits.
         count: u64,
-        /// Time from when the function began to when it ended, whoever ran meanwhile.
-        wait_ns: Nanoseconds,
-        /// The longest.
-        max_ns: Nanoseconds,
+        /// Time from begin to end of the waiting function, whoever ran in between.
+        wait_ticks: Ticks,
+        /// Longest waiting time.
+        max_ticks: Ticks,
     }
 
-    /// Accesses to data, and what of it a model's caches missed.
+    /// Accesses to data, and their misses in a model's caches.
     data_accesses: DataAccesses {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// Of which code: `kernel` or `user`.
+        /// Accessing code: `kernel` or `user`.
         mode: String,
-        /// Reads.
+        /// Number of reads.
         loads: u64,
-        /// Writes.
+        /// Number of writes.
         stores: u64,
         /// Lines that were not in the L1D.
         l1d_misses: u64,
-        /// Of these, those that were to be written.
+        /// Part of `l1d_misses` that were writes.
         l1d_store_misses: u64,
-        /// Lines that the L2 did not have either.
+        /// Lines that were not in the L2 either.
         l2_misses: u64,
-        /// Lines that no cache had.
+        /// Lines that were in no cache.
         l3_misses: u64,
-        /// Lines that had to come from another CPU's cache, which had written them.
+        /// Lines that came from the cache of another CPU, which had written them.
         transfers: u64,
         /// Translations that were not in the first-level data TLB.
         dtlb_misses: u64,
-        /// Translations that no TLB had.
+        /// Translations that were in no TLB.
         walks: u64,
     }
 
-    /// Where code was that missed data.
+    /// Data misses by call path.
     data_paths: DataPath {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// Names of the open functions, outermost first, with `;` between them; nothing if none was open.
+        /// Names of the open functions, outermost first, separated by `;`; empty if none was open.
         path: String,
         /// Lines that were not in the L1D.
         l1d_misses: u64,
-        /// Of these, those that were to be written.
+        /// Part of `l1d_misses` that were writes.
         l1d_store_misses: u64,
-        /// Lines that the L2 did not have either.
+        /// Lines that were not in the L2 either.
         l2_misses: u64,
-        /// Lines that no cache had.
+        /// Lines that were in no cache.
         l3_misses: u64,
-        /// Lines that had to come from another CPU's cache, which had written them.
+        /// Lines that came from the cache of another CPU, which had written them.
         transfers: u64,
         /// Translations that were not in the first-level data TLB.
         dtlb_misses: u64,
-        /// Translations that no TLB had.
+        /// Translations that were in no TLB.
         walks: u64,
     }
 
-    /// Data that was missed, and by which function.
+    /// Data misses by object and function.
     data_places: DataPlace {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// The kernel's function whose instructions missed it, or [`FunctionIndex::NONE`] for user code.
+        /// Kernel function whose instructions missed, or [`FunctionIndex::NONE`] for user code.
         function: FunctionIndex,
-        /// What kind of memory it is in: `variable`, `per-CPU`, `slab`, `page struct`, `stack`, `memory`, `mapped`, `user`, `other`.
+        /// Kind of memory: `variable`, `per-CPU`, `slab`, `page struct`, `stack`, `memory`,
+        /// `mapped`, `user`, `other`.
         kind: String,
-        /// The variable or the slab cache; nothing of what is neither.
+        /// Variable or slab cache; empty for other memory.
         object: String,
-        /// Its type as the kernel's debug information has it, `struct tcp_sock`; nothing if that is not known.
+        /// Type from the kernel's debug information, for example `struct tcp_sock`; empty if
+        /// unknown.
         type_name: String,
-        /// The member, or the offset (`+0x18`) where the type is not known.
+        /// Member, or offset (`+0x18`) if the type is unknown.
         field: String,
         /// Lines that were not in the L1D.
         l1d_misses: u64,
-        /// Of these, those that were to be written.
+        /// Part of `l1d_misses` that were writes.
         l1d_store_misses: u64,
-        /// Lines that the L2 did not have either.
+        /// Lines that were not in the L2 either.
         l2_misses: u64,
-        /// Lines that no cache had.
+        /// Lines that were in no cache.
         l3_misses: u64,
-        /// Lines that had to come from another CPU's cache, which had written them.
+        /// Lines that came from the cache of another CPU, which had written them.
         transfers: u64,
         /// Translations that were not in the first-level data TLB.
         dtlb_misses: u64,
-        /// Translations that no TLB had.
+        /// Translations that were in no TLB.
         walks: u64,
     }
 
-    /// Lines that went from one CPU's cache to another's, by what each CPU did to which of their bytes.
+    /// Accesses of each CPU to lines that moved between the caches of CPUs, for each 4 bytes.
     shared_lines: SharedLine {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// The line's address in physical memory.
+        /// Physical address of the line.
         line: Address,
-        /// The first of 4 bytes, counted from the beginning of the line.
+        /// Offset of the 4 bytes in the line.
         at: u32,
-        /// Which CPU.
+        /// Number of the accessing CPU.
         cpu: u32,
-        /// As in [`Tables::data_places`].
+        /// Kind of memory, as in [`Tables::data_places`].
         kind: String,
-        /// The variable or the slab cache.
+        /// Variable or slab cache; empty for other memory.
         object: String,
-        /// Its type.
+        /// Type from the kernel's debug information; empty if unknown.
         type_name: String,
-        /// The member or the offset.
+        /// Member or offset.
         field: String,
         /// Reads of any of these bytes from the first transfer on.
         loads: u64,
-        /// Writes, likewise.
+        /// Writes of any of these bytes from the first transfer on.
         stores: u64,
-        /// How often an access here made the line come from another CPU's cache.
+        /// Number of transfers of the line that accesses to these bytes caused.
         transfers: u64,
     }
 
-    /// Accesses to data by the size of the page that they go to.
+    /// Accesses to data, by the size of the page.
     page_accesses: PageAccesses {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// Of which memory, whoever accesses it: `kernel` or `user`.
+        /// Accessed memory, whoever accesses it: `kernel` or `user`.
         memory: String,
-        /// Bytes of a page: 4 KiB, 2 MiB or 1 GiB.
+        /// Size of a page: 4 KiB, 2 MiB or 1 GiB, in bytes.
         page_bytes: u64,
-        /// Reads.
+        /// Number of reads.
         loads: u64,
-        /// Writes.
+        /// Number of writes.
         stores: u64,
     }
 
-    /// Memory that was touched. Of one recording: what several touch together cannot be told of their sums.
+    /// Amount of touched memory, of one recording only: footprints of several recordings cannot be
+    /// added.
     footprints: Footprint {
-        /// In all regions of this name and those within them; nothing for all regions.
+        /// Name of the regions, with their nested regions; empty for all regions.
         name: String,
-        /// As in [`Tables::page_accesses`].
+        /// Touched memory, as in [`Tables::page_accesses`].
         memory: String,
-        /// Bytes of a page.
+        /// Size of a page, in bytes.
         page_bytes: u64,
-        /// Pages by virtual address; one that two processes map is two.
+        /// Touched pages by virtual address; a page that two processes map counts twice.
         pages: u64,
-        /// Lines in them.
+        /// Touched lines in these pages.
         lines: u64,
-        /// Bytes of a line.
+        /// Size of a line, in bytes.
         line_bytes: u64,
     }
 
     /// Data TLBs of the model.
     data_tlbs: DataTlb {
-        /// `dtlb`, `dtlb_large` or `stlb`.
+        /// Name of the TLB: `dtlb`, `dtlb_large` or `stlb`.
         tlb: String,
-        /// Bytes of a page that it holds translations of; one that holds several sizes has several rows.
+        /// Size of a page whose translations the TLB holds, in bytes. A TLB of several sizes has
+        /// several rows.
         page_bytes: u64,
-        /// Translations that it holds.
+        /// Number of translations that the TLB holds.
         entries: u64,
     }
 
-    /// Requests to block devices, by what they ask for.
+    /// Requests to block devices, by operation.
     io_requests: IoRequests {
-        /// Row of [`Tables::regions`] in which they were issued, without the regions in it.
+        /// Row of [`Tables::regions`] in which the requests were issued, without nested regions.
         region: u32,
-        /// The device, `vda`; nothing of a queue without a disk.
+        /// Name of the device, for example `vda`; empty for a queue without a disk.
         device: String,
-        /// `read`, `write`, `flush`, `discard`, `write zeroes`, `other`.
+        /// Requested operation: `read`, `write`, `flush`, `discard`, `write zeroes`, `other`.
         operation: String,
-        /// Requests that the driver was given.
+        /// Requests handed to the driver.
         requests: u64,
-        /// Of these, how often the driver gave one back and was given it again.
+        /// Number of times that the driver returned one of these requests and got it again.
         again: u64,
-        /// Of these, which completed in this region.
+        /// Requests of these that completed in this region.
         completed: u64,
-        /// Of these, which completed later, in another region or in none.
+        /// Requests of these that completed later, in another region or outside of regions.
         completed_later: u64,
-        /// Of these, of which no completion was seen.
+        /// Requests of these without a recorded completion.
         unfinished: u64,
-        /// Requests that completed in this region and were issued before it or in another one; not among `requests`.
+        /// Requests that completed in this region and were issued before it or in another one; not
+        /// part of `requests`.
         issued_before: u64,
-        /// Reads and writes that begin where the device's last one, of either kind, ended.
+        /// Reads and writes that begin where the device's last read or write ended.
         sequential: u64,
     }
 
     /// Network packets.
     packets: PacketStats {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// The device, `lo`; nothing of a packet without one.
+        /// Name of the device, for example `lo`; empty for a packet without one.
         device: String,
-        /// `sent` or `received`.
+        /// Direction: `sent` or `received`.
         direction: String,
-        /// How many.
+        /// Number of packets.
         packets: u64,
-        /// Their bytes as the kernel holds them: with the link's header where they are sent, without where they are received.
+        /// Size of the packets as the kernel holds them, in bytes: with the link header if sent,
+        /// without if received.
         bytes: u64,
     }
 
-    /// How often a figure of requests or packets had each value.
+    /// Distribution of a figure of requests or packets: number of occurrences of each value.
     distributions: Distribution {
-        /// Row of [`Tables::regions`], without the regions in it.
+        /// Row of [`Tables::regions`], without nested regions.
         region: u32,
-        /// `request` or `packet`.
+        /// Counted objects: `request` or `packet`.
         subject: String,
-        /// As in [`Tables::io_requests`] or [`Tables::packets`].
+        /// Name of the device, as in [`Tables::io_requests`] or [`Tables::packets`].
         device: String,
-        /// The operation, or the direction.
+        /// Operation of the requests, or direction of the packets.
         operation: String,
-        /// `bytes`; of requests also `seek` (bytes from where the device's last read or write ended, if it is not sequential),
-        /// `depth` (requests of the device under way at issue, itself included) and `time_ns` (from issue to completion).
+        /// Measured figure. `bytes` for requests and packets. For requests also `seek` (bytes from
+        /// the end of the device's last read or write, if not sequential), `depth` (open requests
+        /// of the device at issue, this one included) and `time_ns` (from issue to completion).
         figure: String,
-        /// The value.
+        /// Value of the figure.
         value: u64,
-        /// How often.
+        /// Number of requests or packets with this value.
         count: u64,
     }
 
-    /// Inline points that were passed.
+    /// Executions of inline points.
     points: PointStats {
         /// Row of [`Tables::regions`].
         region: u32,
-        /// The point as it was asked for: `symbol+offset` or `file.c:line`.
+        /// Point as the user named it: `symbol+offset` or `file.c:line`.
         point: String,
-        /// Row of [`Tables::symbols`]: the function that it is in.
+        /// Row of [`Tables::symbols`] of the function that contains the point.
         function: FunctionIndex,
-        /// How often.
+        /// Number of executions.
         count: u64,
     }
 }
 
 impl PathNode {
-    /// [`PathNode::parent`] of a row that has none.
+    /// Value of [`PathNode::parent`] for roots.
     pub const ROOT: u32 = u32::MAX;
 }
 
 impl Tables {
-    /// A function's name; `[unknown]` for one that has no symbol.
+    /// Returns a function's name; `[unknown]` without a symbol.
     pub fn name(&self, function: FunctionIndex) -> &str {
         self.symbols.get(function.0 as usize).map_or("[unknown]", |symbol| &symbol.name)
     }
 
-    /// What is wrong between the tables: the first row that refers to nothing.
+    /// Returns the first row that refers to a missing row: its table and a description. `None` if
+    /// all references are valid.
     pub(crate) fn broken_reference(&self) -> Option<(&'static str, String)> {
         let symbols = self.symbols.len();
         let regions = self.regions.len();

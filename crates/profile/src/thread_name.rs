@@ -1,10 +1,10 @@
-//! Names of threads as people read them.
+//! Display names of threads.
 
 use crate::PathKind;
 use std::borrow::Cow;
 
 impl PathKind {
-    /// What stands for a path that is no function and no thread with a name.
+    /// Returns the display name of a path node that is neither a function nor a named thread.
     pub const fn stand_in(self) -> &'static str {
         match self {
             Self::Thread => "[thread]",
@@ -17,8 +17,8 @@ impl PathKind {
     }
 }
 
-/// A thread's name as it is shown. Any program can give itself any name: one that could be taken for one of ours, for none, or for
-/// another one's in quotes, is in quotes.
+/// Returns a thread's display name. A program can give itself any name, so this quotes names that
+/// could be mistaken for one of ours, for an empty one, or for another quoted name.
 pub fn thread_name(comm: &str) -> Cow<'_, str> {
     let is_ours = PathKind::ALL.iter().any(|kind| kind.stand_in() == comm);
     match comm {

@@ -1,120 +1,123 @@
-//! Functions summed over regions.
+//! Totals of functions over several regions.
 
-use crate::{FunctionIndex, FunctionStats, Nanoseconds, RegionStats, Tables};
+use crate::{FunctionIndex, FunctionStats, RegionStats, Tables, Ticks};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a function did in several regions together: a line of McRae's summary (Figure 3).
+/// Calls and times of a function in several regions: a line of McRae's summary (Figure 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionTotals {
-    /// Which function.
+    /// Row of [`Tables::symbols`].
     pub function: FunctionIndex,
-    /// Calls that were made.
+    /// Calls made in the regions.
     pub calls: u64,
-    /// Calls that ended. More than were made if some were made before.
+    /// Calls that ended in the regions. Exceeds `calls` if some were made before.
     pub ended: u64,
-    /// Time in the function itself, in all calls.
-    pub net_ns: Nanoseconds,
-    /// Time in the function itself in the calls that ended, from entry to exit.
-    pub ended_net_ns: Nanoseconds,
-    /// Time between entry and exit of the calls that ended, callees included; once per level of recursion.
-    pub elapsed_ns: Nanoseconds,
-    /// Greatest net time of one call that ended; 0 without any.
-    pub max_ns: Nanoseconds,
-    /// Least net time of one call that ended; 0 without any.
-    pub min_ns: Nanoseconds,
-    /// Greatest elapsed time of one call that ended; 0 without any.
-    pub slowest_ns: Nanoseconds,
-    /// Virtual time at which that call began, the first of several.
-    pub slowest_at_ns: Nanoseconds,
+    /// Self time of all calls.
+    pub self_ticks: Ticks,
+    /// Self time of the calls that ended, from entry to exit.
+    pub ended_self_ticks: Ticks,
+    /// Total time of the calls that ended, callees included; once for each level of recursion.
+    pub total_ticks: Ticks,
+    /// Greatest self time of one call that ended; 0 without any.
+    pub max_ticks: Ticks,
+    /// Least self time of one call that ended; 0 without any.
+    pub min_ticks: Ticks,
+    /// Greatest total time of one call that ended; 0 without any.
+    pub slowest_ticks: Ticks,
+    /// Virtual time at which the slowest call began, the first of several.
+    pub slowest_at_ticks: Ticks,
 }
 
 impl FunctionTotals {
-    /// Nothing yet of a function.
+    /// Returns totals of zero calls.
     pub fn none(function: FunctionIndex) -> Self {
-        let zero = Nanoseconds::ZERO;
+        let zero = Ticks::ZERO;
         Self {
             function,
             calls: 0,
             ended: 0,
-            net_ns: zero,
-            ended_net_ns: zero,
-            elapsed_ns: zero,
-            max_ns: zero,
-            min_ns: zero,
-            slowest_ns: zero,
-            slowest_at_ns: zero,
+            self_ticks: zero,
+            ended_self_ticks: zero,
+            total_ticks: zero,
+            max_ticks: zero,
+            min_ticks: zero,
+            slowest_ticks: zero,
+            slowest_at_ticks: zero,
         }
     }
 
-    /// Net time per call that ended, rounded down; 0 without any. Lies between least and greatest.
-    pub fn avg_ns(&self) -> Nanoseconds {
-        Nanoseconds(self.ended_net_ns.0.checked_div(self.ended).unwrap_or(0))
+    /// Returns the mean self time of calls that ended, rounded down; 0 without any. Lies between
+    /// `min_ticks` and `max_ticks`.
+    pub fn avg_ticks(&self) -> Ticks {
+        Ticks(self.ended_self_ticks.0.checked_div(self.ended).unwrap_or(0))
     }
 
-    /// Net time that is not of a call that ended: negative where calls ended that had spent theirs in regions before.
-    pub fn open_ns(&self) -> i64 {
-        let open = i128::from(self.net_ns.0) - i128::from(self.ended_net_ns.0);
+    /// Returns the self time outside of calls that ended. Negative if calls ended that spent their
+    /// time in regions before.
+    pub fn open_ticks(&self) -> i64 {
+        let open = i128::from(self.self_ticks.0) - i128::from(self.ended_self_ticks.0);
         open.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Whether calls were made that did not end, or ended that were made elsewhere: figures of single calls are
-    /// those of the calls that ended, and not of all.
+    /// Checks whether calls were made that did not end, or ended that were made elsewhere. If so,
+    /// figures of single calls cover only the calls that ended.
     pub fn has_open_calls(&self) -> bool {
-        self.calls != self.ended || self.net_ns != self.ended_net_ns
+        self.calls != self.ended || self.self_ticks != self.ended_self_ticks
     }
 
-    /// Its times alone.
+    /// Returns the times with all counts and extremes of calls set to 0.
     pub fn without_calls(self) -> Self {
-        Self { net_ns: self.net_ns, elapsed_ns: self.elapsed_ns, ..Self::none(self.function) }
+        Self { self_ticks: self.self_ticks, total_ticks: self.total_ticks, ..Self::none(self.function) }
     }
 
-    /// As a row of a region's table.
+    /// Returns the totals as a row of a region's table.
     pub fn row(&self, region: u32) -> FunctionStats {
         let Self {
             function,
             calls,
             ended,
-            net_ns,
-            ended_net_ns,
-            elapsed_ns,
-            max_ns,
-            min_ns,
-            slowest_ns,
-            slowest_at_ns,
+            self_ticks,
+            ended_self_ticks,
+            total_ticks,
+            max_ticks,
+            min_ticks,
+            slowest_ticks,
+            slowest_at_ticks,
         } = *self;
         FunctionStats {
             region,
             function,
             calls,
             ended,
-            net_ns,
-            ended_net_ns,
-            elapsed_ns,
-            max_ns,
-            min_ns,
-            slowest_ns,
-            slowest_at_ns,
+            self_ticks,
+            ended_self_ticks,
+            total_ticks,
+            max_ticks,
+            min_ticks,
+            slowest_ticks,
+            slowest_at_ticks,
         }
     }
 
-    /// Adds another part of the same function's work.
+    /// Adds totals of the same function in other regions.
     pub fn add(&mut self, other: &Self) {
         if other.ended > 0 {
-            let (max, min) = (self.max_ns.max(other.max_ns), self.min_ns.min(other.min_ns));
-            (self.max_ns, self.min_ns) =
-                if self.ended == 0 { (other.max_ns, other.min_ns) } else { (max, min) };
-            let slower = other.slowest_ns > self.slowest_ns;
-            let earlier = other.slowest_ns == self.slowest_ns && other.slowest_at_ns < self.slowest_at_ns;
+            let (max, min) = (self.max_ticks.max(other.max_ticks), self.min_ticks.min(other.min_ticks));
+            (self.max_ticks, self.min_ticks) =
+                if self.ended == 0 { (other.max_ticks, other.min_ticks) } else { (max, min) };
+            let slower = other.slowest_ticks > self.slowest_ticks;
+            let earlier =
+                other.slowest_ticks == self.slowest_ticks && other.slowest_at_ticks < self.slowest_at_ticks;
             if self.ended == 0 || slower || earlier {
-                (self.slowest_ns, self.slowest_at_ns) = (other.slowest_ns, other.slowest_at_ns);
+                (self.slowest_ticks, self.slowest_at_ticks) = (other.slowest_ticks, other.slowest_at_ticks);
             }
         }
         self.calls = self.calls.saturating_add(other.calls);
         self.ended = self.ended.saturating_add(other.ended);
-        self.net_ns += other.net_ns;
-        self.ended_net_ns += other.ended_net_ns;
-        self.elapsed_ns += other.elapsed_ns;
+        self.self_ticks += other.self_ticks;
+        self.ended_self_ticks += other.ended_self_ticks;
+        self.total_ticks += other.total_ticks;
     }
 }
 
@@ -124,19 +127,20 @@ impl From<&FunctionStats> for FunctionTotals {
             function: row.function,
             calls: row.calls,
             ended: row.ended,
-            net_ns: row.net_ns,
-            ended_net_ns: row.ended_net_ns,
-            elapsed_ns: row.elapsed_ns,
-            max_ns: row.max_ns,
-            min_ns: row.min_ns,
-            slowest_ns: row.slowest_ns,
-            slowest_at_ns: row.slowest_at_ns,
+            self_ticks: row.self_ticks,
+            ended_self_ticks: row.ended_self_ticks,
+            total_ticks: row.total_ticks,
+            max_ticks: row.max_ticks,
+            min_ticks: row.min_ticks,
+            slowest_ticks: row.slowest_ticks,
+            slowest_at_ticks: row.slowest_at_ticks,
         }
     }
 }
 
 impl Tables {
-    /// The functions summed over the regions for which `wanted` holds, by function number.
+    /// Sums the functions over the regions for which `wanted` returns true, sorted by function
+    /// number.
     pub fn totals(&self, wanted: impl Fn(u32) -> bool) -> Vec<FunctionTotals> {
         let mut totals = BTreeMap::new();
         for row in self.functions.iter().filter(|row| wanted(row.region)) {
@@ -146,7 +150,8 @@ impl Tables {
         totals.into_values().collect()
     }
 
-    /// A region and those within it, as row numbers: they follow each other, the outer one first.
+    /// Returns the row numbers of a region and its nested regions: they are contiguous, the outer
+    /// one first.
     pub fn within(&self, region: u32) -> Range<u32> {
         let rest = self.regions.get(region as usize..).unwrap_or_default();
         let Some((outer, inner)) = rest.split_first() else { return region..region };
@@ -166,13 +171,13 @@ mod tests {
             function: FunctionIndex(function),
             calls,
             ended: calls,
-            net_ns: Nanoseconds(net),
-            ended_net_ns: Nanoseconds(if calls == 0 { 0 } else { net }),
-            elapsed_ns: Nanoseconds(elapsed),
-            max_ns: Nanoseconds(max),
-            min_ns: Nanoseconds(min),
-            slowest_ns: Nanoseconds(elapsed),
-            slowest_at_ns: Nanoseconds(calls),
+            self_ticks: Ticks(net),
+            ended_self_ticks: Ticks(if calls == 0 { 0 } else { net }),
+            total_ticks: Ticks(elapsed),
+            max_ticks: Ticks(max),
+            min_ticks: Ticks(min),
+            slowest_ticks: Ticks(elapsed),
+            slowest_at_ticks: Ticks(calls),
         }
     }
 
@@ -188,14 +193,14 @@ mod tests {
         assert_eq!(
             all,
             [FunctionTotals {
-                slowest_ns: Nanoseconds(300),
-                slowest_at_ns: Nanoseconds(2),
-                ended_net_ns: Nanoseconds(130),
+                slowest_ticks: Ticks(300),
+                slowest_at_ticks: Ticks(2),
+                ended_self_ticks: Ticks(130),
                 ..FunctionTotals::from(&row(0, 7, [3, 135, 330, 60, 30]))
             }]
         );
-        assert_eq!((all[0].avg_ns(), all[0].open_ns()), (Nanoseconds(43), 5));
-        assert_eq!(tables.totals(|region| region == 1)[0].avg_ns(), Nanoseconds::ZERO);
+        assert_eq!((all[0].avg_ticks(), all[0].open_ticks()), (Ticks(43), 5));
+        assert_eq!(tables.totals(|region| region == 1)[0].avg_ticks(), Ticks::ZERO);
     }
 
     #[test]
@@ -204,21 +209,21 @@ mod tests {
         let open = FunctionStats {
             calls: 2,
             ended: 1,
-            net_ns: Nanoseconds(355),
-            ended_net_ns: Nanoseconds(185),
+            self_ticks: Ticks(355),
+            ended_self_ticks: Ticks(185),
             ..row(0, 7, [1, 355, 185, 185, 185])
         };
         let totals = FunctionTotals::from(&open);
         assert_eq!(
-            (totals.avg_ns(), totals.open_ns(), totals.has_open_calls()),
-            (Nanoseconds(185), 170, true)
+            (totals.avg_ticks(), totals.open_ticks(), totals.has_open_calls()),
+            (Ticks(185), 170, true)
         );
         // A call that ended here and had spent most of its time in the region before.
-        let late = FunctionStats { net_ns: Nanoseconds(20), ..row(1, 7, [1, 185, 185, 185, 185]) };
-        assert_eq!(FunctionTotals::from(&late).open_ns(), -165);
+        let late = FunctionStats { self_ticks: Ticks(20), ..row(1, 7, [1, 185, 185, 185, 185]) };
+        assert_eq!(FunctionTotals::from(&late).open_ticks(), -165);
         let mut sum = totals;
         sum.add(&FunctionTotals::from(&late));
-        assert_eq!((sum.avg_ns(), sum.open_ns(), sum.row(0).ended), (Nanoseconds(185), 5, 2));
-        assert_eq!(sum.without_calls().avg_ns(), Nanoseconds::ZERO);
+        assert_eq!((sum.avg_ticks(), sum.open_ticks(), sum.row(0).ended), (Ticks(185), 5, 2));
+        assert_eq!(sum.without_calls().avg_ticks(), Ticks::ZERO);
     }
 }

@@ -1,12 +1,12 @@
-//! Quantities that must not be mixed up.
+//! Number types of quantities that must not be mixed up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// Declares a quantity that can be added, subtracted and scaled. All arithmetic saturates: a
-/// forged profile must not end the program that reads it.
+/// Declares a quantity that can be added, subtracted and scaled. All arithmetic saturates, so that
+/// a forged profile cannot make the program panic.
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -17,10 +17,10 @@ macro_rules! quantity {
         pub struct $name(pub u64);
 
         impl $name {
-            /// None of it.
+            /// Quantity 0.
             pub const ZERO: Self = Self(0);
 
-            /// The plain number.
+            /// Returns the plain number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -68,23 +68,23 @@ macro_rules! quantity {
 }
 
 quantity! {
-    /// Time of the machine that was profiled, in nanoseconds: virtual time on the emulator, where
-    /// one instruction is one nanosecond; wall-clock time elsewhere.
-    Nanoseconds
+    /// Time of the profiled machine: on the emulator a tick is one executed instruction, elsewhere
+    /// a nanosecond of wall-clock time.
+    Ticks
 }
 
 quantity! {
-    /// Executed instructions. Each iteration of a `rep` string instruction counts as one.
+    /// Number of executed instructions. Each iteration of a `rep` string instruction counts as one.
     Instructions
 }
 
-/// A virtual address in the kernel.
+/// Virtual address in the kernel.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Address(pub u64);
 
 impl Address {
-    /// The plain number.
+    /// Returns the plain number.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -102,21 +102,21 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A function, as its row in the table of symbols.
+/// Row number of a function in the table of symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FunctionIndex(pub u32);
 
 impl FunctionIndex {
-    /// No function: the caller of what nothing called.
+    /// Marker for a missing function, for example the caller of an entry point.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// The row number.
+    /// Returns the row number.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The function, or `None` for [`Self::NONE`].
+    /// Returns the function, or `None` for [`Self::NONE`].
     pub fn known(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn sums_saturate_and_addresses_are_hexadecimal() {
-        assert_eq!([Nanoseconds(2), Nanoseconds(u64::MAX)].into_iter().sum::<Nanoseconds>().get(), u64::MAX);
+        assert_eq!([Ticks(2), Ticks(u64::MAX)].into_iter().sum::<Ticks>().get(), u64::MAX);
         assert_eq!(Instructions(3) - Instructions(5), Instructions::ZERO);
         assert_eq!(Address(0xffff_ffff_8100_0000).to_string(), "0xffffffff81000000");
     }

@@ -1,4 +1,4 @@
-//! Sums and differences of profiles.
+//! Merging and difference of profiles.
 
 mod support;
 
@@ -12,14 +12,14 @@ fn a_profile_merged_with_itself_is_doubled() {
     let two = merge(&[(&one, 1), (&one, 1)]).unwrap();
     assert_eq!(two.tables, merge(&[(&one, 2)]).unwrap().tables);
     assert_eq!(two.tables.functions[0].calls, 4);
-    assert_eq!(two.tables.functions[0].max_ns, one.tables.functions[0].max_ns);
+    assert_eq!(two.tables.functions[0].max_ticks, one.tables.functions[0].max_ticks);
     assert_eq!(two.tables.regions.len(), 3, "the second tcp_rr is not the first");
-    assert_eq!(two.tables.regions[2].elapsed_ns, ns(100));
+    assert_eq!(two.tables.regions[2].elapsed_ticks, ns(100));
     assert_eq!(two.tables.threads.len(), 3);
-    assert_eq!((two.manifest.elapsed_ns, two.manifest.events), (ns(600), 14));
+    assert_eq!((two.manifest.elapsed_ticks, two.manifest.events), (ns(600), 14));
     assert_eq!(two.manifest.workload, "rr");
     assert_eq!(merge(&[(&one, 1)]).unwrap().tables.symbols, one.tables.symbols);
-    // What several touch together is not known of what each touches.
+    // Footprints of several profiles cannot be added.
     assert_eq!(merge(&[(&one, 1)]).unwrap().tables.footprints, one.tables.footprints);
     assert!(two.tables.footprints.is_empty() && !one.tables.footprints.is_empty());
     assert_eq!(two.tables.data_tlbs, one.tables.data_tlbs);
@@ -39,7 +39,7 @@ fn what_cannot_be_merged_is_said() {
 fn functions_are_matched_by_address_and_name() {
     let one = sample("p");
     let mut other = sample("q");
-    // The other recorder knew one more symbol, before the others.
+    // The other recorder has one more symbol, before the others.
     for symbol in &mut other.tables.symbols {
         symbol.function.0 += 1;
     }
@@ -65,9 +65,9 @@ fn paths_are_matched_from_the_root_and_weighted() {
         kind,
         comm: if kind == PathKind::Thread { "t17".into() } else { String::new() },
         function: FunctionIndex(function),
-        how: How::Call,
+        how: CallKind::Call,
         calls,
-        net_ns: ns(net),
+        self_ticks: ns(net),
         taken_branches: branches,
         l1i_misses: 0,
         itlb_misses: 1,
@@ -89,7 +89,7 @@ fn paths_are_matched_from_the_root_and_weighted() {
     ];
     let sum = merge(&[(&one, 3), (&other, 2)]).unwrap().tables.paths;
     let rows: Vec<_> = (sum.iter())
-        .map(|r| (r.parent, r.function.0, r.calls, r.net_ns.0, r.taken_branches, r.itlb_misses))
+        .map(|r| (r.parent, r.function.0, r.calls, r.self_ticks.0, r.taken_branches, r.itlb_misses))
         .collect();
     assert_eq!(
         rows,
@@ -108,13 +108,13 @@ fn a_difference_is_by_name_over_all_regions() {
     let base = sample("p");
     let mut other = sample("q");
     other.tables.functions.remove(0);
-    other.tables.functions[0].net_ns = ns(25);
+    other.tables.functions[0].self_ticks = ns(25);
     let functions = difference(&base, &other).functions;
     assert_eq!(functions.len(), 2);
     assert_eq!((functions[0].name.as_str(), functions[0].totals[1]), ("do_syscall_64", None));
-    assert_eq!(functions[0].net_change(), -60);
+    assert_eq!(functions[0].self_change(), -60);
     assert_eq!(functions[1].name, "show");
-    assert_eq!((functions[1].net_change(), functions[1].calls_change()), (-15, 0));
+    assert_eq!((functions[1].self_change(), functions[1].calls_change()), (-15, 0));
     assert_eq!(functions[1].totals[0].unwrap().calls, 6);
 }
 
@@ -131,13 +131,13 @@ fn any_profile() -> impl Strategy<Value = Profile> {
                 function: FunctionIndex(function),
                 calls,
                 ended: calls / 2,
-                net_ns: ns(net),
-                ended_net_ns: ns(if calls > 1 { net } else { 0 }),
-                elapsed_ns: ns(2 * net),
-                max_ns: ns(net.min(calls * net)),
-                min_ns: ns(net.min(calls * net) / 2),
-                slowest_ns: ns(2 * net.min(calls * net)),
-                slowest_at_ns: ns(calls),
+                self_ticks: ns(net),
+                ended_self_ticks: ns(if calls > 1 { net } else { 0 }),
+                total_ticks: ns(2 * net),
+                max_ticks: ns(net.min(calls * net)),
+                min_ticks: ns(net.min(calls * net) / 2),
+                slowest_ticks: ns(2 * net.min(calls * net)),
+                slowest_at_ticks: ns(calls),
             })
             .collect();
         profile
@@ -151,23 +151,23 @@ proptest! {
         let sum = merge(&refs).unwrap();
         let weigh = |of: &dyn Fn(&Tables) -> u64| parts.iter().map(|(p, w)| of(&p.tables) * w).sum::<u64>();
         for of in [
-            (|t| t.functions.iter().map(|r| r.net_ns.0).sum()) as fn(&Tables) -> u64,
+            (|t| t.functions.iter().map(|r| r.self_ticks.0).sum()) as fn(&Tables) -> u64,
             |t| t.functions.iter().map(|r| r.calls).sum(),
             |t| t.functions.iter().map(|r| r.ended).sum(),
-            |t| t.functions.iter().map(|r| r.ended_net_ns.0).sum(),
-            |t| t.functions.iter().map(|r| r.elapsed_ns.0).sum(),
-            |t| t.arcs.iter().map(|r| r.calls + r.ended + r.elapsed_ns.0).sum(),
-            |t| t.threads.iter().map(|r| r.net_ns.0 + r.switches_in).sum(),
-            |t| t.regions.iter().map(|r| r.busy_ns.0 + r.operations + r.user_itlb_misses).sum(),
+            |t| t.functions.iter().map(|r| r.ended_self_ticks.0).sum(),
+            |t| t.functions.iter().map(|r| r.total_ticks.0).sum(),
+            |t| t.arcs.iter().map(|r| r.calls + r.ended + r.total_ticks.0).sum(),
+            |t| t.threads.iter().map(|r| r.self_ticks.0 + r.switches_in).sum(),
+            |t| t.regions.iter().map(|r| r.busy_ticks.0 + r.operations + r.user_itlb_misses).sum(),
             |t| t.edges.iter().map(|r| r.count).sum(),
             |t| t.blocks.iter().map(|r| r.count).sum(),
             |t| t.histograms.iter().map(|r| r.count).sum(),
-            |t| t.paths.iter().map(|r| r.calls + r.net_ns.0 + r.taken_branches + r.l1i_misses).sum(),
+            |t| t.paths.iter().map(|r| r.calls + r.self_ticks.0 + r.taken_branches + r.l1i_misses).sum(),
             |t| t.switches.iter().map(|r| r.count).sum(),
-            |t| t.idles.iter().map(|r| r.count + r.idle_ns.0).sum(),
+            |t| t.idles.iter().map(|r| r.count + r.idle_ticks.0).sum(),
             |t| t.points.iter().map(|r| r.count).sum(),
             |t| t.model_events.iter().map(|r| r.kernel + r.user).sum(),
-            |t| t.cpus.iter().map(|r| r.kernel_instructions.0 + r.busy_ns.0 + r.halted_ns.0).sum(),
+            |t| t.cpus.iter().map(|r| r.kernel_instructions.0 + r.busy_ticks.0 + r.halted_ticks.0).sum(),
             |t| t.cpus.iter().map(|r| r.user_instructions.0 + r.interrupts + r.switches).sum(),
             |t| t.cpu_front_ends.iter().map(|r| r.kernel_taken_branches + r.user_taken_branches).sum(),
             |t| t.cpu_front_ends.iter().map(|r| r.kernel_l1i_misses + r.user_l1i_misses).sum(),
@@ -176,8 +176,8 @@ proptest! {
             |t| t.cpu_interrupts.iter().map(|r| r.count).sum(),
             |t| t.signals.iter().map(|r| r.count).sum(),
             |t| t.migrations.iter().map(|r| r.count).sum(),
-            |t| t.delays.iter().map(|r| r.count + r.delay_ns.0).sum(),
-            |t| t.locks.iter().map(|r| r.count + r.wait_ns.0).sum(),
+            |t| t.delays.iter().map(|r| r.count + r.delay_ticks.0).sum(),
+            |t| t.locks.iter().map(|r| r.count + r.wait_ticks.0).sum(),
             |t| t.data_accesses.iter().map(|r| r.loads + r.stores + r.l1d_misses + r.walks).sum(),
             |t| t.data_paths.iter().map(|r| r.l1d_store_misses + r.l2_misses + r.dtlb_misses).sum(),
             |t| t.data_places.iter().map(|r| r.l1d_misses + r.l3_misses + r.transfers).sum(),
@@ -190,12 +190,12 @@ proptest! {
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }
-        let max = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.max_ns).max();
+        let max = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.max_ticks).max();
         prop_assert_eq!(max(&sum.tables), parts.iter().filter_map(|(p, _)| max(&p.tables)).max());
-        let min = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.min_ns).min();
+        let min = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.min_ticks).min();
         prop_assert_eq!(min(&sum.tables), parts.iter().filter_map(|(p, _)| min(&p.tables)).min());
-        // Nothing is left of a part that is taken away again by name.
+        // Subtracting a part by name leaves no rest.
         let none = difference(&sum, &sum).functions;
-        prop_assert!(none.iter().all(|f| f.net_change() == 0));
+        prop_assert!(none.iter().all(|f| f.self_change() == 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What is saved is loaded, and nothing else is.
+//! Profiles survive saving and loading; changed files are rejected.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use support::sample;
 
 fn put(work: &WorkDir, profile: &Profile) {
-    let staged = work.stage_as(ROOM, &profile.manifest.id, &Key::new("test/1", "")).unwrap();
+    let staged = work.stage_as(KIND, &profile.manifest.id, &Key::new("test/1", "")).unwrap();
     profile.save(staged.path()).unwrap();
     staged.publish().unwrap();
 }
@@ -47,7 +47,8 @@ fn empty_tables_are_tables() {
     let profile = Profile { tables: Tables::default(), ..sample("p") };
     let manifest = profile.save(dir.path()).unwrap();
     assert_eq!(Profile::load(dir.path()).unwrap().tables, Tables::default());
-    // What few profiles have takes no file in the others, which are as they were before there was such a table.
+    // Tables that are rare have no file without rows, so that other profiles keep their files of
+    // older versions.
     const RARE: [&str; 19] = [
         "model_events",
         "cpus",
@@ -139,11 +140,12 @@ fn no_number_of_a_manifest_can_be_another() {
     let manifest = sample("p").save(dir.path()).unwrap();
     let path = dir.path().join(MANIFEST_FILE);
     let text = fs::read_to_string(&path).unwrap();
-    let (from, to) = (format!("\"busy_ns\": {}", manifest.busy_ns.0), "\"busy_ns\": 286000000".to_string());
+    let (from, to) =
+        (format!("\"busy_ticks\": {}", manifest.busy_ticks.0), "\"busy_ticks\": 286000000".to_string());
     assert!(text.contains(&from), "{text}");
     fs::write(&path, text.replace(&from, &to)).unwrap();
     assert!(refusal(dir.path()).contains("manifest.json is not the file that was written"));
-    // One that nothing vouches for: of an older version, or half copied.
+    // No manifest names this file: it is of an older version, or half copied.
     fs::write(&path, text).unwrap();
     Profile::load(dir.path()).unwrap();
     fs::remove_file(dir.path().join("result.json")).unwrap();
@@ -174,7 +176,7 @@ fn profiles_are_listed_oldest_first_and_found() {
     assert_eq!(find(&work, "latest").unwrap().manifest.id, "aa11");
     assert_eq!(find(&work, "b").unwrap().manifest.id, "bb33");
     assert_eq!(find(&work, "aa22").unwrap().manifest.id, "aa22");
-    let path = work.find(ROOM, "bb33").unwrap();
+    let path = work.find(KIND, "bb33").unwrap();
     assert_eq!(find(&work, path.to_str().unwrap()).unwrap().path, path);
     assert!(find(&work, "aa").unwrap_err().to_string().contains("may be any of aa11, aa22"));
     assert!(find(&work, "").is_err() && find(&work, "zz").is_err());
@@ -186,7 +188,7 @@ fn damaged_profiles_are_listed_as_such_and_can_be_removed() {
     let work = WorkDir::open(dir.path()).unwrap();
     put(&work, &sample("aa"));
     put(&work, &sample("bb"));
-    fs::write(work.find(ROOM, "aa").unwrap().join(MANIFEST_FILE), "{").unwrap();
+    fs::write(work.find(KIND, "aa").unwrap().join(MANIFEST_FILE), "{").unwrap();
     let listing = list(&work).unwrap();
     assert_eq!((listing.entries.len(), listing.damaged.len()), (1, 1));
     remove(&work, "aa").unwrap();
@@ -196,7 +198,7 @@ fn damaged_profiles_are_listed_as_such_and_can_be_removed() {
     sample("cc").save(&elsewhere).unwrap();
     assert!(remove(&work, elsewhere.to_str().unwrap()).is_err() && elsewhere.is_dir());
     put(&work, &sample("cc"));
-    remove(&work, work.find(ROOM, "cc").unwrap().to_str().unwrap()).unwrap();
+    remove(&work, work.find(KIND, "cc").unwrap().to_str().unwrap()).unwrap();
     remove(&work, "latest").unwrap();
     assert!(list(&work).unwrap().entries.is_empty());
     assert!(remove(&work, "../aa").is_err());

@@ -1,26 +1,26 @@
-//! What the guest's console says of a run, judged as that of any machine.
+//! Evaluates the guest's console at the end of a run, like other machines do.
 
 use kerntune_guest::ConsoleMessage;
-use kerntune_machine::{Error, LastWords, Result, RunRequest, Tail};
+use kerntune_machine::{ConsoleTail, Error, Result, RunRequest, ServiceLogTail};
 use std::path::PathBuf;
 
-/// Lines kept for messages.
+/// Number of lines kept for messages.
 const TAIL: usize = 12;
 
-/// A console at the end of a run.
+/// Console output of a whole run.
 #[derive(Debug, Default)]
-pub struct Console {
-    /// The phases that began.
+pub struct ConsoleLog {
+    /// Phases that began, in order.
     pub phases: Vec<String>,
     panic: Option<String>,
     end: Option<ConsoleMessage>,
-    tail: Tail,
+    tail: ConsoleTail,
 }
 
-impl Console {
-    /// Reads all of it; `log` is the file in which it is.
+impl ConsoleLog {
+    /// Parses the output; `log` is the file that contains it.
     pub fn read(text: &str, log: PathBuf) -> Self {
-        let mut console = Self { tail: Tail { log, lines: Vec::new() }, ..Self::default() };
+        let mut console = Self { tail: ConsoleTail { log, lines: Vec::new() }, ..Self::default() };
         for line in text.lines() {
             match ConsoleMessage::parse(line) {
                 Some(ConsoleMessage::Phase(phase)) => console.phases.push(phase),
@@ -38,17 +38,17 @@ impl Console {
         console
     }
 
-    /// Whether the run went well; `late` if it was stopped because it did not end.
+    /// Checks whether the run succeeded; `late` if it was stopped at the limit.
     ///
     /// # Errors
-    /// How it failed.
+    /// The kind of failure.
     pub fn judge(self, late: bool, request: &RunRequest) -> Result<()> {
         let Self { phases, panic, end, tail } = self;
         let phase = phases.last().cloned().unwrap_or_else(|| "kernel boot".into());
         match (panic, end) {
             (Some(what), _) => Err(Error::Panic { phase, what, tail }),
             (None, Some(ConsoleMessage::Failed(reason))) => {
-                Err(Error::Guest { reason, services: LastWords::default(), tail })
+                Err(Error::Guest { reason, services: ServiceLogTail::default(), tail })
             }
             (None, _) if late && phases.is_empty() => {
                 Err(Error::NoBoot { seconds: request.demands.boot_limit_seconds, tail })

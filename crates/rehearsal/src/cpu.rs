@@ -1,45 +1,45 @@
-//! The state of the stand-in CPU.
+//! State of the stand-in CPU.
 
-use crate::memory::Memory;
-use kerntune_isa::{Cpu as Watched, Register};
+use crate::memory::GuestMemory;
+use kerntune_isa::{Register, StoppedCpu};
 
-/// Why the CPU stops.
+/// Reason for which the CPU stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// `hlt`: nothing is left to do.
+pub enum StopReason {
+    /// `hlt`: the guest is done.
     Halt,
-    /// An exception. Nobody handles any, so that a machine would be reset.
+    /// An exception. The stand-in kernel handles none, so a real machine would reset.
     Fault,
 }
 
-/// Status flags, as far as code without floating point asks for them.
+/// Status flags that code without floating point uses.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Flags {
+pub struct StatusFlags {
     pub carry: bool,
     pub zero: bool,
     pub sign: bool,
     pub overflow: bool,
 }
 
-/// A CPU of x86-64 without vectors, with its memory and two serial ports.
+/// An x86-64 CPU without vector instructions, with its memory and two serial ports.
 #[derive(Debug, Default)]
-pub struct Cpu {
-    /// In the order of their encoding.
+pub struct EmulatedCpu {
+    /// General registers in the order of their encoding.
     pub registers: [u64; 16],
     pub rip: u64,
-    pub flags: Flags,
-    pub memory: Memory,
-    /// Where a system call goes (`MSR_LSTAR`).
+    pub flags: StatusFlags,
+    pub memory: GuestMemory,
+    /// Entry address of system calls (`MSR_LSTAR`).
     pub syscall_entry: u64,
-    /// Instructions so far, which are nanoseconds.
+    /// Number of executed instructions, which is the virtual time.
     pub executed: u64,
-    /// What came out of COM1.
+    /// Output on COM1.
     pub console: Vec<u8>,
-    /// What came out of COM2.
+    /// Output on COM2.
     pub results: Vec<u8>,
 }
 
-/// Places of registers in [`Cpu::registers`].
+/// Indices into [`EmulatedCpu::registers`].
 pub const RAX: usize = 0;
 pub const RCX: usize = 1;
 pub const RDX: usize = 2;
@@ -49,7 +49,7 @@ pub const RSI: usize = 6;
 pub const RDI: usize = 7;
 pub const R11: usize = 11;
 
-impl Watched for Cpu {
+impl StoppedCpu for EmulatedCpu {
     fn register(&mut self, register: Register) -> u64 {
         self.registers[register.index()]
     }

@@ -1,16 +1,16 @@
-//! Programs, from file to memory.
+//! Loads ELF programs into memory.
 
-use crate::memory::Memory;
+use crate::memory::GuestMemory;
 use object::{File, Object, ObjectSegment, SegmentFlags};
 
-/// Bit of a segment's flags: it is code.
+/// Flag of executable segments.
 const EXECUTABLE: u32 = 1;
 
-/// Puts a program where it is linked to; the address of its first instruction.
+/// Loads a program at its linked address; returns its entry address.
 ///
 /// # Errors
-/// In words, if it is no ELF file.
-pub fn load(bytes: &[u8], memory: &mut Memory) -> Result<u64, String> {
+/// A description, if it is not an ELF file.
+pub fn load(bytes: &[u8], memory: &mut GuestMemory) -> Result<u64, String> {
     let file = File::parse(bytes).map_err(|error| error.to_string())?;
     for segment in file.segments() {
         let data = segment.data().map_err(|error| error.to_string())?;

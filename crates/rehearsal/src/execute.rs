@@ -1,30 +1,31 @@
-//! What instructions do: those that GCC makes of C without floating point, and what the stand-in kernel's assembly has.
+//! Execution of instructions: those that GCC generates for C without floating point, and those of
+//! the stand-in kernel's assembly.
 //!
-//! An instruction that is missing here is no fault of the guest: it panics, so that whoever needs it adds it.
+//! A missing instruction is not the guest's fault: it panics, and has to be added here.
 
-use crate::cpu::{Cpu, Flags, Stop, R11, RAX, RBP, RCX, RDI, RDX, RSI, RSP};
+use crate::cpu::{EmulatedCpu, StatusFlags, StopReason, R11, RAX, RBP, RCX, RDI, RDX, RSI, RSP};
 use crate::operand::{mask, signed, size};
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind};
 
 const LSTAR: u32 = 0xc000_0082;
 const CONSOLE: u64 = 0x3f8;
 const RESULTS: u64 = 0x2f8;
-/// Offset of a serial port's line status, which says that there is room.
+/// Offset of a serial port's line status register, which reports that the port is ready.
 const STATUS: u64 = 5;
 const ROOM: u64 = 0x20;
 
-type Result<T = ()> = std::result::Result<T, Stop>;
+type Result<T = ()> = std::result::Result<T, StopReason>;
 
-impl Cpu {
-    /// Executes one instruction, an iteration of one that repeats.
+impl EmulatedCpu {
+    /// Executes one instruction; of a repeated one, one iteration.
     ///
     /// # Errors
-    /// Why the CPU stops there.
+    /// The reason for which the CPU stops.
     pub fn execute(&mut self, insn: &Instruction) -> Result {
         self.executed += 1;
         self.rip = insn.next_ip();
         match insn.flow_control() {
-            _ if insn.mnemonic() == Mnemonic::Hlt => Err(Stop::Halt),
+            _ if insn.mnemonic() == Mnemonic::Hlt => Err(StopReason::Halt),
             FlowControl::Next => self.straight(insn),
             _ => self.branch(insn),
         }
@@ -50,8 +51,8 @@ impl Cpu {
                     self.rip = insn.near_branch_target();
                 }
             }
-            // `ud2`, `int3`, and what is none.
-            _ => return Err(Stop::Fault),
+            // `ud2`, `int3`, and invalid instructions.
+            _ => return Err(StopReason::Fault),
         }
         Ok(())
     }
@@ -99,17 +100,17 @@ impl Cpu {
 
     fn push(&mut self, value: u64) -> Result {
         self.registers[RSP] = self.registers[RSP].wrapping_sub(8);
-        self.memory.write(self.registers[RSP], 8, value).ok_or(Stop::Fault)
+        self.memory.write(self.registers[RSP], 8, value).ok_or(StopReason::Fault)
     }
 
     fn pop(&mut self) -> Result<u64> {
-        let value = self.memory.read(self.registers[RSP], 8).ok_or(Stop::Fault)?;
+        let value = self.memory.read(self.registers[RSP], 8).ok_or(StopReason::Fault)?;
         self.registers[RSP] = self.registers[RSP].wrapping_add(8);
         Ok(value)
     }
 
     fn holds(&self, insn: &Instruction) -> bool {
-        let Flags { carry, zero, sign, overflow } = self.flags;
+        let StatusFlags { carry, zero, sign, overflow } = self.flags;
         match insn.condition_code() {
             ConditionCode::o => overflow,
             ConditionCode::no => !overflow,
@@ -129,7 +130,7 @@ impl Cpu {
         }
     }
 
-    /// Sets zero and sign by a result.
+    /// Sets zero and sign flags by a result.
     fn result(&mut self, value: u64, size: usize) {
         self.flags.zero = value & mask(size) == 0;
         self.flags.sign = signed(value, size) < 0;
@@ -190,7 +191,7 @@ impl Cpu {
         let count = self.get(insn, 1)? & if size == 8 { 63 } else { 31 };
         let value = self.get(insn, 0)?;
         if count == 0 {
-            // A register of 32 bits is written all the same.
+            // A 32-bit register is written in any case, which clears its upper half.
             return self.set(insn, 0, value);
         }
         let bit = |at: u64| at < 64 && value >> at & 1 == 1;
@@ -220,7 +221,7 @@ impl Cpu {
             }
         };
         self.flags.carry = carry;
-        // Defined where one bit is shifted: whether the sign changed.
+        // Defined for shifts by one bit: whether the sign changed.
         self.flags.overflow = signed(result ^ value, size) < 0;
         self.result(result, size);
         self.set(insn, 0, result)
@@ -258,9 +259,9 @@ impl Cpu {
             }
             Mnemonic::Div => {
                 let (dividend, divisor) = (high << bits | low, u128::from(operand));
-                let quotient = dividend.checked_div(divisor).ok_or(Stop::Fault)?;
+                let quotient = dividend.checked_div(divisor).ok_or(StopReason::Fault)?;
                 if quotient > u128::from(mask(size)) {
-                    return Err(Stop::Fault);
+                    return Err(StopReason::Fault);
                 }
                 (quotient as u64, (dividend % divisor) as u64)
             }
@@ -268,9 +269,9 @@ impl Cpu {
                 let unused = 128 - 2 * bits;
                 let dividend = ((high << bits | low) << unused) as i128 >> unused;
                 let divisor = i128::from(signed(operand, size));
-                let quotient = dividend.checked_div(divisor).ok_or(Stop::Fault)?;
+                let quotient = dividend.checked_div(divisor).ok_or(StopReason::Fault)?;
                 if i128::from(signed(quotient as u64, size)) != quotient {
-                    return Err(Stop::Fault);
+                    return Err(StopReason::Fault);
                 }
                 (quotient as u64, (dividend % divisor) as u64)
             }
@@ -293,7 +294,7 @@ impl Cpu {
                 match (insn.mnemonic(), value) {
                     (Mnemonic::Bsr, 1..) => self.set(insn, 0, u64::from(value.ilog2())),
                     (_, 1..) => self.set(insn, 0, u64::from(value.trailing_zeros())),
-                    // As a CPU without `tzcnt`, which takes it for `bsf`.
+                    // Like a CPU without `tzcnt`, which executes `bsf`.
                     (_, 0) => Ok(()),
                 }
             }
@@ -394,10 +395,10 @@ impl Cpu {
         let copies =
             matches!(insn.mnemonic(), Mnemonic::Movsb | Mnemonic::Movsw | Mnemonic::Movsd | Mnemonic::Movsq);
         let value = match copies {
-            true => self.memory.read(self.registers[RSI], size).ok_or(Stop::Fault)?,
+            true => self.memory.read(self.registers[RSI], size).ok_or(StopReason::Fault)?,
             false => self.registers[RAX],
         };
-        self.memory.write(self.registers[RDI], size, value).ok_or(Stop::Fault)?;
+        self.memory.write(self.registers[RDI], size, value).ok_or(StopReason::Fault)?;
         self.registers[RDI] += size as u64;
         if copies {
             self.registers[RSI] += size as u64;

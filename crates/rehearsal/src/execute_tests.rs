@@ -1,37 +1,37 @@
-//! Instructions one by one, as the manual of the CPU has them (Intel SDM, volume 2).
+//! Single instructions, checked against the CPU's manual (Intel SDM, volume 2).
 
-use crate::cpu::{Cpu, Flags, Stop, RAX, RCX, RDI, RDX, RSP};
-use kerntune_isa::{Guest, Isa};
+use crate::cpu::{EmulatedCpu, StatusFlags, StopReason, RAX, RCX, RDI, RDX, RSP};
+use kerntune_isa::{GuestIsa, Isa};
 
 const CODE: u64 = 0x1000;
 const DATA: u64 = 0x4000;
 
-/// A CPU that has executed one instruction; the flags are those that are set before it.
-fn after(code: &[u8], registers: &[(usize, u64)], flags: &str) -> (Cpu, Result<(), Stop>) {
+/// Returns a CPU that has executed one instruction; `flags` are those set before it.
+fn after(code: &[u8], registers: &[(usize, u64)], flags: &str) -> (EmulatedCpu, Result<(), StopReason>) {
     let has = |flag| flags.contains(flag);
-    let flags = Flags { carry: has('c'), zero: has('z'), sign: has('s'), overflow: has('o') };
-    let mut cpu = Cpu { flags, ..Cpu::default() };
+    let flags = StatusFlags { carry: has('c'), zero: has('z'), sign: has('s'), overflow: has('o') };
+    let mut cpu = EmulatedCpu { flags, ..EmulatedCpu::default() };
     cpu.memory.map(DATA, &[], 4096, false);
     for &(register, value) in registers {
         cpu.registers[register] = value;
     }
-    let insn = Guest::instructions(code, CODE).next().unwrap();
+    let insn = GuestIsa::instructions(code, CODE).next().unwrap();
     assert_eq!(insn.length, code.len());
-    let end = cpu.execute(&Guest::decode(&insn));
+    let end = cpu.execute(&GuestIsa::decode(&insn));
     (cpu, end)
 }
 
-fn flags(cpu: &Cpu) -> String {
-    let Flags { carry, zero, sign, overflow } = cpu.flags;
+fn flags(cpu: &EmulatedCpu) -> String {
+    let StatusFlags { carry, zero, sign, overflow } = cpu.flags;
     [('c', carry), ('z', zero), ('s', sign), ('o', overflow)].iter().filter(|f| f.1).map(|f| f.0).collect()
 }
 
 /// Name, code, rax and rcx before, flags before, rax after, flags after.
-type Case = (&'static str, &'static [u8], [u64; 2], &'static str, u64, &'static str);
+type ExecuteCase = (&'static str, &'static [u8], [u64; 2], &'static str, u64, &'static str);
 
 #[test]
 fn results_and_flags() {
-    let cases: [Case; 22] = [
+    let cases: [ExecuteCase; 22] = [
         ("add al, cl", &[0x00, 0xc8], [0x1ff, 1], "", 0x100, "cz"),
         ("add eax, ecx", &[0x01, 0xc8], [!0 << 32 | 0x7fff_ffff, 1], "", 1 << 31, "so"),
         ("adc rax, rcx", &[0x48, 0x11, 0xc8], [!0, 0], "c", 0, "cz"),
@@ -73,8 +73,8 @@ fn pairs_of_registers() {
     assert_eq!(pair(&[0x48, 0xf7, 0xe9], !0, 0, 2), Ok((!1, !0)), "imul rcx");
     assert_eq!(pair(&[0x48, 0xf7, 0xf1], 7, 1, 16), Ok((1 << 60, 7)), "div rcx");
     assert_eq!(pair(&[0xf7, 0xf9], minus(7), minus(1), 2), Ok((minus(3), minus(1))), "idiv ecx");
-    assert_eq!(pair(&[0x48, 0xf7, 0xf1], 0, 0, 0), Err(Stop::Fault), "by 0");
-    assert_eq!(pair(&[0x48, 0xf7, 0xf1], 0, 16, 16), Err(Stop::Fault), "too large");
+    assert_eq!(pair(&[0x48, 0xf7, 0xf1], 0, 0, 0), Err(StopReason::Fault), "by 0");
+    assert_eq!(pair(&[0x48, 0xf7, 0xf1], 0, 16, 16), Err(StopReason::Fault), "too large");
     assert_eq!(pair(&[0x48, 0x99], 1 << 63, 0, 0), Ok((1 << 63, !0)), "cqo");
     assert_eq!(pair(&[0x48, 0x0f, 0xb1, 0xd1], 5, 9, 5), Ok((5, 9)), "cmpxchg rcx, rdx");
     assert_eq!(pair(&[0x48, 0x0f, 0xb1, 0xd1], 5, 9, 6), Ok((6, 9)), "cmpxchg rcx, rdx");
@@ -88,7 +88,7 @@ fn memory_stacks_and_branches() {
     assert_eq!((cpu.rip, cpu.memory.read(DATA, 8)), (CODE + 0x15, Some(CODE + 5)));
     let (cpu, _) = after(&[0x7c, 0x10], &[], "s"); // jl
     assert_eq!(cpu.rip, CODE + 0x12);
-    assert_eq!(after(&[0x50], &[(RSP, DATA)], "").1, Err(Stop::Fault), "push where nothing is");
-    assert_eq!(after(&[0xf4], &[], "").1, Err(Stop::Halt));
-    assert_eq!(after(&[0x0f, 0x0b], &[], "").1, Err(Stop::Fault), "ud2");
+    assert_eq!(after(&[0x50], &[(RSP, DATA)], "").1, Err(StopReason::Fault), "push where nothing is");
+    assert_eq!(after(&[0xf4], &[], "").1, Err(StopReason::Halt));
+    assert_eq!(after(&[0x0f, 0x0b], &[], "").1, Err(StopReason::Fault), "ud2");
 }

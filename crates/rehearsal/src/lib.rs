@@ -1,10 +1,12 @@
-//! The whole loop in seconds: a stand-in kernel, and a stand-in machine that runs it. For tests only.
+//! The whole tuning loop in seconds: a stand-in kernel, and a stand-in machine that runs it. For
+//! tests only.
 //!
-//! [`source`] is a kernel of a dozen C files that builds as Linux does, with GCC, gcov and a linker script. [`Rehearsal`] is a
-//! [`Machine`](kerntune_machine::Machine) that interprets the code of its image, instruction by instruction, under the real
-//! recorder; its guest has an init and programs of its own (`user/`). So everything between source and comparison is real: what
-//! the compiler does with a profile, proofs, recordings, objects that are mixed. What cannot be learned here is what
-//! depends on Linux itself: its size, its devices, its interrupts.
+//! [`source`] is a kernel of a dozen C files that builds as Linux does, with GCC, gcov and a linker
+//! script. [`Rehearsal`] is a [`Machine`](kerntune_machine::Machine) that interprets the code of
+//! its image, instruction by instruction, under the real recorder; its guest has its own init and
+//! programs (`user/`). So everything between source and comparison is real: the compiler's use of a
+//! profile, proofs, recordings, mixed objects. Only properties of Linux itself cannot be tested
+//! here: its size, devices and interrupts.
 //!
 //! Runs are exact: the same kernel and image give the same bytes.
 
@@ -22,10 +24,10 @@ mod run;
 
 pub use machine::Rehearsal;
 
-use kerntune_kernel::Source;
+use kerntune_kernel::KernelSource;
 use std::path::Path;
 
-/// The stand-in kernel's source.
-pub fn source() -> Source {
-    Source::Directory(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel"))
+/// Returns the stand-in kernel's source.
+pub fn source() -> KernelSource {
+    KernelSource::Directory(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel"))
 }

@@ -1,9 +1,9 @@
 //! The stand-in machine.
 
-use crate::console::Console;
+use crate::console::ConsoleLog;
 use crate::{plan, run};
-use kerntune_machine::{recorder_spec, Demands, Error, Machine, Outcome, Result, RunRequest};
-use kerntune_recorder::{Driver, Failure};
+use kerntune_machine::{recorder_spec, Error, Machine, MachineDemands, Result, RunOutcome, RunRequest};
+use kerntune_recorder::{Failure, HookRunner};
 use kerntune_trace::files;
 use kerntune_work::{write_json, ContentHash, IoContext, Job, Progress};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// For the programs of the user's side.
+/// Compiler flags for the user programs.
 const FLAGS: [&str; 15] = [
     "-std=gnu11",
     "-O2",
@@ -31,18 +31,18 @@ const FLAGS: [&str; 15] = [
 ];
 const PROGRAMS: [&str; 3] = ["init.c", "rr.c", "selftest.c"];
 
-/// The machine: an interpreter of the kernel's and its init's code.
+/// A machine that interprets the code of the stand-in kernel and its init.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// The user's side, a program.
+    /// The init program, an ELF file.
     init: Vec<u8>,
 }
 
 impl Rehearsal {
-    /// Compiles the user's side, in a directory that exists.
+    /// Compiles the user programs in an existing directory.
     ///
     /// # Errors
-    /// No compiler, or one that refuses it.
+    /// No compiler, or a compile error.
     pub fn new(directory: &Path) -> Result<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("user");
         let program = directory.join("init");
@@ -65,15 +65,15 @@ impl Machine for Rehearsal {
         Ok(code.finish())
     }
 
-    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let started = Instant::now();
         let kernel = request.kernel()?;
         let directory = directory.canonicalize().at("open", directory)?;
         let mut driver = match &request.capture {
             Some(capture) => {
-                let spec = recorder_spec(kernel, capture, &Demands::default(), &directory)?;
+                let spec = recorder_spec(kernel, capture, &MachineDemands::default(), &directory)?;
                 write_json(&directory.join(files::SPEC), &spec)?;
-                Some(Driver::new(&spec).map_err(gave_up)?)
+                Some(HookRunner::new(&spec).map_err(gave_up)?)
             }
             None => None,
         };
@@ -90,13 +90,13 @@ impl Machine for Rehearsal {
         let (log, guest_files) = (directory.join("console.log"), directory.join("guest"));
         fs::write(&log, &cpu.console).at("write", &log)?;
         fs::create_dir_all(&guest_files).at("create", &guest_files)?;
-        let console = Console::read(&String::from_utf8_lossy(&cpu.console), log);
+        let console = ConsoleLog::read(&String::from_utf8_lossy(&cpu.console), log);
         let wall_seconds = started.elapsed().as_secs_f64();
         let phases = console.phases.iter().map(|phase| (phase.clone(), wall_seconds)).collect();
         console.judge(late, request)?;
         tar::Archive::new(&cpu.results[..]).unpack(&guest_files).at("unpack into", &guest_files)?;
         let recording = driver.is_some().then(|| recording(&directory)).transpose()?;
-        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
+        Ok(RunOutcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
     }
 }
 

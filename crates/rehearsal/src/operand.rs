@@ -1,20 +1,21 @@
 //! Operands of instructions: registers, memory, constants.
 
-use crate::cpu::{Cpu, Stop};
+use crate::cpu::{EmulatedCpu, StopReason};
 use iced_x86::{Instruction, OpKind, Register};
 
-/// All bits of a value of `size` bytes.
+/// Returns the mask of a value of `size` bytes.
 pub fn mask(size: usize) -> u64 {
     u64::MAX >> (64 - 8 * size)
 }
 
-/// A value of `size` bytes as a number with a sign.
+/// Sign-extends a value of `size` bytes.
 pub fn signed(value: u64, size: usize) -> i64 {
     let unused = 64 - 8 * size;
     ((value << unused) as i64) >> unused
 }
 
-/// Bytes of an operand; what is no register has the size of memory, or none.
+/// Returns the size of an operand in bytes; of one that is not a register, the size of the memory
+/// access.
 pub fn size(insn: &Instruction, operand: u32) -> usize {
     match insn.op_kind(operand) {
         OpKind::Register => insn.op_register(operand).size(),
@@ -22,21 +23,21 @@ pub fn size(insn: &Instruction, operand: u32) -> usize {
     }
 }
 
-impl Cpu {
-    /// An operand's value, zero-extended; a constant has all 64 bits.
-    pub fn get(&self, insn: &Instruction, operand: u32) -> Result<u64, Stop> {
+impl EmulatedCpu {
+    /// Reads an operand, zero-extended; a constant has all 64 bits.
+    pub fn get(&self, insn: &Instruction, operand: u32) -> Result<u64, StopReason> {
         match insn.op_kind(operand) {
             OpKind::Register => Ok(self.register(insn.op_register(operand))),
             OpKind::Memory => {
                 let address = self.address(insn, operand);
-                self.memory.read(address, insn.memory_size().size()).ok_or(Stop::Fault)
+                self.memory.read(address, insn.memory_size().size()).ok_or(StopReason::Fault)
             }
             _ => Ok(insn.immediate(operand)),
         }
     }
 
-    /// Stores into an operand; a register of 32 bits loses its upper half.
-    pub fn set(&mut self, insn: &Instruction, operand: u32, value: u64) -> Result<(), Stop> {
+    /// Writes an operand; a 32-bit register loses its upper half.
+    pub fn set(&mut self, insn: &Instruction, operand: u32, value: u64) -> Result<(), StopReason> {
         match insn.op_kind(operand) {
             OpKind::Register => {
                 self.set_register(insn.op_register(operand), value);
@@ -44,12 +45,12 @@ impl Cpu {
             }
             _ => {
                 let address = self.address(insn, operand);
-                self.memory.write(address, insn.memory_size().size(), value).ok_or(Stop::Fault)
+                self.memory.write(address, insn.memory_size().size(), value).ok_or(StopReason::Fault)
             }
         }
     }
 
-    /// Where an operand in memory is; segments begin at 0.
+    /// Returns the address of an operand in memory; segments begin at 0.
     pub fn address(&self, insn: &Instruction, operand: u32) -> u64 {
         let of =
             |register: Register| if register.is_segment_register() { 0 } else { self.register(register) };
@@ -76,7 +77,7 @@ impl Cpu {
     }
 }
 
-/// `ah`, `ch`, `dh`, `bh`.
+/// Checks for `ah`, `ch`, `dh`, `bh`.
 fn is_high(register: Register) -> bool {
     matches!(register, Register::AH | Register::CH | Register::DH | Register::BH)
 }

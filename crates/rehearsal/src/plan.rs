@@ -1,6 +1,6 @@
-//! What the guest is to do: the steps of one run, from the plan in the image.
+//! The guest's plan: the steps of one run, from the plan in the guest image.
 
-use kerntune_guest::{step_log, Collect};
+use kerntune_guest::{step_log, CollectOptions};
 use kerntune_work::{IoContext, Result};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,11 +9,11 @@ use std::path::Path;
 
 const PLAN: &str = "kt/plan";
 
-/// The lines that the stand-in's init reads (`user/init.c`), with a zero byte at the end.
+/// Returns the lines that the stand-in's init reads (`user/init.c`), followed by a zero byte.
 ///
 /// # Errors
-/// An image that cannot be read.
-pub fn of_image(image: &Path, run: &str, collect: Collect) -> Result<Vec<u8>> {
+/// The image cannot be read.
+pub fn of_image(image: &Path, run: &str, collect: CollectOptions) -> Result<Vec<u8>> {
     let mut lines = format!("{run}\t{}\n", u8::from(collect.gcov));
     let (mut section, mut number) = (String::new(), 0);
     for line in text(image)?.lines() {

@@ -1,23 +1,23 @@
-//! The stand-in kernel on the stand-in machine, by themselves.
+//! Tests of the stand-in kernel on the stand-in machine, without the rest of kerntune.
 
 use kerntune_kernel::{build, BuildRequest, Kernel, ObjectFlags};
-use kerntune_machine::{CaptureRequest, Error, Machine, Outcome, RunRequest};
+use kerntune_machine::{CaptureRequest, Error, Machine, RunOutcome, RunRequest};
 use kerntune_rehearsal::{source, Rehearsal};
 use kerntune_work::{NoProgress, WorkDir};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// What init is told: the part of an image that the machine reads.
+/// Init's plan: the part of a guest image that the machine reads.
 const PLAN: &str = "kerntune-plan\t1\nlimit\t600\nrun\ttraining\nstep\t-\t0\tunknown\n\
     run\tmeasured\nstep\t-\t0\tselftest\t--report\nstep\tall\t2\trr\t--seed\t3\n";
 
-struct Bench {
+struct TestBench {
     dir: TempDir,
     machine: Rehearsal,
 }
 
-impl Bench {
+impl TestBench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let machine = Rehearsal::new(dir.path()).unwrap();
@@ -35,7 +35,7 @@ impl Bench {
         build(&work, &request, &NoProgress).unwrap()
     }
 
-    fn run(&self, kernel: &Kernel, run: &str, name: &str) -> Result<Outcome, Error> {
+    fn run(&self, kernel: &Kernel, run: &str, name: &str) -> Result<RunOutcome, Error> {
         let (image, directory) = (self.dir.path().join("image"), self.path(name));
         fs::create_dir(&directory).unwrap();
         let capture = CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() };
@@ -50,7 +50,7 @@ impl Bench {
 
 #[test]
 fn the_kernel_passes_its_checks_and_runs_are_exact() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let kernel = bench.kernel(Vec::new());
     let first = bench.run(&kernel, "measured", "first").unwrap();
     let said = fs::read_to_string(first.guest_files.join("measured-1-selftest.log")).unwrap();
@@ -80,7 +80,7 @@ fn the_kernel_passes_its_checks_and_runs_are_exact() {
 
 #[test]
 fn failures_of_a_guest_are_told_apart() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let kernel = bench.kernel(Vec::new());
     let error = bench.run(&kernel, "training", "a").unwrap_err();
     assert!(matches!(&error, Error::Guest { reason, .. } if reason.contains("no such program")), "{error}");

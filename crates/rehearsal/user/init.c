@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The init of the stand-in guest: carries out the steps of one run, in its own process. It is given lines,
- * the first `RUN GCOV`, then for each step `LOG REGION OPERATIONS COMMAND…`, fields divided by tabs, and
- * says on the console and in the results what guest/init says.
+ * Init of the stand-in guest: runs the steps of one run in its own process. Its input has a line `RUN GCOV`,
+ * then for each step a line `LOG REGION OPERATIONS COMMAND…`, with tabs between fields. Console messages and
+ * results are those of guest/init.
  */
 #include "init.h"
 #include "../../../guest/kt_mark.h"
@@ -67,7 +67,7 @@ u64 packet(u8 *bytes, u8 protocol, u32 seed)
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	put16(bytes + 10, ~sum);
-	/* To one of two ports; TCP with two empty options and no reset, UDP with its length. */
+	/* To one of two ports; TCP with padding options and without reset flag, UDP with its length. */
 	put16(bytes + 22, 80 + seed % 2);
 	if (protocol == 6) {
 		bytes[32] = 6 << 4;
@@ -84,7 +84,7 @@ static void say(const char *text)
 	call(CONSOLE, (u64)text, 0, 0);
 }
 
-/* Cuts the field off; what follows it. */
+/* Terminates the field; returns the next one. */
 static char *next(char *field, char end)
 {
 	while (*field && *field != end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What the programs of the stand-in's user side share: system calls, and where they print.
+ * Shared by the user programs of the stand-in guest: system calls and output.
  */
 #ifndef INIT_H
 #define INIT_H
@@ -10,7 +10,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long u64;
 
-/* The numbers are those of kernel/kernel/sys.c. */
+/* Numbers of system calls, as in kernel/kernel/sys.c. */
 enum { READ, WRITE, OPEN, CLOSE, GETPID, LIST, ECHO, SEND, CONSOLE, RESULT, GCOV, CLOCK, POWER_OFF };
 
 static inline long call(long number, u64 a, u64 b, u64 c)
@@ -24,16 +24,16 @@ static inline long call(long number, u64 a, u64 b, u64 c)
 	return value;
 }
 
-/* Into what the step prints. */
+/* Adds text to the step's output. */
 void print(const char *text);
 
-/* A packet with a header that is right, in `bytes`: its size. */
+/* Makes a packet with a valid header in `bytes`; returns its size. */
 u64 packet(u8 *bytes, u8 protocol, u32 seed);
 
 void fill(u8 *bytes, u64 count, u32 seed);
 int same(const void *a, const void *b, u64 count);
 
-/* Programs: given the words of the command line behind the name. */
+/* Programs; `words` is the command line after the name. */
 void rr(const char *words);
 void selftest(const char *words);
 

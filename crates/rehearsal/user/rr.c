@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The workload: one region each for what the stand-in kernel does. `--seed N` draws other data.
+ * The workload: one region for each feature of the stand-in kernel. `--seed N` changes the data.
  */
 #include "init.h"
 #include "../../../guest/kt_mark.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Does the stand-in kernel do what it has to do? Answers as guest/selftest.c prints them.
+ * Functional tests of the stand-in kernel. Output has the format of guest/selftest.c.
  */
 #include "init.h"
 

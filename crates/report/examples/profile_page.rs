@@ -1,6 +1,6 @@
-//! Writes the page of a made-up machine to standard output, to look at while working on it:
-//! `cargo run -p kerntune-report --example profile_page -- [OPERATIONS [PATHS]] > /tmp/page.html`.
-//! PATHS adds so many paths to the call tree: a million of them is the test of speed.
+//! Writes the page of a synthetic machine to standard output, for development: `cargo run -p
+//! kerntune-report --example profile_page -- [OPERATIONS [PATHS]] > /tmp/page.html`. PATHS is the
+//! number of paths to add to the call tree: a million tests its speed.
 
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;

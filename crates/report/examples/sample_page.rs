@@ -1,14 +1,14 @@
-//! Writes the page of the tests' models to standard output, to look at while working on it:
-//! `cargo run -p kerntune-report --example sample_page > /tmp/page.html`.
+//! Writes the page of the tests' models to standard output, for development: `cargo run -p
+//! kerntune-report --example sample_page > /tmp/page.html`.
 
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use kerntune_report::html::{report, HtmlInput, Provenance, StepLine};
+use kerntune_report::html::{report, HtmlInput, ProvenanceLine, StepLine};
 use std::time::Duration;
 
 fn main() -> Result<(), kerntune_report::Error> {
-    let line = |what: &str, base: &str, tuned: Option<&str>| Provenance {
+    let line = |what: &str, base: &str, tuned: Option<&str>| ProvenanceLine {
         what: what.into(),
         base: base.into(),
         tuned: tuned.map(Into::into),

@@ -1,14 +1,15 @@
-//! Holds selections that are added up from chunks against the analysis of the same stretches, on a profile's real trace, and says
-//! how long both take: `cargo run --release --example selections -- PROFILE_DIRECTORY [SELECTIONS]`.
+//! Compares selections added up from chunks with analyses of the same stretches, on a profile's
+//! real trace, and prints the time of both: `cargo run --release --example selections --
+//! PROFILE_DIRECTORY [SELECTIONS]`.
 
 #[path = "../tests/selections/mod.rs"]
 mod selections;
 
 use kerntune_analyze::TraceFile;
 use kerntune_profile::Profile;
-use kerntune_report::html::profile::{Answers, ProfilePage, Sums};
+use kerntune_report::html::profile::{PageAnswers, ProfilePage, TraceSums};
 use kerntune_trace::Recording;
-use selections::{by_analysis, by_sums, hold};
+use selections::{assert_equal, by_analysis, by_sums};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -29,8 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         code: None,
         written: "an example",
     };
-    let mut answers = Answers::new(&page, Some(&recording))?;
-    let sums = Sums::new(&profile, None, trace)?;
+    let mut answers = PageAnswers::new(&page, Some(&recording))?;
+    let sums = TraceSums::new(&profile, None, trace)?;
     let began = Instant::now();
     sums.prepare(&mut |_| ControlFlow::Continue(()))?;
     println!("{} events in {} chunks counted in {:.2?}", recording.events, trace.chunks(), began.elapsed());
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             began.elapsed()
         );
         assert_eq!(mine, by_sums(&sums, &mut answers, from, from + length), "it is the same each time");
-        hold(&format!("{from}+{length}"), &mine, &theirs);
+        assert_equal(&format!("{from}+{length}"), &mine, &theirs);
     }
     println!("{count} selections are the same to the digit");
     Ok(())

@@ -1,69 +1,74 @@
-//! Timed results of two kernels as text: ratios with intervals and verdicts, and the papers' form of a table.
+//! Timed results of two kernels as text: ratios with intervals and verdicts, also in the layout of
+//! a paper.
 
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_stats::{Because, Better, Comparison, Correction, Kernel, Level, Method, Row, SetOf, Verdict};
+use kerntune_stats::{
+    KernelFiles, MeasuredKernel, PValueCorrection, RatioMethod, RowDirection, RowVerdict, TimedComparison,
+    TimedRow, VariationLevel, VerdictReason,
+};
 
-/// Counts of verdicts, both kernels, one line per row, what else is to be known, legend.
-pub fn table(comparison: &Comparison, style: Style) -> String {
+/// Renders verdict counts, both kernels, one line per row, remarks, and a legend.
+pub fn table(comparison: &TimedComparison, style: Style) -> String {
     let mut out = head(comparison, style);
     let interval = format!("{} interval ", percent(comparison.options.confidence));
     let p = match comparison.options.correction {
-        Correction::None => "p".into(),
-        correction => format!("p\n{}", correction.word()),
+        PValueCorrection::None => "p".into(),
+        correction => format!("p\n{}", correction.name()),
     };
-    let mut table = Columns::new([
-        ("suite", Side::Left),
-        ("row", Side::Left),
-        ("base", Side::Right),
-        ("tuned", Side::Right),
-        ("unit", Side::Left),
-        ("change %", Side::Right),
-        (interval.as_str(), Side::Right),
-        (p.as_str(), Side::Right),
-        ("A/A % ", Side::Right),
-        ("verdict", Side::Left),
-        ("of", Side::Left),
+    let mut table = TableBuilder::new([
+        ("suite", Alignment::Left),
+        ("row", Alignment::Left),
+        ("base", Alignment::Right),
+        ("tuned", Alignment::Right),
+        ("unit", Alignment::Left),
+        ("change %", Alignment::Right),
+        (interval.as_str(), Alignment::Right),
+        (p.as_str(), Alignment::Right),
+        ("A/A % ", Alignment::Right),
+        ("verdict", Alignment::Left),
+        ("of", Alignment::Left),
     ]);
     grouped(comparison, &mut table, |row, suite| {
         let [base, tuned] = match row.method {
-            Method::HodgesLehmann => row.medians,
-            Method::Student | Method::Bootstrap => [row.base, row.tuned],
+            RatioMethod::HodgesLehmann => row.medians,
+            RatioMethod::Student | RatioMethod::Bootstrap => [row.base, row.tuned],
         };
         [
             suite,
             printable(&row.row).into(),
             number::figure(base).into(),
             number::figure(tuned).into(),
-            Cell(printable(&row.unit), Role::Faint),
-            Cell(number::change(row.change_percent, 2), role(row)),
+            TextCell(printable(&row.unit), TextRole::Faint),
+            TextCell(number::change(row.change_percent, 2), role(row)),
             range(row.low_percent, row.high_percent).into(),
             probability(row.p_adjusted).into(),
             aa(row),
-            Cell(verdict(row), role(row)),
-            Cell(units(row), Role::Faint),
+            TextCell(verdict(row), role(row)),
+            TextCell(units(row), TextRole::Faint),
         ]
     });
     out.push_str(&table.render(style));
-    out.push_str(&together(comparison));
+    out.push_str(&overall_line(comparison));
     out.push_str(&remarks(comparison));
     out.push('\n');
     out.push_str(&legend(comparison, style));
     out
 }
 
-/// The table of Speer, Kumar and Partridge (1994): base, optimised, standard deviation, improvement.
-pub fn paper(comparison: &Comparison, style: Style) -> String {
-    let mut table = Columns::new([
-        ("suite", Side::Left),
-        ("row", Side::Left),
-        ("base", Side::Right),
-        ("optimised", Side::Right),
-        ("std dev", Side::Right),
-        ("improvement", Side::Right),
-        ("unit", Side::Left),
+/// Renders the table in the layout of Speer, Kumar and Partridge (1994): base, optimized, standard
+/// deviation, improvement.
+pub fn paper(comparison: &TimedComparison, style: Style) -> String {
+    let mut table = TableBuilder::new([
+        ("suite", Alignment::Left),
+        ("row", Alignment::Left),
+        ("base", Alignment::Right),
+        ("optimized", Alignment::Right),
+        ("std dev", Alignment::Right),
+        ("improvement", Alignment::Right),
+        ("unit", Alignment::Left),
     ]);
     grouped(comparison, &mut table, |row, suite| {
         let paper = &row.paper;
@@ -73,21 +78,21 @@ pub fn paper(comparison: &Comparison, style: Style) -> String {
             suite,
             printable(&row.row).into(),
             number::figure(paper.base).into(),
-            number::figure(paper.optimised).into(),
+            number::figure(paper.optimized).into(),
             number::figure(paper.std_dev).into(),
             improvement.into(),
-            Cell(printable(&row.unit), Role::Faint),
+            TextCell(printable(&row.unit), TextRole::Faint),
         ]
     });
-    let star = "*  the standard deviation (of the optimised kernel's values) is larger than the difference\n";
-    table.render(style) + "\n" + &style.paint(Role::Faint, star.trim_end()) + "\n"
+    let star = "*  the standard deviation (of the optimized kernel's values) is larger than the difference\n";
+    table.render(style) + "\n" + &style.paint(TextRole::Faint, star.trim_end()) + "\n"
 }
 
-/// One line for each row; a suite's name stands on its first line, with an empty line before it.
+/// Adds one line per row; a suite's name stands on its first line, after an empty line.
 fn grouped<const N: usize>(
-    comparison: &Comparison,
-    table: &mut Columns,
-    line: impl Fn(&Row, Cell) -> [Cell; N],
+    comparison: &TimedComparison,
+    table: &mut TableBuilder,
+    line: impl Fn(&TimedRow, TextCell) -> [TextCell; N],
 ) {
     let mut last = None;
     for row in &comparison.rows {
@@ -96,18 +101,19 @@ fn grouped<const N: usize>(
             table.gap();
         }
         last = Some(&row.suite);
-        table.row(line(row, if first { Cell(printable(&row.suite), Role::Head) } else { "".into() }));
+        table.row(line(row, if first { TextCell(printable(&row.suite), TextRole::Head) } else { "".into() }));
     }
 }
 
-fn head(comparison: &Comparison, style: Style) -> String {
-    let counts: Vec<String> = [Verdict::Faster, Verdict::Slower, Verdict::Equivalent, Verdict::Inconclusive]
-        .into_iter()
-        .map(|verdict| format!("{} {}", comparison.count(verdict), verdict.word()))
-        .collect();
+fn head(comparison: &TimedComparison, style: Style) -> String {
+    let counts: Vec<String> =
+        [RowVerdict::Faster, RowVerdict::Slower, RowVerdict::Equivalent, RowVerdict::Inconclusive]
+            .into_iter()
+            .map(|verdict| format!("{} {}", comparison.count(verdict), verdict.name()))
+            .collect();
     let rows = comparison.rows.len();
     let sentence = format!("{rows} row{}: {}.", if rows == 1 { "" } else { "s" }, counts.join(", "));
-    let mut out = style.paint(Role::Head, &sentence) + "\n\n";
+    let mut out = style.paint(TextRole::Head, &sentence) + "\n\n";
     let again = comparison.again.as_ref().map(|again| ("again", again));
     for (word, set) in [("base ", &comparison.base), ("tuned", &comparison.tuned)].into_iter().chain(again) {
         out.push_str(&format!("{word}  {}\n", describe(set)));
@@ -116,13 +122,13 @@ fn head(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-/// `Linux 6.12.117 #1 SMP … (3f9a01): a.json, b.json`.
-fn describe(set: &SetOf) -> String {
-    let kernels: Vec<String> = set.kernels.iter().map(Kernel::to_string).collect();
+/// Describes a kernel in one line: `Linux 6.12.117 #1 SMP … (3f9a01): a.json, b.json`.
+fn describe(set: &KernelFiles) -> String {
+    let kernels: Vec<String> = set.kernels.iter().map(MeasuredKernel::to_string).collect();
     printable(&format!("{}: {}", kernels.join(" and "), set.files.join(", ")))
 }
 
-/// A part of 1 as `95 %`.
+/// Formats a fraction of 1 as `95 %`.
 fn percent(part: f64) -> String {
     let text = format!("{:.4}", 100.0 * part);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -133,7 +139,7 @@ fn range(low: f64, high: Option<f64>) -> String {
     format!("{} … {high}", number::change(low, 2))
 }
 
-/// `<0.001`, `0.013`.
+/// Formats a p-value: `<0.001`, `0.013`.
 fn probability(p: f64) -> String {
     if p < 0.001 {
         "<0.001".into()
@@ -142,43 +148,43 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// With a `!` where the kernel differs from itself, or room for one.
-fn aa(row: &Row) -> Cell {
+/// Formats the A/A difference, with a `!` where the kernel differs from itself, else room for one.
+fn aa(row: &TimedRow) -> TextCell {
     match &row.aa {
-        None => Cell("- ".into(), Role::Faint),
-        Some(aa) if aa.differs => Cell(number::change(aa.change_percent, 2) + "!", Role::Bad),
+        None => TextCell("- ".into(), TextRole::Faint),
+        Some(aa) if aa.differs => TextCell(number::change(aa.change_percent, 2) + "!", TextRole::Bad),
         Some(aa) => (number::change(aa.change_percent, 2) + " ").into(),
     }
 }
 
-fn verdict(row: &Row) -> String {
+fn verdict(row: &TimedRow) -> String {
     let why = match row.because {
-        Because::Interval => "",
-        Because::Correction => " (among so many)",
-        Because::AaDiffers => " (A/A differs)",
+        VerdictReason::Interval => "",
+        VerdictReason::Correction => " (among so many)",
+        VerdictReason::AaDiffers => " (A/A differs)",
     };
-    format!("{}{why}", row.verdict.word())
+    format!("{}{why}", row.verdict.name())
 }
 
-fn role(row: &Row) -> Role {
+fn role(row: &TimedRow) -> TextRole {
     match row.verdict {
-        Verdict::Faster => Role::Good,
-        Verdict::Slower => Role::Bad,
-        Verdict::Equivalent => Role::Plain,
-        Verdict::Inconclusive => Role::Faint,
+        RowVerdict::Faster => TextRole::Good,
+        RowVerdict::Slower => TextRole::Bad,
+        RowVerdict::Equivalent => TextRole::Plain,
+        RowVerdict::Inconclusive => TextRole::Faint,
     }
 }
 
-/// `6 boots`, `6 + 5 boots`.
-fn units(row: &Row) -> String {
+/// Formats the number of units: `6 boots`, `6 + 5 boots`.
+fn units(row: &TimedRow) -> String {
     match row.units {
         [base, tuned] if base == tuned => row.level.count(base),
         [base, tuned] => format!("{base} + {}", row.level.count(tuned)),
     }
 }
 
-/// How much faster all rows are together.
-fn together(comparison: &Comparison) -> String {
+/// Returns the line with the overall speedup of all rows.
+fn overall_line(comparison: &TimedComparison) -> String {
     let Some(all) = &comparison.together else { return String::new() };
     let change = |percent| number::change(percent, 2);
     let aa = all.aa_percent.map_or(String::new(), |aa| format!(", A/A {} %", change(aa)));
@@ -192,8 +198,8 @@ fn together(comparison: &Comparison) -> String {
     )
 }
 
-/// What is to be known of some rows, each remark once with the rows that it is of.
-fn remarks(comparison: &Comparison) -> String {
+/// Lists remarks on single rows, each once with the rows that it concerns.
+fn remarks(comparison: &TimedComparison) -> String {
     let mut remarks: Vec<(String, Vec<String>)> = Vec::new();
     let notes =
         comparison.rows.iter().flat_map(|row| row.notes.iter().map(|note| (note.clone(), row.name())));
@@ -217,26 +223,26 @@ fn remarks(comparison: &Comparison) -> String {
     }
 }
 
-/// The first few of them.
+/// Joins the first few names and counts the rest.
 fn listed(rows: &[String]) -> String {
-    const MOST: usize = 6;
-    let mut text = rows[..rows.len().min(MOST)].join(", ");
-    if rows.len() > MOST {
-        text.push_str(&format!(" and {} more", rows.len() - MOST));
+    const MAX_ROWS: usize = 6;
+    let mut text = rows[..rows.len().min(MAX_ROWS)].join(", ");
+    if rows.len() > MAX_ROWS {
+        text.push_str(&format!(" and {} more", rows.len() - MAX_ROWS));
     }
     text
 }
 
-fn legend(comparison: &Comparison, style: Style) -> String {
+fn legend(comparison: &TimedComparison, style: Style) -> String {
     let options = &comparison.options;
     let mut lines = vec![
         format!(
             "faster, slower  there is a difference, with a risk of {} that it is chance{}",
             percent(1.0 - options.confidence),
             match options.correction {
-                Correction::Holm => " for all rows together",
-                Correction::BenjaminiHochberg => " on average over the rows that are said to differ",
-                Correction::None => " for each row",
+                PValueCorrection::Holm => " for all rows together",
+                PValueCorrection::BenjaminiHochberg => " on average over the rows reported as different",
+                PValueCorrection::None => " for each row",
             }
         ),
         format!(
@@ -245,7 +251,7 @@ fn legend(comparison: &Comparison, style: Style) -> String {
         ),
         "inconclusive    neither was shown; more of the units in the last column narrow the interval".into(),
     ];
-    if comparison.rows.iter().any(|row| row.method == Method::HodgesLehmann) {
+    if comparison.rows.iter().any(|row| row.method == RatioMethod::HodgesLehmann) {
         lines.push(
             "base, tuned     medians; the change is the median of the ratios of all pairs (Hodges and Lehmann)".into(),
         );
@@ -257,11 +263,11 @@ fn legend(comparison: &Comparison, style: Style) -> String {
         };
         lines.push(format!("A/A             {what}; ! differs: the row is inconclusive"));
     }
-    if comparison.rows.iter().any(|row| row.better == Better::Higher) {
+    if comparison.rows.iter().any(|row| row.better == RowDirection::Higher) {
         lines.push("For rates, such as MB/s, higher is better.".into());
     }
     if let Some(level) =
-        comparison.rows.iter().map(|row| row.level).max().filter(|level| *level > Level::Boot)
+        comparison.rows.iter().map(|row| row.level).max().filter(|level| *level > VariationLevel::Boot)
     {
         lines.push(format!(
             "Intervals over {} do not include differences between boots: measure several boots of each \
@@ -269,6 +275,6 @@ fn legend(comparison: &Comparison, style: Style) -> String {
             level.plural()
         ));
     }
-    let paint = |line: String| style.paint(Role::Faint, &line) + "\n";
+    let paint = |line: String| style.paint(TextRole::Faint, &line) + "\n";
     lines.into_iter().map(paint).collect()
 }

@@ -1,62 +1,63 @@
-//! What the flat profile and the call graph have in common: which functions, in which order, under
-//! which numbers.
+//! Options, selection, order and numbering of entries that the flat profile and the call graph
+//! share.
 
 use crate::pattern::{is_below, is_of_set, matches};
-use crate::style::{printable, Role};
-use crate::unit::{Measure, TimeUnit};
+use crate::style::{printable, TextRole};
+use crate::unit::{DisplayUnit, TickUnit};
 use crate::view::scope;
-use crate::{health, names, Error, Result, Style, Who};
+use crate::{health, names, Error, Result, Style, ThreadFilter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
-use kerntune_analyze::graph::{CallGraph, Changes, Function};
+use kerntune_analyze::graph::{ArcChanges, CallGraph, GraphFunction};
 use kerntune_profile::{Profile, Symbol};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 pub use kerntune_analyze::graph::Propagation;
 
-/// Which functions or entries, and how time goes to callers.
-// A subcommand's comment is its help, and not this one.
+/// Options of the flat profile and the call graph: functions to show, and how time goes to callers.
+// Help shows the subcommand's own doc comment, not this one.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct GraphOptions {
     /// Show at most N functions or entries [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only this function, those of a pattern with * and ?, or those of a directory or file of the source (net/ipv4); may
-    /// be repeated
+    /// Show only this function, those of a pattern with * and ?, or those of a directory or file of
+    /// the source (net/ipv4); may be repeated
     #[arg(long, value_name = "NAME|GLOB|DIR")]
     pub function: Vec<String>,
     /// Show only entries with at least this share of the time, in per cent
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     pub min_percent: f64,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// How a function's time is divided among its callers: as measured call by call, or in proportion to the number of calls as
-    /// gprof does [default: exact if calls were timed, else counts]
+    /// Divide a function's time among its callers as measured call by call (exact), or in
+    /// proportion to the number of calls as gprof does (counts) [default: exact if calls were
+    /// timed, else counts]
     #[arg(long, value_name = "HOW", value_parser = propagation())]
     pub propagate: Option<Propagation>,
     /// Also list the functions that never ran: all, those of a pattern (tcp_*), or those of a
     /// directory of the source (net/ipv4)
     #[arg(long, num_args = 0..=1, default_missing_value = "*", value_name = "GLOB|DIR")]
     pub never_called: Option<String>,
-    /// Unit: instr, k or M (instructions of exact profiles), s, ms, us or ns [default: chosen by the largest figure; seconds for
-    /// sampled times]
+    /// Write times in instr, k or M (instructions of exact profiles), s, ms, us or ns [default:
+    /// chosen by the largest figure; seconds for sampled times]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "UNIT")]
-    pub unit: Option<TimeUnit>,
-    /// Only what these threads did.
+    pub unit: Option<DisplayUnit>,
+    /// Threads to which the report is restricted.
     #[command(flatten)]
-    pub who: Who,
+    pub threads: ThreadFilter,
 }
 
 impl GraphOptions {
-    /// The most functions or entries in text. Who names functions or a limit has chosen.
+    /// Returns the row limit of text output: none if functions or a minimum share are chosen.
     pub(crate) fn most_in_text(&self) -> usize {
         let all = !self.function.is_empty() || self.min_percent > 0.0;
-        self.top.unwrap_or(if all { usize::MAX } else { crate::TOP })
+        self.top.unwrap_or(if all { usize::MAX } else { crate::DEFAULT_ROWS })
     }
 
-    /// The same in JSON.
+    /// Returns the row limit of JSON output: none without `--top`.
     pub(crate) fn most_in_json(&self) -> usize {
         self.top.unwrap_or(usize::MAX)
     }
@@ -69,61 +70,61 @@ fn propagation() -> impl TypedValueParser<Value = Propagation> {
     })
 }
 
-/// An entry of the call graph.
+/// Entry of the call graph: a function or a cycle, by its index in the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// Index of a function.
+pub(crate) enum GraphEntry {
     Function(usize),
-    /// Index of a cycle.
     Cycle(usize),
 }
 
-/// A call graph with numbers and names for its readers.
-pub(crate) struct Listing<'a> {
+/// Call graph with its entries in output order, their numbers, and unique names.
+pub(crate) struct GraphListing<'a> {
     pub graph: CallGraph,
-    /// What ran, greatest total first.
-    pub entries: Vec<Entry>,
-    /// The functions that were asked for.
+    /// Functions that ran and cycles, greatest total time first.
+    pub entries: Vec<GraphEntry>,
+    /// By function: whether `--function` selects it.
     chosen: Vec<bool>,
-    /// Number of each function in the order of the entries, from 1. Cycles are not numbered: in
-    /// McKusick's Figure 1 no number is left for cycle 1, which has more time than `EXAMPLE [2]`.
+    /// Entry number of each function, from 1 in output order. Cycles have no number: in McKusick's
+    /// Figure 1 no number is skipped for cycle 1, which has more time than `EXAMPLE [2]`.
     index: Vec<Option<usize>>,
-    /// How many functions have a name.
+    /// Number of functions that share a name.
     names: HashMap<&'a str, usize>,
     profile: &'a Profile,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> GraphListing<'a> {
     pub fn new(profile: &'a Profile, options: &GraphOptions) -> Result<Self> {
-        Self::with(profile, options, &Changes::default())
+        Self::with(profile, options, &ArcChanges::default())
     }
 
-    /// The same with arcs added and cut.
-    pub fn with(profile: &'a Profile, options: &GraphOptions, changes: &Changes) -> Result<Self> {
+    /// Builds the listing with arcs added and cut as `changes` says.
+    pub fn with(profile: &'a Profile, options: &GraphOptions, changes: &ArcChanges) -> Result<Self> {
         let tables = &profile.tables;
         let scope = scope(profile, options.region.as_deref())?;
         let propagation = options.propagate.unwrap_or_else(|| CallGraph::suits(tables));
         let graph = CallGraph::of_tables_with(tables, |region| scope.contains(region), propagation, changes)?;
         let functions = (0..graph.functions.len()).filter(|at| graph.ran(*at));
-        let mut entries: Vec<Entry> =
-            (0..graph.cycles.len()).map(Entry::Cycle).chain(functions.map(Entry::Function)).collect();
+        let mut entries: Vec<GraphEntry> = (0..graph.cycles.len())
+            .map(GraphEntry::Cycle)
+            .chain(functions.map(GraphEntry::Function))
+            .collect();
         // The sort is stable: with equal totals a cycle stands before its members, as gprof has it.
         entries.sort_by_cached_key(|entry| match *entry {
-            Entry::Cycle(at) => (Reverse(graph.cycles[at].total_ns()), 0, Reverse(0), String::new()),
-            Entry::Function(at) => {
+            GraphEntry::Cycle(at) => (Reverse(graph.cycles[at].total_ns()), 0, Reverse(0), String::new()),
+            GraphEntry::Function(at) => {
                 let function = &graph.functions[at];
                 (Reverse(function.total_ns()), 1, Reverse(function.calls), function.name.clone())
             }
         });
         let mut index = vec![None; graph.functions.len()];
         let numbered = entries.iter().filter_map(|entry| match entry {
-            Entry::Function(at) => Some(*at),
-            Entry::Cycle(_) => None,
+            GraphEntry::Function(at) => Some(*at),
+            GraphEntry::Cycle(_) => None,
         });
         numbered.zip(1..).for_each(|(function, number)| index[function] = Some(number));
         let mut names: HashMap<&str, usize> = HashMap::new();
         tables.symbols.iter().for_each(|symbol| *names.entry(&symbol.name).or_default() += 1);
-        let fits = |set: &str, function: &Function| {
+        let fits = |set: &str, function: &GraphFunction| {
             let by_name = !set.contains('/') && matches(set, &function.name);
             by_name || set.contains('/') && function.file.as_deref().is_some_and(|file| is_below(file, set))
         };
@@ -132,29 +133,29 @@ impl<'a> Listing<'a> {
                 return Err(names::none_of(tables, set));
             }
         }
-        let is_chosen = |function: &Function| {
+        let is_chosen = |function: &GraphFunction| {
             options.function.is_empty() || options.function.iter().any(|set| fits(set, function))
         };
         let chosen = graph.functions.iter().map(is_chosen).collect();
         Ok(Self { graph, entries, chosen, index, names, profile })
     }
 
-    /// Whether `--function` leaves it in.
+    /// Checks whether `--function` selects the function.
     pub fn is_chosen(&self, function: usize) -> bool {
         self.chosen.get(function).copied().unwrap_or(false)
     }
 
-    /// Number of a function, if it has an entry.
+    /// Returns the number of a function; `None` if it has no entry.
     pub fn number(&self, function: usize) -> Option<usize> {
         self.index.get(function).copied().flatten()
     }
 
-    /// Share of all time, in per cent.
+    /// Returns the share of all time, in per cent.
     pub fn percent(&self, ns: u64) -> f64 {
         crate::view::share(ns, self.graph.total_ns)
     }
 
-    /// A function's name with what tells it from others of that name, its cycle and its number.
+    /// Returns a function's unique name with its cycle and its number.
     pub fn label(&self, function: usize) -> String {
         let mut label = self.name(function);
         if let Some(cycle) = self.graph.functions.get(function).and_then(|f| f.cycle) {
@@ -166,7 +167,7 @@ impl<'a> Listing<'a> {
         label
     }
 
-    /// A function's name, with its file if several have that name.
+    /// Returns a function's name, with its file if several functions share the name.
     pub fn name(&self, function: usize) -> String {
         let Some(function) = self.graph.functions.get(function) else { return "[unknown]".into() };
         let shared = self.names.get(function.name.as_str()).is_some_and(|count| *count > 1);
@@ -176,17 +177,18 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The unit of all times up to `largest`.
-    pub fn unit(&self, options: &GraphOptions, largest: u64) -> TimeUnit {
+    /// Returns the unit for a column whose largest value is `largest`.
+    pub fn unit(&self, options: &GraphOptions, largest: u64) -> DisplayUnit {
         match options.unit {
             Some(unit) => unit,
-            None if CallGraph::suits(&self.profile.tables) == Propagation::Counts => TimeUnit::Seconds,
-            None => Measure::of(self.profile).row_unit(largest),
+            None if CallGraph::suits(&self.profile.tables) == Propagation::Counts => DisplayUnit::Seconds,
+            None => TickUnit::of(self.profile).row_unit(largest),
         }
     }
 
-    /// The functions of a set that never ran, by file and name, and how many the set has. Parts
-    /// that the compiler moved away (`.cold`) are never called and count as no function.
+    /// Returns the functions of a set that never ran, by file and name, and the size of the set.
+    /// Parts that the compiler split off (`.cold`) are never called and are not counted as
+    /// functions.
     pub fn never_called(&self, set: &str) -> Result<(Vec<&'a Symbol>, usize)> {
         let part = |symbol: &Symbol| symbol.name.split('.').any(|part| part == "cold");
         let of_set = |symbol: &&Symbol| is_of_set(symbol, set) && symbol.size > 0 && !part(symbol);
@@ -195,14 +197,14 @@ impl<'a> Listing<'a> {
             return Err(Error::NoFunction { pattern: set.into() });
         }
         let idle = |symbol: &&&Symbol| {
-            self.graph.functions.get(symbol.function.get() as usize).is_none_or(Function::is_idle)
+            self.graph.functions.get(symbol.function.get() as usize).is_none_or(GraphFunction::is_idle)
         };
         let mut never: Vec<&Symbol> = all.iter().filter(idle).copied().collect();
         never.sort_by_key(|symbol| (symbol.file.as_deref(), symbol.name.as_str(), symbol.function));
         Ok((never, all.len()))
     }
 
-    /// `The functions of a set that never ran` as text; nothing if none was asked for.
+    /// Renders the functions of the set that never ran; empty without `--never-called`.
     pub fn never_called_text(&self, options: &GraphOptions) -> Result<String> {
         let Some(set) = &options.never_called else { return Ok(String::new()) };
         let (never, all) = self.never_called(set)?;
@@ -224,10 +226,10 @@ impl<'a> Listing<'a> {
         Ok(out)
     }
 
-    /// What a reader has to know of the profile; nothing if all is well.
+    /// Renders remarks on the profile's quality; empty if there are none.
     pub fn notes(&self, style: Style) -> String {
         let notes = health::notes(self.profile);
-        let line = |note: &String| format!("{}  {}\n", style.paint(Role::Bad, "note"), printable(note));
+        let line = |note: &String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(note));
         match notes.is_empty() {
             true => String::new(),
             false => format!("\n{}", notes.iter().map(line).collect::<String>()),

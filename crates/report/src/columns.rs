@@ -1,37 +1,37 @@
 //! Aligned columns of text.
 
-use crate::style::{printable, Role, Style};
+use crate::style::{printable, Style, TextRole};
 use kerntune_compare::number::grouped;
 
-/// Which side of its column a text stands on.
+/// Alignment of a column's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Alignment {
     Left,
     Right,
 }
 
-/// Text with its role.
+/// Text with the role that selects its color.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell(pub String, pub Role);
+pub(crate) struct TextCell(pub String, pub TextRole);
 
-impl From<String> for Cell {
+impl From<String> for TextCell {
     fn from(text: String) -> Self {
-        Cell(text, Role::Plain)
+        TextCell(text, TextRole::Plain)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TextCell {
     fn from(text: &str) -> Self {
-        Cell(text.into(), Role::Plain)
+        TextCell(text.into(), TextRole::Plain)
     }
 }
 
-/// A plain table of anybody's texts; columns whose head begins with `#` are numbers, on the right side. What steers a terminal is
-/// escaped.
+/// Renders a table of arbitrary texts. Columns whose head begins with `#` hold numbers and are
+/// right-aligned. Control characters are escaped.
 pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut columns = Columns::with(heads.iter().map(|head| match head.strip_prefix('#') {
-        Some(number) => (number, Side::Right),
-        None => (*head, Side::Left),
+    let mut columns = TableBuilder::with(heads.iter().map(|head| match head.strip_prefix('#') {
+        Some(number) => (number, Alignment::Right),
+        None => (*head, Alignment::Left),
     }));
     for row in rows {
         columns.row_of(row.iter().map(|cell| printable(cell).into()).collect());
@@ -39,51 +39,52 @@ pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
     columns.render(Style::PLAIN)
 }
 
-/// A table under construction. The last column may be cut, the others never are.
-pub(crate) struct Columns {
-    heads: Vec<(Vec<String>, Side)>,
-    rows: Vec<Vec<Cell>>,
+/// Builder of a table with aligned columns. Only the last column is cut to the terminal's width.
+pub(crate) struct TableBuilder {
+    heads: Vec<(Vec<String>, Alignment)>,
+    rows: Vec<Vec<TextCell>>,
 }
 
-impl Columns {
-    /// Heads of one or more lines each.
-    pub fn new<const N: usize>(heads: [(&str, Side); N]) -> Self {
+impl TableBuilder {
+    /// Creates a table with these heads, of one or more lines each.
+    pub fn new<const N: usize>(heads: [(&str, Alignment); N]) -> Self {
         Self::with(heads)
     }
 
-    /// The same where how many there are is not known beforehand.
-    pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Side)>) -> Self {
-        let head = |(text, side): (&str, Side)| (text.split('\n').map(String::from).collect(), side);
+    /// Creates a table whose number of columns is known only at run time.
+    pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Alignment)>) -> Self {
+        let head = |(text, side): (&str, Alignment)| (text.split('\n').map(String::from).collect(), side);
         Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new() }
     }
 
-    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub fn row<const N: usize>(&mut self, cells: [TextCell; N]) {
         self.row_of(cells.into());
     }
 
-    pub fn row_of(&mut self, cells: Vec<Cell>) {
+    pub fn row_of(&mut self, cells: Vec<TextCell>) {
         debug_assert_eq!(cells.len(), self.heads.len());
         self.rows.push(cells);
     }
 
-    /// An empty line between groups.
+    /// Adds an empty line between groups.
     pub fn gap(&mut self) {
         self.rows.push(Vec::new());
     }
 
-    /// An empty line, the lines, and how many rows there are beyond the first `top`; nothing of no rows.
+    /// Renders an empty line, the table, and the number of rows beyond the first `top`; empty if
+    /// `all` is 0.
     pub fn below(&self, all: usize, top: usize, style: Style) -> String {
         if all == 0 {
             return String::new();
         }
         let more = match all.saturating_sub(top) {
             0 => String::new(),
-            more => style.paint(Role::Faint, &format!("{} more (--top)\n", grouped(more as u64))),
+            more => style.paint(TextRole::Faint, &format!("{} more (--top)\n", grouped(more as u64))),
         };
         format!("\n{}{more}", self.render(style))
     }
 
-    /// The lines, each with its newline.
+    /// Renders all lines, each with its newline.
     pub fn render(&self, style: Style) -> String {
         let widths: Vec<usize> = self
             .heads
@@ -102,10 +103,10 @@ impl Columns {
                 .heads
                 .iter()
                 .map(|(lines, _)| {
-                    // One-line heads stand on the last line.
+                    // Heads of one line stand on the last head line.
                     let skipped = height - lines.len();
                     let text = line.checked_sub(skipped).and_then(|at| lines.get(at));
-                    Cell(text.cloned().unwrap_or_default(), Role::Head)
+                    TextCell(text.cloned().unwrap_or_default(), TextRole::Head)
                 })
                 .collect();
             self.line(&mut out, &cells, &widths, style);
@@ -116,13 +117,13 @@ impl Columns {
         out
     }
 
-    fn line(&self, out: &mut String, cells: &[Cell], widths: &[usize], style: Style) {
+    fn line(&self, out: &mut String, cells: &[TextCell], widths: &[usize], style: Style) {
         let mut line = String::new();
         let (mut used, mut owed) = (0, 0);
-        for (at, (Cell(text, role), (_, side))) in cells.iter().zip(&self.heads).enumerate() {
+        for (at, (TextCell(text, role), (_, side))) in cells.iter().zip(&self.heads).enumerate() {
             let gap = if at == 0 { 0 } else { 2 };
             let pad = widths[at].saturating_sub(length(text));
-            let before = gap + if *side == Side::Right { pad } else { 0 };
+            let before = gap + if *side == Alignment::Right { pad } else { 0 };
             owed += before;
             let last = at + 1 == cells.len();
             let text = match style.width {
@@ -131,40 +132,40 @@ impl Columns {
                 _ => text.clone(),
             };
             if !text.is_empty() {
-                // Spaces are written only when something follows: no line ends in them.
+                // Spaces are written only before a text, so that no line ends in them.
                 line.extend(std::iter::repeat_n(' ', owed));
                 line.push_str(&style.paint(*role, &text));
                 used += owed + length(&text);
                 owed = 0;
             }
-            owed += if *side == Side::Left { pad } else { 0 };
+            owed += if *side == Alignment::Left { pad } else { 0 };
         }
         out.push_str(&line);
         out.push('\n');
     }
 }
 
-/// A table as texts, for whoever shows it.
+/// Table of plain texts, to be rendered as text or HTML.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
-    pub heads: Vec<(String, Side)>,
+pub(crate) struct TextTable {
+    pub heads: Vec<(String, Alignment)>,
     pub rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = (T, Side)>) -> Self {
+impl TextTable {
+    pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = (T, Alignment)>) -> Self {
         Self { heads: heads.into_iter().map(|(head, side)| (head.into(), side)).collect(), rows: Vec::new() }
     }
 
-    /// A cell for each column.
+    /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.heads.len());
         self.rows.push(cells);
     }
 
-    /// The table in aligned columns.
-    pub fn columns(&self) -> Columns {
-        let mut columns = Columns::with(self.heads.iter().map(|(head, side)| (head.as_str(), *side)));
+    /// Converts the table for rendering as text.
+    pub fn columns(&self) -> TableBuilder {
+        let mut columns = TableBuilder::with(self.heads.iter().map(|(head, side)| (head.as_str(), *side)));
         for row in &self.rows {
             columns.row_of(row.iter().map(|cell| cell.as_str().into()).collect());
         }
@@ -176,8 +177,8 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `text` in at most `width` columns, with an ellipsis where it was cut. Never to less than 8:
-/// a terminal that narrow wraps.
+/// Cuts `text` to `width` columns, with an ellipsis. Never cuts below 8 columns: on a terminal that
+/// narrow, lines wrap.
 fn cut(text: &str, width: usize) -> String {
     let width = width.max(8);
     if length(text) <= width {
@@ -190,11 +191,15 @@ fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn table() -> Columns {
-        let mut table = Columns::new([("net\nus", Side::Right), ("%", Side::Right), ("name", Side::Left)]);
+    fn table() -> TableBuilder {
+        let mut table = TableBuilder::new([
+            ("net\nus", Alignment::Right),
+            ("%", Alignment::Right),
+            ("name", Alignment::Left),
+        ]);
         table.row(["12,345.0".into(), "7.1".into(), "__tcp_transmit_skb".into()]);
         table.gap();
-        table.row(["1".into(), "".into(), Cell("x".into(), Role::Good)]);
+        table.row(["1".into(), "".into(), TextCell("x".into(), TextRole::Good)]);
         table
     }
 
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_does_not_move_anything() {
+    fn color_does_not_move_anything() {
         let text = table().render(Style { color: true, width: None });
         assert!(text.contains("       1       \x1b[32mx\x1b[0m\n"), "{text}");
     }

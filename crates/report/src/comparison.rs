@@ -1,27 +1,28 @@
-//! A comparison as text.
+//! Comparison of two kernels as text.
 
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, TextRole};
 use crate::{layouts, models, Style};
-use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, Whose, TOTAL};
+use kerntune_compare::{number, CodeScope, Comparison, KernelRef, Metric, MetricRow, Verdict, TOTAL};
 
-/// Verdict, both kernels, one line per operation and metric, legend: of each operation the metrics of [`changes`], of the total all.
+/// Renders the verdict, both kernels, one line per operation and metric, and a legend. Operations
+/// have the metrics of [`changes`], the total has all.
 pub fn table(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
     let several = comparison.runs * comparison.seeds > 1;
     let mut heads = vec![
-        ("operation", Side::Left),
-        ("metric", Side::Left),
-        ("base", Side::Right),
-        ("tuned", Side::Right),
-        ("change % ", Side::Right),
+        ("operation", Alignment::Left),
+        ("metric", Alignment::Left),
+        ("base", Alignment::Right),
+        ("tuned", Alignment::Right),
+        ("change % ", Alignment::Right),
     ];
-    heads.extend(several.then_some(("99 % interval", Side::Right)));
-    heads.extend([("A/A %", Side::Right), ("unit", Side::Left)]);
-    let mut table = Columns::with(heads);
+    heads.extend(several.then_some(("99 % interval", Alignment::Right)));
+    heads.extend([("A/A %", Alignment::Right), ("unit", Alignment::Left)]);
+    let mut table = TableBuilder::with(heads);
     let mut last = "";
     let brief = brief(comparison);
-    let shown = |row: &&Row| row.operation == TOTAL || brief.contains(&row.metric);
+    let shown = |row: &&MetricRow| row.operation == TOTAL || brief.contains(&row.metric);
     for row in comparison.rows.iter().filter(shown) {
         let first = row.operation != last;
         if first && !last.is_empty() {
@@ -29,15 +30,15 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         }
         last = &row.operation;
         let mut cells = vec![
-            if first { Cell(printable(&row.operation), Role::Head) } else { "".into() },
+            if first { TextCell(printable(&row.operation), TextRole::Head) } else { "".into() },
             row.metric.title().into(),
             number::figure(row.base).into(),
             number::figure(row.tuned).into(),
-            Cell(starred(row, change(row, 2)), role(row)),
+            TextCell(starred(row, change(row, 2)), role(row)),
         ];
         cells.extend(several.then(|| interval(row).into()));
         let unit = format!("{}{}", row.unit, if row.model { ", model" } else { "" });
-        cells.extend([aa(row).into(), Cell(unit, Role::Faint)]);
+        cells.extend([aa(row).into(), TextCell(unit, TextRole::Faint)]);
         table.row_of(cells);
     }
     out.push_str(&table.render(style));
@@ -54,28 +55,29 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-/// Verdict, both kernels, one line per operation with the change of each metric, legend: what
-/// fits on one screen.
+/// Renders the verdict, both kernels, one line per operation with the change of each metric, and a
+/// legend, to fit on one screen.
 pub fn changes(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
     let heads = [
-        ("operation", Side::Left),
-        ("path length,\nbase", Side::Right),
-        ("kernel instr.\ntuned", Side::Right),
+        ("operation", Alignment::Left),
+        ("path length,\nbase", Alignment::Right),
+        ("kernel instr.\ntuned", Alignment::Right),
     ];
     let metrics = brief(comparison);
-    let changes = metrics.iter().map(|metric| (metric.head(), Side::Right));
-    let mut table = Columns::with(heads.into_iter().chain(changes));
-    let cell =
-        |row: Option<&Row>| row.map_or("".into(), |row| Cell(starred(row, change_unit(row)), role(row)));
+    let changes = metrics.iter().map(|metric| (metric.head(), Alignment::Right));
+    let mut table = TableBuilder::with(heads.into_iter().chain(changes));
+    let cell = |row: Option<&MetricRow>| {
+        row.map_or("".into(), |row| TextCell(starred(row, change_unit(row)), role(row)))
+    };
     for operation in comparison.operations().chain([TOTAL]) {
         if operation == TOTAL {
             table.gap();
         }
         let path = comparison.row(operation, Metric::PathLength);
-        let figure = |of: fn(&Row) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
+        let figure = |of: fn(&MetricRow) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
         let mut cells = vec![
-            Cell(printable(operation), Role::Head),
+            TextCell(printable(operation), TextRole::Head),
             figure(|row| row.base).into(),
             figure(|row| row.tuned).into(),
         ];
@@ -88,13 +90,14 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-/// What the one-screen table has: the kernel's own figures, and of the whole path its instructions and cycles.
+/// Returns the metrics of the one-screen table: the kernel's own, and instructions and cycles of
+/// the whole path.
 pub(crate) fn brief(comparison: &Comparison) -> Vec<Metric> {
     let has = |metric: Metric| comparison.rows.iter().any(|row| row.metric == metric);
-    let is_brief = |metric: &Metric| match metric.whose() {
-        Whose::Kernel => true,
-        Whose::User => false,
-        Whose::Whole => matches!(metric, Metric::WholeInstructions | Metric::WholeCycles) && has(*metric),
+    let is_brief = |metric: &Metric| match metric.code_scope() {
+        CodeScope::Kernel => true,
+        CodeScope::User => false,
+        CodeScope::Whole => matches!(metric, Metric::WholeInstructions | Metric::WholeCycles) && has(*metric),
     };
     Metric::all().iter().copied().filter(is_brief).collect()
 }
@@ -102,7 +105,7 @@ pub(crate) fn brief(comparison: &Comparison) -> Vec<Metric> {
 fn head(comparison: &Comparison, style: Style) -> String {
     let mut out = String::new();
     for sentence in Verdict::new(comparison).sentences() {
-        out.push_str(&style.paint(Role::Head, &printable(&sentence)));
+        out.push_str(&style.paint(TextRole::Head, &printable(&sentence)));
         out.push('\n');
     }
     out.push('\n');
@@ -117,7 +120,7 @@ fn head(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-/// A kernel in one line: `gcc -O2: Linux 6.12.9, gcc 12.2.0, no recipe (0f3c)`.
+/// Describes a kernel in one line: `gcc -O2: Linux 6.12.9, gcc 12.2.0, no recipe (0f3c)`.
 pub(crate) fn describe(kernel: &KernelRef) -> String {
     let mut parts = Vec::new();
     if !kernel.version.is_empty() {
@@ -133,30 +136,30 @@ pub(crate) fn describe(kernel: &KernelRef) -> String {
 fn legend(comparison: &Comparison, style: Style) -> String {
     let mut lines = Vec::new();
     lines.extend(means(comparison));
-    if comparison.rows.iter().any(Row::within_noise) {
+    if comparison.rows.iter().any(MetricRow::within_noise) {
         let noise = match comparison.runs * comparison.seeds {
             1 => "*      not larger than the A/A difference (a second run of the base kernel against its first)",
             _ => "*      may be chance: the 99 % interval of the change contains 0",
         };
         lines.push(noise.into());
     }
-    if comparison.rows.iter().any(|row| row.is_of_other_work()) {
+    if comparison.rows.iter().any(|row| row.has_unequal_user_code()) {
         lines.push("~      user code ran differently: not the kernel's change alone".into());
     }
     if comparison.rows.iter().any(|row| row.model) {
         lines.push(format!("model  figures of a front-end model, {}", model_name(comparison)));
     }
-    let whole = comparison.metrics().any(|metric| metric.whose() == Whose::Whole);
+    let whole = comparison.metrics().any(|metric| metric.code_scope() == CodeScope::Whole);
     let whose = match whole {
         true => "Kernel code, except figures named user or whole (kernel and user code);",
         false => "Kernel code only,",
     };
     lines.push(format!("{whose} between marks, per operation; total: the sum of all regions."));
-    let paint = |line: String| style.paint(Role::Faint, &line) + "\n";
+    let paint = |line: String| style.paint(TextRole::Faint, &line) + "\n";
     lines.into_iter().map(paint).collect()
 }
 
-/// What figures are means of; none of one run.
+/// Returns a sentence on the number of runs that figures are means of; `None` for a single run.
 pub(crate) fn means(comparison: &Comparison) -> Option<String> {
     let moments = |runs| format!("{runs} runs of each kernel, begun at {runs} moments (--runs)");
     match (comparison.seeds, comparison.runs) {
@@ -170,7 +173,7 @@ pub(crate) fn means(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// Where the model's sizes are from: `machines/generic.toml`.
+/// Returns the file that defines the front-end model: `machines/generic.toml`.
 pub(crate) fn model_name(comparison: &Comparison) -> String {
     match comparison.model.as_str() {
         "" => "see docs/measuring.md".into(),
@@ -178,7 +181,7 @@ pub(crate) fn model_name(comparison: &Comparison) -> String {
     }
 }
 
-/// The files of a model and of its parts, of `zen4+tage` two.
+/// Returns the files of a model and of its parts: two for `zen4+tage`.
 pub(crate) fn model_files(model: &str) -> String {
     let model = printable(model).to_string();
     let mut names = model.split('+');
@@ -186,50 +189,50 @@ pub(crate) fn model_files(model: &str) -> String {
     names.fold(first, |files, part| format!("{files} with machines/parts/{part}.toml"))
 }
 
-fn role(row: &Row) -> Role {
+fn role(row: &MetricRow) -> TextRole {
     match row {
-        _ if row.is_better() => Role::Good,
-        _ if row.is_worse() => Role::Bad,
-        _ => Role::Faint,
+        _ if row.is_better() => TextRole::Good,
+        _ if row.is_worse() => TextRole::Bad,
+        _ => TextRole::Faint,
     }
 }
 
-/// With its mark or room for one, so that figures line up.
-fn starred(row: &Row, text: String) -> String {
+/// Appends the row's mark, or a space, so that figures line up.
+fn starred(row: &MetricRow, text: String) -> String {
     text + match mark(row) {
         "" => " ",
         mark => mark,
     }
 }
 
-/// `*` of what may be chance, `~` of what is of other work.
-pub(crate) fn mark(row: &Row) -> &'static str {
-    match (row.within_noise(), row.is_of_other_work()) {
+/// Returns `*` for a change within the A/A difference, `~` if the kernels did different work.
+pub(crate) fn mark(row: &MetricRow) -> &'static str {
+    match (row.within_noise(), row.has_unequal_user_code()) {
         (true, _) => "*",
         (false, true) => "~",
         (false, false) => "",
     }
 }
 
-/// `-11.82`, or `from 0` where the base is 0.
-pub(crate) fn change(row: &Row, decimals: usize) -> String {
+/// Formats the relative change: `-11.82`, or `from 0` where the base is 0.
+pub(crate) fn change(row: &MetricRow, decimals: usize) -> String {
     row.change_percent.map_or("from 0".into(), |percent| number::change(percent, decimals))
 }
 
-/// `-11.8 %`, or `from 0` where the base is 0.
-pub(crate) fn change_unit(row: &Row) -> String {
+/// Formats the relative change with its unit: `-11.8 %`, or `from 0` where the base is 0.
+pub(crate) fn change_unit(row: &MetricRow) -> String {
     row.change_percent.map_or("from 0".into(), |percent| format!("{} %", number::change(percent, 1)))
 }
 
-/// Between what the change lies: `-7.1 to -6.6`; nothing where that is not known.
-pub(crate) fn interval(row: &Row) -> String {
+/// Formats the bounds of the change: `-7.1 to -6.6`; empty if unknown.
+pub(crate) fn interval(row: &MetricRow) -> String {
     row.interval_percent.map_or(String::new(), |ends| {
         let [low, high] = ends.map(|end| number::change(end, 2));
         format!("{low} to {high}")
     })
 }
 
-/// The A/A difference: `0`, `0.02`, `from 0` where the base's first run has 0 and its second not.
-pub(crate) fn aa(row: &Row) -> String {
+/// Formats the A/A difference: `0`, `0.02`, or `from 0` where only the base's first run has 0.
+pub(crate) fn aa(row: &MetricRow) -> String {
     row.aa_percent.map_or("from 0".into(), number::difference)
 }

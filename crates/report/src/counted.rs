@@ -1,13 +1,13 @@
-//! What was counted beside a profile's tables, by kind and source.
+//! Counts of the running kernel (`/proc`, perf) beside a profile's tables, by kind and source.
 
-use crate::columns::{Columns, Side};
-use crate::style::{printable, Role, Style};
+use crate::columns::{Alignment, TableBuilder};
+use crate::style::{printable, Style, TextRole};
 use crate::unit::per_second;
 use kerntune_compare::number::{figure, grouped};
-use kerntune_profile::{Counted, Profile};
+use kerntune_profile::{CounterTotal, Profile};
 use serde::Serialize;
 
-/// A count for JSON.
+/// Count of the running kernel, for JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonCounted<'a> {
     kind: &'a str,
@@ -17,34 +17,34 @@ pub(crate) struct JsonCounted<'a> {
     source: &'a str,
 }
 
-/// Those of these kinds, greatest first.
-fn of<'a>(profile: &'a Profile, kinds: &[&str]) -> Vec<&'a Counted> {
+/// Returns the counts of these kinds, greatest first.
+fn of<'a>(profile: &'a Profile, kinds: &[&str]) -> Vec<&'a CounterTotal> {
     let all = profile.manifest.counted.iter();
-    let mut rows: Vec<&Counted> = all.filter(|row| kinds.contains(&row.kind.as_str())).collect();
+    let mut rows: Vec<&CounterTotal> = all.filter(|row| kinds.contains(&row.kind.as_str())).collect();
     rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cmp(b)));
     rows
 }
 
-/// Time in which they were counted, ns.
+/// Returns the wall-clock time in which the counts were taken, in ns.
 fn wall(profile: &Profile) -> u64 {
     profile
         .manifest
         .sampled
         .as_ref()
-        .map_or(profile.manifest.elapsed_ns.get(), |sampled| sampled.wall_ns.get())
+        .map_or(profile.manifest.elapsed_ticks.get(), |sampled| sampled.wall_ns.get())
 }
 
-/// Those of these kinds as a table after an empty line; nothing if there are none.
+/// Renders the counts of these kinds as a table after an empty line; empty without counts.
 pub(crate) fn text(profile: &Profile, kinds: &[&str], top: usize, style: Style) -> String {
     let rows = of(profile, kinds);
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Columns::new([
-        ("counted", Side::Right),
-        ("per\nsecond", Side::Right),
-        ("what", Side::Left),
-        ("source", Side::Left),
+    let mut table = TableBuilder::new([
+        ("counted", Alignment::Right),
+        ("per\nsecond", Alignment::Right),
+        ("what", Alignment::Left),
+        ("source", Alignment::Left),
     ]);
     for row in rows.iter().take(top) {
         let count = if row.kind == "time" { crate::unit::readable(row.count) } else { grouped(row.count) };
@@ -54,15 +54,16 @@ pub(crate) fn text(profile: &Profile, kinds: &[&str], top: usize, style: Style) 
     }
     let mut out = format!("\n{}", table.render(style));
     if rows.len() > top {
-        out += &style.paint(Role::Faint, &format!("{} more (--json)\n", grouped((rows.len() - top) as u64)));
+        out +=
+            &style.paint(TextRole::Faint, &format!("{} more (--json)\n", grouped((rows.len() - top) as u64)));
     }
     out
 }
 
-/// The same for JSON.
+/// Returns the counts of these kinds for JSON.
 pub(crate) fn json<'a>(profile: &'a Profile, kinds: &[&str]) -> Vec<JsonCounted<'a>> {
     let wall = wall(profile);
-    let row = |row: &'a Counted| JsonCounted {
+    let row = |row: &'a CounterTotal| JsonCounted {
         kind: &row.kind,
         name: &row.name,
         count: row.count,

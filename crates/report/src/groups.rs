@@ -1,24 +1,24 @@
-//! Which group of the kernel a function is in: by the directory of its source, or by a user's file.
+//! Groups of kernel functions: by source directory, or by a user's groups file.
 
 use crate::pattern::{is_below, matches};
 use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol};
 
-/// Directories of the source whose parts are kernels of their own, so to speak.
-const DEEP: [&str; 8] = ["arch", "drivers", "fs", "kernel", "net", "security", "sound", "tools"];
-/// Functions without a known source file.
+/// Top-level directories that are divided one level deeper by default.
+const DEEP_DIRECTORIES: [&str; 8] = ["arch", "drivers", "fs", "kernel", "net", "security", "sound", "tools"];
+/// Group of functions without a known source file.
 pub(crate) const NO_SOURCE: &str = "[no source known]";
-/// Functions that no line of a groups file is about.
+/// Group of functions that no line of a groups file matches.
 pub(crate) const OTHER: &str = "[other]";
 
-/// How functions are put into groups.
+/// Rule that assigns functions to groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grouping {
-    /// By the directory of the source, this many names deep; if none, two below `arch`, `drivers`,
-    /// `fs`, `kernel`, `net`, `security` and `sound`, and one elsewhere.
+    /// By source directory, this many path components deep. `None` means two below `arch`,
+    /// `drivers`, `fs`, `kernel`, `net`, `security` and `sound`, and one elsewhere.
     Directory(Option<usize>),
-    /// By a user's file.
-    File(Groups),
+    /// By a user's groups file.
+    File(GroupsFile),
 }
 
 impl Default for Grouping {
@@ -27,19 +27,19 @@ impl Default for Grouping {
     }
 }
 
-/// A groups file: lines of `name: pattern pattern …`, the first that matches counts. A pattern with a
-/// `/` is a directory or file of the source (or a pattern of them), any other one of functions' names
-/// (`*`, `?`). `#` begins a comment.
+/// Groups file: lines of `name: pattern pattern …`, of which the first match decides. A pattern
+/// with a `/` names a directory or file of the source (or is a glob over them); any other pattern
+/// names functions (`*`, `?`). `#` begins a comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct GroupsFile {
     groups: Vec<(String, Vec<String>)>,
 }
 
-impl Groups {
-    /// Reads the text of a groups file; `origin` is its name, for messages.
+impl GroupsFile {
+    /// Parses the text of a groups file; `origin` is the file's name, for error messages.
     ///
     /// # Errors
-    /// [`Error::Groups`] with the number of the first line that is no group.
+    /// [`Error::Groups`] with the number of the first line that is not a group.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let mut groups = Vec::new();
         for (line, number) in text.lines().zip(1..) {
@@ -75,7 +75,7 @@ impl Groups {
 }
 
 impl Grouping {
-    /// The group of a function.
+    /// Returns the group of a function.
     pub(crate) fn of(&self, symbols: &[Symbol], function: FunctionIndex) -> String {
         let Some(symbol) = symbols.get(function.get() as usize) else { return NO_SOURCE.into() };
         match self {
@@ -89,11 +89,11 @@ impl Grouping {
     }
 }
 
-/// The first names of a path without that of the file; none for a bare file name.
+/// Returns the first components of a path, without the file name; `None` for a bare file name.
 fn directory(file: &str, depth: Option<usize>) -> Option<String> {
     let (directory, _) = file.rsplit_once('/')?;
     let first = directory.split('/').next()?;
-    let depth = depth.unwrap_or(if DEEP.contains(&first) { 2 } else { 1 }).max(1);
+    let depth = depth.unwrap_or(if DEEP_DIRECTORIES.contains(&first) { 2 } else { 1 }).max(1);
     Some(directory.split('/').take(depth).collect::<Vec<_>>().join("/"))
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn the_first_line_that_matches_counts() {
         let text = "# ours\nlocks: *_lock *spin* kernel/locking/\n\ntcp : net/ipv4/tcp*.c  # all of it\n\
                     network: net\nnet: net/ */rr\n";
-        let groups = Grouping::File(Groups::parse(text, "g").unwrap());
+        let groups = Grouping::File(GroupsFile::parse(text, "g").unwrap());
         let of = |name, file| group(&groups, name, Some(file), None);
         assert_eq!(of("_raw_spin_lock", "kernel/locking/spinlock.c"), "locks");
         assert_eq!(of("mutex_unlock_slow", "kernel/locking/mutex.c"), "locks");
@@ -165,7 +165,7 @@ mod tests {
             ("[idle]: x\n", "groups.txt, line 1: names in brackets are kerntune's own"),
             ("# nothing\n", "groups.txt, line 1: there is no group in it"),
         ] {
-            assert_eq!(Groups::parse(text, "groups.txt").unwrap_err().to_string(), message);
+            assert_eq!(GroupsFile::parse(text, "groups.txt").unwrap_err().to_string(), message);
         }
     }
 }

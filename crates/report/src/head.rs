@@ -1,41 +1,42 @@
-//! How every report of a profile begins, as text and as JSON.
+//! Common head of all reports of a profile, as text and as JSON.
 
 use crate::style::printable;
-use crate::unit::Measure;
-use crate::who::Who;
+use crate::thread_filter::ThreadFilter;
+use crate::unit::TickUnit;
 use kerntune_profile::{KernelId, Manifest, Profile};
 use serde::Serialize;
 
-/// The document's schema, and what it is about.
+/// Common first fields of the JSON documents: schema, profile, unit, selection.
 #[derive(Serialize)]
-pub(crate) struct Head<'a> {
+pub(crate) struct JsonHead<'a> {
     schema: &'static str,
-    /// The profile's id.
+    /// Id of the profile.
     profile: &'a str,
-    /// What code took is in: `instructions` of the exact machine, or `ns`.
+    /// Unit of code times: `instructions` on the exact machine, else `ns`.
     unit: &'static str,
-    /// `None` for all of the profile.
+    /// Selected region; `None` for the whole profile.
     region: Option<&'a str>,
-    /// The threads that it is of; nothing for all.
+    /// Selected threads; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     threads: Vec<String>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> JsonHead<'a> {
     pub fn new(schema: &'static str, profile: &'a Profile, region: &'a Option<String>) -> Self {
-        let unit = Measure::of(profile).word();
+        let unit = TickUnit::of(profile).name();
         let region = region.as_deref();
         Self { schema, profile: &profile.manifest.id, unit, region, threads: Vec::new() }
     }
 
-    /// The same of these threads alone.
-    pub fn of(self, who: &Who) -> Self {
-        Self { threads: who.names(), ..self }
+    /// Adds the selected threads.
+    pub fn of(self, thread_filter: &ThreadFilter) -> Self {
+        Self { threads: thread_filter.names(), ..self }
     }
 }
 
-/// The line before a report that says what it is of: profile, workload or command, kernel, machine, what its figures are, when.
-pub fn of_profile(profile: &Profile) -> String {
+/// Returns the line before a report that identifies the profile: id, workload or command, kernel,
+/// machine, kind of figures, date.
+pub fn profile_line(profile: &Profile) -> String {
     let Manifest { id, workload, run, machine, exact, sampled, recorded, .. } = &profile.manifest;
     let KernelId { label, version, id: kernel } = &profile.manifest.kernel;
     let figures = match (exact, sampled) {
@@ -50,11 +51,11 @@ pub fn of_profile(profile: &Profile) -> String {
     ))
 }
 
-/// The line that says which threads a report is of; nothing for all.
-pub(crate) fn of_threads(who: &Who) -> String {
-    match who.is_everybody() {
+/// Returns the line that names the selected threads; empty for all.
+pub(crate) fn threads_line(thread_filter: &ThreadFilter) -> String {
+    match thread_filter.is_everybody() {
         true => String::new(),
-        false => format!("Threads {}, without what others did\n", who.names().join(", ")),
+        false => format!("Threads {}, without what others did\n", thread_filter.names().join(", ")),
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
         let kernel = KernelId { id: "fba9".into(), label: "base".into(), version: "6.12".into() };
         let mut manifest = Manifest::new("p1", kernel, "ls -l\u{1b}[2J", "emulator");
         manifest.recorded = "2025-06-01T12:00:00.000Z".into();
-        let line = of_profile(&Profile { manifest, tables: Tables::default() });
+        let line = profile_line(&Profile { manifest, tables: Tables::default() });
         assert!(line.starts_with("profile p1: ls -l"), "{line}");
         assert!(
             line.ends_with(

@@ -1,13 +1,13 @@
-//! Anomalies, in words.
+//! Remarks on a profile's anomalies and limits, in sentences.
 
 use crate::sampled;
-use crate::style::{printable, Role};
+use crate::style::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 
-/// Counts of [`kerntune_profile::Manifest::health`] that are not faults: how much was checked or
-/// put right, calls that were open when recording began or paused, and what is said in another line.
+/// Counters of [`kerntune_profile::Manifest::health`] that are no faults: checks and corrections,
+/// calls that were open when recording began or paused, and counts that another remark covers.
 const HARMLESS: [&str; 9] = [
     "clock_checks",
     "clock_error_ns",
@@ -20,7 +20,7 @@ const HARMLESS: [&str; 9] = [
     "timer_wraps",
 ];
 
-/// One note for each thing that a reader has to know; none when all is well.
+/// Returns one sentence for each remark that a reader needs; empty if there are none.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     let manifest = &profile.manifest;
     let mut notes = sampled::notes(manifest);
@@ -49,9 +49,9 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     notes
 }
 
-/// The notes as lines after an empty one; nothing if all is well.
+/// Renders the remarks as lines after an empty one; empty if there are none.
 pub(crate) fn text(profile: &Profile, style: Style) -> String {
-    let line = |note: String| format!("{}  {}\n", style.paint(Role::Bad, "note"), printable(&note));
+    let line = |note: String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
     let lines: String = notes(profile).into_iter().map(line).collect();
     if lines.is_empty() {
         lines
@@ -60,7 +60,7 @@ pub(crate) fn text(profile: &Profile, style: Style) -> String {
     }
 }
 
-/// How far the guest's clock and the recorder's count were apart, in one line.
+/// Describes in one sentence how far the guest's clock and the recorder's count differed.
 fn clock(times: u64, ns: Option<u64>) -> String {
     let times = match times {
         1 => "once".to_owned(),
@@ -161,7 +161,7 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "lost_switch_samples" => {
             format!("{count} samples of context switches were lost: the others stand for them.")
         }
-        // A recorder newer than this list still gets its say.
+        // A newer recorder may have counters that this list does not know.
         _ => format!("{}: {count}.", what.replace('_', " ")),
     }
 }

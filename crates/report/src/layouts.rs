@@ -1,31 +1,31 @@
-//! Luck of layout as text: where two kernels lie among random layouts of one of them.
+//! Layout sensitivity as text: rank of two kernels among random layouts of one of them.
 
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::{number, LayoutRow, Layouts, Metric, TOTAL};
+use kerntune_compare::{number, Metric, RandomLayoutRow, RandomLayouts, TOTAL};
 
-/// What it comes to in sentences, one line per operation and metric, legend.
-pub(crate) fn table(layouts: &Layouts, style: Style) -> String {
+/// Renders a summary in sentences, one line per operation and metric, and a legend.
+pub(crate) fn table(layouts: &RandomLayouts, style: Style) -> String {
     let mut out = String::new();
     for sentence in sentences(layouts) {
-        out.push_str(&style.paint(Role::Head, &printable(&sentence)));
+        out.push_str(&style.paint(TextRole::Head, &printable(&sentence)));
         out.push('\n');
     }
     out.push('\n');
-    let mut table = Columns::new([
-        ("\noperation", Side::Left),
-        ("\nmetric", Side::Left),
-        ("\nbase", Side::Right),
-        ("\ntuned", Side::Right),
-        ("random orders\nleast", Side::Right),
-        ("\nquarter", Side::Right),
-        ("\nmedian", Side::Right),
-        ("\nquarter", Side::Right),
-        ("\nmost", Side::Right),
-        ("rank\nbase", Side::Right),
-        ("\ntuned", Side::Right),
-        ("tuned, %\nof median", Side::Right),
+    let mut table = TableBuilder::new([
+        ("\noperation", Alignment::Left),
+        ("\nmetric", Alignment::Left),
+        ("\nbase", Alignment::Right),
+        ("\ntuned", Alignment::Right),
+        ("random orders\nleast", Alignment::Right),
+        ("\nquarter", Alignment::Right),
+        ("\nmedian", Alignment::Right),
+        ("\nquarter", Alignment::Right),
+        ("\nmost", Alignment::Right),
+        ("rank\nbase", Alignment::Right),
+        ("\ntuned", Alignment::Right),
+        ("tuned, %\nof median", Alignment::Right),
     ]);
     let mut last = "";
     for row in &layouts.rows {
@@ -34,10 +34,11 @@ pub(crate) fn table(layouts: &Layouts, style: Style) -> String {
             table.gap();
         }
         last = &row.operation;
-        let [least, low, median, high, most] = row.quartiles.map(|value| Cell::from(number::figure(value)));
+        let [least, low, median, high, most] =
+            row.quartiles.map(|value| TextCell::from(number::figure(value)));
         let change = row.change_from_median();
         table.row([
-            if first { Cell(printable(&row.operation), Role::Head) } else { "".into() },
+            if first { TextCell(printable(&row.operation), TextRole::Head) } else { "".into() },
             format!("{}{}", row.metric.title(), tag(row)).into(),
             number::figure(row.base).into(),
             number::figure(row.tuned).into(),
@@ -47,29 +48,29 @@ pub(crate) fn table(layouts: &Layouts, style: Style) -> String {
             high,
             most,
             rank(row, row.below_base).into(),
-            Cell(rank(row, row.below_tuned), role(row)),
-            change.map_or("".into(), |change| Cell(number::change(change, 2), role(row))),
+            TextCell(rank(row, row.below_tuned), role(row)),
+            change.map_or("".into(), |change| TextCell(number::change(change, 2), role(row))),
         ]);
     }
     out.push_str(&table.render(style));
     out.push('\n');
     for line in legend(layouts) {
-        out.push_str(&style.paint(Role::Faint, &line));
+        out.push_str(&style.paint(TextRole::Faint, &line));
         out.push('\n');
     }
     out
 }
 
-/// `, model` where the title does not say it.
-fn tag(row: &LayoutRow) -> &'static str {
+/// Returns `, model` where the title does not name the model.
+fn tag(row: &RandomLayoutRow) -> &'static str {
     match row.model && !row.metric.title().contains("model") {
         true => ", model",
         false => "",
     }
 }
 
-/// Where the tuned kernel lies, in total: a sentence for each metric that a layout can change.
-pub(crate) fn sentences(layouts: &Layouts) -> Vec<String> {
+/// Returns a sentence for each metric that a layout can change: rank of the tuned kernel's total.
+pub(crate) fn sentences(layouts: &RandomLayouts) -> Vec<String> {
     let count = layouts.kernels.len();
     let mut all = vec![format!(
         "Luck of layout: {count} random orders of the base kernel's functions (random number {}).",
@@ -99,22 +100,22 @@ pub(crate) fn sentences(layouts: &Layouts) -> Vec<String> {
     all
 }
 
-/// The place among the random orders and itself: 1 is the best.
-fn rank(row: &LayoutRow, below: usize) -> String {
+/// Formats the rank among the random orders and the kernel itself; 1 is best.
+fn rank(row: &RandomLayoutRow, below: usize) -> String {
     format!("{}/{}", below + 1, row.values.len() + 1)
 }
 
-fn role(row: &LayoutRow) -> Role {
+fn role(row: &RandomLayoutRow) -> TextRole {
     let [least, .., most] = row.quartiles;
     match row.tuned {
-        tuned if tuned < least => Role::Good,
-        tuned if tuned > most => Role::Bad,
-        _ => Role::Faint,
+        tuned if tuned < least => TextRole::Good,
+        tuned if tuned > most => TextRole::Bad,
+        _ => TextRole::Faint,
     }
 }
 
-/// What the columns are.
-pub(crate) fn legend(layouts: &Layouts) -> [String; 3] {
+/// Returns the explanations of the columns.
+pub(crate) fn legend(layouts: &RandomLayouts) -> [String; 3] {
     [
         format!(
             "random orders  the base kernel's functions in {} random orders, each as likely as any other; all that can be moved",

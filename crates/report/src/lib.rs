@@ -1,33 +1,41 @@
-//! Profile or comparison → text tables, JSON, HTML. Pure: models in, text out.
+//! Reports on profiles and comparisons: text tables, JSON documents and HTML pages.
 //!
-//! - [`reports`]: what one profile's tables say, a file for each [`Report`]; text and JSON.
-//! - [`comparison`]: two kernels against each other, text (its JSON is
+//! All functions are pure: they take profiles or results and return text. Start from a report of
+//! [`reports`] (they implement [`Report`]), or from [`html`] for pages.
+//!
+//! - [`reports`]: reports on one profile's tables, one file per [`Report`]; text and JSON.
+//! - [`comparison`]: comparison of two kernels, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
-//! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
-//!   [`kerntune_stats::Comparison::to_json`]).
-//! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
-//! - [`prove`]: what a proof comes to, a paragraph.
-//! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
-//! - [`survey`]: what becomes of the findings of a paper that looks at a kernel; text, Markdown, HTML.
-//! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
-//! - [`anatomy`]: what the calls of one function do, and before what; text and JSON.
+//! - [`mod@bench`]: comparison of two kernels' timed results, text (its JSON is
+//!   [`kerntune_stats::TimedComparison::to_json`]).
+//! - [`paper`]: a paper's tables beside our measurements; text ([`markdown`] for a repository's
+//!   documentation).
+//! - [`prove`]: result of `kerntune prove` in one paragraph.
+//! - [`study`]: tables of a paper that changes its kernel by hand; text, Markdown, HTML.
+//! - [`survey`]: findings of a paper that characterizes a kernel, compared with ours; text,
+//!   Markdown, HTML.
+//! - [`path`]: trace of calls in time order (McRae's Figure 4), text and JSON.
+//! - [`anatomy`]: what the calls of one function do, in total and before a boundary; text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
-//! - [`subsystems`]: time by part of the kernel; text and JSON.
+//! - [`subsystems`]: time by subsystem of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
-//! - [`path_length`]: what makes an operation's path longer in another kernel, by call path; text and JSON.
-//! - [`mod@characterise`]: what a workload is like, and how alike two are; text, JSON and HTML.
-//! - [`names`]: a function by its name.
-//! - [`html`]: all of it on one self-contained page.
+//! - [`path_length`]: change of an operation's path length between two kernels, by call path; text
+//!   and JSON.
+//! - [`mod@characterize`]: characterization of a workload and similarity to others; text, JSON and
+//!   HTML.
+//! - [`names`]: lookup of a function by its name.
+//! - [`html`]: self-contained pages.
 //!
-//! Text is coloured and cut to a width only where a [`Style`] says so. Every JSON document
-//! names its schema; `docs/json.md` is the contract.
+//! Text is colored and cut to a width only as a [`Style`] says. Every JSON document names its
+//! schema; `docs/json.md` is the contract.
 //!
 //! ```
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
 //! use kerntune_report::{functions, Report, Style};
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
-//! let options = functions::Options { top: Some(10), sort: functions::Sort::Calls, ..Default::default() };
+//! let sort = functions::FunctionSort::Calls;
+//! let options = functions::FunctionsOptions { top: Some(10), sort, ..Default::default() };
 //! let text = options.text(&profile, Style::PLAIN)?;
 //! assert!(text.starts_with("Elapsed time         = 0 sec      0 us  (0 events)"));
 //! # Ok::<(), kerntune_report::Error>(())
@@ -37,7 +45,7 @@ pub mod advise;
 pub mod anatomy;
 pub mod bench;
 mod call_graph;
-pub mod characterise;
+pub mod characterize;
 mod columns;
 pub mod comparison;
 mod counted;
@@ -70,190 +78,141 @@ pub mod subsystems;
 pub mod survey;
 mod system_calls;
 mod tally;
+mod thread_filter;
 mod traffic;
 mod unit;
 mod view;
-mod who;
 
 pub use call_graph::{GraphOptions, Propagation};
 pub use columns::plain_table;
-pub use groups::{Grouping, Groups};
-pub use head::of_profile;
+pub use groups::{Grouping, GroupsFile};
+pub use head::profile_line;
 pub use reports::*;
 pub use style::{printable, printable_text, Style};
 pub use subcommand::Subcommand;
-pub use unit::{Measure, TimeUnit};
+pub use thread_filter::ThreadFilter;
+pub use unit::{DisplayUnit, TickUnit};
 pub use view::scope;
-pub use who::Who;
 
 use kerntune_profile::Profile;
 
-/// Rows shown in text where no number is asked for.
-pub const TOP: usize = 40;
+/// Default number of rows in text output.
+pub const DEFAULT_ROWS: usize = 40;
 
-/// What can be wrong with what was asked for.
+/// Reason why a report cannot be made of a profile.
+// Messages document the variants.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The profile has no region of that name.
     #[error("the profile has no region \"{name}\"; it has {known}")]
-    NoRegion {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// A function's name that is none, or several functions'.
+    NoRegion { name: String, known: String },
     #[error("{0}")]
     Name(#[from] names::NameError),
-    /// No such thread or program.
     #[error("no {what} \"{name}\" ran{hint}")]
     NoThread {
         /// `thread` or `program`.
         what: &'static str,
-        /// What was asked for.
         name: String,
-        /// Names that are near, or those that there are: the end of the message.
+        /// End of the message: similar names, or the names that exist.
         hint: String,
     },
-    /// Call paths do not tell threads of one name apart.
     #[error(
         "the profile has no trace, and its call paths do not distinguish threads of one name: select all \
          of them by the name \"{name}\""
     )]
-    ThreadsOfOneName {
-        /// Their name.
-        name: String,
-    },
-    /// Without a trace nobody knows which thread's calls took how long.
+    ThreadsOfOneName { name: String },
     #[error(
         "single calls of these threads are not known: the profile has no trace, or none of their calls \
          ended"
     )]
     NoCallsByThread,
-    /// Times of threads that do not sum: an error of kerntune's, or a trace of another profile.
+    /// Also raised if kerntune's own sums are wrong.
     #[error("the functions of the threads take {parts} ns and the threads {whole} ns: the trace is not this profile's")]
     Threads {
-        /// What the functions and user code sum to.
+        /// Sum over functions and user code.
         parts: u64,
-        /// What the threads have.
+        /// Sum over threads.
         whole: u64,
     },
-    /// A trace that cannot be read.
     #[error(transparent)]
     Trace(kerntune_analyze::Error),
-    /// Nothing to choose a call from.
     #[error("no call of {function} ended{}: there is none to show", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
     NoCalls {
-        /// The function.
         function: String,
-        /// The regions that were looked at; all if none.
+        /// Selected region; `None` for all.
         region: Option<String>,
     },
-    /// No call to look at.
     #[error("no call of {function} was seen from its entry to its exit{}: {cut} began or ended where nothing was recorded, {elsewhere} ended in other regions", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
     NoneWhole {
-        /// The function.
         function: String,
-        /// The regions that were looked at; all if none.
+        /// Selected region; `None` for all.
         region: Option<String>,
-        /// Calls of which some was not recorded.
+        /// Calls that were recorded only in part.
         cut: u64,
-        /// Calls in other regions.
+        /// Calls that ended in other regions.
         elsewhere: u64,
     },
-    /// A profile without blocks.
     #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
     NoBlocks,
-    /// A profile that was carried to another kernel: counts of branches alone are of that one.
     #[error(
         "profile {profile} is profile {from} transferred to another kernel: only its branches are of \
          that kernel, its times and operations are not; look at {from}"
     )]
-    Carried {
-        /// The profile.
+    Transferred {
         profile: String,
-        /// The one that was recorded.
+        /// Id of the recorded profile.
         from: String,
     },
-    /// A rule that is none.
     #[error("rule {rule}: {why}")]
-    Rule {
-        /// Its name.
-        rule: String,
-        /// Where, and what is wrong.
-        why: String,
-    },
-    /// A reference workload that is none.
+    Rule { rule: String, why: String },
     #[error("reference {reference}: {why}")]
     Reference {
-        /// Its name, or the profile that was to become one.
+        /// Name of the reference, or id of the profile that was to become one.
         reference: String,
-        /// What is wrong.
         why: String,
     },
-    /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]
-    NoFunction {
-        /// What was asked for.
-        pattern: String,
-    },
-    /// There is no call graph of the profile.
+    NoFunction { pattern: String },
     #[error("no call graph: {0}")]
     Graph(#[from] kerntune_analyze::graph::GraphError),
-    /// A cut that cuts nothing.
     #[error("no call from a caller to a callee of \"{cut}\" was recorded{}: `report PROFILE graph --function \
          CALLEE` shows who calls it", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
     NoArc {
-        /// What was to be cut.
         cut: String,
-        /// The regions that were looked at; all if none.
+        /// Selected region; `None` for all.
         region: Option<String>,
     },
-    /// A file of groups that is none.
     #[error("{origin}, line {line}: {reason}")]
     Groups {
-        /// The file.
+        /// Name of the groups file.
         origin: String,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
         reason: &'static str,
     },
-    /// Nothing to divide by.
     #[error(
         "no operations were counted, so there is nothing to divide by: leave out --per-operation, or \
          choose a --region that counts them"
     )]
     NoOperations,
-    /// No operations, so no path length.
     #[error(
         "no operations were counted, so there is no path length: choose a --region that counts them, or \
          see `report A diff B --paths`"
     )]
     NothingPerOperation,
-    /// Times of a profile that are not instructions.
     #[error(
         "profile {profile} is not exact, so its times are not instructions: see `report A diff B \
          --paths`"
     )]
-    NotExact {
-        /// The profile.
-        profile: String,
-    },
-    /// Parts of a difference that do not sum to it: an error of kerntune's.
+    NotExact { profile: String },
+    /// Internal error: the parts of a difference do not sum to it.
     #[error("the parts of the difference sum to {parts} ns and not to {whole} ns: please report this")]
-    Sum {
-        /// What the parts sum to.
-        parts: i128,
-        /// What they should.
-        whole: i128,
-    },
-    /// A document could not be written as JSON.
+    Sum { parts: i128, whole: i128 },
     #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Shorthand of this crate.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -1,15 +1,16 @@
-//! A paper's tables with ours beside them as Markdown, for a repository's documentation.
+//! A paper's tables beside our measurements as Markdown, for a repository's documentation.
 
 use crate::comparison::describe;
 use crate::findings::{counted, findings_markdown};
 use crate::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
 use crate::plain::plain;
 use kerntune_compare::number;
-use kerntune_paper::{Line, Measured, Outcome, Part, State};
+use kerntune_paper::{ExperimentOutcome, ExperimentResult, ExperimentState, PaperOutcome, RowResult};
 use std::fmt::Write;
 
-/// One page: what came of it, and each table of the paper. `commands` repeat it; `written` says who wrote the page and when.
-pub fn paper(outcome: &Outcome, commands: &[String], written: &str) -> String {
+/// Renders one page: summary, and each table of the paper. `commands` reproduce it; `written` names
+/// the writer and the date.
+pub fn paper(outcome: &PaperOutcome, commands: &[String], written: &str) -> String {
     let mut page = format!(
         "# {}\n\n{}{}\n\n{}, {}, measured on {}. Ours: recipe `{}`, machine `{}`, model `{}`.\n",
         plain(&outcome.title),
@@ -27,7 +28,7 @@ pub fn paper(outcome: &Outcome, commands: &[String], written: &str) -> String {
         let _ = write!(page, "\n## Findings\n\n{}\n\n{table}", plain(&sentence));
     }
     for part in &outcome.experiments {
-        one(&mut page, part);
+        part_markdown(&mut page, part);
     }
     page.push_str("\n## How\n\n");
     for line in LEGEND.iter().filter_map(|line| line.split_once("  ")) {
@@ -41,23 +42,23 @@ pub fn paper(outcome: &Outcome, commands: &[String], written: &str) -> String {
     page
 }
 
-fn one(page: &mut String, part: &Part) {
+fn part_markdown(page: &mut String, part: &ExperimentOutcome) {
     let _ = write!(page, "\n## {}\n\n", plain(&part.title));
     if !part.about.is_empty() {
         let _ = write!(page, "{}\n\n", plain(&part.about));
     }
     match &part.state {
-        State::Measured(measured) => table(page, measured),
-        State::NotMade { because } => {
+        ExperimentState::Measured(measured) => table(page, measured),
+        ExperimentState::NotMade { because } => {
             let _ = writeln!(page, "Not made, workload `{}`: {}", part.workload, plain(because));
         }
     }
 }
 
-fn table(page: &mut String, measured: &Measured) {
+fn table(page: &mut String, measured: &ExperimentResult) {
     let more = if is_timed(measured) { 2 } else { 0 };
     let [heads, rule] = [
-        "| | paper, base | optimised | std dev | improvement | unit | ours, exact, base | tuned | A/A % | improvement | \
+        "| | paper, base | optimized | std dev | improvement | unit | ours, exact, base | tuned | A/A % | improvement | \
          cycles (model), improvement | whole path, instructions | whole path, cycles (model) |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ];
@@ -79,14 +80,14 @@ fn table(page: &mut String, measured: &Measured) {
     let _ = writeln!(page, "\nBase: {}. Tuned: {}.", plain(&base), plain(&tuned));
 }
 
-fn cells(line: &Line) -> [String; 15] {
+fn cells(line: &RowResult) -> [String; 15] {
     let ours = line.ours.as_ref();
     let exact = ours.map(|ours| &ours.exact);
     let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
     [
         line.name.clone(),
         number::figure(line.paper_base),
-        number::figure(line.paper_optimised),
+        number::figure(line.paper_optimized),
         line.paper_std_dev.map_or(String::new(), number::figure),
         line.paper_improvement.clone(),
         format!("{}{}", line.unit, direction(line)),

@@ -1,19 +1,20 @@
-//! Memory that was touched: pages and lines by size of page, accesses by size of page, and what data TLBs reach.
+//! Memory touched by a workload: pages, lines and accesses by page size, and the reach of data
+//! TLBs.
 
-use crate::columns::Side;
+use crate::columns::Alignment;
 use crate::view::share;
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_profile::{Profile, Scope};
+use kerntune_profile::{Profile, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Kernel or user memory in pages of one size.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Touched {
-    /// `kernel` or `user`, by address, whoever touches it.
+pub(crate) struct TouchedMemory {
+    /// `kernel` or `user`, by address, whichever mode accesses it.
     pub memory: String,
     pub page_bytes: u64,
-    /// Pages, and lines in them; none of a merged profile.
+    /// Touched pages, and lines in them; `None` for a merged profile.
     pub pages: Option<u64>,
     pub lines: Option<u64>,
     /// Bytes of those pages, and of those lines.
@@ -21,32 +22,32 @@ pub(crate) struct Touched {
     pub bytes_of_lines: Option<u64>,
     pub loads: u64,
     pub stores: u64,
-    /// Of all accesses.
+    /// Share of all accesses.
     pub percent_of_accesses: f64,
 }
 
-/// What a data TLB of the model reaches with pages of one size.
+/// Reach of one of the model's data TLBs with pages of one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Reach {
-    /// `dtlb`, `dtlb_large`, `stlb`.
+pub(crate) struct TlbReach {
+    /// `dtlb`, `dtlb_large` or `stlb`.
     pub tlb: String,
     pub page_bytes: u64,
     pub entries: u64,
     pub bytes: u64,
 }
 
-/// Memory that was touched.
+/// Touched memory by page size, with the reach of the model's TLBs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Memory {
-    pub touched: Vec<Touched>,
-    pub reach: Vec<Reach>,
+pub(crate) struct MemoryUse {
+    pub touched: Vec<TouchedMemory>,
+    pub reach: Vec<TlbReach>,
 }
 
-impl Memory {
-    /// In a region of this name, or in all; nothing of a profile without data.
-    pub fn of(profile: &Profile, scope: &Scope, region: Option<&str>) -> Self {
+impl MemoryUse {
+    /// Adds up the accesses of a scope; empty for a profile without data accesses.
+    pub fn of(profile: &Profile, scope: &RegionScope, region: Option<&str>) -> Self {
         let tables = &profile.tables;
-        let mut rows: BTreeMap<(&str, u64), Touched> = BTreeMap::new();
+        let mut rows: BTreeMap<(&str, u64), TouchedMemory> = BTreeMap::new();
         for row in tables.page_accesses.iter().filter(|row| scope.contains(row.region)) {
             let sum = rows.entry((&row.memory, row.page_bytes)).or_default();
             sum.loads = sum.loads.saturating_add(row.loads);
@@ -58,15 +59,15 @@ impl Memory {
             of.bytes_of_pages = Some(row.pages.saturating_mul(row.page_bytes));
             of.bytes_of_lines = Some(row.lines.saturating_mul(row.line_bytes));
         }
-        let accesses = |row: &Touched| row.loads.saturating_add(row.stores);
+        let accesses = |row: &TouchedMemory| row.loads.saturating_add(row.stores);
         let all = rows.values().fold(0u64, |sum, row| sum.saturating_add(accesses(row)));
-        let named = |((memory, page_bytes), row): ((&str, u64), Touched)| Touched {
+        let named = |((memory, page_bytes), row): ((&str, u64), TouchedMemory)| TouchedMemory {
             memory: memory.into(),
             page_bytes,
             percent_of_accesses: share(accesses(&row), all),
             ..row
         };
-        let reach = |row: &kerntune_profile::DataTlb| Reach {
+        let reach = |row: &kerntune_profile::DataTlb| TlbReach {
             tlb: row.tlb.clone(),
             page_bytes: row.page_bytes,
             entries: row.entries,
@@ -78,13 +79,13 @@ impl Memory {
         }
     }
 
-    /// Bytes of all lines that were touched.
+    /// Returns the bytes of all touched lines.
     pub fn bytes(&self) -> Option<u64> {
         let known: Vec<u64> = self.touched.iter().filter_map(|row| row.bytes_of_lines).collect();
         (!known.is_empty()).then(|| known.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// Of the accesses to user memory, those to pages of more than 4 KiB, per cent.
+    /// Returns the share of accesses to user memory that hit pages above 4 KiB, in per cent.
     pub fn percent_huge(&self) -> Option<f64> {
         let user = || self.touched.iter().filter(|row| row.memory == "user");
         let sum = |large: bool| {
@@ -94,9 +95,9 @@ impl Memory {
         (sum(false) > 0).then(|| share(sum(true), sum(false)))
     }
 
-    /// What the TLBs reach, in one line; nothing of a model that is not known.
+    /// Describes the reach of the TLBs in one line; `None` if the model is unknown.
     pub fn reach(&self) -> Option<String> {
-        let one = |row: &Reach| {
+        let one = |row: &TlbReach| {
             format!(
                 "{} {} × {} = {}",
                 row.tlb,
@@ -110,19 +111,19 @@ impl Memory {
     }
 }
 
-/// The heads and cells of one line.
-pub(crate) const HEADS: [(&str, Side); 8] = [
-    ("pages", Side::Right),
-    ("of", Side::Right),
-    ("pages\nKiB", Side::Right),
-    ("lines", Side::Right),
-    ("lines\nKiB", Side::Right),
-    ("accesses", Side::Right),
-    ("% of\naccesses", Side::Right),
-    ("memory", Side::Left),
+/// Column heads of the memory table.
+pub(crate) const HEADS: [(&str, Alignment); 8] = [
+    ("pages", Alignment::Right),
+    ("of", Alignment::Right),
+    ("pages\nKiB", Alignment::Right),
+    ("lines", Alignment::Right),
+    ("lines\nKiB", Alignment::Right),
+    ("accesses", Alignment::Right),
+    ("% of\naccesses", Alignment::Right),
+    ("memory", Alignment::Left),
 ];
 
-pub(crate) fn cells(row: &Touched) -> [String; HEADS.len()] {
+pub(crate) fn cells(row: &TouchedMemory) -> [String; HEADS.len()] {
     let count = |count: Option<u64>| count.map_or("-".into(), grouped);
     let kib = |bytes: Option<u64>| count(bytes.map(|bytes| bytes.div_ceil(1024)));
     [
@@ -137,7 +138,7 @@ pub(crate) fn cells(row: &Touched) -> [String; HEADS.len()] {
     ]
 }
 
-/// `4 KiB`, `2 MiB`, `1 GiB`.
+/// Formats a power-of-two size: `4 KiB`, `2 MiB`, `1 GiB`.
 fn readable(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0 && bytes % (1 << shift) == 0);

@@ -1,4 +1,4 @@
-//! A function by its name.
+//! Lookup of functions by name.
 
 use crate::pattern::is_of_set;
 use crate::style::printable;
@@ -6,23 +6,23 @@ use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol, Tables};
 use std::collections::HashSet;
 
-/// No function, or not one.
+/// Failed lookup of a function: no match, or several.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NameError {
-    /// Nothing has that name.
+    /// No function has the name.
     #[error("the profile has no function \"{name}\"{}", offer(.near))]
     Unknown {
-        /// What was asked for.
+        /// Name as given.
         name: String,
-        /// Names that are written much the same.
+        /// Names with a similar spelling.
         near: Vec<String>,
     },
-    /// Several functions have that name.
+    /// Several functions share the name.
     #[error("{} functions are called \"{name}\": choose one with {}", .which.len(), .which.join(", "))]
     Several {
-        /// What was asked for.
+        /// Name as given.
         name: String,
-        /// What each of them can be asked for with.
+        /// Unambiguous names of the candidates.
         which: Vec<String>,
     },
 }
@@ -34,9 +34,9 @@ fn offer(names: &[String]) -> String {
     }
 }
 
-/// The function that `wanted` names: `name`, or `name@file` (the end of the file's path, or a user
-/// binary's) or `name@0xaddress` where several have that name. A name that one function alone
-/// ran under is that function's, whoever else has it.
+/// Finds the function that `wanted` names: `name`; where several share it, `name@file` (the end of
+/// the path of its source file or user binary) or `name@0xaddress`. A name under which only one
+/// function ran means that function.
 pub fn function(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameError> {
     let (name, place) = match wanted.split_once('@') {
         Some((name, place)) => (name, Some(place)),
@@ -60,7 +60,8 @@ pub fn function(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameErro
     }
 }
 
-/// The functions of sets: names, patterns with `*` and `?`, directories or files of the source.
+/// Finds the functions of sets: names, patterns with `*` and `?`, directories or files of the
+/// source.
 pub(crate) fn chosen(tables: &Tables, sets: &[String]) -> Result<HashSet<FunctionIndex>> {
     let mut all = HashSet::new();
     for set in sets {
@@ -76,7 +77,7 @@ pub(crate) fn chosen(tables: &Tables, sets: &[String]) -> Result<HashSet<Functio
     Ok(all)
 }
 
-/// There is no function of a set.
+/// Returns the error for a set without functions.
 pub(crate) fn none_of(tables: &Tables, set: &str) -> Error {
     match set.contains(['*', '?', '/']) {
         true => Error::NoFunction { pattern: printable(set) },
@@ -84,7 +85,7 @@ pub(crate) fn none_of(tables: &Tables, set: &str) -> Error {
     }
 }
 
-/// A function's name, with its binary if it is none of the kernel's.
+/// Returns a function's name, with its binary for user code.
 pub(crate) fn label(tables: &Tables, function: FunctionIndex) -> String {
     let name = printable(tables.name(function));
     let symbol = tables.symbols.get(function.get() as usize);
@@ -109,7 +110,8 @@ fn is_at(symbol: &Symbol, place: &str) -> bool {
     !place.is_empty() && (ends(&symbol.file) || ends(&symbol.module) || symbol.address.to_string() == place)
 }
 
-/// Up to five names that begin the same, contain it, or differ in few letters; those first that ran.
+/// Returns up to five names that begin the same, contain `wanted`, or differ in few letters;
+/// functions that ran come first.
 fn similar(tables: &Tables, wanted: &str) -> Vec<String> {
     let mut ran = vec![false; tables.symbols.len()];
     for row in &tables.functions {
@@ -124,7 +126,7 @@ fn similar(tables: &Tables, wanted: &str) -> Vec<String> {
     all.into_iter().take(5).map(|(_, name)| printable(name)).collect()
 }
 
-/// How much alike a function's name is, the best first; none if it is not.
+/// Ranks a function's name by similarity, lowest is best; `None` if it is not similar.
 fn rank<'a>(symbol: &'a Symbol, wanted: &str, ran: &[bool]) -> Option<(i64, &'a str)> {
     let name = symbol.name.as_str();
     let alike = strsim::jaro_winkler(name, wanted);

@@ -3,20 +3,20 @@
 use kerntune_profile::Symbol;
 use wildmatch::WildMatch;
 
-/// Whether a function has this name, or matches the pattern, or is in such a file or directory.
+/// Checks whether a function has this name, matches the pattern, or is in this file or directory.
 pub(crate) fn is_of_set(symbol: &Symbol, set: &str) -> bool {
     let by_name = !set.contains('/') && matches(set, &symbol.name);
     by_name || symbol.file.as_deref().is_some_and(|file| is_below(file, set))
 }
 
-/// Whether a file is in a directory, is the file named, or matches the pattern.
+/// Checks whether a file is in a directory, is the named file, or matches the pattern.
 pub(crate) fn is_below(file: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     file.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         || matches(directory, file)
 }
 
-/// Whether the whole name matches a pattern of `*` (anything) and `?` (one character).
+/// Checks whether the whole name matches a pattern of `*` (any text) and `?` (one character).
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     WildMatch::new(pattern).matches(name)
 }

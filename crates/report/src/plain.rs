@@ -1,6 +1,6 @@
-//! Text in Markdown.
+//! Escaping of text in Markdown.
 
-/// Text that is no markup, on one line.
+/// Returns `text` on one line with Markdown markup escaped.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,23 +1,23 @@
-//! What the exact machine says of a recipe beside what a clock says, as text.
+//! Changes on the exact machine beside timed changes of the same recipes, as text.
 
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_stats::{FigureCorrelation, PredictedRow, Prediction, RankCorrelation, UnderModels};
+use kerntune_stats::{FigureCorrelation, ModelRangeSummary, PredictedRow, Prediction, RankCorrelation};
 
-/// One line per row, the rank correlation of each figure below it, legend.
+/// Renders one line per row, the rank correlation of each figure, and a legend.
 pub fn table(prediction: &Prediction, style: Style) -> String {
-    let mut table = Columns::new([
-        ("recipe", Side::Left),
-        ("row", Side::Left),
-        ("time %", Side::Right),
-        ("interval", Side::Right),
-        ("path\nlength %", Side::Right),
-        ("taken\nbranches %", Side::Right),
-        ("L1I\nmisses %", Side::Right),
-        ("iTLB\nmisses %", Side::Right),
-        ("model\ncycles %", Side::Right),
+    let mut table = TableBuilder::new([
+        ("recipe", Alignment::Left),
+        ("row", Alignment::Left),
+        ("time %", Alignment::Right),
+        ("interval", Alignment::Right),
+        ("path\nlength %", Alignment::Right),
+        ("taken\nbranches %", Alignment::Right),
+        ("L1I\nmisses %", Alignment::Right),
+        ("iTLB\nmisses %", Alignment::Right),
+        ("model\ncycles %", Alignment::Right),
     ]);
     let mut before = None;
     for row in &prediction.rows {
@@ -28,7 +28,7 @@ pub fn table(prediction: &Prediction, style: Style) -> String {
             recipe.into(),
             printable(&format!("{}/{}", row.suite, row.row)).into(),
             number::change(row.measured_percent, 2).into(),
-            Cell(interval(row), Role::Faint),
+            TextCell(interval(row), TextRole::Faint),
             path,
             branches,
             l1i,
@@ -52,7 +52,7 @@ pub fn table(prediction: &Prediction, style: Style) -> String {
         prediction.rows.len(),
         printable(model)
     );
-    out.push_str(&style.paint(Role::Faint, &legend));
+    out.push_str(&style.paint(TextRole::Faint, &legend));
     out.push('\n');
     out
 }
@@ -64,7 +64,7 @@ fn correlations(prediction: &Prediction, style: Style) -> String {
     ranks("figure", prediction.correlations.iter().map(of), prediction.confidence, style)
 }
 
-/// One line per name.
+/// Adds one line per name.
 fn ranks(
     what: &'static str,
     lines: impl Iterator<Item = (String, Option<RankCorrelation>)>,
@@ -72,15 +72,15 @@ fn ranks(
     style: Style,
 ) -> String {
     let interval = format!("{} % interval", number::fixed(100.0 * confidence, 0));
-    let mut table = Columns::new([
-        (what, Side::Left),
-        ("rank correlation", Side::Right),
-        (interval.as_str(), Side::Right),
-        ("p", Side::Right),
-        ("rows", Side::Right),
+    let mut table = TableBuilder::new([
+        (what, Alignment::Left),
+        ("rank correlation", Alignment::Right),
+        (interval.as_str(), Alignment::Right),
+        ("p", Alignment::Right),
+        ("rows", Alignment::Right),
     ]);
     for (name, correlation) in lines {
-        let name = Cell::from(printable(&name));
+        let name = TextCell::from(printable(&name));
         let Some(found) = correlation else {
             table.row([name, "-".into(), "-".into(), "-".into(), "-".into()]);
             continue;
@@ -101,7 +101,7 @@ fn ranks(
     table.render(style)
 }
 
-/// `9 of 15 (60 %)`.
+/// Formats a count with its share: `9 of 15 (60 %)`.
 fn part(some: usize, all: usize) -> String {
     match all {
         0 => "0 of 0".into(),
@@ -109,8 +109,8 @@ fn part(some: usize, all: usize) -> String {
     }
 }
 
-/// What the models say together, in sentences.
-pub(crate) fn sentences(models: &UnderModels) -> Vec<String> {
+/// Summarizes the models' agreement with the clock, in sentences.
+pub(crate) fn sentences(models: &ModelRangeSummary) -> Vec<String> {
     let mut sentences = vec![
         format!(
             "The timed change lies in the models' range in {}; its interval has a part of the range in {}.",
@@ -133,17 +133,18 @@ pub(crate) fn sentences(models: &UnderModels) -> Vec<String> {
     sentences
 }
 
-/// Each row's range under several models beside the clock's, what that comes to, and each model by itself.
-fn ranges(prediction: &Prediction, models: &UnderModels, style: Style) -> String {
-    let mut table = Columns::new([
-        ("recipe", Side::Left),
-        ("row", Side::Left),
-        ("time %", Side::Right),
-        ("interval", Side::Right),
-        ("models %\nfrom", Side::Right),
-        ("\nto", Side::Right),
-        ("the clock's\nchange is", Side::Left),
-        ("kernel's\nshare %", Side::Right),
+/// Renders each row's range over the models beside the timed change, a summary, and each model's
+/// result.
+fn ranges(prediction: &Prediction, models: &ModelRangeSummary, style: Style) -> String {
+    let mut table = TableBuilder::new([
+        ("recipe", Alignment::Left),
+        ("row", Alignment::Left),
+        ("time %", Alignment::Right),
+        ("interval", Alignment::Right),
+        ("models %\nfrom", Alignment::Right),
+        ("\nto", Alignment::Right),
+        ("the clock's\nchange is", Alignment::Left),
+        ("kernel's\nshare %", Alignment::Right),
     ]);
     let mut before = None;
     for row in &prediction.rows {
@@ -151,24 +152,24 @@ fn ranges(prediction: &Prediction, models: &UnderModels, style: Style) -> String
         let recipe = if before == Some(&row.recipe) { String::new() } else { printable(&row.recipe) };
         before = Some(&row.recipe);
         let (word, role) = match range {
-            _ if range.inside => ("inside", Role::Good),
-            _ if row.measured_percent > range.high_percent => ("above", Role::Bad),
-            _ => ("below", Role::Bad),
+            _ if range.inside => ("inside", TextRole::Good),
+            _ if row.measured_percent > range.high_percent => ("above", TextRole::Bad),
+            _ => ("below", TextRole::Bad),
         };
         let beside = if range.overlaps && !range.inside { ", not its interval" } else { "" };
         table.row([
             recipe.into(),
             printable(&row.name()).into(),
             number::change(row.measured_percent, 2).into(),
-            Cell(interval(row), Role::Faint),
+            TextCell(interval(row), TextRole::Faint),
             number::change(range.low_percent, 1).into(),
             number::change(range.high_percent, 1).into(),
-            Cell(format!("{word}{beside}"), role),
+            TextCell(format!("{word}{beside}"), role),
             row.kernel_share.map_or("".into(), |share| number::fixed(100.0 * share, 0).into()),
         ]);
     }
     let head = format!("Model cycles under {} front-end models against the clock", models.models.len());
-    let mut out = format!("\n{}\n\n{}\n", style.paint(Role::Head, &head), table.render(style));
+    let mut out = format!("\n{}\n\n{}\n", style.paint(TextRole::Head, &head), table.render(style));
     for sentence in sentences(models) {
         out.push_str(&sentence);
         out.push('\n');
@@ -180,13 +181,13 @@ fn ranges(prediction: &Prediction, models: &UnderModels, style: Style) -> String
     if prediction.rows.iter().any(|row| row.kernel_share.is_some()) {
         let note = "Where the kernel's share of the CPU time was measured, a model's change is taken times that share: the rest of \
                     the time is not the kernel's.";
-        out.push_str(&style.paint(Role::Faint, note));
+        out.push_str(&style.paint(TextRole::Faint, note));
         out.push('\n');
     }
     out
 }
 
-fn percent(change: Option<f64>) -> Cell {
+fn percent(change: Option<f64>) -> TextCell {
     change.map_or_else(|| "-".into(), |change| number::change(change, 1).into())
 }
 
@@ -201,7 +202,7 @@ fn interval(row: &PredictedRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_stats::{LeftOut, RankCorrelation, PREDICTION_SCHEMA};
+    use kerntune_stats::{RankCorrelation, UncomparedRow, PREDICTION_SCHEMA};
 
     #[test]
     fn a_figure_without_correlation_is_a_dash_and_recipes_are_said_once() {
@@ -226,7 +227,11 @@ mod tests {
             rows: vec![row("tcp_rr_1"), row("nop")],
             correlations: vec![of("itlb_misses", None), of("model_cycles", Some(found))],
             under_models: None,
-            left_out: vec![LeftOut { suite: "batched".into(), row: "mix".into(), why: "no boots".into() }],
+            left_out: vec![UncomparedRow {
+                suite: "batched".into(),
+                row: "mix".into(),
+                why: "no boots".into(),
+            }],
         };
         let text = table(&prediction, Style::PLAIN);
         for words in
@@ -237,7 +242,7 @@ mod tests {
         assert_eq!(text.matches("pgo.json").count(), 1);
         assert!(!text.contains("front-end models against"), "{text}");
         let models = vec!["zen4".into(), "skylake".into()];
-        let with = prediction.clone().under_models(models, |row| row.under_models_percent.clone());
+        let with = prediction.clone().add_models(models, |row| row.under_models_percent.clone());
         let ranges = table(&with, Style::PLAIN);
         for words in [
             "under 2 front-end models",

@@ -1,16 +1,16 @@
-//! What a proof comes to, in words: one paragraph that says what was shown, how sure it is, and what it does not say.
+//! Result of `kerntune prove` in one paragraph: effects shown, confidence, and limits.
 
 use kerntune_compare::number;
-use kerntune_stats::{Comparison, Row, Verdict};
+use kerntune_stats::{RowVerdict, TimedComparison, TimedRow};
 
-/// Of times: how many rows are faster and slower, the most and the least of them with intervals, and how far the base kernel is from
-/// itself.
-pub fn timed(comparison: &Comparison) -> String {
-    let of = |verdict: Verdict| -> Vec<&Row> {
+/// Describes timed results: numbers of faster and slower rows, the extremes with intervals, and the
+/// base kernel's A/A difference.
+pub fn timed(comparison: &TimedComparison) -> String {
+    let of = |verdict: RowVerdict| -> Vec<&TimedRow> {
         comparison.rows.iter().filter(|row| row.verdict == verdict).collect()
     };
-    let faster = of(Verdict::Faster);
-    let slower = of(Verdict::Slower);
+    let faster = of(RowVerdict::Faster);
+    let slower = of(RowVerdict::Slower);
     let rows = comparison.rows.len();
     let mut out = format!(
         "By the clock ({}): of {}, {} faster, {} slower, {} the same within {}, {} undecided.",
@@ -18,9 +18,9 @@ pub fn timed(comparison: &Comparison) -> String {
         counted(rows, "row"),
         faster.len(),
         slower.len(),
-        of(Verdict::Equivalent).len(),
+        of(RowVerdict::Equivalent).len(),
         per_cent(comparison.options.min_effect * 100.0),
-        of(Verdict::Inconclusive).len(),
+        of(RowVerdict::Inconclusive).len(),
     );
     for (word, rows) in [("Faster", by_size(faster)), ("Slower", by_size(slower))] {
         let (Some(most), Some(least)) = (rows.first(), rows.last()) else { continue };
@@ -39,7 +39,8 @@ pub fn timed(comparison: &Comparison) -> String {
     out
 }
 
-/// Of counts: the whole path first, then the kernel's, as [`kerntune_compare::Verdict`] has them.
+/// Describes exact results: the whole path first, then the kernel's, in the terms of
+/// [`kerntune_compare::Verdict`].
 pub fn exact(comparison: &kerntune_compare::Comparison) -> String {
     let runs = match comparison.runs {
         1 => String::new(),
@@ -49,8 +50,8 @@ pub fn exact(comparison: &kerntune_compare::Comparison) -> String {
     format!("Counted (emulator{runs}): {sentences}")
 }
 
-/// What a machine's figures do not say.
-pub fn not_said(machine: &str) -> &'static str {
+/// Returns the limits of a machine's figures.
+pub fn limits(machine: &str) -> &'static str {
     match machine {
         "kvm" => "Times are of a virtual machine: those of both kernels include the overhead of the host.",
         "uml" => {
@@ -65,13 +66,13 @@ pub fn not_said(machine: &str) -> &'static str {
     }
 }
 
-/// The changes, the greatest first.
-fn by_size(mut rows: Vec<&Row>) -> Vec<String> {
+/// Formats the changes, greatest first.
+fn by_size(mut rows: Vec<&TimedRow>) -> Vec<String> {
     rows.sort_by(|a, b| b.change_percent.abs().total_cmp(&a.change_percent.abs()));
     rows.into_iter().map(change).collect()
 }
 
-fn change(row: &Row) -> String {
+fn change(row: &TimedRow) -> String {
     let high = row.high_percent.map_or("no upper end".into(), |high| number::change(high, 1));
     format!(
         "{} {} % ({} to {high})",
@@ -92,33 +93,45 @@ fn counted(count: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_stats::{Better, Options, Results, ResultsRow, Set, Value, RESULTS_SCHEMA};
+    use kerntune_stats::{
+        BenchResults, ComparisonOptions, JoinedResults, MeasuredValue, ResultsRow, RowDirection,
+        RESULTS_SCHEMA,
+    };
 
-    fn set(name: &str, times: [f64; 2]) -> Set {
+    fn set(name: &str, times: [f64; 2]) -> JoinedResults {
         let rows = ["tcp_rr", "stat"].into_iter().zip(times).map(|(row, time)| ResultsRow {
             suite: "batched".into(),
             row: row.into(),
             unit: "ns/op".into(),
-            better: Better::Lower,
+            better: RowDirection::Lower,
             values: (0..8)
-                .map(|boot| Value { boot, value: time + f64::from(boot % 4), ..Value::default() })
+                .map(|boot| MeasuredValue {
+                    boot,
+                    value: time + f64::from(boot % 4),
+                    ..MeasuredValue::default()
+                })
                 .collect(),
             cpu: Vec::new(),
         });
-        let results = Results {
+        let results = BenchResults {
             schema: RESULTS_SCHEMA.into(),
             machine: "uml".into(),
             rows: rows.collect(),
-            ..Results::default()
+            ..BenchResults::default()
         };
-        Set::join(&[(name.to_owned(), results)]).unwrap()
+        JoinedResults::join(&[(name.to_owned(), results)]).unwrap()
     }
 
     #[test]
     fn a_paragraph_says_what_was_shown_and_how_sure_it_is() {
         let (base, again) = (set("base", [1000.0, 500.0]), set("again", [1000.0, 500.0]));
         let words = |tuned| {
-            let compared = Comparison::new(&base, &set("tuned", tuned), Some(&again), &Options::default());
+            let compared = TimedComparison::new(
+                &base,
+                &set("tuned", tuned),
+                Some(&again),
+                &ComparisonOptions::default(),
+            );
             timed(&compared.unwrap())
         };
         let faster = words([800.0, 500.0]);
@@ -138,6 +151,6 @@ mod tests {
 
     #[test]
     fn each_machine_says_what_it_leaves_out() {
-        assert!(not_said("uml").contains("User-Mode Linux") && not_said("emulator").contains("not time"));
+        assert!(limits("uml").contains("User-Mode Linux") && limits("emulator").contains("not time"));
     }
 }

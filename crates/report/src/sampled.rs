@@ -1,14 +1,14 @@
-//! What a reader has to know of times that were sampled.
+//! Remarks and figures of sampled times.
 
-use crate::unit::{readable, TimeUnit};
+use crate::unit::{readable, DisplayUnit};
 use kerntune_compare::number::grouped;
-use kerntune_profile::{Manifest, Nanoseconds, Profile, Sampled};
+use kerntune_profile::{Manifest, Profile, SamplingSummary, Ticks};
 use serde::Serialize;
 
-/// The head of a column of errors.
+/// Head of a column of standard errors.
 pub(crate) const ERROR: &str = "±";
 
-/// Calls that were made, for a table: nothing where a function's were not counted.
+/// Formats a number of calls for a table; empty if calls of the function were not counted.
 pub(crate) fn calls(calls: u64) -> String {
     if calls == 0 {
         String::new()
@@ -17,32 +17,32 @@ pub(crate) fn calls(calls: u64) -> String {
     }
 }
 
-/// The same for JSON: null where a function's were not counted.
+/// Returns a number of calls for JSON; `None` if calls of the function were not counted.
 pub(crate) fn calls_of(profile: &Profile, calls: u64) -> Option<u64> {
     (calls > 0 || !is(profile)).then_some(calls)
 }
 
-/// Whether times were sampled: there are no times of single calls.
+/// Checks whether times were sampled, so that single calls have no times.
 pub(crate) fn is(profile: &Profile) -> bool {
     profile.manifest.sampled.is_some()
 }
 
-/// Whether the profile has counts of calls.
+/// Checks whether the profile has counts of calls.
 pub(crate) fn has_calls(profile: &Profile) -> bool {
     profile.manifest.sampled.as_ref().is_none_or(|sampled| sampled.calls.is_some())
 }
 
-/// The standard error of a time, ns; none if it was measured.
+/// Returns the standard error of a time, in ns; `None` if the time was measured.
 pub(crate) fn error_ns(profile: &Profile, ns: u64) -> Option<u64> {
-    profile.manifest.sampled.as_ref().map(|sampled| sampled.error(Nanoseconds(ns)).get())
+    profile.manifest.sampled.as_ref().map(|sampled| sampled.error(Ticks(ns)).get())
 }
 
-/// The same for a table.
-pub(crate) fn error(profile: &Profile, ns: u64, unit: TimeUnit) -> String {
+/// Formats the standard error of a time for a table.
+pub(crate) fn error(profile: &Profile, ns: u64, unit: DisplayUnit) -> String {
     error_ns(profile, ns).map_or(String::new(), |ns| unit.format(ns))
 }
 
-/// How it was sampled, and what it does not have, in a sentence each; nothing of what was measured.
+/// Returns sentences on the sampling and on what is missing; empty for measured profiles.
 pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
     let Some(sampled) = &manifest.sampled else { return Vec::new() };
     let mut notes = vec![how(sampled)];
@@ -64,7 +64,7 @@ pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
     notes
 }
 
-fn how(sampled: &Sampled) -> String {
+fn how(sampled: &SamplingSummary) -> String {
     let cpus = if sampled.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", grouped(sampled.cpus)) };
     format!(
         "Sampled, not exact: {} samples by {} on {cpus} in {}; each stands for {}, and {ERROR} is the standard error \
@@ -76,7 +76,7 @@ fn how(sampled: &Sampled) -> String {
     )
 }
 
-/// What JSON says of it.
+/// Description of the sampling, for JSON.
 #[derive(Serialize)]
 pub(crate) struct JsonSampled<'a> {
     source: &'a str,
@@ -91,7 +91,7 @@ pub(crate) struct JsonSampled<'a> {
     bound_bytes: u64,
 }
 
-/// The same; null if it was measured.
+/// Returns the description of the sampling; `None` for measured profiles.
 pub(crate) fn json(profile: &Profile) -> Option<JsonSampled<'_>> {
     let sampled = profile.manifest.sampled.as_ref()?;
     Some(JsonSampled {

@@ -1,14 +1,14 @@
-//! A study's tables, the paper's figures beside ours: as text, as Markdown and as a page.
+//! Tables of a study, the paper's figures beside ours: as text, Markdown and a page.
 
-use crate::columns::{Cell, Columns, Side};
+use crate::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::describe;
 use crate::findings::{counted, findings, findings_markdown};
-use crate::style::{printable, Role};
+use crate::style::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_paper::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
+use kerntune_paper::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 
-/// How figures are made, for readers.
+/// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [
     (
         "(%)",
@@ -21,9 +21,9 @@ const LEGEND: [(&str, &str); 3] = [
     ("hit ratio", "lookups of a component that the kernel's cache answered"),
 ];
 
-/// What came of it in a sentence.
+/// Summarizes the outcome in a sentence.
 fn headline(outcome: &StudyOutcome) -> String {
-    let of = |row: &StudyLine| Some((*row.paper_change_percent.last()?, *row.change_percent.last()?));
+    let of = |row: &StudyRowResult| Some((*row.paper_change_percent.last()?, *row.change_percent.last()?));
     let rows = outcome.tables.iter().flat_map(|table| &table.rows);
     let total = rows.filter(|row| row.name == "total").find_map(of);
     match total {
@@ -42,12 +42,12 @@ fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `-35.5 %`.
+/// Formats a signed percentage: `-35.5 %`.
 fn percent(change: f64) -> String {
     format!("{} %", number::change(change, 1))
 }
 
-/// A figure with its change in brackets.
+/// Formats a figure with its change in parentheses.
 fn figure(figure: Option<f64>, change: Option<f64>) -> String {
     let Some(figure) = figure else { return String::new() };
     match change {
@@ -56,7 +56,7 @@ fn figure(figure: Option<f64>, change: Option<f64>) -> String {
     }
 }
 
-/// Heads of a table's columns.
+/// Returns the column heads of a table.
 fn heads(outcome: &StudyOutcome) -> Vec<String> {
     let numbers =
         |who: &str| (1..=outcome.kernels.len()).map(move |n| format!("{who} {n}")).collect::<Vec<_>>();
@@ -64,8 +64,8 @@ fn heads(outcome: &StudyOutcome) -> Vec<String> {
     [vec![String::new()], numbers("paper"), unit(), numbers("ours"), unit()].concat()
 }
 
-/// A row's cells.
-fn cells(row: &StudyLine, kernels: usize) -> Vec<String> {
+/// Returns the cells of a row.
+fn cells(row: &StudyRowResult, kernels: usize) -> Vec<String> {
     let mut cells = vec![row.name.clone()];
     for at in 0..kernels {
         let change = row.paper_change_percent.get(at).copied().flatten();
@@ -86,9 +86,9 @@ fn about(number: usize, kernel: &StudyKernel) -> String {
     format!("{number}  {name}; in the paper: {paper} ({}{patches}; profile {profile})", describe(kernel))
 }
 
-/// What came of it, the kernels, each table, legend.
+/// Renders the summary, the kernels, each table, and a legend.
 pub fn table(outcome: &StudyOutcome, style: Style) -> String {
-    let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n\n";
+    let mut out = style.paint(TextRole::Head, &printable(&headline(outcome))) + "\n\n";
     let mut line = |text: &str| {
         out.push_str(&printable(text));
         out.push('\n');
@@ -99,42 +99,46 @@ pub fn table(outcome: &StudyOutcome, style: Style) -> String {
     (1..).zip(&outcome.kernels).for_each(|(number, kernel)| line(&about(number, kernel)));
     if !outcome.findings.is_empty() {
         let head = format!("Findings: {}", counted(&outcome.findings));
-        out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
+        out.push_str(&format!("\n{}\n", style.paint(TextRole::Head, &head)));
         out.push_str(&findings(&outcome.findings, style));
     }
     for table in &outcome.tables {
-        out.push_str(&one(outcome, table, style));
+        out.push_str(&table_text(outcome, table, style));
     }
     out.push('\n');
     for (word, says) in LEGEND {
-        out.push_str(&style.paint(Role::Faint, &format!("{word:<11}{says}")));
+        out.push_str(&style.paint(TextRole::Faint, &format!("{word:<11}{says}")));
         out.push('\n');
     }
     out
 }
 
-fn one(outcome: &StudyOutcome, of: &StudyTable, style: Style) -> String {
-    let mut out = format!("\n{}\n", style.paint(Role::Head, &printable(&of.title)));
-    let side = |head: &String| if head.is_empty() || head == "unit" { Side::Left } else { Side::Right };
+fn table_text(outcome: &StudyOutcome, of: &StudyTableResult, style: Style) -> String {
+    let mut out = format!("\n{}\n", style.paint(TextRole::Head, &printable(&of.title)));
+    let side =
+        |head: &String| if head.is_empty() || head == "unit" { Alignment::Left } else { Alignment::Right };
     let heads = heads(outcome);
-    let mut table = Columns::with(heads.iter().map(|head| (head.as_str(), side(head))));
+    let mut table = TableBuilder::with(heads.iter().map(|head| (head.as_str(), side(head))));
     for row in &of.rows {
         let cells = cells(row, outcome.kernels.len()).into_iter().enumerate();
         table.row_of(
             cells
-                .map(|(at, text)| Cell(printable(&text), if at == 0 { Role::Head } else { Role::Plain }))
+                .map(|(at, text)| {
+                    TextCell(printable(&text), if at == 0 { TextRole::Head } else { TextRole::Plain })
+                })
                 .collect(),
         );
     }
     out.push_str(&table.render(style));
     if !of.about.is_empty() {
-        out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+        out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
         out.push('\n');
     }
     out
 }
 
-/// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
+/// Renders the study as Markdown, for a repository's documentation. `commands` reproduce it;
+/// `written` names the writer and the date.
 pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
     use crate::plain::plain;
     let mut page = format!(
@@ -180,7 +184,7 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
     page + &format!("\nWritten by {}.\n", plain(written))
 }
 
-/// The same as a page by itself.
+/// Renders the study as a self-contained page.
 pub fn page(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
     crate::html::study_page(
         outcome,

@@ -1,16 +1,16 @@
-//! How text is dressed for where it goes.
+//! Terminal styling: colors, width, and escaping of untrusted text.
 
-/// Where text goes. [`Style::PLAIN`] is for files and pipes.
+/// Styling of text for its destination. Use [`Style::PLAIN`] for files and pipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to colour (SGR escape sequences).
+    /// Colors text with SGR escape sequences.
     pub color: bool,
-    /// Columns of the terminal: lines longer than that are cut in their last column.
+    /// Width of the terminal in columns; tables cut their last column to it. `None` cuts nothing.
     pub width: Option<usize>,
 }
 
 impl Style {
-    /// No colour, nothing cut.
+    /// No colors, no cutting.
     pub const PLAIN: Style = Style { color: false, width: None };
 }
 
@@ -20,9 +20,9 @@ impl Default for Style {
     }
 }
 
-/// What a piece of text is; what colour that has is said here and nowhere else.
+/// Role of a piece of text; decides its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum TextRole {
     Plain,
     Head,
     Faint,
@@ -36,32 +36,33 @@ const HEAD: &str = "1";
 const FAINT: &str = "2";
 const GOOD: &str = "32";
 const BAD: &str = "31";
-/// What `kerntune doctor` paints what it warns of.
+/// SGR code of warnings in `kerntune doctor`.
 const WARN: &str = "33";
 const CODES: [&str; 6] = [END, HEAD, FAINT, GOOD, BAD, WARN];
 
 impl Style {
-    /// `text` in its colour. `text` must be ours: it is not looked at.
-    pub(crate) fn paint(self, role: Role, text: &str) -> String {
+    /// Colors `text` by its role. `text` is not escaped and must be trusted.
+    pub(crate) fn paint(self, role: TextRole, text: &str) -> String {
         let code = match role {
             _ if !self.color || text.is_empty() => return text.into(),
-            Role::Plain => return text.into(),
-            Role::Head => HEAD,
-            Role::Faint => FAINT,
-            Role::Good => GOOD,
-            Role::Bad => BAD,
+            TextRole::Plain => return text.into(),
+            TextRole::Head => HEAD,
+            TextRole::Faint => FAINT,
+            TextRole::Good => GOOD,
+            TextRole::Bad => BAD,
         };
         format!("\x1b[{code}m{text}\x1b[{END}m")
     }
 }
 
-/// A name from somebody's file with its control characters escaped as in JSON (`\u001b`): it must not steer the terminal, nor break
-/// a table's line.
+/// Escapes control characters in an untrusted name as in JSON (`\u001b`), so that it can neither
+/// control the terminal nor break a table's line.
 pub fn printable(name: &str) -> String {
     escaped(name, |_| 0)
 }
 
-/// The same for whole texts and JSON documents: newlines, tabs and, with `color`, our own colours stay.
+/// Escapes control characters in whole texts and JSON documents. Newlines, tabs and, with `color`,
+/// our own color codes stay.
 pub fn printable_text(text: &str, color: bool) -> String {
     escaped(text, |rest| match rest.as_bytes()[0] {
         b'\n' | b'\t' => 1,
@@ -74,8 +75,8 @@ pub fn printable_text(text: &str, color: bool) -> String {
     })
 }
 
-/// `text` with control characters and those that reverse the direction of text escaped, but for what `ours` says: how
-/// many bytes at the beginning of what it is shown stay as they are.
+/// Escapes control characters and bidirectional overrides in `text`. `ours` returns how many bytes
+/// at the beginning of its argument stay as they are.
 fn escaped(text: &str, ours: impl Fn(&str) -> usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -101,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colour_only_when_asked() {
-        assert_eq!(Style::PLAIN.paint(Role::Good, "-1 %"), "-1 %");
-        let colour = Style { color: true, width: None };
-        assert_eq!(colour.paint(Role::Good, "-1 %"), "\x1b[32m-1 %\x1b[0m");
-        assert_eq!(colour.paint(Role::Good, ""), "");
+    fn color_only_when_asked() {
+        assert_eq!(Style::PLAIN.paint(TextRole::Good, "-1 %"), "-1 %");
+        let color = Style { color: true, width: None };
+        assert_eq!(color.paint(TextRole::Good, "-1 %"), "\x1b[32m-1 %\x1b[0m");
+        assert_eq!(color.paint(TextRole::Good, ""), "");
     }
 
     #[test]
@@ -114,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn texts_keep_their_lines_and_our_colours_only() {
+    fn texts_keep_their_lines_and_our_colors_only() {
         let text =
-            format!("{}\t\x1b[31;8mx\r\n", Style { color: true, width: None }.paint(Role::Good, "-1 %"));
+            format!("{}\t\x1b[31;8mx\r\n", Style { color: true, width: None }.paint(TextRole::Good, "-1 %"));
         assert_eq!(printable_text(&text, true), "\x1b[32m-1 %\x1b[0m\t\\u001b[31;8mx\\u000d\n");
         assert!(!printable_text(&text, false).contains('\x1b'));
     }

@@ -1,19 +1,19 @@
-//! Subcommands that one file adds.
+//! Subcommands that a registry adds, one file each.
 
 use clap::{ArgMatches, Args, Command};
 
-/// A subcommand of the command line: its name, its arguments, and what they become.
+/// Subcommand of the command line: name, arguments, and the constructor of its value.
 pub struct Subcommand<T: ?Sized> {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Where it stands in help: lowest first, then by name.
+    /// Position in the help: lowest first, then by name.
     pub place: u8,
     arguments: fn(Command) -> Command,
     read: fn(&ArgMatches) -> Result<Box<T>, clap::Error>,
 }
 
 impl<T: ?Sized> Subcommand<T> {
-    /// The subcommand whose arguments are those of `A`; its help is the comment on `A`.
+    /// Creates a subcommand with the arguments of `A`; the doc comment of `A` is its help.
     pub const fn new<A: Args>(
         name: &'static str,
         place: u8,
@@ -22,15 +22,15 @@ impl<T: ?Sized> Subcommand<T> {
         Self { name, place, arguments: A::augment_args, read }
     }
 
-    /// The subcommand for clap.
+    /// Returns the clap command.
     pub fn command(&self) -> Command {
         (self.arguments)(Command::new(self.name))
     }
 
-    /// What clap matched.
+    /// Constructs the value from clap's matches.
     ///
     /// # Errors
-    /// Arguments that are missing or do not read, in clap's words.
+    /// Missing or invalid arguments, as clap reports them.
     pub fn read(&self, matches: &ArgMatches) -> Result<Box<T>, clap::Error> {
         (self.read)(matches)
     }

@@ -1,16 +1,16 @@
-//! A survey's tables and findings, the paper's beside ours: as text, as Markdown and as a page.
+//! Tables and findings of a survey, the paper's beside ours: as text, Markdown and a page.
 
-use crate::columns::{Cell, Columns, Side};
+use crate::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::describe;
 use crate::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
 use crate::html::survey_page;
 use crate::plain::plain;
-use crate::style::{printable, Role};
+use crate::style::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::number::figure;
-use kerntune_paper::{Place, SurveyLine, SurveyOutcome, SurveyRun};
+use kerntune_paper::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
 
-/// How figures are made, for readers.
+/// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [
     (
         "ours",
@@ -26,12 +26,12 @@ const LEGEND: [(&str, &str); 3] = [
     ),
 ];
 
-/// What came of it in a sentence.
+/// Summarizes the outcome in a sentence.
 fn headline(outcome: &SurveyOutcome) -> String {
     counted(&outcome.findings)
 }
 
-fn row(of: &SurveyLine) -> [String; 5] {
+fn row(of: &SurveyRowResult) -> [String; 5] {
     let value = of.value.map_or(String::new(), figure);
     let unit = if of.value.is_some() { of.unit.to_string() } else { of.none.clone() };
     [of.name.clone(), of.paper.clone(), value, unit, place(of.at.as_ref())]
@@ -43,27 +43,27 @@ fn run(of: &SurveyRun) -> String {
         (.., Some(because)) => format!("not recorded: {because}"),
         _ => String::new(),
     };
-    let whole = Place { region: None, ..of.place.clone() };
+    let whole = RunLocation { region: None, ..of.place.clone() };
     format!("{}: {what}", place(Some(&whole)))
 }
 
-/// Each recording once.
+/// Lists the recordings, each once.
 fn runs(outcome: &SurveyOutcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.runs.iter().map(run).collect();
     lines.dedup();
     lines
 }
 
-const TABLE: [(&str, Side); 5] = [
-    ("", Side::Left),
-    ("paper", Side::Right),
-    ("ours", Side::Right),
-    ("unit of ours", Side::Left),
-    ("where", Side::Left),
+const TABLE: [(&str, Alignment); 5] = [
+    ("", Alignment::Left),
+    ("paper", Alignment::Right),
+    ("ours", Alignment::Right),
+    ("unit of ours", Alignment::Left),
+    ("where", Alignment::Left),
 ];
-/// What came of it, findings, tables, figures, legend.
+/// Renders summary, findings, tables, figures, and a legend.
 pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
-    let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n\n";
+    let mut out = style.paint(TextRole::Head, &printable(&headline(outcome))) + "\n\n";
     let mut line = |text: &str| {
         out.push_str(&printable(text));
         out.push('\n');
@@ -73,20 +73,20 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     for run in runs(outcome) {
         line(&format!("ours   {run}"));
     }
-    let head = |text: &str| format!("\n{}\n", style.paint(Role::Head, &printable(text)));
+    let head = |text: &str| format!("\n{}\n", style.paint(TextRole::Head, &printable(text)));
     out.push_str(&head("Findings"));
     out.push_str(&findings(&outcome.findings, style));
     for of in &outcome.tables {
         out.push_str(&head(&of.title));
-        let mut table = Columns::with(TABLE);
+        let mut table = TableBuilder::with(TABLE);
         for line in &of.rows {
             let cells = row(line).into_iter().enumerate();
-            let role = |at| if at == 0 { Role::Head } else { Role::Plain };
-            table.row_of(cells.map(|(at, text)| Cell(printable(&text), role(at))).collect());
+            let role = |at| if at == 0 { TextRole::Head } else { TextRole::Plain };
+            table.row_of(cells.map(|(at, text)| TextCell(printable(&text), role(at))).collect());
         }
         out.push_str(&table.render(style));
         if !of.about.is_empty() {
-            out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+            out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
             out.push('\n');
         }
     }
@@ -94,19 +94,20 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
         out.push_str(&head(&of.title));
         out.push_str(&of.text);
         if !of.about.is_empty() {
-            out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+            out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
             out.push('\n');
         }
     }
     out.push('\n');
     for (word, says) in LEGEND {
-        out.push_str(&style.paint(Role::Faint, &format!("{word:<10}{says}")));
+        out.push_str(&style.paint(TextRole::Faint, &format!("{word:<10}{says}")));
         out.push('\n');
     }
     out
 }
 
-/// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
+/// Renders the survey as Markdown, for a repository's documentation. `commands` reproduce it;
+/// `written` names the writer and the date.
 pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
     let mut page = format!(
         "# {}\n\n{}\n\n{}, {}, measured on {}. {}\n\n",
@@ -150,7 +151,7 @@ pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> 
     page + &format!("\nWritten by {}.\n", plain(written))
 }
 
-/// The same as a page by itself.
+/// Renders the survey as a self-contained page.
 pub fn page(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
     let findings = findings_rows(&outcome.findings);
     let tables = outcome.tables.iter().map(|of| SurveyRows {

@@ -1,7 +1,8 @@
-//! The names of system calls.
+//! Names of system calls.
 
-/// What a function is called that does a system call (`__SYSCALL_DEFINEx`, arch/*/include/asm/syscall_wrapper.h), and whether
-/// it may be the inner one of two.
+/// Returns the system call that a function implements (`__SYSCALL_DEFINEx`,
+/// arch/*/include/asm/syscall_wrapper.h), and whether the function may be the inner one of two
+/// wrappers.
 pub(crate) fn system_call(function: &str) -> Option<(String, bool)> {
     let of =
         |prefix: &str| function.strip_prefix(prefix).filter(|name| !name.is_empty() && !name.contains('.'));

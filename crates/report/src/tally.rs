@@ -1,38 +1,38 @@
-//! Histograms of times: buckets in order, merged where they are many, with percentiles.
+//! Histograms of times: ordered buckets, merged if there are many, with percentiles.
 
-use crate::columns::{Cell, Columns, Side};
+use crate::columns::{Alignment, TableBuilder, TextCell};
 use crate::view::share;
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_profile::{bounds, Nanoseconds};
+use kerntune_profile::{bounds, Ticks};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// More rows than this are merged to one for each doubling.
-const FINE_ROWS: usize = 24;
-/// Columns of the longest bar.
-const BAR: u64 = 40;
+/// Number of rows above which buckets are merged, to one row per power of two.
+const MAX_FINE_ROWS: usize = 24;
+/// Length of the longest bar in columns.
+const BAR_WIDTH: u64 = 40;
 
 /// Counts by bucket ([`kerntune_profile::bucket_of`]).
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct BucketTally {
     buckets: BTreeMap<u32, (u64, u64)>,
 }
 
-/// A row of a histogram: bounds in ns, both within it.
+/// Row of a histogram, with inclusive bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct HistogramRow {
     #[serde(rename = "from")]
     pub from_ns: u64,
     #[serde(rename = "to")]
     pub to_ns: u64,
     pub count: u64,
-    /// Virtual time at which the first call in it began; 0 where there is none.
+    /// Virtual time at which the first call in the row began; 0 if unknown.
     pub example_ns: u64,
 }
 
-/// Where a percentile lies.
+/// Bounds of the bucket in which a percentile lies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Percentile {
+pub(crate) struct PercentileRange {
     pub percent: f64,
     #[serde(rename = "from")]
     pub from_ns: u64,
@@ -40,9 +40,9 @@ pub(crate) struct Percentile {
     pub to_ns: u64,
 }
 
-impl Tally {
-    /// `example` is a time at which one of them began.
-    pub fn add(&mut self, bucket: u32, count: u64, example: Nanoseconds) {
+impl BucketTally {
+    /// Adds `count` values; `example` is a time at which one of them began.
+    pub fn add(&mut self, bucket: u32, count: u64, example: Ticks) {
         let sum = self.buckets.entry(bucket).or_insert((0, u64::MAX));
         *sum = (sum.0.saturating_add(count), sum.1.min(example.get()));
     }
@@ -51,8 +51,8 @@ impl Tally {
         self.buckets.values().fold(0, |sum, (count, _)| sum.saturating_add(*count))
     }
 
-    /// All buckets from the first to the last that has any, empty ones too.
-    pub fn rows(&self) -> Vec<Row> {
+    /// Returns all buckets from the first to the last occupied one, including empty ones.
+    pub fn rows(&self) -> Vec<HistogramRow> {
         let (Some((&first, _)), Some((&last, _))) =
             (self.buckets.first_key_value(), self.buckets.last_key_value())
         else {
@@ -61,23 +61,23 @@ impl Tally {
         (first..=last).map(|bucket| self.row(bucket, bucket)).collect()
     }
 
-    /// The same, four buckets to a row where they are many: each from one power of two to the next.
-    pub fn merged(&self) -> Vec<Row> {
+    /// Returns the rows to print; if there are many, four buckets are merged to one power of two.
+    pub fn merged(&self) -> Vec<HistogramRow> {
         let fine = self.rows();
         let (Some((&first, _)), Some((&last, _))) =
             (self.buckets.first_key_value(), self.buckets.last_key_value())
         else {
             return fine;
         };
-        if fine.len() <= FINE_ROWS {
+        if fine.len() <= MAX_FINE_ROWS {
             return fine;
         }
         (first / 4..=last / 4).map(|group| self.row(4 * group, 4 * group + 3)).collect()
     }
 
-    fn row(&self, first: u32, last: u32) -> Row {
+    fn row(&self, first: u32, last: u32) -> HistogramRow {
         let within = || self.buckets.range(first..=last).map(|(_, sums)| *sums);
-        Row {
+        HistogramRow {
             from_ns: bounds(first).0.get(),
             to_ns: bounds(last).1.get(),
             count: within().fold(0, |sum, (count, _)| sum.saturating_add(count)),
@@ -85,9 +85,9 @@ impl Tally {
         }
     }
 
-    /// The bucket of the call that as many per cent of all are not longer than; none of no calls.
-    /// `max` is the longest of all, where it is known: nothing lies above it.
-    pub fn percentile(&self, percent: f64, max: Option<u64>) -> Option<Percentile> {
+    /// Returns the bucket of the percentile; `None` without calls. `max` is the longest of all
+    /// calls, if known, and bounds the bucket.
+    pub fn percentile(&self, percent: f64, max: Option<u64>) -> Option<PercentileRange> {
         let count = self.count();
         let rank = ((percent / 100.0 * count as f64).ceil() as u64).clamp(1, count.max(1));
         let mut below: u64 = 0;
@@ -95,22 +95,22 @@ impl Tally {
             below = below.saturating_add(here);
             if here > 0 && below >= rank {
                 let (from, to) = bounds(bucket);
-                // A maximum that is not of these calls would turn the bounds round.
+                // A maximum that is not of these calls would swap the bounds.
                 let to_ns = max.filter(|max| *max >= from.get()).map_or(to.get(), |max| max.min(to.get()));
-                return Some(Percentile { percent, from_ns: from.get(), to_ns });
+                return Some(PercentileRange { percent, from_ns: from.get(), to_ns });
             }
         }
         None
     }
 
-    /// The histogram as a table; `what` heads the bounds, `each` the counts.
-    pub fn table(&self, what: &str, each: &str) -> Columns {
-        let mut table = Columns::new([
-            (what, Side::Right),
-            (each, Side::Right),
-            ("%", Side::Right),
-            ("cum. %", Side::Right),
-            ("", Side::Left),
+    /// Converts the histogram to a table; `what` heads the bounds, `each` the counts.
+    pub fn table(&self, what: &str, each: &str) -> TableBuilder {
+        let mut table = TableBuilder::new([
+            (what, Alignment::Right),
+            (each, Alignment::Right),
+            ("%", Alignment::Right),
+            ("cum. %", Alignment::Right),
+            ("", Alignment::Left),
         ]);
         let (rows, all) = (self.merged(), self.count());
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
@@ -122,14 +122,14 @@ impl Tally {
                 grouped(row.count).into(),
                 fixed(share(row.count, all), 2).into(),
                 fixed(share(below, all), 2).into(),
-                Cell::from(bar(row.count, most)),
+                TextCell::from(bar(row.count, most)),
             ]);
         }
         table
     }
 }
 
-/// `16 .. 19`, or `7` for one value.
+/// Formats inclusive bounds: `16 .. 19`, or `7` for a single value.
 pub(crate) fn range(from: u64, to: u64) -> String {
     if from == to {
         grouped(from)
@@ -138,9 +138,9 @@ pub(crate) fn range(from: u64, to: u64) -> String {
     }
 }
 
-/// Anything at all is seen: what is too short for a block is a thin line.
+/// Draws a bar; a count too small for a block is a thin line, so that it stays visible.
 fn bar(count: u64, most: u64) -> String {
-    let length = (u128::from(count) * u128::from(BAR) / u128::from(most.max(1))) as usize;
+    let length = (u128::from(count) * u128::from(BAR_WIDTH) / u128::from(most.max(1))) as usize;
     match (count, length) {
         (0, _) => String::new(),
         (_, 0) => "▏".into(),
@@ -154,9 +154,9 @@ mod tests {
     use kerntune_profile::bucket_of;
     use proptest::prelude::*;
 
-    fn tally(times: &[u64]) -> Tally {
-        let mut tally = Tally::default();
-        times.iter().for_each(|ns| tally.add(bucket_of(Nanoseconds(*ns)), 1, Nanoseconds(1_000 - *ns % 7)));
+    fn tally(times: &[u64]) -> BucketTally {
+        let mut tally = BucketTally::default();
+        times.iter().for_each(|ns| tally.add(bucket_of(Ticks(*ns)), 1, Ticks(1_000 - *ns % 7)));
         tally
     }
 
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(within(50.0), Some((48, 55)));
         assert_eq!(within(99.0), Some((96, 100)));
         assert_eq!(tally.percentile(99.0, None).unwrap().to_ns, 111);
-        assert_eq!(Tally::default().percentile(50.0, None), None);
+        assert_eq!(BucketTally::default().percentile(50.0, None), None);
     }
 
     #[test]

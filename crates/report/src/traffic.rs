@@ -1,23 +1,23 @@
-//! Requests to block devices and network packets of some regions, added up: sizes, places, depths and times.
+//! Block device requests and network packets, added up: sizes, seeks, queue depths and times.
 
-use crate::columns::{Columns, Side};
+use crate::columns::{Alignment, TableBuilder};
 use crate::view::share;
 use crate::Style;
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_profile::{bounds, bucket_of, Nanoseconds, Profile, Scope};
+use kerntune_profile::{bounds, bucket_of, Profile, RegionScope, Ticks};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Why a profile says nothing of requests, or of packets.
+/// Reason why a profile has no requests or packets.
 pub(crate) const NOT_SEEN: &str =
     "not seen: record functions in the emulator, on a kernel that kerntune built or that has debug \
      information";
 
-/// How often a figure had each value. Whatever is said of it is exact.
+/// Exact distribution of a figure: number of occurrences of each value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Spread(BTreeMap<u64, u64>);
+pub(crate) struct ValueCounts(BTreeMap<u64, u64>);
 
-impl Spread {
+impl ValueCounts {
     fn add(&mut self, value: u64, count: u64) {
         let sum = self.0.entry(value).or_default();
         *sum = sum.saturating_add(count);
@@ -35,7 +35,7 @@ impl Spread {
         self.0.iter().fold(0, |sum, (value, count)| sum.saturating_add(value.saturating_mul(*count)))
     }
 
-    /// None of nothing.
+    /// Returns the mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum() as f64 / count as f64)
@@ -45,9 +45,9 @@ impl Spread {
         self.0.last_key_value().map(|(value, _)| *value)
     }
 
-    /// The least value that so many per cent of all are not above.
+    /// Returns the smallest value that at least `percent` of all values do not exceed.
     pub fn quantile(&self, percent: u64) -> Option<u64> {
-        // Not `count`, which says no more than fits.
+        // `count` saturates and would be wrong here.
         let count: u128 = self.0.values().copied().map(u128::from).sum();
         let rank = (count * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0u128;
@@ -58,14 +58,14 @@ impl Spread {
         self.0.iter().find_map(reached)
     }
 
-    /// Values, or where there are many ranges of them (four to each doubling), each with how often.
+    /// Returns values with their counts; many values are merged to ranges, four per power of two.
     fn lines(&self) -> Vec<(String, u64)> {
-        if self.0.len() <= SINGLE {
+        if self.0.len() <= MAX_SINGLE_VALUES {
             return self.0.iter().map(|(value, count)| (grouped(*value), *count)).collect();
         }
         let mut ranges: BTreeMap<u32, u64> = BTreeMap::new();
         for (value, count) in &self.0 {
-            let sum = ranges.entry(bucket_of(Nanoseconds(*value))).or_default();
+            let sum = ranges.entry(bucket_of(Ticks(*value))).or_default();
             *sum = sum.saturating_add(*count);
         }
         let name = |bucket: u32| match bounds(bucket) {
@@ -75,28 +75,32 @@ impl Spread {
         ranges.into_iter().map(|(bucket, count)| (name(bucket), count)).collect()
     }
 
-    /// An empty line, what the values are, and a table of them; nothing of no values.
+    /// Renders an empty line, a title, and a table of the values; empty without values.
     pub fn table(&self, what: &str, unit: &str, style: Style) -> String {
         let all = self.count();
         if all == 0 {
             return String::new();
         }
-        let mut table = Columns::new([(unit, Side::Right), ("count", Side::Right), ("%", Side::Right)]);
+        let mut table = TableBuilder::new([
+            (unit, Alignment::Right),
+            ("count", Alignment::Right),
+            ("%", Alignment::Right),
+        ]);
         for (value, count) in self.lines() {
             table.row([value.into(), grouped(count).into(), fixed(share(count, all), 2).into()]);
         }
         format!("\n{what}\n{}", table.render(style))
     }
 
-    /// As JSON has it.
-    pub fn figures(&self) -> Figures {
+    /// Returns the statistics for JSON.
+    pub fn figures(&self) -> ValueStats {
         let values = self.0.iter().map(|(value, count)| [*value, *count]).collect();
-        Figures { values, ..self.summary() }
+        ValueStats { values, ..self.summary() }
     }
 
-    /// The same without each value.
-    pub fn summary(&self) -> Figures {
-        Figures {
+    /// Returns the statistics without the single values.
+    pub fn summary(&self) -> ValueStats {
+        ValueStats {
             count: self.count(),
             sum: self.sum(),
             mean: self.mean(),
@@ -108,27 +112,27 @@ impl Spread {
     }
 }
 
-/// Values that are shown one by one.
-const SINGLE: usize = 16;
+/// Largest number of values that are shown one by one.
+const MAX_SINGLE_VALUES: usize = 16;
 
-/// What there is to say of a [`Spread`]; nothing of no values.
+/// Statistics of [`ValueCounts`]; those of no values are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Figures {
+pub(crate) struct ValueStats {
     pub count: u64,
     pub sum: u64,
     pub mean: Option<f64>,
     pub median: Option<u64>,
     pub p99: Option<u64>,
     pub max: Option<u64>,
-    /// Each value, and how often it was met; left out where the figures are enough.
+    /// Each value with its count; empty if only the summary was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<[u64; 2]>,
 }
 
-/// Requests of a device, or of all, for an operation, or for all.
+/// Requests to one device or all, for one operation or all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Requests {
-    /// Nothing for all.
+pub(crate) struct BlockRequests {
+    /// `None` for all devices.
     pub device: Option<String>,
     pub operation: Option<String>,
     pub requests: u64,
@@ -138,19 +142,19 @@ pub(crate) struct Requests {
     pub unfinished: u64,
     pub issued_before: u64,
     pub sequential: u64,
-    pub bytes: Spread,
-    pub seeks: Spread,
-    pub depths: Spread,
-    pub times: Spread,
+    pub bytes: ValueCounts,
+    pub seeks: ValueCounts,
+    pub depths: ValueCounts,
+    pub times: ValueCounts,
 }
 
-impl Requests {
-    /// Reads and writes of which it is known where the device's last one ended.
+impl BlockRequests {
+    /// Returns the reads and writes for which the end of the device's previous request is known.
     pub fn placed(&self) -> u64 {
         self.sequential.saturating_add(self.seeks.count())
     }
 
-    /// None where it is known of none.
+    /// Returns the share of sequential requests; `None` if it is known for no request.
     pub fn percent_sequential(&self) -> Option<f64> {
         let placed = self.placed();
         (placed > 0).then(|| share(self.sequential, placed))
@@ -175,12 +179,12 @@ impl Requests {
     }
 }
 
-/// Requests by device and operation.
-pub(crate) fn requests(profile: &Profile, scope: &Scope) -> Vec<Requests> {
+/// Adds up requests by device and operation.
+pub(crate) fn requests(profile: &Profile, scope: &RegionScope) -> Vec<BlockRequests> {
     let tables = &profile.tables;
-    let mut rows: BTreeMap<(&str, &str), Requests> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, &str), BlockRequests> = BTreeMap::new();
     for row in tables.io_requests.iter().filter(|row| scope.contains(row.region)) {
-        rows.entry((&row.device, &row.operation)).or_default().join(&Requests {
+        rows.entry((&row.device, &row.operation)).or_default().join(&BlockRequests {
             requests: row.requests,
             again: row.again,
             completed: row.completed,
@@ -188,7 +192,7 @@ pub(crate) fn requests(profile: &Profile, scope: &Scope) -> Vec<Requests> {
             unfinished: row.unfinished,
             issued_before: row.issued_before,
             sequential: row.sequential,
-            ..Requests::default()
+            ..BlockRequests::default()
         });
     }
     let values = tables.distributions.iter();
@@ -202,7 +206,7 @@ pub(crate) fn requests(profile: &Profile, scope: &Scope) -> Vec<Requests> {
             _ => {}
         }
     }
-    let named = |((device, operation), row): ((&str, &str), Requests)| Requests {
+    let named = |((device, operation), row): ((&str, &str), BlockRequests)| BlockRequests {
         device: Some(device.into()),
         operation: Some(operation.into()),
         ..row
@@ -210,30 +214,30 @@ pub(crate) fn requests(profile: &Profile, scope: &Scope) -> Vec<Requests> {
     rows.into_iter().map(named).collect()
 }
 
-/// All of them together.
-pub(crate) fn all_requests(rows: &[Requests]) -> Requests {
-    let mut all = Requests::default();
+/// Adds up all rows.
+pub(crate) fn all_requests(rows: &[BlockRequests]) -> BlockRequests {
+    let mut all = BlockRequests::default();
     rows.iter().for_each(|row| all.join(row));
     all
 }
 
-/// Packets of one direction at a device, or at all.
+/// Sizes of packets of one direction, at one device or all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Packets {
-    /// Nothing for all.
+pub(crate) struct PacketSizes {
+    /// `None` for all devices.
     pub device: Option<String>,
     pub direction: String,
-    pub bytes: Spread,
+    pub bytes: ValueCounts,
 }
 
-/// Packets by direction and device.
-pub(crate) fn packets(profile: &Profile, scope: &Scope) -> Vec<Packets> {
-    let mut rows: BTreeMap<(&str, &str), Spread> = BTreeMap::new();
+/// Adds up packets by direction and device.
+pub(crate) fn packets(profile: &Profile, scope: &RegionScope) -> Vec<PacketSizes> {
+    let mut rows: BTreeMap<(&str, &str), ValueCounts> = BTreeMap::new();
     let values = profile.tables.distributions.iter();
     for row in values.filter(|row| row.subject == "packet" && scope.contains(row.region)) {
         rows.entry((&row.operation, &row.device)).or_default().add(row.value, row.count);
     }
-    let named = |((direction, device), bytes): ((&str, &str), Spread)| Packets {
+    let named = |((direction, device), bytes): ((&str, &str), ValueCounts)| PacketSizes {
         device: Some(device.into()),
         direction: direction.into(),
         bytes,
@@ -241,12 +245,15 @@ pub(crate) fn packets(profile: &Profile, scope: &Scope) -> Vec<Packets> {
     rows.into_iter().map(named).collect()
 }
 
-/// Packets of each direction, of all devices.
-pub(crate) fn all_packets(rows: &[Packets]) -> Vec<Packets> {
-    let mut all: BTreeMap<&str, Spread> = BTreeMap::new();
+/// Adds up packets of each direction over all devices.
+pub(crate) fn all_packets(rows: &[PacketSizes]) -> Vec<PacketSizes> {
+    let mut all: BTreeMap<&str, ValueCounts> = BTreeMap::new();
     rows.iter().for_each(|row| all.entry(&row.direction).or_default().join(&row.bytes));
-    let named =
-        |(direction, bytes): (&str, Spread)| Packets { device: None, direction: direction.into(), bytes };
+    let named = |(direction, bytes): (&str, ValueCounts)| PacketSizes {
+        device: None,
+        direction: direction.into(),
+        bytes,
+    };
     all.into_iter().map(named).collect()
 }
 
@@ -256,7 +263,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_values_that_were_met() {
-        let mut spread = Spread::default();
+        let mut spread = ValueCounts::default();
         assert_eq!((spread.mean(), spread.quantile(50), spread.max()), (None, None, None));
         for value in 1..=100 {
             spread.add(value, 1);
@@ -272,7 +279,7 @@ mod tests {
 
     #[test]
     fn no_count_and_no_value_is_too_large() {
-        let mut spread = Spread::default();
+        let mut spread = ValueCounts::default();
         spread.add(u64::MAX, u64::MAX);
         spread.add(u64::MAX - 1, u64::MAX);
         assert_eq!((spread.quantile(99), spread.sum()), (Some(u64::MAX), u64::MAX));

@@ -1,4 +1,4 @@
-//! What figures of a profile are, instructions or time, and one unit for a whole column of them.
+//! Unit of a profile's ticks, and units in which columns are displayed.
 
 use crate::style::printable;
 use crate::view::share;
@@ -7,174 +7,176 @@ use clap::ValueEnum;
 use kerntune_compare::number;
 use kerntune_profile::{Profile, ScopeTotals};
 
-/// What the times of code in a profile are.
+/// Meaning of a tick in a profile: an instruction or a nanosecond.
 ///
-/// The exact machine has no clock of its own: an instruction is a nanosecond of virtual time, so that what code takes is a
-/// number of instructions. Idle and elapsed time of a machine, and points in time, are virtual time there.
+/// The exact machine has no clock: an instruction is a nanosecond of its virtual time, so that code
+/// times are instruction counts. Idle time, elapsed time of the machine, and points in time are
+/// virtual time there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Of the exact machine.
+pub enum TickUnit {
+    /// Exact machine: ticks of code are instructions.
     Instructions,
-    /// Sampled, or taken by a clock.
+    /// Sampled or clocked times: ticks are nanoseconds.
     Time,
 }
 
-impl Measure {
-    /// That of a profile.
+impl TickUnit {
+    /// Returns the tick unit of a profile.
     pub fn of(profile: &Profile) -> Self {
         Self::exact(profile.manifest.exact)
     }
 
-    /// The same of both: instructions are compared with instructions.
-    pub fn of_both(profiles: [&Profile; 2]) -> Self {
+    /// Returns the unit in which two profiles can be compared: instructions only if both are exact.
+    pub fn common_to(profiles: [&Profile; 2]) -> Self {
         Self::exact(profiles.iter().all(|profile| profile.manifest.exact))
     }
 
     pub(crate) fn exact(exact: bool) -> Self {
         if exact {
-            Measure::Instructions
+            TickUnit::Instructions
         } else {
-            Measure::Time
+            TickUnit::Time
         }
     }
 
-    /// In JSON: what figures are in whose names have no unit.
-    pub fn word(self) -> &'static str {
+    /// Returns the unit's name in JSON, for figures whose keys have no unit.
+    pub fn name(self) -> &'static str {
         match self {
-            Measure::Instructions => "instructions",
-            Measure::Time => "ns",
+            TickUnit::Instructions => "instructions",
+            TickUnit::Time => "ns",
         }
     }
 
-    /// The unit in which the largest value of a column has at most eight digits.
-    pub fn unit(self, largest: u64) -> TimeUnit {
-        match (self, TimeUnit::for_largest(largest)) {
-            (Measure::Time, unit) => unit,
-            (Measure::Instructions, TimeUnit::Nanoseconds) => TimeUnit::Instructions,
-            (Measure::Instructions, TimeUnit::Microseconds) => TimeUnit::Thousands,
-            (Measure::Instructions, _) => TimeUnit::Millions,
+    /// Returns the unit in which the largest value of a column has at most eight digits.
+    pub fn unit(self, largest: u64) -> DisplayUnit {
+        match (self, DisplayUnit::for_largest(largest)) {
+            (TickUnit::Time, unit) => unit,
+            (TickUnit::Instructions, DisplayUnit::Nanoseconds) => DisplayUnit::Instructions,
+            (TickUnit::Instructions, DisplayUnit::Microseconds) => DisplayUnit::Thousands,
+            (TickUnit::Instructions, _) => DisplayUnit::Millions,
         }
     }
 
-    /// The same where a row has other columns with much smaller values: instructions are then whole in all of them, so that a row
-    /// has one unit.
-    pub fn row_unit(self, largest: u64) -> TimeUnit {
+    /// Returns the unit for a column beside columns with much smaller values: instructions stay
+    /// whole there, so that a row has one unit.
+    pub fn row_unit(self, largest: u64) -> DisplayUnit {
         match self {
-            Measure::Time => self.unit(largest),
-            Measure::Instructions => TimeUnit::Instructions,
+            TickUnit::Time => self.unit(largest),
+            TickUnit::Instructions => DisplayUnit::Instructions,
         }
     }
 
-    /// The unit of single values.
-    pub fn one(self) -> TimeUnit {
+    /// Returns the unit of single values: instructions or nanoseconds.
+    pub fn smallest_unit(self) -> DisplayUnit {
         self.unit(0)
     }
 
-    /// For a line of text: `155.86 M instr.`, `5.02 k instr.`, `300 instr.`, or [`readable`] time.
+    /// Formats a value for running text: `155.86 M instr.`, `5.02 k instr.`, `300 instr.`, or
+    /// [`readable`] time.
     pub fn readable(self, value: u64) -> String {
         match (self, value) {
-            (Measure::Time, _) => readable(value),
+            (TickUnit::Time, _) => readable(value),
             (_, 0..=9_999) => format!("{} instr.", number::grouped(value)),
             (_, 10_000..=999_999) => format!("{} k instr.", number::fixed(value as f64 / 1e3, 2)),
             _ => format!("{} M instr.", number::fixed(value as f64 / 1e6, 2)),
         }
     }
 
-    /// All of it, for a report's head: `155,856,612 instr.`, `0 sec 497272 us`.
+    /// Formats a value in full, for a report's header: `155,856,612 instr.`, `0 sec 497272 us`.
     pub fn whole(self, value: u64) -> String {
         match self {
-            Measure::Time => seconds(value),
-            Measure::Instructions => format!("{} instr.", number::grouped(value)),
+            TickUnit::Time => seconds(value),
+            TickUnit::Instructions => format!("{} instr.", number::grouped(value)),
         }
     }
 }
 
-/// A unit in which a column of times or instructions is written.
+/// Unit in which a column of times or instructions is displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// instr.
+pub enum DisplayUnit {
+    /// Instructions (`instr.`).
     Instructions,
-    /// k instr.
+    /// Thousands of instructions (`k instr.`).
     Thousands,
-    /// M instr.
+    /// Millions of instructions (`M instr.`).
     Millions,
-    /// ns.
+    /// Nanoseconds.
     Nanoseconds,
-    /// us.
+    /// Microseconds.
     Microseconds,
-    /// ms.
+    /// Milliseconds.
     Milliseconds,
-    /// With hundredths, as gprof writes what was sampled; never chosen for a column by itself.
+    /// Seconds with hundredths, as gprof prints sampled times; never chosen automatically.
     Seconds,
 }
 
-impl TimeUnit {
-    /// The unit in which the largest value of a column has at most eight digits.
+impl DisplayUnit {
+    /// Returns the unit of time in which the largest value of a column has at most eight digits.
     pub(crate) fn for_largest(ns: u64) -> Self {
         match ns {
-            0..=99_999_999 => TimeUnit::Nanoseconds,
-            100_000_000..=99_999_999_999 => TimeUnit::Microseconds,
-            _ => TimeUnit::Milliseconds,
+            0..=99_999_999 => DisplayUnit::Nanoseconds,
+            100_000_000..=99_999_999_999 => DisplayUnit::Microseconds,
+            _ => DisplayUnit::Milliseconds,
         }
     }
 
-    /// As in the head of a column.
+    /// Returns the name in column heads.
     pub fn name(self) -> &'static str {
         match self {
-            TimeUnit::Instructions => "instr.",
-            TimeUnit::Thousands => "k instr.",
-            TimeUnit::Millions => "M instr.",
-            TimeUnit::Nanoseconds => "ns",
-            TimeUnit::Microseconds => "us",
-            TimeUnit::Milliseconds => "ms",
-            TimeUnit::Seconds => "s",
+            DisplayUnit::Instructions => "instr.",
+            DisplayUnit::Thousands => "k instr.",
+            DisplayUnit::Millions => "M instr.",
+            DisplayUnit::Nanoseconds => "ns",
+            DisplayUnit::Microseconds => "us",
+            DisplayUnit::Milliseconds => "ms",
+            DisplayUnit::Seconds => "s",
         }
     }
 
-    /// Rounded to whole units (seconds to hundredths), grouped.
+    /// Formats a value rounded to whole units (seconds to hundredths), with digit grouping.
     pub(crate) fn format(self, ns: u64) -> String {
         let per = match self {
-            TimeUnit::Seconds => return number::fixed(ns as f64 / 1e9, 2),
-            TimeUnit::Instructions | TimeUnit::Nanoseconds => 1,
-            TimeUnit::Thousands | TimeUnit::Microseconds => 1_000,
-            TimeUnit::Millions | TimeUnit::Milliseconds => 1_000_000,
+            DisplayUnit::Seconds => return number::fixed(ns as f64 / 1e9, 2),
+            DisplayUnit::Instructions | DisplayUnit::Nanoseconds => 1,
+            DisplayUnit::Thousands | DisplayUnit::Microseconds => 1_000,
+            DisplayUnit::Millions | DisplayUnit::Milliseconds => 1_000_000,
         };
         number::grouped(ns / per + u64::from(ns % per >= per.div_ceil(2)))
     }
 }
 
-impl ValueEnum for TimeUnit {
+impl ValueEnum for DisplayUnit {
     fn value_variants<'a>() -> &'a [Self] {
         &[
-            TimeUnit::Instructions,
-            TimeUnit::Thousands,
-            TimeUnit::Millions,
-            TimeUnit::Seconds,
-            TimeUnit::Milliseconds,
-            TimeUnit::Microseconds,
-            TimeUnit::Nanoseconds,
+            DisplayUnit::Instructions,
+            DisplayUnit::Thousands,
+            DisplayUnit::Millions,
+            DisplayUnit::Seconds,
+            DisplayUnit::Milliseconds,
+            DisplayUnit::Microseconds,
+            DisplayUnit::Nanoseconds,
         ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let word = match self {
-            TimeUnit::Instructions => "instr",
-            TimeUnit::Thousands => "k",
-            TimeUnit::Millions => "M",
+            DisplayUnit::Instructions => "instr",
+            DisplayUnit::Thousands => "k",
+            DisplayUnit::Millions => "M",
             time => time.name(),
         };
         Some(word.into())
     }
 }
 
-/// Seconds and microseconds as McRae's Figure 3 writes them: `0 sec 497272 us`.
+/// Formats seconds and microseconds as McRae's Figure 3 does: `0 sec 497272 us`.
 pub(crate) fn seconds(ns: u64) -> String {
-    // To whole microseconds first, so that 0.9999996 s is 1 sec and not 0 sec 1000000 us.
+    // Rounds to microseconds first, so that 0.9999996 s is 1 sec and not 0 sec 1000000 us.
     let us = ns / 1_000 + u64::from(ns % 1_000 >= 500);
     format!("{} sec {:>6} us", us / 1_000_000, us % 1_000_000)
 }
 
-/// For a line of text or a page: `1.2346 s`, `497.27 ms`, `5.024 us`, `300 ns`.
+/// Formats a time for running text or a page: `1.2346 s`, `497.27 ms`, `5.024 us`, `300 ns`.
 pub(crate) fn readable(ns: u64) -> String {
     match ns {
         0..=999 => format!("{ns} ns"),
@@ -184,12 +186,12 @@ pub(crate) fn readable(ns: u64) -> String {
     }
 }
 
-/// A point in virtual time, for a table: `5.000123456 s`.
+/// Formats a point in virtual time for a table: `5.000123456 s`.
 pub(crate) fn seconds_at(ns: u64) -> String {
     format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// How many in a second of `elapsed_ns`; 0 of no time.
+/// Returns the rate per second of `elapsed_ns`; 0 if no time passed.
 pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 {
         0.0
@@ -198,33 +200,33 @@ pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     }
 }
 
-/// The head of a report: its region, and what percentages are of.
+/// Returns a report's header: its region, and the times that percentages refer to.
 pub(crate) fn header(profile: &Profile, totals: &ScopeTotals, region: Option<&str>) -> String {
     let mut out = region.map_or(String::new(), |name| format!("Region {}\n", printable(name)));
-    out += &whole(profile, totals.elapsed_ns.get(), totals.busy_ns.get(), totals.idle_ns.get(), "");
+    out += &whole(profile, totals.elapsed_ticks.get(), totals.busy_ticks.get(), totals.idle_ticks.get(), "");
     out
 }
 
-/// How long it took, what code took of that, and what nothing did; `events` stands beside the first.
+/// Returns the header's times: elapsed, busy and idle; `events` stands beside the first.
 pub(crate) fn whole(profile: &Profile, elapsed: u64, busy: u64, idle: u64, events: &str) -> String {
     let percent = |part: u64| format!("({:>6}%)", number::fixed(share(part, elapsed), 2));
     let line = |head: &str, figure: String, tail: String| {
         format!("{head:<20} = {figure}  {tail}").trim_end().to_string() + "\n"
     };
-    let (time, run) = match Measure::of(profile) {
-        Measure::Instructions => ("Virtual time", "Instructions"),
-        Measure::Time => ("Elapsed time", "Accumulated run time"),
+    let (time, run) = match TickUnit::of(profile) {
+        TickUnit::Instructions => ("Virtual time", "Instructions"),
+        TickUnit::Time => ("Elapsed time", "Accumulated run time"),
     };
     line(time, seconds(elapsed), events.into())
         + &line(run, run_time(profile, busy), percent(busy))
         + &line("Idle time", seconds(idle), percent(idle))
 }
 
-/// What code took, as wide as the times around it.
+/// Formats busy time in the width of the times around it.
 pub(crate) fn run_time(profile: &Profile, value: u64) -> String {
-    match Measure::of(profile) {
-        Measure::Instructions => format!("{:>15}", number::grouped(value)),
-        Measure::Time => seconds(value),
+    match TickUnit::of(profile) {
+        TickUnit::Instructions => format!("{:>15}", number::grouped(value)),
+        TickUnit::Time => seconds(value),
     }
 }
 
@@ -234,13 +236,13 @@ mod tests {
 
     #[test]
     fn a_column_has_one_unit_and_rounds() {
-        let unit = TimeUnit::for_largest(497_272_600);
+        let unit = DisplayUnit::for_largest(497_272_600);
         assert_eq!(
             (unit.name(), unit.format(497_272_600), unit.format(499)),
             ("us", "497,273".into(), "0".into())
         );
-        assert_eq!(TimeUnit::for_largest(99_999_999).format(500), "500");
-        assert_eq!(TimeUnit::for_largest(u64::MAX).format(1_500_000), "2");
+        assert_eq!(DisplayUnit::for_largest(99_999_999).format(500), "500");
+        assert_eq!(DisplayUnit::for_largest(u64::MAX).format(1_500_000), "2");
     }
 
     #[test]
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn instructions_of_the_exact_machine_and_times_of_others() {
-        let [exact, timed] = [true, false].map(Measure::exact);
+        let [exact, timed] = [true, false].map(TickUnit::exact);
         assert_eq!(
             [9_999, 12_345, 155_856_612].map(|value| exact.readable(value)),
             ["9,999 instr.", "12.35 k instr.", "155.86 M instr."]

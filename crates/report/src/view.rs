@@ -1,10 +1,10 @@
-//! What the renderers need of a profile, added up once.
+//! Sums over a profile's regions that several reports need.
 
 use crate::{Error, Result};
-use kerntune_profile::{FunctionTotals, ModelEvent, Nanoseconds, Profile, RegionStats, Scope, Tables};
+use kerntune_profile::{FunctionTotals, ModelEvent, Profile, RegionScope, RegionStats, Tables, Ticks};
 use std::collections::BTreeMap;
 
-/// A function over the regions that were asked for.
+/// Function with its totals over the selected regions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionRow {
     pub name: String,
@@ -12,9 +12,9 @@ pub(crate) struct FunctionRow {
     pub totals: FunctionTotals,
 }
 
-/// Times that percentages are of, in ns.
+/// Times that percentages refer to, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(crate) struct ScopeTimes {
     pub elapsed: u64,
     pub busy: u64,
     pub idle: u64,
@@ -23,11 +23,11 @@ pub(crate) struct Times {
     pub unattributed: u64,
 }
 
-/// All regions of one name.
+/// Sums over all regions of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RegionRow {
     pub name: String,
-    /// How many regions there are of that name.
+    /// Number of regions of that name.
     pub count: u64,
     pub operations: u64,
     pub elapsed: u64,
@@ -37,39 +37,40 @@ pub(crate) struct RegionRow {
     pub taken_branches: u64,
     pub l1i_misses: u64,
     pub itlb_misses: u64,
-    /// What the model counted of kernel code behind the first level, of each kind that it can have.
+    /// Model events of kernel code beyond the first cache level, for each kind that the model has.
     pub events: BTreeMap<ModelEvent, u64>,
 }
 
 impl RegionRow {
-    /// A counter per operation; none without operations.
+    /// Returns a counter per operation; `None` without operations.
     pub fn per_operation(&self, counter: u64) -> Option<f64> {
         (self.operations > 0).then(|| counter as f64 / self.operations as f64)
     }
 }
 
-/// A profile, or its regions of one name.
-pub(crate) struct View {
+/// Functions and times of a profile, or of its regions of one name.
+pub(crate) struct ScopeView {
     pub functions: Vec<FunctionRow>,
-    pub times: Times,
+    pub times: ScopeTimes,
 }
 
-impl View {
-    /// `region` restricts everything to the regions of that name and those within them.
+impl ScopeView {
+    /// Adds up a profile; `region` restricts it to the regions of that name and those within them.
     pub fn new(profile: &Profile, region: Option<&str>) -> Result<Self> {
         let tables = &profile.tables;
         let Some(name) = region else {
-            let times = Times {
-                elapsed: profile.manifest.elapsed_ns.get(),
-                busy: profile.manifest.busy_ns.get(),
-                idle: profile.manifest.idle_ns.get(),
-                user: sum(&tables.regions, |row| row.user_ns),
-                unattributed: sum(&tables.regions, |row| row.unattributed_ns),
+            let times = ScopeTimes {
+                elapsed: profile.manifest.elapsed_ticks.get(),
+                busy: profile.manifest.busy_ticks.get(),
+                idle: profile.manifest.idle_ticks.get(),
+                user: sum(&tables.regions, |row| row.user_ticks),
+                unattributed: sum(&tables.regions, |row| row.unattributed_ticks),
             };
             return Ok(Self { functions: functions(tables, |_| true), times });
         };
-        // Times of a region include those of the regions within it, rows of functions and user
-        // time do not (`RegionStats`): the former are added for the outermost, the latter for all.
+        // A region's times include those of regions within it; rows of functions and user time do
+        // not (`RegionStats`). So the former are added for the outermost regions, the latter for
+        // all.
         let mut wanted = vec![false; tables.regions.len()];
         let mut outermost = Vec::new();
         for (at, row) in tables.regions.iter().enumerate().filter(|(_, row)| row.name == name) {
@@ -83,19 +84,19 @@ impl View {
         }
         let is_wanted = |region: u32| wanted.get(region as usize).copied().unwrap_or(false);
         let all = || tables.regions.iter().filter(|row| is_wanted(row.region));
-        let times = Times {
-            elapsed: sum(outermost.iter().copied(), |row| row.elapsed_ns),
-            busy: sum(outermost.iter().copied(), |row| row.busy_ns),
-            idle: sum(outermost.iter().copied(), |row| row.idle_ns),
-            user: sum(all(), |row| row.user_ns),
-            unattributed: sum(all(), |row| row.unattributed_ns),
+        let times = ScopeTimes {
+            elapsed: sum(outermost.iter().copied(), |row| row.elapsed_ticks),
+            busy: sum(outermost.iter().copied(), |row| row.busy_ticks),
+            idle: sum(outermost.iter().copied(), |row| row.idle_ticks),
+            user: sum(all(), |row| row.user_ticks),
+            unattributed: sum(all(), |row| row.unattributed_ticks),
         };
         Ok(Self { functions: functions(tables, is_wanted), times })
     }
 }
 
-fn sum<'a>(rows: impl IntoIterator<Item = &'a RegionStats>, of: fn(&RegionStats) -> Nanoseconds) -> u64 {
-    rows.into_iter().map(of).sum::<Nanoseconds>().get()
+fn sum<'a>(rows: impl IntoIterator<Item = &'a RegionStats>, of: fn(&RegionStats) -> Ticks) -> u64 {
+    rows.into_iter().map(of).sum::<Ticks>().get()
 }
 
 fn functions(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Vec<FunctionRow> {
@@ -107,7 +108,7 @@ fn functions(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Vec<FunctionRow> 
     tables.totals(wanted).into_iter().map(row).collect()
 }
 
-/// The regions by name, in the order in which they first began.
+/// Returns the regions by name, in the order of their first begin.
 pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
     let mut rows: Vec<RegionRow> = Vec::new();
     for region in &profile.tables.regions {
@@ -119,8 +120,8 @@ pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
         row.count += 1;
         for (sum, figure) in [
             (&mut row.operations, region.operations),
-            (&mut row.elapsed, region.elapsed_ns.get()),
-            (&mut row.idle, region.idle_ns.get()),
+            (&mut row.elapsed, region.elapsed_ticks.get()),
+            (&mut row.idle, region.idle_ticks.get()),
             (&mut row.kernel_instructions, region.kernel_instructions.get()),
             (&mut row.user_instructions, region.user_instructions.get()),
             (&mut row.taken_branches, region.kernel_taken_branches),
@@ -137,7 +138,7 @@ pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
     rows
 }
 
-/// A share in per cent; 0 of nothing is 0.
+/// Returns a share in per cent; 0 if `whole` is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -146,10 +147,12 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// The regions of this name and those within them; all if no name is given.
-pub fn scope(profile: &Profile, region: Option<&str>) -> Result<Scope> {
+/// Returns the regions of this name and those within them; all regions without a name.
+pub fn scope(profile: &Profile, region: Option<&str>) -> Result<RegionScope> {
     match region {
-        None => Ok(Scope::all(&profile.tables)),
-        Some(name) => Scope::named(&profile.tables, name).ok_or_else(|| Error::no_region(name, profile)),
+        None => Ok(RegionScope::all(&profile.tables)),
+        Some(name) => {
+            RegionScope::named(&profile.tables, name).ok_or_else(|| Error::no_region(name, profile))
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! Advice on a made-up machine's profile: each kind of condition, what decides where something is not known, and the changes.
+//! Advice on a synthetic machine's profile: each kind of condition, decisions under missing data,
+//! and the proposed changes.
 
 use crate::synthetic;
-use kerntune_profile::{Manifest, Nanoseconds, Profile, Tables, ThreadKind, ThreadStats};
-use kerntune_report::advise::{advise, built_in, Advice, RecordedConfig, Rule};
-use kerntune_report::characterise::Wanted;
+use kerntune_profile::{Manifest, Profile, Tables, ThreadKind, ThreadStats, Ticks};
+use kerntune_report::advise::{advise, built_in, Advice, AdviceRule, RecordedConfig};
+use kerntune_report::characterize::CharacterSubject;
 use kerntune_report::Style;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ const CONFIG: &str = "#\n# Linux\n#\nCONFIG_HZ=250\nCONFIG_A=y\n# CONFIG_B is no
 fn profile() -> Profile {
     let mut profile = synthetic::run(200).profile;
     profile.manifest.exact = true;
-    let (region, net_ns) = (profile.tables.functions[0].region, profile.tables.functions[0].net_ns);
+    let (region, self_ticks) = (profile.tables.functions[0].region, profile.tables.functions[0].self_ticks);
     profile.tables.threads.push(ThreadStats {
         region,
         thread: 0,
@@ -21,25 +22,25 @@ fn profile() -> Profile {
         pid: 1,
         tgid: 1,
         comm: "client".into(),
-        net_ns,
-        user_ns: Nanoseconds(0),
+        self_ticks,
+        user_ticks: Ticks(0),
         switches_in: 1,
     });
     profile
 }
 
-fn rule(name: &str, conditions: &[&str], rest: &str) -> Rule {
+fn rule(name: &str, conditions: &[&str], rest: &str) -> AdviceRule {
     let when: String = conditions.iter().map(|text| format!("[[when]]\n{text}\n")).collect();
     let guard = if rest.contains("mitigations") { "hardening = true\n" } else { "" };
-    Rule::parse(name, &format!("{HEAD}{guard}{when}{rest}")).unwrap()
+    AdviceRule::parse(name, &format!("{HEAD}{guard}{when}{rest}")).unwrap()
 }
 
-fn of(profile: &Profile, region: Option<&str>, config: Option<&str>, rules: &[Rule]) -> Advice {
+fn of(profile: &Profile, region: Option<&str>, config: Option<&str>, rules: &[AdviceRule]) -> Advice {
     let config = config.map_or(RecordedConfig::Missing, RecordedConfig::Known);
-    advise(&Wanted { profile, region, costs: None }, config, rules).unwrap()
+    advise(&CharacterSubject { profile, region, costs: None }, config, rules).unwrap()
 }
 
-/// Where each rule ended up, and what is said of it.
+/// Returns the list in which each rule ended up, and the reason given.
 fn said(profile: &Profile, config: Option<&str>, conditions: &[&str]) -> (&'static str, String) {
     let advice = of(profile, None, config, &[rule("x", conditions, "")]);
     let json: Value = serde_json::from_str(&advice.json().unwrap()).unwrap();
@@ -92,7 +93,7 @@ fn a_condition_is_of_one_thing() {
         "threads = [\"a\"]\nat_least = 1",
         "functions = [\"\"]\npercent = 1",
     ] {
-        let error = Rule::parse("x", &format!("{HEAD}[[when]]\n{when}\n")).unwrap_err().to_string();
+        let error = AdviceRule::parse("x", &format!("{HEAD}[[when]]\n{when}\n")).unwrap_err().to_string();
         assert!(error.contains("number 1"), "{when}: {error}");
     }
 }
@@ -107,13 +108,13 @@ fn what_is_not_known_is_said_unless_something_else_decides() {
     assert!(found == "does not" && text.contains("CPUs"), "{found} {text}");
     assert_eq!(said(&profile, None, &[config, "fact = \"cpus\"\nat_least = 1"]).0, "not known");
     assert_eq!(said(&profile, None, &["fact = \"migrations-per-second\"\nat_least = 1"]).0, "not known");
-    // Where only some functions were traced, one that is not there may have run.
+    // If only some functions were traced, a missing one may have run.
     let mut some = profile.clone();
     some.tables.symbols.last_mut().unwrap().name = "[not traced]".into();
     assert_eq!(said(&some, None, &["functions = [\"no_such_*\"]\nnever = true"]).0, "not known");
     assert_eq!(said(&some, None, &["functions = [\"no_such_*\"]\npercent = 1"]).0, "not known");
     assert_eq!(said(&some, None, &["functions = [\"tcp_*\"]\npercent = 0.1"]).0, "applies");
-    // A profile without anything: no rule claims anything.
+    // In an empty profile no rule applies.
     let manifest =
         Manifest { capture: Default::default(), ..Manifest::new("p", Default::default(), "w", "emulator") };
     let mut empty = Profile { manifest, tables: Tables::default() };
@@ -142,7 +143,7 @@ fn changes_are_proposed_but_for_what_protects() {
     let changes: toml::Table = advice.changes().unwrap().parse().unwrap();
     let changes = changes["change"].as_array().unwrap();
     let names: Vec<_> = changes.iter().map(|change| change["name"].as_str().unwrap()).collect();
-    // What is at stake with comes first.
+    // Greatest share of busy time first.
     assert_eq!(names, ["d-option", "c-knob"]);
     assert_eq!(changes[1]["sysctl"]["net.b"].as_str(), Some("1"));
     let text = advice.text(Style::PLAIN, false);
@@ -160,7 +161,7 @@ fn changes_are_proposed_but_for_what_protects() {
         text.rfind("a-guard").unwrap() > text.rfind("b-note").unwrap(),
         "what protects comes last: {text}"
     );
-    let wanted = Wanted { profile: &profile, region: Some("nothing"), costs: None };
+    let wanted = CharacterSubject { profile: &profile, region: Some("nothing"), costs: None };
     let error = advise(&wanted, RecordedConfig::Missing, &rules);
     assert!(error.unwrap_err().to_string().contains("no region \"nothing\""));
 }
@@ -172,11 +173,11 @@ fn a_damaged_kernel_is_no_kernel_that_is_not_at_hand() {
         rule("asks", &["config = [\"CONFIG_A=y\"]"], ""),
         rule("other", &["fact = \"kernel-percent\"\nat_least = 1"], ""),
     ];
-    let wanted = Wanted { profile: &profile, region: None, costs: None };
+    let wanted = CharacterSubject { profile: &profile, region: None, costs: None };
     let damaged = advise(&wanted, RecordedConfig::Damaged, &rules).unwrap();
-    assert_eq!(damaged.unasked(), ["asks"]);
+    assert_eq!(damaged.unevaluated(), ["asks"]);
     let text = damaged.text(Style::PLAIN, true);
     assert!(text.contains("1 of 2 rules apply") && text.contains("the recorded kernel is damaged"), "{text}");
     let missing = advise(&wanted, RecordedConfig::Missing, &rules).unwrap();
-    assert!(missing.unasked().is_empty() && missing.text(Style::PLAIN, true).contains("is not at hand"));
+    assert!(missing.unevaluated().is_empty() && missing.text(Style::PLAIN, true).contains("is not at hand"));
 }

@@ -1,17 +1,18 @@
-//! The anatomy of an operation as text and JSON, from two small traces made by hand: reads of a disk in two kernels.
+//! Anatomy of an operation as text and JSON, from two small handmade traces: disk reads in two
+//! kernels.
 
 use crate::sample::golden;
 use kerntune_analyze::anatomy::{anatomy, Anatomy};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
-    Address, CallArc, DataPath, FunctionIndex, FunctionStats, How as Word, KernelId, Manifest, Nanoseconds,
-    Profile, RegionStats, Symbol, Tables,
+    Address, CallArc, CallKind as Word, DataPath, FunctionIndex, FunctionStats, KernelId, Manifest, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::anatomy::{json, text, text_against, Question, Shown};
+use kerntune_report::anatomy::{json, text, text_against, AnatomyQuestion, AnatomyView};
 use kerntune_report::Style;
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
-    Thread, TraceFileWriter, TraceHeader, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, ModeCounters, OpenStack, RecordedRegion,
+    RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 use serde_json::Value;
 use std::ops::ControlFlow;
@@ -19,9 +20,9 @@ use std::ops::ControlFlow;
 const BEGIN: u64 = 5_000_000_000;
 
 /// Name and file of each function.
-type Symbols = [(&'static str, &'static str)];
+type SymbolList = [(&'static str, &'static str)];
 
-const BASE: &Symbols = &[
+const BASE: &SymbolList = &[
     ("__x64_sys_read", "fs/read_write.c"),
     ("vfs_read", "fs/read_write.c"),
     ("rw_verify_area", "fs/read_write.c"),
@@ -38,7 +39,7 @@ const BASE: &Symbols = &[
     ("[unknown code]", ""),
 ];
 
-const OTHER: &Symbols = &[
+const OTHER: &SymbolList = &[
     ("__x64_sys_read", "fs/read_write.c"),
     ("vfs_read", "fs/read_write.c"),
     ("blkdev_direct_IO", "block/fops.c"),
@@ -50,15 +51,16 @@ const OTHER: &Symbols = &[
     ("[unknown code]", ""),
 ];
 
-/// A trace: `>name` calls, `=name` is a system call, `!name` an interrupt, `?name` an exception, `<` a return, `.` the return of an
-/// interrupt or exception, `^` the way back to user code.
-struct Trace {
-    symbols: &'static Symbols,
+/// Trace made from a script: `>name` calls, `=name` is a system call, `!name` an
+/// interrupt, `?name` an exception, `<` a return, `.` the return of an interrupt or exception, `^`
+/// the return to user code.
+struct TestTrace {
+    symbols: &'static SymbolList,
     bytes: Vec<u8>,
     recording: Recording,
 }
 
-fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
+fn trace(symbols: &'static SymbolList, calls: &[&str]) -> TestTrace {
     let stack = OpenStack { thread: 0, running: true, frames: Vec::new() };
     let mut raw = Vec::new();
     ChunkState { user: true, regions: vec![], stacks: vec![stack], ..ChunkState::default() }.write(&mut raw);
@@ -72,10 +74,10 @@ fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
                 Event::Enter { function: function as u32, how }
             };
             let event = match &what[..1] {
-                ">" => enter(How::Call),
-                "=" => enter(How::Syscall),
-                "!" => enter(How::Interrupt),
-                "?" => enter(How::Exception),
+                ">" => enter(EnterKind::Call),
+                "=" => enter(EnterKind::Syscall),
+                "!" => enter(EnterKind::Interrupt),
+                "?" => enter(EnterKind::Exception),
                 "<" => Event::Exit,
                 "." => Event::Resume,
                 _ => Event::Leave,
@@ -99,7 +101,7 @@ fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
     let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
     writer.chunk(header, &raw).unwrap();
     let (bytes, chunks) = writer.finish().unwrap();
-    let region = Region {
+    let region = RecordedRegion {
         name: "randread".into(),
         begin_ns: BEGIN,
         elapsed_ns: end - BEGIN,
@@ -116,22 +118,23 @@ fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: symbols.len() as u32 - 1,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],
-        threads: vec![Thread { task: 0x1000, pid: 57, tgid: 57, comm: "fio".into() }],
+        threads: vec![RecordedThread { task: 0x1000, pid: 57, tgid: 57, comm: "fio".into() }],
         events: events.len() as u64,
         chunks,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     };
-    Trace { symbols, bytes, recording }
+    TestTrace { symbols, bytes, recording }
 }
 
-/// Two direct reads, of which the second meets a page fault and a timer interrupt, and one that finds its data in memory.
-fn base() -> Trace {
+/// Two direct reads, of which the second hits a page fault and a timer interrupt, and one read
+/// served from memory.
+fn base() -> TestTrace {
     let direct = |fault: &str| {
         format!(
             "50=__x64_sys_read 4>vfs_read 10>rw_verify_area 12< 6>blkdev_direct_IO.constprop.0 20>rw_verify_area 12< \
@@ -151,13 +154,13 @@ fn base() -> Trace {
 }
 
 /// The same in a kernel that checks once, and has no pool.
-fn other() -> Trace {
+fn other() -> TestTrace {
     let direct = "50=__x64_sys_read 4>vfs_read 28>blkdev_direct_IO 20>bio_alloc_bioset 9>bio_init 15< 16< 25>submit_bio \
                   11>blk_mq_submit_bio 190< 7< 9< 3< 8^";
     trace(OTHER, &[direct, direct, "40=__x64_sys_read 4>vfs_read 28>filemap_read 120< 3< 8^"])
 }
 
-fn profile(trace: &Trace, label: &str) -> Profile {
+fn profile(trace: &TestTrace, label: &str) -> Profile {
     let symbol = |(at, (name, file)): (usize, &(&str, &str))| Symbol {
         function: FunctionIndex(at as u32),
         name: name.to_string(),
@@ -171,23 +174,23 @@ fn profile(trace: &Trace, label: &str) -> Profile {
         function: FunctionIndex(function as u32),
         calls: 1,
         ended: 1,
-        net_ns: Nanoseconds(1),
-        ended_net_ns: Nanoseconds(1),
-        elapsed_ns: Nanoseconds(1),
-        max_ns: Nanoseconds(1),
-        min_ns: Nanoseconds(1),
-        slowest_ns: Nanoseconds(1),
-        slowest_at_ns: Nanoseconds(1),
+        self_ticks: Ticks(1),
+        ended_self_ticks: Ticks(1),
+        total_ticks: Ticks(1),
+        max_ticks: Ticks(1),
+        min_ticks: Ticks(1),
+        slowest_ticks: Ticks(1),
+        slowest_at_ticks: Ticks(1),
     };
     let region = RegionStats {
         region: 0,
         name: "randread".into(),
-        begin_ns: Nanoseconds(BEGIN),
-        elapsed_ns: Nanoseconds(1),
-        busy_ns: Nanoseconds(1),
-        idle_ns: Nanoseconds(0),
-        user_ns: Nanoseconds(0),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(BEGIN),
+        elapsed_ticks: Ticks(1),
+        busy_ticks: Ticks(1),
+        idle_ticks: Ticks(0),
+        user_ticks: Ticks(0),
+        unattributed_ticks: Ticks(0),
         operations: 3,
         depth: 0,
         kernel_instructions: Default::default(),
@@ -211,7 +214,7 @@ fn profile(trace: &Trace, label: &str) -> Profile {
     Profile { manifest, tables }
 }
 
-/// Misses of a path.
+/// Creates the misses of a path.
 fn missed(path: &str, l1d_misses: u64) -> DataPath {
     DataPath {
         region: 0,
@@ -226,7 +229,7 @@ fn missed(path: &str, l1d_misses: u64) -> DataPath {
     }
 }
 
-/// The base kernel's profile with accesses to data followed.
+/// The base kernel's profile with data accesses.
 fn with_data() -> Profile {
     let mut profile = profile(&base(), "base");
     profile.manifest.model = Some("skylake".into());
@@ -237,7 +240,7 @@ fn with_data() -> Profile {
         how: Word::Interrupt,
         calls: 1,
         ended: 1,
-        elapsed_ns: Nanoseconds(600),
+        total_ticks: Ticks(600),
     }];
     let entry = "main;entry_SYSCALL_64;__x64_sys_read;vfs_read";
     profile.tables.data_paths = vec![
@@ -249,7 +252,7 @@ fn with_data() -> Profile {
     profile
 }
 
-struct Asked<'a> {
+struct AnatomyCase<'a> {
     operation: &'a str,
     region: Option<&'a str>,
     until: Option<&'a str>,
@@ -257,19 +260,24 @@ struct Asked<'a> {
     min_percent: f64,
 }
 
-const READ: Asked =
-    Asked { operation: "read", region: None, until: Some("submit_bio"), depth: None, min_percent: 1.0 };
+const READ: AnatomyCase =
+    AnatomyCase { operation: "read", region: None, until: Some("submit_bio"), depth: None, min_percent: 1.0 };
 
-fn found(trace: &Trace, profile: &Profile, asked: &Asked) -> (Anatomy, Question) {
-    let question = Question::new(profile, asked.operation, asked.region, asked.until).unwrap();
+fn found(trace: &TestTrace, profile: &Profile, asked: &AnatomyCase) -> (Anatomy, AnatomyQuestion) {
+    let question = AnatomyQuestion::new(profile, asked.operation, asked.region, asked.until).unwrap();
     let source = trace.bytes.as_slice();
     let file = TraceFile::open(&source, &trace.recording).unwrap();
     (anatomy(&file, &question.request(), &mut |_| ControlFlow::Continue(())).unwrap(), question)
 }
 
-fn shown<T>(trace: &Trace, profile: &Profile, asked: &Asked, act: impl FnOnce(&Shown) -> T) -> T {
+fn shown<T>(
+    trace: &TestTrace,
+    profile: &Profile,
+    asked: &AnatomyCase,
+    act: impl FnOnce(&AnatomyView) -> T,
+) -> T {
     let (anatomy, question) = found(trace, profile, asked);
-    act(&Shown {
+    act(&AnatomyView {
         profile,
         recording: &trace.recording,
         anatomy: &anatomy,
@@ -282,7 +290,7 @@ fn shown<T>(trace: &Trace, profile: &Profile, asked: &Asked, act: impl FnOnce(&S
     })
 }
 
-fn plain(shown: &Shown) -> String {
+fn plain(shown: &AnatomyView) -> String {
     text(shown, Style::PLAIN).unwrap()
 }
 
@@ -290,7 +298,7 @@ fn parse(text: kerntune_report::Result<String>) -> Value {
     serde_json::from_str(&text.unwrap()).unwrap()
 }
 
-fn side_by_side<T>(asked: &Asked, act: impl FnOnce(&Shown, &Shown) -> T) -> T {
+fn side_by_side<T>(asked: &AnatomyCase, act: impl FnOnce(&AnatomyView, &AnatomyView) -> T) -> T {
     let (base, other) = (base(), other());
     let (a, b) = (profile(&base, "base"), profile(&other, "other"));
     shown(&base, &a, asked, |a| shown(&other, &b, asked, |b| act(a, b)))
@@ -299,14 +307,16 @@ fn side_by_side<T>(asked: &Asked, act: impl FnOnce(&Shown, &Shown) -> T) -> T {
 #[test]
 fn all_of_it_as_text() {
     golden("anatomy.txt", &shown(&base(), &with_data(), &READ, plain));
-    let short = Asked { until: None, depth: Some(2), min_percent: 20.0, region: Some("randread"), ..READ };
+    let short =
+        AnatomyCase { until: None, depth: Some(2), min_percent: 20.0, region: Some("randread"), ..READ };
     golden("anatomy_depth_2.txt", &shown(&base(), &profile(&base(), "base"), &short, plain));
 }
 
 #[test]
 fn figures_by_hand() {
     let json = shown(&base(), &profile(&base(), "base"), &READ, |of| parse(json(of, None)));
-    // A direct read: 4 + 10 + 12 + 6 + 20 + 12 + 8 + 9 + 5 + 30 + 4 + 16 + 25 before submit_bio, 11 + 200 + 7 + 9 + 3 + 8 after.
+    // A direct read: 4 + 10 + 12 + 6 + 20 + 12 + 8 + 9 + 5 + 30 + 4 + 16 + 25 before submit_bio, 11
+    // + 200 + 7 + 9 + 3 + 8 after.
     assert_eq!(json["before"]["spreads"]["elapsed"]["sum"], 2 * 161);
     assert_eq!(json["before"]["after"]["sum"], 2 * 238 + 1 + 90 + 2);
     assert_eq!(json["all"]["elapsed"]["sum"], 2 * (161 + 238) + 93 + 163);
@@ -321,7 +331,7 @@ fn figures_by_hand() {
     assert_eq!((&json["repeated"][0]["times"], &json["repeated"][0]["elapsed"]), (&2.into(), &24.into()));
 }
 
-/// Sum of a field of rows.
+/// Sums a field over rows.
 fn sum(rows: &Value, of: impl Fn(&Value) -> &Value) -> u64 {
     rows.as_array().unwrap().iter().map(|row| of(row).as_u64().unwrap()).sum()
 }
@@ -330,10 +340,10 @@ fn sum(rows: &Value, of: impl Fn(&Value) -> &Value) -> u64 {
 fn whatever_is_folded_sums_are_those_of_all_calls() {
     let (trace, profile) = (base(), profile(&base(), "base"));
     for (depth, min_percent) in [(None, 0.0), (None, 5.0), (None, 100.0), (Some(0), 0.0), (Some(2), 3.0)] {
-        let asked = Asked { depth, min_percent, ..READ };
+        let asked = AnatomyCase { depth, min_percent, ..READ };
         let json = shown(&trace, &profile, &asked, |of| parse(json(of, None)));
         let (tree, all) = (&json["tree"], &json["all"]);
-        // A line that stands for many has their time for its own.
+        // The self time of a folded line is that of all its nodes.
         for (field, figure) in [("self", "elapsed"), ("calls", "calls")] {
             assert_eq!(sum(tree, |row| &row["all"][field]), all[figure]["sum"].as_u64().unwrap(), "{field}");
             for one in ["typical", "worst"] {
@@ -362,7 +372,7 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
 
 #[test]
 fn two_kernels_side_by_side() {
-    let against = |a: &Shown, b: &Shown| text_against([a, b], Style::PLAIN).unwrap();
+    let against = |a: &AnatomyView, b: &AnatomyView| text_against([a, b], Style::PLAIN).unwrap();
     golden("anatomy_against.txt", &side_by_side(&READ, against));
     let json = side_by_side(&READ, |a, b| parse(json(a, Some(b))));
     let (against, rows) = (&json["against"], json["against"]["functions"].as_array().unwrap());
@@ -373,7 +383,7 @@ fn two_kernels_side_by_side() {
     let row = |name: &str| rows.iter().find(|row| row["function"] == name).unwrap();
     assert_eq!(row("rw_verify_area")["only"], "A");
     assert_eq!(row("bio_init")["only"], "B");
-    // What the compiler made of a function in one kernel is paired with it.
+    // A compiler's copy of a function is paired with it.
     let paired = row("blkdev_direct_IO");
     assert_eq!(
         (&paired["only"], &paired["symbols"][0][0]),
@@ -391,13 +401,13 @@ fn two_kernels_side_by_side() {
 fn a_boundary_that_is_never_reached_and_an_operation_without_whole_calls() {
     let trace = base();
     let profile = profile(&trace, "base");
-    let never = Asked { operation: "bio_alloc_bioset", until: Some("blk_*"), ..READ };
+    let never = AnatomyCase { operation: "bio_alloc_bioset", until: Some("blk_*"), ..READ };
     shown(&trace, &profile, &never, |of| {
         assert_eq!(of.anatomy.before.spreads.ns.count, 0);
         let text = plain(of);
         assert!(text.contains("Before blk_*: no call gets there\n"), "{text}");
     });
-    let fault = Asked { operation: "asm_exc_page_fault", ..READ };
+    let fault = AnatomyCase { operation: "asm_exc_page_fault", ..READ };
     shown(&trace, &profile, &fault, |of| assert_eq!(of.anatomy.all.ns.count, 1));
     shown(&self::trace(BASE, &[]), &profile, &READ, |of| {
         let error = text(of, Style::PLAIN).unwrap_err().to_string();

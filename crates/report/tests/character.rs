@@ -1,18 +1,18 @@
-//! What a workload is like: sums, rates and similarities of a made-up machine's profile, and what is said of profiles that have
-//! next to nothing.
+//! Characterization: sums, rates and similarities of a synthetic machine's profile, and output for
+//! nearly empty profiles.
 
 use crate::sample;
 use crate::synthetic;
-use kerntune_compare::Costs;
+use kerntune_compare::ModelCosts;
 use kerntune_profile::{
-    Counted, KernelId, Manifest, Nanoseconds, Profile, Scope, SwitchKind, SwitchStats, Tables,
+    CounterTotal, KernelId, Manifest, Profile, RegionScope, SwitchKind, SwitchStats, Tables, Ticks,
 };
-use kerntune_report::characterise::{characterise, Characterisation, Wanted};
+use kerntune_report::characterize::{characterize, CharacterSubject, Characterization};
 use kerntune_report::Style;
 use serde_json::{json, Value};
 
 const OPERATIONS: u32 = 200;
-const COSTS: Costs = Costs {
+const COSTS: ModelCosts = ModelCosts {
     path_length: 0.25,
     taken_branches: 1.0,
     l1i_misses: 12.0,
@@ -25,7 +25,7 @@ const COSTS: Costs = Costs {
     },
 };
 
-/// The made-up machine's profile with switches and misses, of which it knows nothing.
+/// The synthetic machine's profile with added switches and misses.
 fn profile() -> Profile {
     let mut profile = synthetic::run(OPERATIONS).profile;
     profile.manifest.exact = true;
@@ -54,15 +54,15 @@ fn profile() -> Profile {
     profile
 }
 
-fn wanted<'a>(profile: &'a Profile, region: Option<&'a str>) -> Wanted<'a> {
-    Wanted { profile, region, costs: Some(COSTS) }
+fn wanted<'a>(profile: &'a Profile, region: Option<&'a str>) -> CharacterSubject<'a> {
+    CharacterSubject { profile, region, costs: Some(COSTS) }
 }
 
-fn of(profile: &Profile, region: Option<&str>) -> Characterisation {
-    characterise(&wanted(profile, region), &[]).unwrap()
+fn of(profile: &Profile, region: Option<&str>) -> Characterization {
+    characterize(&wanted(profile, region), &[]).unwrap()
 }
 
-fn json_of(found: &Characterisation) -> Value {
+fn json_of(found: &Characterization) -> Value {
     serde_json::from_str(&found.json().unwrap()).unwrap()
 }
 
@@ -87,13 +87,13 @@ fn the_parts_of_the_time_sum_to_the_elapsed_time() {
         assert_eq!(sum as u64, at(&json, "elapsed_ns"), "{region:?}");
         assert_eq!(at(&json, "busy") + at(&json, "idle_ns"), at(&json, "elapsed_ns"));
         let scope = match region {
-            None => Scope::all(&profile.tables),
-            Some(name) => Scope::named(&profile.tables, name).unwrap(),
+            None => RegionScope::all(&profile.tables),
+            Some(name) => RegionScope::named(&profile.tables, name).unwrap(),
         };
         let totals = scope.totals(&profile);
-        assert_eq!(at(row(&json["split"], "part", "user"), "ns"), totals.user_ns.get(), "{region:?}");
-        assert_eq!(at(row(&json["split"], "part", "idle"), "ns"), totals.idle_ns.get(), "{region:?}");
-        // Nothing is left over, and each row is in a group.
+        assert_eq!(at(row(&json["split"], "part", "user"), "ns"), totals.user_ticks.get(), "{region:?}");
+        assert_eq!(at(row(&json["split"], "part", "idle"), "ns"), totals.idle_ticks.get(), "{region:?}");
+        // No time is left over, and each row is in a group.
         assert!(split.iter().all(|share| share["part"] != "no_path" && share["group"] != "unknown"));
     }
     let part =
@@ -125,7 +125,7 @@ fn counts_are_those_of_the_tables_per_operation_and_second() {
     let kernel = json["path"].as_array().unwrap().iter().find(|row| row["mode"] == "kernel").unwrap();
     let instructions = profile.tables.regions[0].kernel_instructions.get();
     assert_eq!((kernel["figure"].as_str(), at(kernel, "count")), (Some("instructions"), instructions));
-    // Cycles: what events cost, times how many there were.
+    // Cycles: costs of events times their numbers.
     let cycles = row(&json["cycles"], "mode", "kernel");
     let region = &profile.tables.regions[0];
     let expected = instructions as f64 * 0.25
@@ -134,7 +134,7 @@ fn counts_are_those_of_the_tables_per_operation_and_second() {
         + region.kernel_itlb_misses as f64 * 14.0;
     assert!((cycles["cycles"].as_f64().unwrap() - expected).abs() < 1e-6);
     assert!((cycles["per_instruction"].as_f64().unwrap() - expected / instructions as f64).abs() < 1e-9);
-    // Work is that of the function that is named.
+    // An item of work has the count of the named function.
     let packets = row(&json["work"], "item", "packets_received");
     assert_eq!(packets["function"], "__netif_receive_skb_core");
     let function = |name: &str| {
@@ -143,7 +143,7 @@ fn counts_are_those_of_the_tables_per_operation_and_second() {
         totals.into_iter().find(|totals| totals.function == symbol).map_or(0, |totals| totals.calls)
     };
     assert_eq!(at(packets, "count"), function("__netif_receive_skb_core"));
-    // The second of several names.
+    // The second of several alternative names.
     let pages = row(&json["work"], "item", "page_allocations");
     assert_eq!(
         (&pages["function"], at(pages, "count")),
@@ -162,14 +162,14 @@ fn a_function_that_is_not_there_is_not_zero_and_one_that_was_never_called_is() {
     assert_eq!(work(&profile, "packets_sent"), (json!(0), String::new()));
     let (count, why) = work(&profile, "forks");
     assert_eq!((count, why.as_str()), (Value::Null, "not in this kernel, or inlined"));
-    // A part of a function is called by the rest of it, wherever that is inlined.
+    // A split-off part is called by the rest of its function, wherever that is inlined.
     let at = profile.tables.symbols.iter().position(|symbol| symbol.name == "__dev_queue_xmit").unwrap();
     profile.tables.symbols[at].name = "__dev_queue_xmit.part.0".into();
     let (count, why) = work(&profile, "packets_sent");
     assert_eq!((count, why.as_str()), (Value::Null, "inlined but for a part of it"));
     profile.tables.symbols[at].name = "__dev_queue_xmit.constprop.0".into();
     assert_eq!(work(&profile, "packets_sent").0, json!(0));
-    // Where only some functions were traced no call means nothing.
+    // If only some functions were traced, a missing call means nothing.
     profile.tables.symbols[0].name = "[not traced]".into();
     let (count, why) = work(&profile, "packets_sent");
     assert!(count.is_null() && why.contains("--only"), "{why}");
@@ -191,7 +191,7 @@ fn operations_of_several_kinds_are_no_operations() {
     none.tables.regions[0].operations = 0;
     let text = of(&none, Some("tcp_rr")).text(Style::PLAIN);
     assert!(text.contains("no operations: figures are only per second"), "{text}");
-    let error = characterise(&wanted(&profile, Some("nothing")), &[]).unwrap_err().to_string();
+    let error = characterize(&wanted(&profile, Some("nothing")), &[]).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"nothing\"; it has tcp_rr, open, page_fault");
 }
 
@@ -199,7 +199,7 @@ fn operations_of_several_kinds_are_no_operations() {
 fn a_workload_is_like_itself_and_less_like_others() {
     let profile = profile();
     let all = |region| wanted(&profile, Some(region));
-    let found = characterise(&all("tcp_rr"), &[all("tcp_rr"), all("open"), all("page_fault")]).unwrap();
+    let found = characterize(&all("tcp_rr"), &[all("tcp_rr"), all("open"), all("page_fault")]).unwrap();
     let json = json_of(&found);
     let similarity = |at: usize, by: &str| json["beside"][at]["similarity"][by].as_f64();
     for by in ["functions", "syscalls", "subsystems", "split"] {
@@ -208,7 +208,7 @@ fn a_workload_is_like_itself_and_less_like_others() {
     }
     assert_eq!(similarity(2, "syscalls"), Some(0.0));
     assert_eq!(similarity(3, "syscalls"), None);
-    let back = json_of(&characterise(&all("open"), &[all("tcp_rr")]).unwrap());
+    let back = json_of(&characterize(&all("open"), &[all("tcp_rr")]).unwrap());
     assert_eq!(back["beside"][1]["similarity"]["functions"], json["beside"][2]["similarity"]["functions"]);
     let text = found.text(Style::PLAIN);
     assert!(text.contains("similarity by kernel function, %"), "{text}");
@@ -218,34 +218,34 @@ fn a_workload_is_like_itself_and_less_like_others() {
 #[test]
 fn the_page_as_text() {
     let text = of(&profile(), Some("tcp_rr")).text(Style::PLAIN);
-    // What it is like changes with the references that there are.
+    // The most similar reference depends on the references available.
     let (before, rest) = text.split_once("Of the references it is most like ").unwrap();
     let (sentence, rest) = rest.split_once("\n\n").unwrap();
     let (section, rest) = rest.split_once("\n\n").unwrap();
     assert!(sentence.ends_with(" % by kernel function."), "{sentence}");
     assert!(section.starts_with("Most like, of the reference workloads\n"), "{section}");
-    sample::golden("characterise.txt", &format!("{before}\n{rest}"));
+    sample::golden("characterize.txt", &format!("{before}\n{rest}"));
 }
 
-/// What a sampler makes of it: times alone.
+/// The profile as a sampler would record it: times only.
 fn sampled(calls: Option<&str>) -> Profile {
     let mut profile = profile();
     profile.manifest.exact = false;
     profile.manifest.machine = "host".into();
-    profile.manifest.capture = kerntune_profile::Capture { functions: true, ..Default::default() };
-    profile.manifest.sampled = Some(kerntune_profile::Sampled {
+    profile.manifest.capture = kerntune_profile::CaptureSummary { functions: true, ..Default::default() };
+    profile.manifest.sampled = Some(kerntune_profile::SamplingSummary {
         source: "perf: cpu-clock".into(),
         samples: 1_000,
-        sample_ns: Nanoseconds(1_000),
+        sample_ns: Ticks(1_000),
         cpus: 2,
-        wall_ns: Nanoseconds(profile.manifest.elapsed_ns.get() / 2),
+        wall_ns: Ticks(profile.manifest.elapsed_ticks.get() / 2),
         period: "at random".into(),
         bias: None,
         filter: None,
         calls: calls.map(Into::into),
         bound_bytes: 0,
     });
-    let count = |kind: &str, name: &str, count| Counted {
+    let count = |kind: &str, name: &str, count| CounterTotal {
         kind: kind.into(),
         name: name.into(),
         count,
@@ -273,7 +273,7 @@ fn what_was_sampled_has_errors_and_no_counts() {
     assert_eq!(json["path"], json!([]));
     assert_eq!((&json["syscalls"]["entries"], &json["syscalls"]["dispatched"]), (&Value::Null, &Value::Null));
     assert!(json["work"].as_array().unwrap().iter().all(|work| work["count"].is_null()));
-    // Rates are of the wall's seconds.
+    // Rates refer to wall-clock seconds.
     let told = row(&json["counted"], "name", "LOC");
     assert_eq!(told["per_second"].as_f64().unwrap(), 4_000e9 / at(&json, "passed_ns") as f64);
     assert_eq!(row(&json["counted"], "name", "user")["per_second"], Value::Null);
@@ -322,7 +322,7 @@ fn an_import_with_calls_alone_has_no_zeros_for_what_it_does_not_know() {
     profile.manifest.exact = false;
     let tables = &mut profile.tables;
     (tables.paths, tables.switches) = Default::default();
-    tables.arcs.retain(|arc| arc.how == kerntune_profile::How::Call);
+    tables.arcs.retain(|arc| arc.how == kerntune_profile::CallKind::Call);
     let found = of(&profile, Some("open"));
     let json = json_of(&found);
     let parts: Vec<&str> =
@@ -340,9 +340,9 @@ fn an_import_with_calls_alone_has_no_zeros_for_what_it_does_not_know() {
 #[test]
 fn a_profile_that_was_carried_is_refused() {
     let mut profile = profile();
-    let carried = kerntune_profile::Carried { profile: "recorded".into(), ..Default::default() };
+    let carried = kerntune_profile::TransferSummary { profile: "recorded".into(), ..Default::default() };
     profile.manifest.carried = Some(carried);
-    let error = characterise(&wanted(&profile, None), &[]).unwrap_err().to_string();
+    let error = characterize(&wanted(&profile, None), &[]).unwrap_err().to_string();
     assert!(error.contains("profile recorded transferred to another kernel"), "{error}");
 }
 
@@ -365,7 +365,7 @@ fn names_steer_neither_terminal_nor_page() {
 #[test]
 fn the_page_is_whole_and_loads_nothing() {
     let profile = profile();
-    let found = characterise(&wanted(&profile, Some("tcp_rr")), &[wanted(&profile, Some("open"))]).unwrap();
+    let found = characterize(&wanted(&profile, Some("tcp_rr")), &[wanted(&profile, Some("open"))]).unwrap();
     let page = found.html("kerntune 0");
     for text in
         ["<h1>made-up, region tcp_rr: 200 operations</h1>", "Beside each other", "Written by kerntune 0."]
@@ -384,7 +384,7 @@ fn the_contract_is_documented() {
     let contract = include_str!("../../../docs/json.md");
     let profile = profile();
     let sampled = sampled(None);
-    let both = characterise(&wanted(&profile, Some("tcp_rr")), &[wanted(&profile, Some("open"))]).unwrap();
+    let both = characterize(&wanted(&profile, Some("tcp_rr")), &[wanted(&profile, Some("open"))]).unwrap();
     for found in [both, of(&sampled, None)] {
         let json = json_of(&found);
         let schema = json["schema"].as_str().unwrap();

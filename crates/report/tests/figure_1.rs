@@ -8,14 +8,14 @@
 
 use kerntune_analyze::graph::CodeArc;
 use kerntune_profile::{
-    Address, CallArc, FunctionIndex, FunctionStats, How, KernelId, Manifest, Nanoseconds, Profile,
-    RegionStats, Symbol, Tables,
+    Address, CallArc, CallKind, FunctionIndex, FunctionStats, KernelId, Manifest, Profile, RegionStats,
+    Symbol, Tables, Ticks,
 };
-use kerntune_report::graph::{Code, Unknown};
-use kerntune_report::{flat, graph, GraphOptions, Report, Style, TimeUnit};
+use kerntune_report::graph::{StaticCalls, UnknownCallees};
+use kerntune_report::{flat, graph, DisplayUnit, GraphOptions, Report, Style};
 use serde_json::Value;
 
-/// Name, own time in milliseconds.
+/// Name, self time in milliseconds.
 const FUNCTIONS: [(&str, u64); 13] = [
     ("CALLER2", 370),
     ("EXAMPLE", 500),
@@ -70,28 +70,28 @@ fn profile() -> Profile {
         file: Some(if name.starts_with("SUB") { "lib/sub.c" } else { "main.c" }.into()),
         module: None,
     });
-    let zero = Nanoseconds::ZERO;
+    let zero = Ticks::ZERO;
     let functions = FUNCTIONS.iter().map(|(name, ms)| FunctionStats {
         region: 0,
         function: index(name),
         calls: 0,
         ended: 0,
-        net_ns: Nanoseconds(ms * 1_000_000),
-        ended_net_ns: zero,
-        elapsed_ns: zero,
-        max_ns: zero,
-        min_ns: zero,
-        slowest_ns: zero,
-        slowest_at_ns: zero,
+        self_ticks: Ticks(ms * 1_000_000),
+        ended_self_ticks: zero,
+        total_ticks: zero,
+        max_ticks: zero,
+        min_ticks: zero,
+        slowest_ticks: zero,
+        slowest_at_ticks: zero,
     });
     let arcs = ARCS.iter().map(|(caller, callee, calls)| CallArc {
         region: 0,
         caller: index(caller),
         callee: index(callee),
-        how: How::Call,
+        how: CallKind::Call,
         calls: *calls,
         ended: 0,
-        elapsed_ns: zero,
+        total_ticks: zero,
     });
     let regions = vec![region("all")];
     let tables = Tables {
@@ -107,17 +107,17 @@ fn profile() -> Profile {
 }
 
 fn region(name: &str) -> RegionStats {
-    let zero = Nanoseconds::ZERO;
+    let zero = Ticks::ZERO;
     let none = kerntune_profile::Instructions(0);
     RegionStats {
         region: 0,
         name: name.into(),
-        begin_ns: zero,
-        elapsed_ns: zero,
-        busy_ns: zero,
-        idle_ns: zero,
-        user_ns: zero,
-        unattributed_ns: zero,
+        begin_ticks: zero,
+        elapsed_ticks: zero,
+        busy_ticks: zero,
+        idle_ticks: zero,
+        user_ticks: zero,
+        unattributed_ticks: zero,
         operations: 0,
         depth: 0,
         kernel_instructions: none,
@@ -132,7 +132,9 @@ fn region(name: &str) -> RegionStats {
 }
 
 fn text(options: &GraphOptions) -> String {
-    graph::Options { graph: options.clone(), ..Default::default() }.text(&profile(), Style::PLAIN).unwrap()
+    graph::GraphReportOptions { graph: options.clone(), ..Default::default() }
+        .text(&profile(), Style::PLAIN)
+        .unwrap()
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn the_cycle_as_a_whole_and_its_members() {
     println!("{text}");
     assert!(text.contains("<cycle 1 as a whole>"), "{text}");
     let json: Value = serde_json::from_str(
-        &graph::Options { graph: options, ..Default::default() }.json(&profile()).unwrap(),
+        &graph::GraphReportOptions { graph: options, ..Default::default() }.json(&profile()).unwrap(),
     )
     .unwrap();
     let cycle = &json["entries"][0];
@@ -184,10 +186,10 @@ fn the_cycle_as_a_whole_and_its_members() {
 #[test]
 fn the_whole_program() {
     let all = text(&GraphOptions::default());
-    println!("{all}\n{}", flat::Options::default().text(&profile(), Style::PLAIN).unwrap());
+    println!("{all}\n{}", flat::FlatOptions::default().text(&profile(), Style::PLAIN).unwrap());
     assert_eq!(all.matches("\n-----").count(), 13, "twelve functions that ran and a cycle");
     let never = GraphOptions { never_called: Some("*".into()), ..GraphOptions::default() };
-    let flat = flat::Options { graph: never }.json(&profile());
+    let flat = flat::FlatOptions { graph: never }.json(&profile());
     let flat: Value = serde_json::from_str(&flat.unwrap()).unwrap();
     assert_eq!(flat["total"], 8_430_000_000u64);
     let functions = flat["functions"].as_array().unwrap();
@@ -195,8 +197,8 @@ fn the_whole_program() {
     assert_eq!(flat["never_called"], serde_json::json!([{"name": "NEVER", "file": "main.c"}]));
 }
 
-/// The figure's last line is a call that the code has and that was never made; here it comes from the code. What calls
-/// through a pointer is marked as unknown.
+/// The figure's last line is a call that exists in the code and was never made; here it comes from
+/// the code. A call through a pointer is marked as unknown.
 #[test]
 fn the_code_says_who_was_not_called() {
     let mut of = profile();
@@ -211,9 +213,9 @@ fn the_code_says_who_was_not_called() {
         arc("TOP", "SUB3", 1, 1),
     ];
     arcs.sort();
-    let unknown = [(at("EXAMPLE"), Unknown { calls: 3, jumps: 1, patched: 0 })].into();
-    let code = Code { arcs, unknown, binds: false };
-    let options = graph::Options {
+    let unknown = [(at("EXAMPLE"), UnknownCallees { calls: 3, jumps: 1, patched: 0 })].into();
+    let code = StaticCalls { arcs, unknown, binds: false };
+    let options = graph::GraphReportOptions {
         graph: GraphOptions { function: vec!["EXAMPLE".into(), "SUB3".into()], ..GraphOptions::default() },
         ..Default::default()
     };
@@ -229,7 +231,7 @@ fn the_code_says_who_was_not_called() {
     assert_eq!((&json["code"]["arcs"], &json["code"]["never_taken"]), (&5.into(), &4.into()));
     let entry = &json["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == "EXAMPLE").unwrap();
     assert_eq!((&entry["unknown"]["calls"], &entry["unknown"]["jumps"]), (&3.into(), &1.into()));
-    let bound = Code { binds: true, ..code };
+    let bound = StaticCalls { binds: true, ..code };
     let json: Value = serde_json::from_str(&options.json_with(&of, Some(&bound)).unwrap()).unwrap();
     let cycles: Vec<&Value> =
         json["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "cycle").collect();
@@ -241,7 +243,7 @@ fn the_code_says_who_was_not_called() {
 
 #[test]
 fn a_cut_is_told_with_its_calls() {
-    let cut = |cuts: &[&str]| graph::Options {
+    let cut = |cuts: &[&str]| graph::GraphReportOptions {
         cut: cuts.iter().map(|cut| cut.parse().unwrap()).collect(),
         ..Default::default()
     };
@@ -255,7 +257,8 @@ fn a_cut_is_told_with_its_calls() {
         (&json["cuts"][0]["by"], &json["cuts"][0]["caller"]["name"]),
         (&"name".into(), &"PARTNER".into())
     );
-    // PARTNER's arc has most of the calls within the cycle, SUB1's 30 of the 114 are more than 5 %; of 100 % they are not.
+    // PARTNER's arc has most of the calls within the cycle, SUB1's 30 of the 114 are more than 5 %,
+    // but not of 100 %.
     let auto = |text: &str| cut(&[text]).text(&profile(), Style::PLAIN).unwrap();
     assert!(auto("auto").contains("Cut: 0 arcs, 0 calls; 1 cycle is left"), "{}", auto("auto"));
     assert!(auto("auto:100").contains("0 cycles are left"), "{}", auto("auto:100"));
@@ -267,17 +270,17 @@ fn a_cut_is_told_with_its_calls() {
 
 #[test]
 fn options_choose() {
-    let table = |graph: GraphOptions| flat::Options { graph }.text(&profile(), Style::PLAIN);
+    let table = |graph: GraphOptions| flat::FlatOptions { graph }.text(&profile(), Style::PLAIN);
     let chosen = GraphOptions {
         function: vec!["SUB*".into()],
-        unit: Some(TimeUnit::Milliseconds),
+        unit: Some(DisplayUnit::Milliseconds),
         ..GraphOptions::default()
     };
     let text = table(chosen).unwrap();
     assert!(text.contains("2,000") && !text.contains("CALLER"), "{text}");
     let json = |graph| {
         serde_json::from_str::<Value>(
-            &graph::Options { graph, ..Default::default() }.json(&profile()).unwrap(),
+            &graph::GraphReportOptions { graph, ..Default::default() }.json(&profile()).unwrap(),
         )
         .unwrap()
     };

@@ -1,20 +1,20 @@
-//! A difference of two kernels of which one has inlined what the other has not.
+//! Difference of two kernels of which one has inlined functions that the other has not.
 
 use kerntune_profile::{
-    Address, FunctionIndex, FunctionStats, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind,
-    PathNode, Profile, RegionStats, Symbol, Tables,
+    Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
+    Profile, RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::diff::{self, Inlined, Options};
+use kerntune_report::diff::{self, DiffOptions, InlinedFunctions};
 use kerntune_report::Style;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// A path from the thread's root, `a b c`, with the calls and the time at its end.
-type Line = (&'static str, u64, u64);
+/// Path from the thread's root, `a b c`, with the calls and the self time at its end.
+type PathLine = (&'static str, u64, u64);
 
-/// A kernel with these functions, and what ran in it.
-fn profile(kernel: &str, symbols: &[&str], lines: &[Line]) -> Profile {
+/// Creates the profile of a kernel with these functions and paths.
+fn profile(kernel: &str, symbols: &[&str], lines: &[PathLine]) -> Profile {
     let kernel = KernelId { id: kernel.into(), label: kernel.into(), version: "6.12".into() };
     let mut tables = Tables::default();
     for (at, name) in symbols.iter().enumerate() {
@@ -34,9 +34,9 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[Line]) -> Profile {
         kind,
         comm: if kind == PathKind::Thread { "t".into() } else { String::new() },
         function,
-        how: How::Call,
+        how: CallKind::Call,
         calls: 0,
-        net_ns: Nanoseconds(0),
+        self_ticks: Ticks(0),
         taken_branches: 0,
         l1i_misses: 0,
         itlb_misses: 0,
@@ -56,7 +56,7 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[Line]) -> Profile {
         }
         let end = &mut tables.paths[parent as usize];
         end.calls += calls;
-        end.net_ns.0 += net;
+        end.self_ticks.0 += net;
     }
     for (at, _) in symbols.iter().enumerate() {
         let function = FunctionIndex(at as u32);
@@ -64,31 +64,31 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[Line]) -> Profile {
         if rows().next().is_none() {
             continue;
         }
-        let (calls, net) = (rows().map(|row| row.calls).sum(), rows().map(|row| row.net_ns.0).sum());
+        let (calls, net) = (rows().map(|row| row.calls).sum(), rows().map(|row| row.self_ticks.0).sum());
         tables.functions.push(FunctionStats {
             region: 0,
             function,
             calls,
             ended: calls,
-            net_ns: Nanoseconds(net),
-            ended_net_ns: Nanoseconds(net),
-            elapsed_ns: Nanoseconds(net),
-            max_ns: Nanoseconds(net),
-            min_ns: Nanoseconds(0),
-            slowest_ns: Nanoseconds(net),
-            slowest_at_ns: Nanoseconds(0),
+            self_ticks: Ticks(net),
+            ended_self_ticks: Ticks(net),
+            total_ticks: Ticks(net),
+            max_ticks: Ticks(net),
+            min_ticks: Ticks(0),
+            slowest_ticks: Ticks(net),
+            slowest_at_ticks: Ticks(0),
         });
     }
     let busy: u64 = lines.iter().map(|(_, _, net)| net).sum();
     tables.regions.push(RegionStats {
         region: 0,
         name: "all".into(),
-        begin_ns: Nanoseconds(0),
-        elapsed_ns: Nanoseconds(busy),
-        busy_ns: Nanoseconds(busy),
-        idle_ns: Nanoseconds(0),
-        user_ns: Nanoseconds(0),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(0),
+        elapsed_ticks: Ticks(busy),
+        busy_ticks: Ticks(busy),
+        idle_ticks: Ticks(0),
+        user_ticks: Ticks(0),
+        unattributed_ticks: Ticks(0),
         operations: 100,
         depth: 0,
         kernel_instructions: Instructions(busy),
@@ -105,13 +105,13 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[Line]) -> Profile {
     Profile { manifest, tables }
 }
 
-fn document(one: &Profile, other: &Profile, options: &Options) -> Value {
+fn document(one: &Profile, other: &Profile, options: &DiffOptions) -> Value {
     serde_json::from_str(&diff::json(one, other, options).unwrap()).unwrap()
 }
 
-/// `function -> into (kernel, why): net calls`.
-fn shown(one: &Profile, other: &Profile, inlined: [Option<&Inlined>; 2]) -> Vec<String> {
-    let options = Options { inlined: inlined.map(|table| table.cloned()), ..Options::default() };
+/// Lists the moves as `function -> into (kernel, why): self calls`.
+fn shown(one: &Profile, other: &Profile, inlined: [Option<&InlinedFunctions>; 2]) -> Vec<String> {
+    let options = DiffOptions { inlined: inlined.map(|table| table.cloned()), ..DiffOptions::default() };
     let json = document(one, other, &options);
     let line = |moved: &Value| {
         let word = |field: &str| moved[field].as_str().unwrap().to_string();
@@ -128,9 +128,9 @@ fn shown(one: &Profile, other: &Profile, inlined: [Option<&Inlined>; 2]) -> Vec<
     json["moved"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// Paths of both in the order of their names, `a b: net net`.
+/// Lists the paths of both by name, as `a b: self self`.
 fn paths(one: &Profile, other: &Profile) -> Vec<String> {
-    let json = document(one, other, &Options { paths: true, ..Options::default() });
+    let json = document(one, other, &DiffOptions { paths: true, ..DiffOptions::default() });
     let line = |row: &Value| {
         let names: Vec<&str> =
             row["path"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
@@ -156,7 +156,7 @@ fn a_caller_that_calls_less_has_inlined_the_rest() {
     let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 90), ("k", 9, 1), ("k g", 5, 7)]);
     let other = profile("b", &symbols, &[("f", 100, 120), ("f g", 3, 2), ("k", 9, 1), ("k g", 5, 7)]);
     assert_eq!(shown(&one, &other, [None, None]), ["g -> f (B, fewer-calls): [90,2] [300,3]"]);
-    // By chance: a few calls, or a few of many.
+    // Few calls, or few of many, may differ by chance.
     for (calls, same) in [(12, true), (280, true), (200, false)] {
         let other = profile("b", &symbols, &[("f", 100, 50), ("f g", calls, 90)]);
         let base =
@@ -166,7 +166,7 @@ fn a_caller_that_calls_less_has_inlined_the_rest() {
     // The caller itself ran less.
     let other = profile("b", &symbols, &[("f", 50, 25), ("f g", 150, 45)]);
     assert_eq!(shown(&one, &other, [None, None]), Vec::<String>::new());
-    // It ran often without what it did the few times that it ran in the other kernel.
+    // The caller ran often without the callee that it had in its few runs in the other kernel.
     let [often, seldom] = [("a", vec![("f", 60, 30)]), ("b", vec![("f", 6, 3), ("f g", 6, 40)])]
         .map(|(kernel, lines)| profile(kernel, &symbols, &lines));
     assert_eq!(shown(&often, &seldom, [None, None]), Vec::<String>::new());
@@ -178,18 +178,18 @@ fn line_tables_have_the_last_word() {
     let symbols = ["f", "g"];
     let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 9000)]);
     let other = profile("b", &symbols, &[("f", 100, 120)]);
-    let table = |names: &[&str]| -> Inlined {
+    let table = |names: &[&str]| -> InlinedFunctions {
         BTreeMap::from([("f".to_string(), names.iter().map(|name| name.to_string()).collect())])
     };
     let (with, without) = (table(&["g"]), table(&["other"]));
     assert_eq!(shown(&one, &other, [None, Some(&with)]), ["g -> f (B, line-tables): [9000,0] [300,0]"]);
     assert!(shown(&one, &other, [None, Some(&without)]).is_empty(), "it was not called");
 
-    // What only returns leaves no instruction that a line table could name.
+    // A function that only returns leaves no instruction that a line table could name.
     let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 600)]);
     let moved = ["g -> f (B, fewer-calls): [600,0] [300,0]"];
     assert_eq!(shown(&one, &other, [None, Some(&without)]), moved);
-    // It is called by the other kernel: then line tables know of it.
+    // The other kernel calls the function, so line tables would show it.
     let other = profile("b", &symbols, &[("f", 100, 120), ("f g", 20, 40)]);
     assert!(shown(&one, &other, [None, Some(&without)]).is_empty());
 }
@@ -216,8 +216,8 @@ fn callers_come_before_what_they_call() {
     assert_eq!(shown(&one, &other, [None, None]), ["m -> f (B, fewer-calls): [5,0] [99,0]"]);
 }
 
-/// ThinLTO takes functions into callers of other files, and makes static ones global under another name for it; Propeller puts
-/// blocks that hardly run into a `.cold` part. Neither is a change of what is done.
+/// ThinLTO inlines functions into callers of other files, and makes static ones global under a new
+/// name; Propeller moves cold blocks into a `.cold` part. Neither changes the work done.
 #[test]
 fn names_and_pieces_that_thinlto_and_propeller_make_are_the_function_itself() {
     // Made global and called as before.
@@ -225,11 +225,12 @@ fn names_and_pieces_that_thinlto_and_propeller_make_are_the_function_itself() {
     let thin = profile("b", &["f", "g.llvm.8123"], &[("f", 100, 50), ("f g.llvm.8123", 300, 80)]);
     assert_eq!(shown(&base, &thin, [None, None]), Vec::<String>::new());
     assert_eq!(paths(&base, &thin), ["t f g: 90 80", "t f: 50 50", "t: 0 0"]);
-    // Made global, since a caller of another file has it now, in most places.
+    // Made global, since a caller in another file inlines it, in most places.
     let thin = profile("b", &["f", "g.llvm.8123"], &[("f", 100, 130), ("f g.llvm.8123", 3, 1)]);
     assert_eq!(shown(&base, &thin, [None, None]), ["g -> f (B, fewer-calls): [90,1] [300,3]"]);
     assert_eq!(paths(&base, &thin), ["t f: 140 131", "t: 0 0"]);
-    // In two parts: a jump to the second is no call and no step of a path, and what is called from there is called by both.
+    // Split in two: a jump to the second part is neither a call nor a step of a path, and both
+    // parts' callees belong to both.
     let base = profile("a", &["f", "h"], &[("f", 100, 50), ("f h", 40, 9)]);
     let split = profile(
         "b",
@@ -238,13 +239,13 @@ fn names_and_pieces_that_thinlto_and_propeller_make_are_the_function_itself() {
     );
     assert_eq!(shown(&base, &split, [None, None]), Vec::<String>::new());
     assert_eq!(paths(&base, &split), ["t f h: 9 9", "t f: 50 48", "t: 0 0"]);
-    // Taken into a caller of another file, whose cold part has the rare half of it.
+    // Inlined into a caller of another file, whose cold part has the rare half of it.
     let base = profile("a", &["f", "g", "h"], &[("f", 100, 50), ("f g", 100, 30), ("f g h", 20, 9)]);
     let both =
         profile("b", &["f", "f.cold", "h"], &[("f", 100, 70), ("f f.cold", 20, 6), ("f f.cold h", 20, 9)]);
     assert_eq!(shown(&base, &both, [None, None]), ["g -> f (B, no-symbol): [30,0] [100,0]"]);
     assert_eq!(paths(&base, &both), ["t f h: 9 9", "t f: 80 76", "t: 0 0"]);
-    // Taken apart there, and called whole from elsewhere under its new name, with a cold part of its own.
+    // Split there, and called whole from elsewhere under its new name, with a cold part of its own.
     let base =
         profile("a", &["f", "k", "g"], &[("f", 99, 50), ("f g", 99, 30), ("k", 60, 5), ("k g", 60, 20)]);
     let thin = profile(
@@ -266,17 +267,18 @@ fn a_function_that_is_said_to_be_from_two_files_is_one() {
     };
     files(&mut one, &["a/f.c", "a/g.c"]);
     files(&mut other, &["a/f.c", "x/wrong.c", "y/wrong.c"]);
-    // A third of the name is open in the other kernel, so that places tell them apart.
+    // A third function of the name runs in the other kernel, so that only source files distinguish
+    // them.
     let at = other.tables.paths.len() as u32;
     other.tables.paths.push(PathNode {
         path: at,
         function: FunctionIndex(2),
-        net_ns: Nanoseconds(0),
+        self_ticks: Ticks(0),
         calls: 0,
         ..other.tables.paths[2].clone()
     });
     let rows = |as_compiled: bool| -> Vec<String> {
-        let json = document(&one, &other, &Options { as_compiled, ..Options::default() });
+        let json = document(&one, &other, &DiffOptions { as_compiled, ..DiffOptions::default() });
         let rows = json["rows"].as_array().unwrap().iter().filter(|row| row["name"] == "g");
         let mut nets: Vec<String> = rows.map(|row| row["self"].to_string()).collect();
         nets.retain(|net| net != "[0,0]");
@@ -290,7 +292,7 @@ fn a_function_that_is_said_to_be_from_two_files_is_one() {
 fn the_text_says_what_went_where() {
     let one = profile("a", &["f", "g", "h"], &[("f", 9, 50), ("f g", 9, 30), ("f g h", 9, 10)]);
     let other = profile("b", &["f", "h"], &[("f", 9, 78), ("f h", 9, 10)]);
-    let text = diff::text(&one, &other, &Options::default(), Style::PLAIN).unwrap();
+    let text = diff::text(&one, &other, &DiffOptions::default(), Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
 net A  net B  net B - A    % of                    elapsed B - A
@@ -306,7 +308,7 @@ net A  net B                    inlined
 --as-compiled keeps the functions of each kernel as compiled
 ";
     assert_eq!(table, expected);
-    let as_compiled = Options { as_compiled: true, ..Options::default() };
+    let as_compiled = DiffOptions { as_compiled: true, ..DiffOptions::default() };
     let text = diff::text(&one, &other, &as_compiled, Style::PLAIN).unwrap();
     assert!(text.contains("   30      0        -30") && !text.contains("Inlined"), "{text}");
 }
@@ -333,8 +335,8 @@ fn any_profile(kernel: &'static str) -> impl Strategy<Value = Profile> {
             })
             .collect();
         let symbols: Vec<&str> = (0..NAMES.len()).filter(|at| has[*at]).map(|at| NAMES[at]).collect();
-        // Leaked, as a test's lines are static: some kilobytes.
-        let lines: Vec<Line> =
+        // Leaked because the test's lines are static: some kilobytes.
+        let lines: Vec<PathLine> =
             kept.into_iter().map(|(path, calls, net)| (&*path.leak(), calls, net)).collect();
         profile(kernel, &symbols, &lines)
     })
@@ -345,10 +347,10 @@ proptest! {
 
     #[test]
     fn what_moves_is_neither_lost_nor_doubled(one in any_profile("a"), other in any_profile("b")) {
-        // That the rows sum to the whole is checked by the difference itself.
-        let by_function = document(&one, &other, &Options::default());
-        let by_path = document(&one, &other, &Options { paths: true, ..Options::default() });
-        // Rows and paths say the same of each function.
+        // The difference itself checks that the rows sum to the whole.
+        let by_function = document(&one, &other, &DiffOptions::default());
+        let by_path = document(&one, &other, &DiffOptions { paths: true, ..DiffOptions::default() });
+        // Rows and paths agree on each function.
         let sums = |json: &Value| -> BTreeMap<String, [i64; 4]> {
             let mut sums: BTreeMap<String, [i64; 4]> = BTreeMap::new();
             for row in json["rows"].as_array().unwrap().iter().filter(|row| row["calls"].is_array()) {
@@ -364,7 +366,7 @@ proptest! {
             sums
         };
         prop_assert_eq!(sums(&by_function), sums(&by_path));
-        let compiled = document(&one, &other, &Options { as_compiled: true, ..Options::default() });
+        let compiled = document(&one, &other, &DiffOptions { as_compiled: true, ..DiffOptions::default() });
         prop_assert_eq!(&compiled["change"], &by_function["change"]);
         prop_assert_eq!(compiled["moved"].as_array().unwrap().len(), 0);
     }

@@ -1,4 +1,4 @@
-//! One program of tests, in which a file is a module.
+//! Single test program with a module per file.
 
 mod advise;
 mod anatomy_page;

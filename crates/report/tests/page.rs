@@ -1,7 +1,7 @@
-//! The HTML page: whole, self-contained, and no text in it is ever markup.
+//! HTML page: complete, self-contained, and without markup from any text.
 
 use crate::sample;
-use kerntune_report::html::{report, HtmlInput, Provenance, StepLine};
+use kerntune_report::html::{report, HtmlInput, ProvenanceLine, StepLine};
 use std::time::Duration;
 
 fn full() -> String {
@@ -11,7 +11,7 @@ fn full() -> String {
         comparison: Some(&comparison),
         before: Some(&before),
         after: Some(&after),
-        provenance: &[Provenance {
+        provenance: &[ProvenanceLine {
             what: "Flags".into(),
             base: "-O2".into(),
             tuned: Some("-O2 -fprofile".into()),
@@ -28,7 +28,7 @@ fn full() -> String {
     .unwrap()
 }
 
-/// The page without its style and script.
+/// Returns the page without its style and script.
 fn markup(page: &str) -> String {
     let mut out = page.to_string();
     for element in ["style", "script"] {
@@ -39,7 +39,7 @@ fn markup(page: &str) -> String {
     out
 }
 
-/// Every element that is opened is closed, in order.
+/// Checks that every opened element is closed, in order.
 fn assert_balanced(markup: &str) {
     const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
     let mut open = Vec::new();
@@ -84,7 +84,7 @@ fn the_page_is_whole() {
     ] {
         assert!(markup.contains(text), "{text}");
     }
-    // The part that the compiler split off is with its function.
+    // A split-off part counts as its function.
     assert!(!markup.contains("tcp_ack.cold") && !markup.contains("constprop.0"));
     assert!(!page.contains("NaN") && !page.contains("inf%"));
 }
@@ -105,7 +105,7 @@ fn text_is_never_markup() {
         comparison: Some(&comparison),
         before: Some(&before),
         after: None,
-        provenance: &[Provenance { what: nasty.into(), base: nasty.into(), tuned: None }],
+        provenance: &[ProvenanceLine { what: nasty.into(), base: nasty.into(), tuned: None }],
         commands: &words,
         steps: &[StepLine { name: nasty.into(), result: nasty.into(), took: None, resumed: false }],
         written: nasty,
@@ -139,7 +139,8 @@ fn random_layouts_are_a_picture_with_every_order_in_it() {
     ] {
         assert!(page.contains(words), "{words}");
     }
-    // Five metrics of the operation and of the total, five orders each; the key has one of each mark.
+    // Five metrics of the operation and of the total, five orders each; the key has one of each
+    // mark.
     let svg = kerntune_report::html::layouts::picture(&comparison).unwrap();
     assert_eq!(svg.matches("<circle").count(), 5 * 5 * 2 + 1, "{svg}");
     assert_eq!(svg.matches("class=\"tuned\"").count(), 5 * 2 + 1);
@@ -148,7 +149,8 @@ fn random_layouts_are_a_picture_with_every_order_in_it() {
     assert!(kerntune_report::html::layouts::picture(&sample::comparison()).is_none());
 }
 
-/// What user code did otherwise is no gain of the kernel: the page says so first, and colours no figure that it is in.
+/// A change in the work of user code is no gain of the kernel: the page says so first, and colors
+/// no figure that includes it.
 #[test]
 fn runs_of_other_work_are_named_on_the_page() {
     let comparison = sample::other_work();

@@ -1,14 +1,14 @@
-//! A paper's tables with ours beside them: as text, as Markdown and as a page.
+//! A paper's tables beside ours: as text, as Markdown and as a page.
 
 use crate::sample;
-use kerntune_paper::{Measured, Outcome, Paper, State};
+use kerntune_paper::{ExperimentResult, ExperimentState, Paper, PaperOutcome};
 use kerntune_report::{html, markdown, paper, Style};
 
-/// A row of each kind, and a table that was not made. Its words are markup everywhere.
-fn outcome() -> Outcome {
+/// A row of each kind, and a table that was not reproduced. Its texts contain markup everywhere.
+fn outcome() -> PaperOutcome {
     let row = |name: &str, source: &str, std_dev: &str, improvement: &str| {
         format!(
-            "[[experiment.row]]\nname='{name}'\n{source}\nunit='usec'\nbetter='lower'\nbase=120\noptimised=100\n{std_dev}\n\
+            "[[experiment.row]]\nname='{name}'\n{source}\nunit='usec'\nbetter='lower'\nbase=120\noptimized=100\n{std_dev}\n\
              improvement='{improvement}'\n"
         )
     };
@@ -27,10 +27,10 @@ fn outcome() -> Outcome {
         row("tcp_rr", "operation='tcp_rr'", "", "20%"),
     ];
     let paper = Paper::parse(&text.concat(), "x.toml").unwrap();
-    let mut outcome = Outcome::new(&paper, "gcc-pgo", "emulator", "generic");
-    let measured = Measured::new(&paper.experiments[0], &sample::comparison(), &|_| None);
-    outcome.add(&paper.experiments[0], State::Measured(Box::new(measured)));
-    outcome.add(&paper.experiments[1], State::NotMade { because: "the time was up".into() });
+    let mut outcome = PaperOutcome::new(&paper, "gcc-pgo", "emulator", "generic");
+    let measured = ExperimentResult::new(&paper.experiments[0], &sample::comparison(), &|_| None);
+    outcome.add(&paper.experiments[0], ExperimentState::Measured(Box::new(measured)));
+    outcome.add(&paper.experiments[1], ExperimentState::NotMade { because: "the time was up".into() });
     outcome
 }
 
@@ -43,7 +43,7 @@ fn as_text() {
 fn as_markdown() {
     let page = markdown::paper(&outcome(), &["kerntune paper x".into()], "kerntune, 2026-11-22");
     sample::golden("paper.md", &page);
-    // Every line of a table has its columns, whatever stands in them.
+    // Every line of a table has all columns, whatever its cells contain.
     let columns = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(page.lines().filter(|line| line.starts_with('|')).all(|line| columns(line) == 14), "{page}");
 }

@@ -1,10 +1,11 @@
-//! What makes a path longer: paths that differ by a frame are one, and all of them sum to the path length.
+//! Path length comparison: paths that differ by a frame are aligned, and all paths sum to the path
+//! length.
 
 use kerntune_profile::{
-    Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind, PathNode, Profile,
-    RegionStats, Symbol, Tables,
+    Address, CallKind, FunctionIndex, Instructions, KernelId, Manifest, PathKind, PathNode, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::path_length::{json, text, Options};
+use kerntune_report::path_length::{json, text, PathLengthOptions};
 use kerntune_report::{Error, Style};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -14,10 +15,10 @@ const ROOT: u32 = PathNode::ROOT;
 const OPERATIONS: u64 = 10;
 
 /// Parent, kind, function by its number, calls, instructions.
-type Node = (u32, PathKind, u32, u64, u64);
+type PathRow = (u32, PathKind, u32, u64, u64);
 
-/// A profile of a kernel that has these functions and took these paths.
-fn profile(functions: &[&str], paths: &[Node]) -> Profile {
+/// Creates the profile of a kernel with these functions and paths.
+fn profile(functions: &[&str], paths: &[PathRow]) -> Profile {
     let symbol = |(at, name): (usize, &&str)| Symbol {
         function: FunctionIndex(at as u32),
         name: name.to_string(),
@@ -26,16 +27,16 @@ fn profile(functions: &[&str], paths: &[Node]) -> Profile {
         file: None,
         module: None,
     };
-    let path = |(at, &(parent, kind, function, calls, net)): (usize, &Node)| PathNode {
+    let path = |(at, &(parent, kind, function, calls, net)): (usize, &PathRow)| PathNode {
         region: 0,
         path: at as u32,
         parent,
         kind,
         comm: if kind == PathKind::Thread { "server".into() } else { String::new() },
         function: FunctionIndex(function),
-        how: How::Call,
+        how: CallKind::Call,
         calls,
-        net_ns: Nanoseconds(net),
+        self_ticks: Ticks(net),
         taken_branches: 0,
         l1i_misses: 0,
         itlb_misses: 0,
@@ -47,12 +48,12 @@ fn profile(functions: &[&str], paths: &[Node]) -> Profile {
     let region = RegionStats {
         region: 0,
         name: "r".into(),
-        begin_ns: Nanoseconds(0),
-        elapsed_ns: Nanoseconds(busy),
-        busy_ns: Nanoseconds(busy),
-        idle_ns: Nanoseconds(0),
-        user_ns: Nanoseconds(user),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(0),
+        elapsed_ticks: Ticks(busy),
+        busy_ticks: Ticks(busy),
+        idle_ticks: Ticks(0),
+        user_ticks: Ticks(user),
+        unattributed_ticks: Ticks(0),
         operations: OPERATIONS,
         depth: 0,
         kernel_instructions: Instructions(busy - user),
@@ -75,15 +76,15 @@ fn profile(functions: &[&str], paths: &[Node]) -> Profile {
     Profile { manifest, tables }
 }
 
-fn options() -> Options {
-    Options { region: None, top: None, min_percent: 0.0 }
+fn options() -> PathLengthOptions {
+    PathLengthOptions { region: None, top: None, min_percent: 0.0 }
 }
 
 fn parsed(a: &Profile, b: &Profile) -> Value {
     serde_json::from_str(&json(a, b, &options()).unwrap()).unwrap()
 }
 
-/// A figure of both.
+/// Reads a figure of both kernels.
 fn pair(of: &Value) -> [i64; 2] {
     [0, 1].map(|side| of[side].as_i64().unwrap_or_else(|| panic!("{of}")))
 }
@@ -92,7 +93,8 @@ fn names(row: &Value) -> Vec<&str> {
     row["path"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
 }
 
-/// `path: own of what is within it, and its parts`, sorted; without an empty way back to user code.
+/// Lists `path: self of total, and its folded functions`, sorted, without an empty return path to
+/// user code.
 fn shown(a: &Profile, b: &Profile) -> Vec<String> {
     let part = |part: &Value| {
         let why = if part["why"] == "between" { " between" } else { "" };
@@ -125,7 +127,7 @@ fn a_function_that_moved_into_its_caller_is_a_part_of_it() {
             (2, Function, 1, 7, 20),
         ],
     );
-    // `check` is inlined, and what it called is called by `read`.
+    // `check` is inlined, and `read` calls its callees.
     let b = profile(
         &["copy", "read"],
         &[(ROOT, Thread, 0, 0, 0), (0, Function, 1, 5, 125), (1, Function, 0, 7, 21), (0, User, 0, 0, 999)],
@@ -179,7 +181,7 @@ fn a_function_that_the_other_kernel_calls_without_is_passed_through() {
     );
 }
 
-/// A function that does more than to call the same is a path of its own.
+/// A function with substantial work of its own is not folded.
 #[test]
 fn what_does_something_of_its_own_is_not_passed_through() {
     use PathKind::{Function, Thread};
@@ -246,7 +248,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
             let parent = if at == 0 || parent % 5 == 0 { ROOT } else { parent % at as u32 };
             (parent, PathKind::ALL[kind], function % known as u32, calls, net)
         };
-        let paths: Vec<Node> = paths.into_iter().enumerate().map(node).collect();
+        let paths: Vec<PathRow> = paths.into_iter().enumerate().map(node).collect();
         // Another kernel has other functions.
         profile(&NAMES[NAMES.len() - known..], &paths)
     })

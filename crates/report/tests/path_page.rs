@@ -1,18 +1,18 @@
-//! Code paths as text and JSON, from a small trace made by hand: a reader that blocks in a read,
-//! the network interrupt that brings its data, and the context switch back to it.
+//! Code paths as text and JSON, from a small handmade trace: a reader that blocks in a read, the
+//! network interrupt that brings its data, and the context switch back to it.
 
 use crate::sample::golden;
-use kerntune_analyze::path::{collect, CallStart, Path, Selection, Span};
+use kerntune_analyze::path::{collect, CallStart, CodePath, PathSelection, PathSpan};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
-    bucket_of, Address, FunctionIndex, FunctionStats, HistogramBucket, KernelId, Manifest, Nanoseconds,
-    Profile, RegionStats, Symbol, Tables,
+    bucket_of, Address, FunctionIndex, FunctionStats, HistogramBucket, KernelId, Manifest, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::path::{json, text, typical, worst, Shown};
+use kerntune_report::path::{json, text, typical, worst, PathView};
 use kerntune_report::{names, Style};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
-    Thread, TraceFileWriter, TraceHeader, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, ModeCounters, OpenStack, RecordedRegion,
+    RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 use serde_json::Value;
 
@@ -44,22 +44,22 @@ fn function(name: &str) -> u32 {
     NAMES.iter().position(|known| *known == name).unwrap() as u32
 }
 
-/// Events with their distances; `+name` calls, `-` returns.
+/// Events with their distances in time; `+name` calls, `-` returns.
 fn script() -> Vec<(u64, Event)> {
     let enter = |name, how| Event::Enter { function: function(name), how };
-    let call = |name| enter(name, How::Call);
+    let call = |name| enter(name, EnterKind::Call);
     let mut events = vec![
         (0, Event::RegionBegin { region: 0 }),
         (30, call("main")),
-        (450, enter("entry_SYSCALL_64", How::Syscall)),
+        (450, enter("entry_SYSCALL_64", EnterKind::Syscall)),
         (40, call("ksys_read")),
-        (35, enter("sock_read_iter", How::Jump)),
+        (35, enter("sock_read_iter", EnterKind::Jump)),
         (60, call("lock_sock_nested")),
         (31, Event::Exit),
         (22, call("schedule")),
         (180, Event::Switch { thread: 0 }),
         (95, Event::Idle { ns: 12_000 }),
-        (0, enter("asm_sysvec_call_function_single", How::Interrupt)),
+        (0, enter("asm_sysvec_call_function_single", EnterKind::Interrupt)),
         (50, call("net_rx_action")),
         (70, call("tcp_v4_rcv")),
         (90, call("tcp_v4_do_rcv")),
@@ -79,7 +79,7 @@ fn script() -> Vec<(u64, Event)> {
     }
     events.extend([
         (7, call("copyout")),
-        (31, enter("asm_exc_page_fault", How::Exception)),
+        (31, enter("asm_exc_page_fault", EnterKind::Exception)),
         (40, call("exc_page_fault")),
         (620, Event::Exit),
         (12, Event::Resume),
@@ -93,7 +93,7 @@ fn script() -> Vec<(u64, Event)> {
     events.extend([
         (3, Event::Exit),
         (11, call("release_sock")),
-        (4, enter("asm_sysvec_call_function_single", How::Interrupt)),
+        (4, enter("asm_sysvec_call_function_single", EnterKind::Interrupt)),
         (40, Event::Resume),
         (26, Event::Exit),
         (19, Event::Exit),
@@ -130,8 +130,8 @@ fn trace() -> (Vec<u8>, Recording) {
     let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
     writer.chunk(header, &raw).unwrap();
     let (bytes, chunks) = writer.finish().unwrap();
-    let thread = |pid, comm: &str| Thread { task: 0x1000, pid, tgid: pid, comm: comm.into() };
-    let region = Region {
+    let thread = |pid, comm: &str| RecordedThread { task: 0x1000, pid, tgid: pid, comm: comm.into() };
+    let region = RecordedRegion {
         name: "tcp_rr".into(),
         begin_ns: BEGIN,
         elapsed_ns: end - BEGIN,
@@ -148,7 +148,7 @@ fn trace() -> (Vec<u8>, Recording) {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: function("[unknown code]"),
         cpus: 1,
         per_cpu: Vec::new(),
@@ -156,13 +156,13 @@ fn trace() -> (Vec<u8>, Recording) {
         threads: vec![thread(0, "swapper/0"), thread(57, "rr")],
         events: events.len() as u64,
         chunks,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     };
     (bytes, recording)
 }
 
-/// The row of a function's only call and its bucket.
+/// Creates the row of a function's only call and its bucket.
 fn one_call(name: &str, begin_ns: u64, took: u64) -> (FunctionStats, HistogramBucket) {
     let function = FunctionIndex(function(name));
     let stats = FunctionStats {
@@ -170,21 +170,21 @@ fn one_call(name: &str, begin_ns: u64, took: u64) -> (FunctionStats, HistogramBu
         function,
         calls: 1,
         ended: 1,
-        net_ns: Nanoseconds(took),
-        ended_net_ns: Nanoseconds(took),
-        elapsed_ns: Nanoseconds(took),
-        max_ns: Nanoseconds(took),
-        min_ns: Nanoseconds(took),
-        slowest_ns: Nanoseconds(took),
-        slowest_at_ns: Nanoseconds(begin_ns),
+        self_ticks: Ticks(took),
+        ended_self_ticks: Ticks(took),
+        total_ticks: Ticks(took),
+        max_ticks: Ticks(took),
+        min_ticks: Ticks(took),
+        slowest_ticks: Ticks(took),
+        slowest_at_ticks: Ticks(begin_ns),
     };
     let bucket = HistogramBucket {
         region: 0,
         caller: FunctionIndex::NONE,
         function,
-        bucket: bucket_of(Nanoseconds(took)),
+        bucket: bucket_of(Ticks(took)),
         count: 1,
-        example_ns: Nanoseconds(begin_ns),
+        example_ticks: Ticks(begin_ns),
     };
     (stats, bucket)
 }
@@ -201,12 +201,12 @@ fn profile() -> Profile {
     let region = RegionStats {
         region: 0,
         name: "tcp_rr".into(),
-        begin_ns: Nanoseconds(BEGIN),
-        elapsed_ns: Nanoseconds(15_127),
-        busy_ns: Nanoseconds(3_127),
-        idle_ns: Nanoseconds(12_000),
-        user_ns: Nanoseconds(50),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(BEGIN),
+        elapsed_ticks: Ticks(15_127),
+        busy_ticks: Ticks(3_127),
+        idle_ticks: Ticks(12_000),
+        user_ticks: Ticks(50),
+        unattributed_ticks: Ticks(0),
         operations: 1,
         depth: 0,
         kernel_instructions: Default::default(),
@@ -218,7 +218,7 @@ fn profile() -> Profile {
         kernel_itlb_misses: 0,
         user_itlb_misses: 0,
     };
-    // ksys_read begins 520 ns after the region; what it took is in the golden files.
+    // ksys_read begins 520 ns after the region; its time is in the golden files.
     let (stats, bucket) = one_call("ksys_read", BEGIN + 520, READ_TOOK);
     let kernel = KernelId { id: "3f9ac01d77e2".into(), label: "gcc -O2".into(), version: "6.12.90".into() };
     let mut manifest = Manifest::new("p-20250601-a1", kernel, "rr", "emulator");
@@ -233,58 +233,59 @@ fn profile() -> Profile {
     Profile { manifest, tables }
 }
 
-/// Elapsed time of the read, added up by hand from [`script`]: 35 + 60 + 31 + 22 + 180 before the
+/// Total time of the read, added up by hand from [`script`]: 35 + 60 + 31 + 22 + 180 before the
 /// switch; 75 + 18 after it; the copies 9·3 + (20 + 21 + 22) + 4·3 + (90 + 70 + 74); the page fault
-/// and its copy 7 + 31 + 40 + 620 + 12 + 52; then 6 + 10; 4·5 + (33 + 29 + 29 + 41) + 3; 11 + 4 + 26 + 19.
+/// and its copy 7 + 31 + 40 + 620 + 12 + 52; then 6 + 10; 4·5 + (33 + 29 + 29 + 41) + 3; 11 + 4 +
+/// 26 + 19.
 const READ_TOOK: u64 = 328 + 93 + (27 + 63 + 12 + 234) + 762 + 16 + 155 + 60;
 
-fn path(selection: &Selection) -> Path {
+fn path(selection: &PathSelection) -> CodePath {
     let (bytes, recording) = trace();
     let source = bytes.as_slice();
     collect(&TraceFile::open(&source, &recording).unwrap(), NAMES.len(), selection).unwrap()
 }
 
-fn shown<T>(selection: &Selection, title: &str, fold: bool, act: impl Fn(&Shown) -> T) -> T {
+fn shown<T>(selection: &PathSelection, title: &str, fold: bool, act: impl Fn(&PathView) -> T) -> T {
     let (profile, recording, path) = (profile(), trace().1, path(selection));
     let points = ["skb_copy_datagram_iter+0x1f".to_string()];
-    act(&Shown { profile: &profile, recording: &recording, path: &path, points: &points, title, fold })
+    act(&PathView { profile: &profile, recording: &recording, path: &path, points: &points, title, fold })
 }
 
-fn plain(shown: &Shown) -> String {
+fn plain(shown: &PathView) -> String {
     text(shown, Style::PLAIN)
 }
 
-fn read() -> Selection {
+fn read() -> PathSelection {
     let start = worst(&profile(), FunctionIndex(function("ksys_read")), None).unwrap().start;
-    Selection { span: Span::Call(start), ..Selection::default() }
+    PathSelection { span: PathSpan::Call(start), ..PathSelection::default() }
 }
 
 #[test]
 fn the_slowest_call() {
     golden("path_call.txt", &shown(&read(), "ksys_read: the slowest of 1 call", true, plain));
     golden("path_call_no_fold.txt", &shown(&read(), "ksys_read: call 1", false, plain));
-    let shallow = Selection { depth: Some(2), limit: 8, ..read() };
+    let shallow = PathSelection { depth: Some(2), limit: 8, ..read() };
     golden("path_call_depth_2_top_8.txt", &shown(&shallow, "ksys_read: call 1", true, plain));
 }
 
 #[test]
 fn an_operation_of_all_threads() {
-    golden("path_operation.txt", &shown(&Selection::default(), "operation 1", true, plain));
+    golden("path_operation.txt", &shown(&PathSelection::default(), "operation 1", true, plain));
 }
 
 #[test]
 fn a_window_within_calls() {
-    let window = Span::Window { begin_ns: BEGIN + 600, end_ns: BEGIN + 14_000 };
-    let selection = Selection { span: window, thread: Some("rr".into()), ..Selection::default() };
+    let window = PathSpan::Window { begin_ns: BEGIN + 600, end_ns: BEGIN + 14_000 };
+    let selection = PathSelection { span: window, thread: Some("rr".into()), ..PathSelection::default() };
     golden("path_window.txt", &shown(&selection, "a window", true, plain));
 }
 
 #[test]
-fn colour_changes_no_word() {
-    let coloured = shown(&read(), "x", true, |s| text(s, Style { color: true, width: Some(20) }));
+fn color_changes_no_word() {
+    let colored = shown(&read(), "x", true, |s| text(s, Style { color: true, width: Some(20) }));
     let mut bare = String::new();
     let mut escape = false;
-    for c in coloured.chars() {
+    for c in colored.chars() {
         match c {
             '\x1b' => escape = true,
             'm' if escape => escape = false,
@@ -295,7 +296,7 @@ fn colour_changes_no_word() {
     assert_eq!(bare, shown(&read(), "x", true, plain));
 }
 
-/// Sum of a field over all entries and what is in them.
+/// Sums a field over all entries and those within them.
 fn sum(entries: &Value, field: &str) -> u64 {
     let all = entries.as_array().unwrap().iter();
     let own = |e: &Value| if e["kind"] == "repeat" { 0 } else { e[field].as_u64().unwrap() };
@@ -304,7 +305,7 @@ fn sum(entries: &Value, field: &str) -> u64 {
 
 #[test]
 fn json_holds_every_entry_once() {
-    for selection in [Selection::default(), read()] {
+    for selection in [PathSelection::default(), read()] {
         let of =
             |fold| -> Value { serde_json::from_str(&shown(&selection, "x", fold, json).unwrap()).unwrap() };
         let (folded, all) = (of(true), of(false));
@@ -334,7 +335,7 @@ fn calls_are_chosen_by_the_profile() {
     assert_eq!(picked.why, "the median of 1 call lies between 1.54 us and 1.79 us");
     let CallStart::At { elapsed_ns: Some(between), .. } = &picked.start else { panic!("{picked:?}") };
     assert!(between.contains(&READ_TOOK));
-    let path = path(&Selection { span: Span::Call(picked.start), ..Selection::default() });
+    let path = path(&PathSelection { span: PathSpan::Call(picked.start), ..PathSelection::default() });
     assert_eq!(path.call_ns(), READ_TOOK);
     let error = worst(&profile, FunctionIndex(function("schedule")), None).unwrap_err();
     assert_eq!(error.to_string(), "no call of schedule ended: there is none to show");
@@ -350,9 +351,9 @@ fn the_median_is_over_all_callers() {
         region: 0,
         caller: FunctionIndex(caller),
         function: FunctionIndex(3),
-        bucket: bucket_of(Nanoseconds(took)),
+        bucket: bucket_of(Ticks(took)),
         count,
-        example_ns: Nanoseconds(example),
+        example_ticks: Ticks(example),
     };
     // 3 at 100 ns, 4 at 200 ns (two callers), 2 at 900 ns: the fifth of nine took 200 ns.
     profile.tables.histograms =

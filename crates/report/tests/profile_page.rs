@@ -1,29 +1,29 @@
-//! The page of one profile: complete in itself, safe with any name, and without a loss in its sums.
+//! Page of one profile: self-contained, safe with any name, and with complete sums.
 
 use crate::synthetic;
 use base64::Engine;
-use kerntune_analyze::timeline::{CpuBin, CpuSlice, CpuState, Doing, Holder, Lane};
-use kerntune_profile::{Manifest, Nanoseconds, PathKind, Profile, Tables};
-use kerntune_report::html::profile::{profile_page, ProfilePage, Timeline};
+use kerntune_analyze::timeline::{CpuActivity, CpuBin, CpuHolder, CpuSlice, CpuState, TimelineLane};
+use kerntune_profile::{Manifest, PathKind, Profile, Tables, Ticks};
+use kerntune_report::html::profile::{profile_page, ProfilePage, TraceTimeline};
 use serde_json::Value;
 
-fn page(run: &synthetic::Run, region: Option<&str>) -> String {
+fn page(run: &synthetic::SyntheticRun, region: Option<&str>) -> String {
     let timeline = synthetic::timeline(run);
     let written = "kerntune, a test";
     profile_page(&whole(&run.profile, region, Some(&timeline), written)).unwrap()
 }
 
-/// A page of one profile without code.
+/// Input of a page of one profile without code.
 fn whole<'a>(
     profile: &'a Profile,
     region: Option<&'a str>,
-    timeline: Option<&'a Timeline<'a>>,
+    timeline: Option<&'a TraceTimeline<'a>>,
     written: &'a str,
 ) -> ProfilePage<'a> {
     ProfilePage { profile, region, timeline, against: None, code: None, written }
 }
 
-/// What the scripts of the page read.
+/// Returns the data that the page's scripts read.
 fn data(page: &str) -> Value {
     let (_, rest) = page.split_once("id=\"kt-data\">").unwrap();
     let (packed, _) = rest.split_once('<').unwrap();
@@ -42,7 +42,7 @@ fn groups(data: &Value) -> &Vec<Value> {
 #[test]
 fn the_page_is_complete_in_itself() {
     let html = page(&synthetic::run(50), None);
-    // The name of a language is no address that anything is loaded from.
+    // The name of an XML namespace is no address that is loaded.
     let rest = html.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "src=", "<link", "@import", "url(", "fetch(", "XMLHttp", "import("] {
         assert!(!rest.contains(outside), "{outside}");
@@ -51,7 +51,7 @@ fn the_page_is_complete_in_itself() {
     assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
     assert_eq!(html.matches("<body").count(), 1);
     assert_eq!(html.matches("</body>").count(), 1);
-    // Each element that scripts look for is there, once.
+    // Each element that scripts look for exists exactly once.
     let mut names: Vec<&str> = html
         .match_indices("byId(\"")
         .map(|(at, found)| {
@@ -65,7 +65,7 @@ fn the_page_is_complete_in_itself() {
     for name in names {
         assert_eq!(html.matches(&format!(" id=\"{name}\"")).count(), 1, "{name}");
     }
-    // Without scripts the functions are there to read.
+    // Without scripts the functions are readable.
     let (_, without) = html.split_once("<noscript>").unwrap();
     assert!(without.split_once("</noscript>").unwrap().0.contains("<code>tcp_v4_rcv</code>"));
 }
@@ -75,13 +75,14 @@ fn each_of_several_cpus_has_a_lane() {
     let run = synthetic::run(50);
     assert!(data(&page(&run, None))["time"]["cpus"].is_null(), "a single one has none");
 
-    // The one of the trace, and one that is halted all the time.
+    // The CPU of the trace, and one that is halted all the time.
     let mut timeline = synthetic::timeline(&run);
-    let asleep = CpuState { doing: Doing::Halted, holder: Holder { lane: Lane::Idle, user: false } };
-    let executes = |holder: Holder| CpuState { doing: Doing::Executes, holder };
+    let asleep =
+        CpuState { doing: CpuActivity::Halted, holder: CpuHolder { lane: TimelineLane::Idle, user: false } };
+    let executes = |holder: CpuHolder| CpuState { doing: CpuActivity::Executes, holder };
     let overview = &mut timeline.overview;
     for bin in &overview.bins {
-        let state = if bin.holder.lane == Lane::Idle { asleep } else { executes(bin.holder) };
+        let state = if bin.holder.lane == TimelineLane::Idle { asleep } else { executes(bin.holder) };
         for (cpu, state) in [(0, state), (1, asleep)] {
             overview.cpu_bins.push(CpuBin { bin: bin.bin, cpu, state, ns: bin.ns });
         }
@@ -89,13 +90,13 @@ fn each_of_several_cpus_has_a_lane() {
     let spans = &overview.spans;
     let halted = spans.iter().map(|span| CpuSlice { begin: span.begin, end: span.end, state: asleep });
     overview.cpu_slices = vec![Vec::new(), halted.collect()];
-    let sum = |wanted: &dyn Fn(Holder) -> bool| -> i64 {
+    let sum = |wanted: &dyn Fn(CpuHolder) -> bool| -> i64 {
         overview.bins.iter().filter(|bin| wanted(bin.holder)).map(|bin| bin.ns as i64).sum()
     };
-    let idle_task = |holder: Holder| matches!(holder.lane, Lane::Thread(at) if run.recording.threads[at as usize].pid == 0);
-    let interrupt = |holder: Holder| holder.lane == Lane::Interrupt;
-    let idle = |holder: Holder| holder.lane == Lane::Idle;
-    let thread = |holder: Holder| !idle_task(holder) && !interrupt(holder) && !idle(holder);
+    let idle_task = |holder: CpuHolder| matches!(holder.lane, TimelineLane::Thread(at) if run.recording.threads[at as usize].pid == 0);
+    let interrupt = |holder: CpuHolder| holder.lane == TimelineLane::Interrupt;
+    let idle = |holder: CpuHolder| holder.lane == TimelineLane::Idle;
+    let thread = |holder: CpuHolder| !idle_task(holder) && !interrupt(holder) && !idle(holder);
     // As assets/cpus.js numbers them: kernel, user, interrupt, idle task, halted, waits.
     let expected = [
         sum(&|holder| thread(holder) && !holder.user),
@@ -187,7 +188,7 @@ fn what_is_too_small_is_added_up_and_not_lost() {
     for (region, group) in groups(&data).iter().enumerate() {
         let rows = || tables.paths.iter().filter(|row| row.region as usize == region);
         let weights = [
-            rows().map(|row| row.net_ns.get()).sum::<u64>(),
+            rows().map(|row| row.self_ticks.get()).sum::<u64>(),
             rows().map(|row| row.taken_branches).sum(),
             rows().map(|row| row.l1i_misses).sum(),
             rows().map(|row| row.itlb_misses).sum(),
@@ -210,7 +211,7 @@ fn what_is_too_small_is_added_up_and_not_lost() {
             }
         }
     }
-    // Rows of the table may merge: same parent, function and way of entry.
+    // Rows of the table may merge: same parent, function and entry kind.
     assert!(kept + smaller <= tables.paths.len() as i64);
     assert!(smaller > 20_000 && kept > 236, "{kept} kept, {smaller} not");
     assert!(html.contains("1/20,000"));
@@ -247,7 +248,7 @@ fn regions_of_one_name_are_one_view_and_nested_ones_count_in_both() {
 fn the_timeline_has_all_time_and_the_calls_of_its_windows() {
     let run = synthetic::run(100);
     let time = &data(&page(&run, None))["time"];
-    let elapsed = run.profile.manifest.elapsed_ns.get() as i64;
+    let elapsed = run.profile.manifest.elapsed_ticks.get() as i64;
     assert_eq!(column(&time["bins"]["n"]).iter().sum::<i64>(), elapsed);
     assert_eq!(time["spans"].as_array().unwrap().len(), 3);
     assert_eq!(time["places"][0][0], "first operations of tcp_rr");
@@ -262,7 +263,7 @@ fn the_timeline_has_all_time_and_the_calls_of_its_windows() {
 fn a_profile_without_paths_or_trace_still_has_a_page() {
     let manifest = Manifest::new("p", Default::default(), "nothing", "host");
     let mut profile = Profile { manifest, tables: Tables::default() };
-    profile.manifest.elapsed_ns = Nanoseconds(5);
+    profile.manifest.elapsed_ticks = Ticks(5);
     let html = profile_page(&whole(&profile, None, None, "")).unwrap();
     assert!(html.contains("Timeline: none"));
     assert_eq!(data(&html)["time"], Value::Null);

@@ -1,15 +1,15 @@
-//! A selection that is added up from chunks is what the analysis of the same stretch says, to the last digit.
+//! A selection added up from chunks equals the analysis of the same stretch exactly.
 
-use crate::selections::{by_analysis, by_sums, hold};
+use crate::selections::{assert_equal, by_analysis, by_sums};
 use crate::synthetic;
-use crate::synthetic::Dice;
+use crate::synthetic::DeterministicRandom;
 use kerntune_analyze::TraceFile;
-use kerntune_report::html::profile::{Answers, ProfilePage, Sums};
+use kerntune_report::html::profile::{PageAnswers, ProfilePage, TraceSums};
 use std::ops::ControlFlow;
 
 #[test]
 fn sums_of_random_selections_are_those_of_the_analysis() {
-    // Blocks of chunks, and blocks of those.
+    // Blocks of chunks, and blocks of blocks.
     let run = synthetic::run_in_chunks(700, 1_000);
     let bytes = run.trace.as_slice();
     let trace = TraceFile::open(&bytes, &run.recording).unwrap();
@@ -20,9 +20,9 @@ fn sums_of_random_selections_are_those_of_the_analysis() {
         let written = "a test";
         let page =
             ProfilePage { profile: &run.profile, region, timeline: None, against: None, code: None, written };
-        let mut answers = Answers::new(&page, Some(&run.recording)).unwrap();
-        let sums = Sums::new(&run.profile, region, trace).unwrap();
-        let mut dice = Dice(20);
+        let mut answers = PageAnswers::new(&page, Some(&run.recording)).unwrap();
+        let sums = TraceSums::new(&run.profile, region, trace).unwrap();
+        let mut dice = DeterministicRandom(20);
         let mut spans =
             vec![(begin, end + 1), (0, u64::MAX), (end + 1, end + 9), (begin, begin), (begin, begin + 1)];
         for chunk in chunks.iter().take(4) {
@@ -35,14 +35,15 @@ fn sums_of_random_selections_are_those_of_the_analysis() {
             let length = [100, 10_000, 1_000_000, end - begin][round % 4];
             spans.push((from, from + 1 + dice.below(length)));
         }
-        // Some chunks are counted by the selections, the others before the second half of them.
+        // The selections count some chunks themselves; the others are counted before the second
+        // half of them.
         for (at, (from, to)) in spans.iter().enumerate() {
             if at == spans.len() / 2 {
                 sums.prepare(&mut |_| ControlFlow::Continue(())).unwrap();
             }
             let mine = by_sums(&sums, &mut answers, *from, *to);
             let theirs = by_analysis(&run.profile, &trace, &mut answers, *from, *to);
-            hold(&format!("{from} to {to}"), &mine, &theirs);
+            assert_equal(&format!("{from} to {to}"), &mine, &theirs);
         }
     }
 }

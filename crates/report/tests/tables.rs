@@ -15,14 +15,14 @@
 
 use kerntune_profile::*;
 use kerntune_report::{
-    diff, histogram, idle, interrupts, subsystems, switches, threads, Grouping, Groups, Report, Style,
+    diff, histogram, idle, interrupts, subsystems, switches, threads, Grouping, GroupsFile, Report, Style,
 };
 use serde_json::{json, Value};
 
 const NONE: FunctionIndex = FunctionIndex::NONE;
 
-fn ns(n: u64) -> Nanoseconds {
-    Nanoseconds(n)
+fn ns(n: u64) -> Ticks {
+    Ticks(n)
 }
 
 fn f(n: u32) -> FunctionIndex {
@@ -33,12 +33,12 @@ fn region(at: u32, name: &str, depth: u32, [busy, idle, user, unattributed]: [u6
     RegionStats {
         region: at,
         name: name.into(),
-        begin_ns: ns(10),
-        elapsed_ns: ns(busy + idle),
-        busy_ns: ns(busy),
-        idle_ns: ns(idle),
-        user_ns: ns(user),
-        unattributed_ns: ns(unattributed),
+        begin_ticks: ns(10),
+        elapsed_ticks: ns(busy + idle),
+        busy_ticks: ns(busy),
+        idle_ticks: ns(idle),
+        user_ticks: ns(user),
+        unattributed_ticks: ns(unattributed),
         operations: 10,
         depth,
         kernel_instructions: Instructions(busy - user),
@@ -74,13 +74,13 @@ fn profile() -> Profile {
         function: f(function),
         calls,
         ended: calls,
-        net_ns: ns(net),
-        ended_net_ns: ns(net),
-        elapsed_ns: ns(2 * net),
-        max_ns: ns(net),
-        min_ns: ns(1),
-        slowest_ns: ns(slowest),
-        slowest_at_ns: ns(at),
+        self_ticks: ns(net),
+        ended_self_ticks: ns(net),
+        total_ticks: ns(2 * net),
+        max_ticks: ns(net),
+        min_ticks: ns(1),
+        slowest_ticks: ns(slowest),
+        slowest_at_ticks: ns(at),
     };
     let arc = |region, caller, callee, how, calls, elapsed| CallArc {
         region,
@@ -89,7 +89,7 @@ fn profile() -> Profile {
         how,
         calls,
         ended: calls,
-        elapsed_ns: ns(elapsed),
+        total_ticks: ns(elapsed),
     };
     let thread = |region, thread, kind, pid, comm: &str, net, user, switches_in| ThreadStats {
         region,
@@ -98,8 +98,8 @@ fn profile() -> Profile {
         pid,
         tgid: 7,
         comm: comm.into(),
-        net_ns: ns(net),
-        user_ns: ns(user),
+        self_ticks: ns(net),
+        user_ticks: ns(user),
         switches_in,
     };
     let bucket = |region, caller, function, time, count, example| HistogramBucket {
@@ -108,7 +108,7 @@ fn profile() -> Profile {
         function: f(function),
         bucket: bucket_of(ns(time)),
         count,
-        example_ns: ns(example),
+        example_ticks: ns(example),
     };
     let switch = |from: &str, to: &str, reason, kind, count| SwitchStats {
         region: 0,
@@ -123,7 +123,7 @@ fn profile() -> Profile {
         waker,
         bucket: bucket_of(ns(length)),
         count,
-        idle_ns: ns(length * count),
+        idle_ticks: ns(length * count),
     };
     let tables = Tables {
         symbols: names.iter().enumerate().map(symbol).collect(),
@@ -141,15 +141,15 @@ fn profile() -> Profile {
             stats(0, 5, 1, 50, 500, 10),
         ],
         arcs: vec![
-            arc(0, f(5), 0, How::Syscall, 1, 100),
-            arc(0, NONE, 0, How::Syscall, 3, 200),
-            arc(1, NONE, 0, How::Syscall, 1, 90),
-            arc(0, f(0), 1, How::Call, 4, 350),
-            arc(0, f(1), 2, How::Call, 3, 150),
-            arc(1, f(1), 2, How::Jump, 1, 100),
-            arc(0, NONE, 3, How::Interrupt, 2, 20),
-            arc(1, NONE, 3, How::Interrupt, 1, 25),
-            arc(0, NONE, 4, How::Exception, 5, 50),
+            arc(0, f(5), 0, CallKind::Syscall, 1, 100),
+            arc(0, NONE, 0, CallKind::Syscall, 3, 200),
+            arc(1, NONE, 0, CallKind::Syscall, 1, 90),
+            arc(0, f(0), 1, CallKind::Call, 4, 350),
+            arc(0, f(1), 2, CallKind::Call, 3, 150),
+            arc(1, f(1), 2, CallKind::Jump, 1, 100),
+            arc(0, NONE, 3, CallKind::Interrupt, 2, 20),
+            arc(1, NONE, 3, CallKind::Interrupt, 1, 25),
+            arc(0, NONE, 4, CallKind::Exception, 5, 50),
         ],
         threads: vec![
             thread(0, 1, ThreadKind::Thread, 7, "rr", 355, 100, 3),
@@ -174,7 +174,7 @@ fn profile() -> Profile {
     };
     let kernel = KernelId { id: "k".into(), label: "base".into(), version: "6.12".into() };
     let mut manifest = Manifest::new("p", kernel, "w", "emulator");
-    (manifest.elapsed_ns, manifest.busy_ns, manifest.idle_ns) = (ns(1_000), ns(950), ns(50));
+    (manifest.elapsed_ticks, manifest.busy_ticks, manifest.idle_ticks) = (ns(1_000), ns(950), ns(50));
     manifest.capture.functions = true;
     Profile { manifest, tables }
 }
@@ -191,7 +191,8 @@ const INNER: Option<&str> = Some("inner");
 
 #[test]
 fn a_histogram_with_percentiles() {
-    let options = histogram::Options { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
+    let options =
+        histogram::HistogramOptions { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
     let json = parse(options.json(&profile()));
     // 40 40 64 100: half are not longer than 40, and none is longer than 100.
     assert_eq!(json["percentiles"][0], json!({"percent": 50.0, "from": 40, "to": 47}));
@@ -216,7 +217,7 @@ fn a_histogram_with_percentiles() {
 
 #[test]
 fn a_histogram_of_a_region_and_of_no_calls() {
-    let inner = |function: &str| histogram::Options {
+    let inner = |function: &str| histogram::HistogramOptions {
         function: function.into(),
         region: INNER.map(Into::into),
         ..Default::default()
@@ -224,13 +225,13 @@ fn a_histogram_of_a_region_and_of_no_calls() {
     assert_eq!(parse(inner("tcp_recv").json(&profile()))["calls"], 1);
     let error = inner("fault").json(&profile()).unwrap_err().to_string();
     assert_eq!(error, "no call of fault ended in region inner: there is none to show");
-    let options = histogram::Options { function: "nothing".into(), ..Default::default() };
+    let options = histogram::HistogramOptions { function: "nothing".into(), ..Default::default() };
     assert!(options.json(&profile()).unwrap_err().to_string().contains("no function \"nothing\""));
 }
 
 #[test]
 fn groups_user_and_unattributed_time_are_the_busy_time() {
-    let options = subsystems::Options { matrix: true, ..Default::default() };
+    let options = subsystems::SubsystemsOptions { matrix: true, ..Default::default() };
     let json = parse(subsystems::json(&profile(), &options));
     let groups: Vec<_> =
         json["groups"].as_array().unwrap().iter().map(|g| (&g["group"], &g["self"])).collect();
@@ -263,9 +264,9 @@ fn groups_user_and_unattributed_time_are_the_busy_time() {
 
 #[test]
 fn groups_of_ones_own() {
-    let groups = Groups::parse("read: sys_* tcp_*\nentry: arch/x86/entry\n", "g").unwrap();
+    let groups = GroupsFile::parse("read: sys_* tcp_*\nentry: arch/x86/entry\n", "g").unwrap();
     let grouping = Grouping::File(groups);
-    let options = subsystems::Options { grouping, top: Some(1), ..Default::default() };
+    let options = subsystems::SubsystemsOptions { grouping, top: Some(1), ..Default::default() };
     let text = subsystems::text(&profile(), &options, Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     // 250 + 230; 120, 45 + 50 + 50 in the others; percentages are of 950 ns.
@@ -278,12 +279,12 @@ fn groups_of_ones_own() {
 
 #[test]
 fn threads_one_by_one_and_by_name() {
-    let json = parse(threads::Options::default().json(&profile()));
+    let json = parse(threads::ThreadsOptions::default().json(&profile()));
     assert_eq!(sum(&json["threads"], "self"), 950);
     let first = &json["threads"][0];
     assert_eq!((&first["pid"], &first["self"], &first["user"]), (&json!(7), &json!(555), &json!(150)));
     assert_eq!(first["kernel"], 405);
-    let by_comm = threads::Options { by_comm: true, ..Default::default() };
+    let by_comm = threads::ThreadsOptions { by_comm: true, ..Default::default() };
     let text = by_comm.text(&profile(), Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
@@ -294,13 +295,13 @@ threads  tgid  kind        ns      ns    ns  % net        in  name
       1     7  idle        10      10     0   1.05         1  swapper
 ";
     assert_eq!(table, expected);
-    let inner = threads::Options { region: INNER.map(Into::into), ..Default::default() };
+    let inner = threads::ThreadsOptions { region: INNER.map(Into::into), ..Default::default() };
     assert_eq!(sum(&parse(inner.json(&profile()))["threads"], "self"), 225);
 }
 
 #[test]
 fn interrupts_and_exceptions() {
-    let text = interrupts::Options::default().text(&profile(), Style::PLAIN).unwrap();
+    let text = interrupts::InterruptsOptions::default().text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Elapsed time         = 0 sec      1 us
 Accumulated run time = 0 sec      1 us  ( 95.00%)
@@ -316,7 +317,7 @@ exceptions     second       ns  % busy   ns       ns             at  entry
          5  5,000,000       50    5.26   10       11  0.000000070 s  fault
 ";
     assert_eq!(text, expected);
-    let inner = interrupts::Options { region: INNER.map(Into::into) };
+    let inner = interrupts::InterruptsOptions { region: INNER.map(Into::into) };
     let json = parse(inner.json(&profile()));
     assert_eq!((&json["interrupts"][0]["count"], &json["interrupt"]), (&json!(1), &json!(25)));
     assert_eq!(json["exceptions"], json!([]));
@@ -324,13 +325,13 @@ exceptions     second       ns  % busy   ns       ns             at  entry
 
 #[test]
 fn switches_by_reason_and_by_pair() {
-    let json = parse(switches::Options::default().json(&profile()));
+    let json = parse(switches::SwitchesOptions::default().json(&profile()));
     assert_eq!((&json["count"], &json["voluntary"], &json["preempted"]), (&json!(6), &json!(4), &json!(2)));
     assert_eq!(json["per_second"], 6e6);
     assert_eq!(json["reasons"][0], json!({"reason": "tcp_recv", "kind": "voluntary", "count": 4}));
     assert_eq!(json["reasons"][1]["reason"], Value::Null);
     assert_eq!(json["pairs"][1], json!({"from": "swapper", "to": "rr", "count": 2, "preempted": 2}));
-    let options = switches::Options { top: Some(1), ..Default::default() };
+    let options = switches::SwitchesOptions { top: Some(1), ..Default::default() };
     let text = options.text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Context switches     =             6  (6,000,000 per second)
@@ -350,10 +351,10 @@ switches      %  preempted  from  to
 
 #[test]
 fn idle_time_by_length_and_by_what_ended_it() {
-    let json = parse(idle::Options::default().json(&profile()));
+    let json = parse(idle::IdleOptions::default().json(&profile()));
     assert_eq!(sum(&json["wakers"], "idle_ns"), 50);
     assert_eq!((&json["stretches"], &json["avg_ns"]), (&json!(5), &json!(10)));
-    let text = idle::Options::default().text(&profile(), Style::PLAIN).unwrap();
+    let text = idle::IdleOptions::default().text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Stretches            =             5  (10 ns on average)
 
@@ -371,15 +372,16 @@ stretches    ns  % idle   ns  ended by
     assert!(text.ends_with(expected), "{text}");
 }
 
-/// The second profile: sys_read is a clone and 60 ns slower, user time is 10 ns less, there is more idle time.
+/// Second profile: sys_read is a clone and 60 ns slower, user time is 10 ns less, there is more
+/// idle time.
 fn other() -> Profile {
     let mut other = profile();
     other.manifest.id = "q".into();
     other.tables.symbols[1].name = "sys_read.constprop.0".into();
-    other.tables.functions[2].net_ns = ns(260);
+    other.tables.functions[2].self_ticks = ns(260);
     let all = &mut other.tables.regions[0];
-    (all.user_ns, all.busy_ns, all.idle_ns) = (ns(140), ns(1_000), ns(80));
-    all.elapsed_ns = ns(1_080);
+    (all.user_ticks, all.busy_ticks, all.idle_ticks) = (ns(140), ns(1_000), ns(80));
+    all.elapsed_ticks = ns(1_080);
     other
 }
 
@@ -387,14 +389,14 @@ fn other() -> Profile {
 fn the_rows_of_a_difference_sum_to_the_change() {
     for paths in [false, true] {
         for top in [None, Some(1)] {
-            let options = diff::Options { paths, top, ..Default::default() };
+            let options = diff::DiffOptions { paths, top, ..Default::default() };
             let json = parse(diff::json(&profile(), &other(), &options));
             assert_eq!(json["change"], 80);
             let rows = sum(&json["rows"], "self_change");
             assert_eq!(rows + json["more_change"].as_i64().unwrap(), 80);
         }
     }
-    let options = diff::Options { top: Some(2), ..Default::default() };
+    let options = diff::DiffOptions { top: Some(2), ..Default::default() };
     let text = diff::text(&profile(), &other(), &options, Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
@@ -413,12 +415,12 @@ net A  net B  net B - A    % of                    elapsed B - A
 fn per_operation_and_of_a_region() {
     let mut more = other();
     more.tables.regions[0].operations = 20;
-    let options = diff::Options { per_operation: true, top: Some(1), ..Default::default() };
+    let options = diff::DiffOptions { per_operation: true, top: Some(1), ..Default::default() };
     let text = diff::text(&profile(), &more, &options, Style::PLAIN).unwrap();
     // 1,000 ns / 10 and 1,080 ns / 20.
     assert!(text.contains("100.0   54.0      -46.0  100.00"), "{text}");
     assert!(text.contains("operations                    10         20       +10\n"), "{text}");
-    let inner = diff::Options { region: INNER.map(Into::into), ..Default::default() };
+    let inner = diff::DiffOptions { region: INNER.map(Into::into), ..Default::default() };
     let json = parse(diff::json(&profile(), &other(), &inner));
     assert_eq!((&json["change"], &json["base"]["busy"]), (&json!(0), &json!(225)));
     let mut none = profile();
@@ -430,7 +432,7 @@ fn per_operation_and_of_a_region() {
 #[test]
 fn a_region_that_is_not_there() {
     let region = Some("tcp".to_string());
-    let error = idle::Options { region }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
+    let error = idle::IdleOptions { region }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has all, inner");
 }
 
@@ -439,17 +441,18 @@ fn a_region_that_is_not_there() {
 fn the_contract_is_documented() {
     let contract = include_str!("../../../docs/json.md");
     let (one, two) = (profile(), other());
-    let histogram = histogram::Options { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
-    let subsystems = subsystems::Options { matrix: true, ..Default::default() };
-    let paths = diff::Options { paths: true, ..Default::default() };
+    let histogram =
+        histogram::HistogramOptions { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
+    let subsystems = subsystems::SubsystemsOptions { matrix: true, ..Default::default() };
+    let paths = diff::DiffOptions { paths: true, ..Default::default() };
     for text in [
         histogram.json(&one),
         subsystems::json(&one, &subsystems),
-        threads::Options::default().json(&one),
-        interrupts::Options::default().json(&one),
-        switches::Options::default().json(&one),
-        idle::Options::default().json(&one),
-        diff::json(&one, &two, &diff::Options::default()),
+        threads::ThreadsOptions::default().json(&one),
+        interrupts::InterruptsOptions::default().json(&one),
+        switches::SwitchesOptions::default().json(&one),
+        idle::IdleOptions::default().json(&one),
+        diff::json(&one, &two, &diff::DiffOptions::default()),
         diff::json(&one, &two, &paths),
     ] {
         let json = parse(text);

@@ -3,24 +3,28 @@
 use crate::sample;
 use crate::sample::golden;
 use clap::ValueEnum;
-use kerntune_report::functions::{Options, Sort};
+use kerntune_report::functions::{FunctionSort, FunctionsOptions};
 use kerntune_report::{bench, comparison, summary, Report, Style};
-use kerntune_stats::{Comparison, Results, Set};
+use kerntune_stats::{BenchResults, JoinedResults, TimedComparison};
 use serde_json::{json, Value};
 
-fn by(sort: Sort) -> Options {
-    Options { sort, ..Options::default() }
+fn by(sort: FunctionSort) -> FunctionsOptions {
+    FunctionsOptions { sort, ..FunctionsOptions::default() }
 }
 
 #[test]
 fn functions_by_net_time() {
-    golden("functions.txt", &by(Sort::Net).text(&sample::before(), Style::PLAIN).unwrap());
+    golden("functions.txt", &by(FunctionSort::SelfTime).text(&sample::before(), Style::PLAIN).unwrap());
 }
 
 #[test]
 fn the_top_functions_of_a_region_on_a_narrow_terminal() {
-    let options =
-        Options { top: Some(5), sort: Sort::Calls, region: Some("tcp_rr".into()), ..Options::default() };
+    let options = FunctionsOptions {
+        top: Some(5),
+        sort: FunctionSort::Calls,
+        region: Some("tcp_rr".into()),
+        ..FunctionsOptions::default()
+    };
     let style = Style { color: false, width: Some(94) };
     let text = options.text(&sample::before(), style).unwrap();
     golden("functions_tcp_rr_top5_calls.txt", &text);
@@ -28,8 +32,8 @@ fn the_top_functions_of_a_region_on_a_narrow_terminal() {
 
 #[test]
 fn summaries() {
-    golden("summary.txt", &summary::Options.text(&sample::before(), Style::PLAIN).unwrap());
-    golden("summary.json", &summary::Options.json(&sample::before()).unwrap());
+    golden("summary.txt", &summary::SummaryOptions.text(&sample::before(), Style::PLAIN).unwrap());
+    golden("summary.json", &summary::SummaryOptions.json(&sample::before()).unwrap());
 }
 
 #[test]
@@ -45,7 +49,7 @@ fn comparisons() {
 
 #[test]
 fn functions_as_json() {
-    let text = Options::default().json(&sample::before()).unwrap();
+    let text = FunctionsOptions::default().json(&sample::before()).unwrap();
     golden("functions.json", &text);
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["schema"], "kerntune-functions/3");
@@ -71,49 +75,49 @@ fn calls_that_did_not_end_stand_apart_and_are_in_no_average() {
     let row = &mut profile.tables.functions[0];
     // One call more than ended, with more time so far than all others.
     row.calls = row.ended + 1;
-    row.net_ns += row.net_ns * 9;
+    row.self_ticks += row.self_ticks * 9;
     let function = row.function;
     let totals = profile.tables.totals(|_| true);
     let totals = totals.iter().find(|totals| totals.function == function).unwrap();
-    assert!(totals.min_ns <= totals.avg_ns() && totals.avg_ns() <= totals.max_ns, "{totals:?}");
-    let text = Options::default().text(&profile, Style::PLAIN).unwrap();
+    assert!(totals.min_ticks <= totals.avg_ticks() && totals.avg_ticks() <= totals.max_ticks, "{totals:?}");
+    let text = FunctionsOptions::default().text(&profile, Style::PLAIN).unwrap();
     let head = text.lines().find(|line| line.contains("ended")).unwrap();
     assert!(head.contains("open net") || text.contains("open net"), "{text}");
     assert!(text.contains("times of single calls are of those that ended"), "{text}");
-    let json: Value = serde_json::from_str(&Options::default().json(&profile).unwrap()).unwrap();
+    let json: Value = serde_json::from_str(&FunctionsOptions::default().json(&profile).unwrap()).unwrap();
     for row in json["functions"].as_array().unwrap() {
         let at = |key: &str| row[key].as_u64().unwrap();
         assert!(at("min") <= at("avg") && at("avg") <= at("max"), "{row}");
     }
     let mut all_ended = sample::before();
     all_ended.tables.functions.retain(|row| row.ended > 0);
-    let without = Options::default().text(&all_ended, Style::PLAIN).unwrap();
+    let without = FunctionsOptions::default().text(&all_ended, Style::PLAIN).unwrap();
     assert!(!without.contains("ended"), "nothing stands apart where all calls ended");
 }
 
 #[test]
 fn every_order_is_the_one_that_it_says() {
-    for &sort in Sort::value_variants() {
+    for &sort in FunctionSort::value_variants() {
         let text = by(sort).json(&sample::before()).unwrap();
         let json: Value = serde_json::from_str(&text).unwrap();
         let functions = json["functions"].as_array().unwrap();
         let key = match sort {
-            Sort::Name => {
+            FunctionSort::Name => {
                 assert!(functions.is_sorted_by_key(|f| f["name"].as_str().unwrap()));
                 continue;
             }
-            Sort::Calls => "calls".to_string(),
-            Sort::Net => "self".to_string(),
+            FunctionSort::Calls => "calls".to_string(),
+            FunctionSort::SelfTime => "self".to_string(),
             _ => sort.to_possible_value().unwrap().get_name().to_string(),
         };
         assert!(functions.is_sorted_by_key(|f| std::cmp::Reverse(f[&key].as_u64().unwrap())), "{key}");
     }
-    assert!(Sort::from_str("speed", false).is_err());
+    assert!(FunctionSort::from_str("speed", false).is_err());
 }
 
 #[test]
 fn a_region_that_is_not_there_is_said_with_those_that_are() {
-    let options = Options { region: Some("tcp".into()), ..Options::default() };
+    let options = FunctionsOptions { region: Some("tcp".into()), ..FunctionsOptions::default() };
     let error = options.text(&sample::before(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has tcp_rr, getpid, setup");
 }
@@ -123,7 +127,7 @@ fn figures_of_a_region_and_those_within_it() {
     let mut profile = sample::before();
     profile.tables.regions[1].depth = 1;
     profile.tables.functions[0].region = 1;
-    let options = Options { region: Some("tcp_rr".into()), ..Options::default() };
+    let options = FunctionsOptions { region: Some("tcp_rr".into()), ..FunctionsOptions::default() };
     let text = options.json(&profile).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["elapsed_ns"], 214_272_000 + 278_800_000);
@@ -149,14 +153,14 @@ fn a_measurement_is_a_profile() {
 #[test]
 fn lost_events_are_said() {
     let mut profile = sample::after();
-    assert!(summary::Options.text(&profile, Style::PLAIN).unwrap().contains("health     good"));
+    assert!(summary::SummaryOptions.text(&profile, Style::PLAIN).unwrap().contains("health     good"));
     profile.manifest.lost_events = 3;
-    let text = Options::default().text(&profile, Style::PLAIN).unwrap();
+    let text = FunctionsOptions::default().text(&profile, Style::PLAIN).unwrap();
     assert!(text.ends_with("note  3 events were lost: the figures are too low. Record again.\n"), "{text}");
 }
 
 #[test]
-fn colour_is_only_dress() {
+fn color_is_only_dress() {
     let plain = comparison::table(&sample::comparison(), Style::PLAIN);
     let mut colored = comparison::table(&sample::comparison(), Style { color: true, width: None });
     assert!(!plain.contains('\x1b') && colored.contains("\x1b[32m"));
@@ -173,8 +177,8 @@ fn the_contract_is_documented() {
     let mut fields = Vec::new();
     for text in [
         sample::comparison().to_json(),
-        Options::default().json(&sample::before()).unwrap(),
-        summary::Options.json(&sample::before()).unwrap(),
+        FunctionsOptions::default().json(&sample::before()).unwrap(),
+        summary::SummaryOptions.json(&sample::before()).unwrap(),
     ] {
         let json: Value = serde_json::from_str(&text).unwrap();
         assert!(contract.contains(&format!("`{}`", json["schema"].as_str().unwrap())));
@@ -208,8 +212,8 @@ fn collect_fields(json: &Value, fields: &mut Vec<String>) {
     }
 }
 
-/// Results of a kernel, as `kerntune bench run` writes them: boots of each row.
-fn results(version: &str, rows: &[(&str, &str, &str, &[f64])]) -> (String, Results) {
+/// Creates a kernel's results as `kerntune bench run` writes them: boots of each row.
+fn results(version: &str, rows: &[(&str, &str, &str, &[f64])]) -> (String, BenchResults) {
     let row = |(suite, row, unit, values): &(&str, &str, &str, &[f64])| {
         let value = |(boot, value): (usize, &f64)| json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": value});
         let values: Vec<Value> = values.iter().enumerate().map(value).collect();
@@ -224,13 +228,13 @@ fn results(version: &str, rows: &[(&str, &str, &str, &[f64])]) -> (String, Resul
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
     });
     let file = format!("{}.json", version.trim_start_matches('#'));
-    let results = Results::parse(&file, &text.to_string()).unwrap();
+    let results = BenchResults::parse(&file, &text.to_string()).unwrap();
     (file, results)
 }
 
-/// One row of each verdict, one that is not alone in being found, one of a noisy base kernel, and one that the tuned
-/// kernel lacks.
-fn timed() -> Comparison {
+/// One row of each verdict, one that only counts without the correction, one of a noisy base
+/// kernel, and one that the tuned kernel lacks.
+fn timed() -> TimedComparison {
     let base = results(
         "#1",
         &[
@@ -256,8 +260,8 @@ fn timed() -> Comparison {
             ("osbench", "noisy", "us/op", &[0.9, 0.91, 0.92, 0.9, 0.9, 0.91]),
         ],
     );
-    let [base, tuned] = [base, tuned].map(|file| Set::join(&[file]).unwrap());
-    Comparison::new(&base, &tuned, None, &Default::default()).unwrap()
+    let [base, tuned] = [base, tuned].map(|file| JoinedResults::join(&[file]).unwrap());
+    TimedComparison::new(&base, &tuned, None, &Default::default()).unwrap()
 }
 
 #[test]

@@ -1,24 +1,27 @@
-//! Hierarchical bootstrap intervals: units are drawn with replacement, in each drawn unit its parts
-//! are, and so on down (Davison and Hinkley, "Bootstrap methods and their application", 1997, 3.8).
+//! Hierarchical bootstrap intervals: units are drawn with replacement, then the parts of each drawn
+//! unit, and so on down (Davison and Hinkley, "Bootstrap methods and their application", 1997,
+//! 3.8).
 //!
-//! Two intervals are made of it. The percentile interval is the one in common use; with the few boots that a
-//! kernel benchmark has it is much too narrow, and it is here so that the simulation can say so. The studentised one
-//! (bootstrap-t: Efron 1979; Davison and Hinkley 5.2.1) divides each replicate's error by the replicate's own
-//! standard error; it has no bounds to speak of with two or three units, and where iterations have a long tail it is too
-//! narrow, so that [`Ratio::new`] is what is used unless this is asked for. `docs/statistics.md` has the figures.
+//! There are two intervals. The percentile interval is in common use, but much too narrow with the
+//! few boots of a kernel benchmark; it is here only for comparison in the simulation. The
+//! studentized interval (bootstrap-t: Efron 1979; Davison and Hinkley 5.2.1) divides the error of
+//! each replicate by the replicate's own standard error. With two or three units it is practically
+//! unbounded, and with long-tailed iterations it is too narrow. Therefore [`Ratio::new`] is the
+//! default and the bootstrap has to be asked for. `docs/statistics.md` has the coverage of all of
+//! them.
 
 use crate::interval::Interval;
 use crate::ratio::{order_statistic, relative_variance};
-use crate::sample::{mean, Unit};
-use crate::{Level, Ratio, Result, Rng, Sample};
+use crate::sample::{mean, SampleUnit};
+use crate::{Ratio, Result, Rng, Sample, VariationLevel};
 use serde::{Deserialize, Serialize};
 
-/// How often to draw, and from which seed.
+/// Parameters of a bootstrap: number of replicates and seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bootstrap {
-    /// How many replicates: 999 for an interval of 95 %, 9,999 for small p-values.
+    /// Number of replicates: 999 suffice for an interval of 95 %, small p-values need 9,999.
     pub replicates: usize,
-    /// What the random numbers begin from.
+    /// Seed of the random numbers; the same seed gives the same interval.
     pub seed: u64,
 }
 
@@ -28,30 +31,33 @@ impl Default for Bootstrap {
     }
 }
 
-/// The logarithm of the ratio of one replicate, and its standard error.
+/// Logarithm of the ratio of one replicate, with its standard error.
 struct Replicate {
     log: f64,
     error: f64,
 }
 
 impl Bootstrap {
-    /// The fewest units of each kernel that it is of use with: with fewer, a replicate that drew one unit again and
-    /// again has no spread to speak of to divide by, and the interval is too wide or has no end.
-    pub const LEAST: usize = 6;
-    /// With more units than these of a kernel it is not worth its time: Student's interval is the same by then.
-    pub const MOST: usize = 500;
+    /// Fewest units of each kernel for which the bootstrap is useful. With fewer, a replicate often
+    /// draws one unit again and again and has hardly any spread to divide by: the interval is too
+    /// wide or has no end.
+    pub const MIN_UNITS: usize = 6;
+    /// Most units of a kernel for which the bootstrap is worth its time; above, Student's interval
+    /// is the same.
+    pub const MAX_UNITS: usize = 500;
 
-    /// The ratio of the means of the units of `level`, held against studentised replicates.
-    pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
+    /// Returns the ratio of the means of the units of `level`, with an interval from studentized
+    /// replicates.
+    pub fn ratio(&self, base: &Sample, tuned: &Sample, level: VariationLevel) -> Result<Ratio> {
         let ratio = Ratio::new(&base.means(level), &tuned.means(level))?;
-        let studentised = |replicate: Replicate| match (replicate.log - ratio.log()) / replicate.error {
-            // Nothing but zeros was drawn of one kernel: as far off as can be.
+        let studentized = |replicate: Replicate| match (replicate.log - ratio.log()) / replicate.error {
+            // One kernel's draw is all zeros: infinitely far off.
             _ if replicate.log.is_infinite() => replicate.log,
-            // Values that are all the same were drawn of both, and their ratio is that of all values.
+            // Both draws have no variation, so their ratio is that of all values.
             t if t.is_nan() => 0.0,
             t => t,
         };
-        let replicates = self.draw(base, tuned, level).map(studentised).collect();
+        let replicates = self.draw(base, tuned, level).map(studentized).collect();
         Ok(ratio.with_replicates(replicates))
     }
 
@@ -59,13 +65,13 @@ impl Bootstrap {
         &self,
         base: &'a Sample,
         tuned: &'a Sample,
-        level: Level,
+        level: VariationLevel,
     ) -> impl Iterator<Item = Replicate> + 'a {
         let (base, tuned) = (units(base, level), units(tuned, level));
         let mut rng = Rng::new(self.seed);
         let mut drawn = Vec::new();
         (0..self.replicates).map(move |_| {
-            let mut side = |units: &[Unit]| {
+            let mut side = |units: &[SampleUnit]| {
                 drawn.clear();
                 drawn.extend((0..units.len()).map(|_| resample(&units[rng.index(units.len())], &mut rng)));
                 let mean = mean(&drawn);
@@ -78,24 +84,25 @@ impl Bootstrap {
     }
 }
 
-/// Long runs are drawn in batches of neighbours, so that the time that it takes has a bound. That also keeps what
-/// neighbours have in common.
-fn units(sample: &Sample, level: Level) -> Vec<Unit> {
-    const MOST_VALUES: usize = 1_000;
+/// Returns the units to draw. Long runs are drawn in batches of neighbors: this bounds the time,
+/// and keeps the correlation of neighbors.
+fn units(sample: &Sample, level: VariationLevel) -> Vec<SampleUnit> {
+    const MAX_VALUES: usize = 1_000;
     let units = sample.units(level);
-    if sample.values().len() <= MOST_VALUES {
+    if sample.values().len() <= MAX_VALUES {
         return units;
     }
-    let batches = (MOST_VALUES / sample.count(Level::Run)).max(4);
+    let batches = (MAX_VALUES / sample.count(VariationLevel::Run)).max(4);
     units.into_iter().map(|unit| unit.in_batches(batches)).collect()
 }
 
-/// The percentile interval: the middle of the replicates' ratios. For comparison only.
+/// Returns the percentile interval, the central share of the replicates' ratios. For comparison
+/// only: it is too narrow.
 pub fn percentile(
     bootstrap: Bootstrap,
     base: &Sample,
     tuned: &Sample,
-    level: Level,
+    level: VariationLevel,
     confidence: f64,
 ) -> Interval {
     let mut logs: Vec<f64> = bootstrap.draw(base, tuned, level).map(|replicate| replicate.log).collect();
@@ -105,11 +112,11 @@ pub fn percentile(
     Interval { low: end(tail, 0.0), high: end(1.0 - tail, f64::INFINITY) }
 }
 
-/// The mean of a unit whose parts are drawn anew.
-fn resample(unit: &Unit, rng: &mut Rng) -> f64 {
+/// Returns the mean of a unit whose parts are redrawn.
+fn resample(unit: &SampleUnit, rng: &mut Rng) -> f64 {
     match unit {
-        Unit::Value(value) => *value,
-        Unit::Units(units) => {
+        SampleUnit::Value(value) => *value,
+        SampleUnit::Units(units) => {
             let draws = units.iter().map(|_| resample(&units[rng.index(units.len())], rng));
             draws.sum::<f64>() / units.len() as f64
         }
@@ -119,7 +126,7 @@ fn resample(unit: &Unit, rng: &mut Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::ValuePosition;
 
     fn sample(scale: f64) -> Sample {
         let mut rng = Rng::new(scale.to_bits());
@@ -127,7 +134,7 @@ mod tests {
         for boot in 0..8 {
             for iteration in 0..4 {
                 let value = scale * (100.0 + rng.uniform() + f64::from(boot % 3));
-                values.push((Place { build: 0, boot, run: 0, iteration }, value));
+                values.push((ValuePosition { build: 0, boot, run: 0, iteration }, value));
             }
         }
         Sample::new(values).unwrap()
@@ -137,29 +144,29 @@ mod tests {
     fn it_repeats_to_the_bit_and_is_near_students() {
         let (base, tuned) = (sample(1.0), sample(0.9));
         let bootstrap = Bootstrap { replicates: 1_999, seed: 7 };
-        let ratio = bootstrap.ratio(&base, &tuned, Level::Boot).unwrap();
-        assert_eq!(ratio, bootstrap.ratio(&base, &tuned, Level::Boot).unwrap());
-        let student = Ratio::new(&base.means(Level::Boot), &tuned.means(Level::Boot)).unwrap();
+        let ratio = bootstrap.ratio(&base, &tuned, VariationLevel::Boot).unwrap();
+        assert_eq!(ratio, bootstrap.ratio(&base, &tuned, VariationLevel::Boot).unwrap());
+        let student =
+            Ratio::new(&base.means(VariationLevel::Boot), &tuned.means(VariationLevel::Boot)).unwrap();
         assert_eq!(ratio.estimate(), student.estimate());
         let (one, other) = (ratio.interval(0.95), student.interval(0.95));
         assert!((one.width() / other.width() - 1.0).abs() < 0.15, "{one:?} {other:?}");
-        let narrow = percentile(bootstrap, &base, &tuned, Level::Boot, 0.95);
+        let narrow = percentile(bootstrap, &base, &tuned, VariationLevel::Boot, 0.95);
         assert!(narrow.width() < other.width() && narrow.contains(ratio.estimate()), "{narrow:?}");
-        // 2 / (1,999 + 1), the least that so many replicates can say.
+        // 2 / (1,999 + 1), the smallest p-value of 1,999 replicates.
         assert_eq!(ratio.p_different(), 0.001);
         assert!(ratio.p_not_equivalent(0.5) < 0.001 && ratio.p_not_equivalent(0.01) > 0.9);
     }
 
     #[test]
     fn two_units_bound_nothing() {
-        let two = sample(1.0).only(Level::Boot, |at| at < 2).unwrap();
-        let flat = two.means(Level::Boot);
-        let values = flat
-            .iter()
-            .enumerate()
-            .map(|(boot, value)| (Place { build: 0, boot: boot as u32, run: 0, iteration: 0 }, *value));
+        let two = sample(1.0).only(VariationLevel::Boot, |at| at < 2).unwrap();
+        let flat = two.means(VariationLevel::Boot);
+        let values = flat.iter().enumerate().map(|(boot, value)| {
+            (ValuePosition { build: 0, boot: boot as u32, run: 0, iteration: 0 }, *value)
+        });
         let flat = Sample::new(values.collect()).unwrap();
-        let interval = Bootstrap::default().ratio(&flat, &flat, Level::Boot).unwrap().interval(0.95);
+        let interval = Bootstrap::default().ratio(&flat, &flat, VariationLevel::Boot).unwrap().interval(0.95);
         assert_eq!(interval, Interval { low: 0.0, high: f64::INFINITY });
     }
 }

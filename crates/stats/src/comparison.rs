@@ -1,159 +1,159 @@
-//! A tuned kernel's results against a base kernel's, row by row.
+//! Comparison of a tuned kernel's results with a base kernel's, row by row.
 
+use crate::overall_gain::{OverallGain, RowUnits};
 use crate::paper::Improvement;
 use crate::sample::{common_level, mean, median, std_dev};
-use crate::set::{Set, SetRow};
-use crate::shift::Shift;
-use crate::together::{Together, Units};
-use crate::verdict::{Because, Evidence, Verdict};
-use crate::warmup::{self, State, WarmUp};
+use crate::set::{JoinedResults, JoinedRow};
+use crate::shift::LocationShift;
+use crate::verdict::{RowEvidence, RowVerdict, VerdictReason};
+use crate::warmup::{self, WarmUp, WarmUpState};
 use crate::{
-    schedule, Better, Bootstrap, Correction, Error, Interval, Kernel, Level, MannWhitney, Method, Ratio,
-    Result, Sample,
+    schedule, Bootstrap, Error, Interval, MannWhitney, MeasuredKernel, PValueCorrection, Ratio, RatioMethod,
+    Result, RowDirection, Sample, VariationLevel,
 };
 use serde::{Deserialize, Serialize};
 
-/// What a comparison calls itself as JSON.
-pub const SCHEMA: &str = "kerntune-bench-comparison/1";
+/// Schema of a comparison as JSON.
+pub const SCHEMA: &str = "kerntune-bench-comparison/2";
 
-/// The fewest units that can be split into a pair.
-const LEAST_TO_SPLIT: usize = 4;
+/// Fewest units of the base kernel that can be split into an A/A pair.
+const MIN_UNITS_TO_SPLIT: usize = 4;
 
-/// How to compare.
+/// Options of a comparison of timed results.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// Of each interval, 0.5 to 0.9999.
+pub struct ComparisonOptions {
+    /// Confidence of each interval, 0.5 to 0.9999.
     pub confidence: f64,
-    /// A difference up to this is of no account: 0.01 is one per cent.
+    /// Smallest difference that matters, relative: 0.01 is one per cent.
     pub min_effect: f64,
-    /// For the number of rows.
-    pub correction: Correction,
-    /// How intervals are made.
-    pub method: Method,
-    /// With which random numbers, if that is by bootstrap.
+    /// Correction of p-values for the number of rows.
+    pub correction: PValueCorrection,
+    /// Method of intervals and p-values.
+    pub method: RatioMethod,
+    /// Replicates and seed for [`RatioMethod::Bootstrap`].
     pub bootstrap: Bootstrap,
 }
 
-impl Default for Options {
+impl Default for ComparisonOptions {
     fn default() -> Self {
         Self {
             confidence: 0.95,
             min_effect: 0.01,
-            correction: Correction::Holm,
-            method: Method::Student,
+            correction: PValueCorrection::Holm,
+            method: RatioMethod::Student,
             bootstrap: Bootstrap::default(),
         }
     }
 }
 
-/// The result, which is also what `--json` prints.
+/// Result of a comparison of timed results, as `kerntune bench compare --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// [`SCHEMA`].
+pub struct TimedComparison {
+    /// Format and version of this object, [`SCHEMA`].
     pub schema: String,
-    /// How it was compared.
-    pub options: Options,
-    /// Where both were measured.
+    /// Options of the comparison.
+    pub options: ComparisonOptions,
+    /// Machine on which both kernels were measured.
     pub machine: String,
-    /// The base kernel.
-    pub base: SetOf,
-    /// The tuned kernel.
-    pub tuned: SetOf,
-    /// The base kernel measured again, if it was.
-    pub again: Option<SetOf>,
-    /// In the order of the base kernel's files.
-    pub rows: Vec<Row>,
-    /// All rows together, where they can be.
+    /// Results of the base kernel.
+    pub base: KernelFiles,
+    /// Results of the tuned kernel.
+    pub tuned: KernelFiles,
+    /// Second measurement of the base kernel for the A/A pairs, if there is one.
+    pub again: Option<KernelFiles>,
+    /// Compared rows, in the order of the base kernel's files.
+    pub rows: Vec<TimedRow>,
+    /// Mean gain over all rows; `None` where rows cannot be averaged.
     #[serde(default)]
-    pub together: Option<Together>,
-    /// What could not be compared.
-    pub left_out: Vec<LeftOut>,
+    pub together: Option<OverallGain>,
+    /// Rows that were not compared.
+    pub left_out: Vec<UncomparedRow>,
 }
 
-/// Files of one kernel.
+/// Kernels and file names of one side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SetOf {
-    /// The kernels; more than one are builds of one.
-    pub kernels: Vec<Kernel>,
-    /// The files.
+pub struct KernelFiles {
+    /// Measured kernels; several are builds of one source.
+    pub kernels: Vec<MeasuredKernel>,
+    /// Names of the result files.
     pub files: Vec<String>,
 }
 
-/// One row.
+/// Comparison of one row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// Its suite.
+pub struct TimedRow {
+    /// Name of the row's suite.
     pub suite: String,
-    /// Its name there.
+    /// Name of the row in its suite.
     pub row: String,
-    /// Of `base`, `tuned` and standard deviations.
+    /// Unit of `base`, `tuned`, medians and standard deviations.
     pub unit: String,
-    /// Which values are good.
-    pub better: Better,
-    /// What varies: the means of units of this level are the values that are compared.
-    pub level: Level,
-    /// How many of them there are of the base and of the tuned kernel.
+    /// Direction in which values improve.
+    pub better: RowDirection,
+    /// Level whose units are the compared values: their means vary independently.
+    pub level: VariationLevel,
+    /// Number of units of the base and of the tuned kernel.
     pub units: [usize; 2],
-    /// Iterations that were left out.
+    /// Iterations that were left out as warm-up.
     pub warm_up: WarmUp,
     /// Mean of the base kernel's units.
     pub base: f64,
     /// Mean of the tuned kernel's units.
     pub tuned: f64,
-    /// Their medians.
+    /// Medians of the base and the tuned kernel's units.
     pub medians: [f64; 2],
-    /// Their standard deviations.
+    /// Standard deviations of the base and the tuned kernel's units.
     pub std_devs: [f64; 2],
-    /// (tuned / base − 1), per cent.
+    /// Change of the mean, 100 · (tuned / base − 1).
     pub change_percent: f64,
-    /// Its interval, per cent; `null` where it has no upper end.
+    /// Lower end of the interval of the change, in per cent.
     pub low_percent: f64,
-    /// See `low_percent`.
+    /// Upper end of the interval of the change, in per cent; `None` (`null`) if unbounded.
     pub high_percent: Option<f64>,
-    /// How the interval was made.
-    pub method: Method,
-    /// That a change like this is chance.
+    /// Method by which this row's interval was computed.
+    pub method: RatioMethod,
+    /// P-value of the change: probability of one at least this large if the kernels do not differ.
     pub p: f64,
-    /// The same, corrected for the number of rows.
+    /// `p`, corrected for the number of rows.
     pub p_adjusted: f64,
-    /// That the change is not smaller than the minimum effect.
+    /// P-value of the hypothesis that the change is at least as large as the minimum effect.
     pub p_not_equivalent: f64,
-    /// Mann and Whitney's test of the same values.
+    /// P-value of the Mann-Whitney test of the same values.
     pub u_test_p: f64,
-    /// What it comes to.
-    pub verdict: Verdict,
-    /// Why.
-    pub because: Because,
-    /// The base kernel against itself; `None` if it was measured too seldom for that.
-    pub aa: Option<Aa>,
-    /// The figures of the papers' tables.
+    /// Verdict on the row.
+    pub verdict: RowVerdict,
+    /// Reason of the verdict.
+    pub because: VerdictReason,
+    /// Base kernel against itself; `None` if there are too few measurements of it.
+    pub aa: Option<AaComparison>,
+    /// Figures in the form of the papers' tables.
     pub paper: Improvement,
-    /// What else is to be known.
+    /// Remarks that readers of the row need.
     pub notes: Vec<String>,
 }
 
-/// The base kernel against itself.
+/// Comparison of the base kernel with itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Aa {
-    /// Of what it was made.
+pub struct AaComparison {
+    /// Origin of the A/A pair.
     pub kind: AaKind,
-    /// Units of both sides.
+    /// Number of units on both sides.
     pub units: [usize; 2],
-    /// The change that is none, per cent.
+    /// Measured change, in per cent, of a kernel that did not change.
     pub change_percent: f64,
-    /// Its interval, per cent; `null` where it has no upper end.
+    /// Lower end of the interval of the change, in per cent.
     pub low_percent: f64,
-    /// See `low_percent`.
+    /// Upper end of the interval of the change, in per cent; `None` (`null`) if unbounded.
     pub high_percent: Option<f64>,
-    /// That a change like this is chance.
+    /// P-value of the change.
     pub p: f64,
-    /// The same, corrected for the number of rows.
+    /// `p`, corrected for the number of rows.
     pub p_adjusted: f64,
-    /// Whether it differs after all.
+    /// True if the two sides differ significantly, so that the measurement is not sound.
     pub differs: bool,
 }
 
-/// What an A/A pair is made of.
+/// Origin of an A/A pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AaKind {
@@ -163,20 +163,20 @@ pub enum AaKind {
     Split,
 }
 
-/// A row that is not compared.
+/// Row that is not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// Its suite.
+pub struct UncomparedRow {
+    /// Name of the row's suite.
     pub suite: String,
-    /// Its name there.
+    /// Name of the row in its suite.
     pub row: String,
-    /// Why not.
+    /// Reason, as a sentence.
     pub why: String,
 }
 
-impl Options {
+impl ComparisonOptions {
     fn check(&self) -> Result<()> {
-        let Options { confidence, min_effect, .. } = *self;
+        let ComparisonOptions { confidence, min_effect, .. } = *self;
         if !(0.5..=0.9999).contains(&confidence) {
             let rule = "a confidence is 0.5 (50 %) to 0.9999";
             return Err(Error::Option { option: "confidence", value: confidence, rule });
@@ -188,23 +188,31 @@ impl Options {
         Ok(())
     }
 
-    /// The ratio of the units of `level`, by the method that so many units allow.
-    pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
-        let of_use = |sample: &Sample| (Bootstrap::LEAST..=Bootstrap::MOST).contains(&sample.count(level));
-        if self.method == Method::Bootstrap && of_use(base) && of_use(tuned) {
+    /// Returns the ratio of the units of `level`. Falls back to Student's interval where the chosen
+    /// method does not allow so few or so many units.
+    pub fn ratio(&self, base: &Sample, tuned: &Sample, level: VariationLevel) -> Result<Ratio> {
+        let is_in_range =
+            |sample: &Sample| (Bootstrap::MIN_UNITS..=Bootstrap::MAX_UNITS).contains(&sample.count(level));
+        if self.method == RatioMethod::Bootstrap && is_in_range(base) && is_in_range(tuned) {
             return self.bootstrap.ratio(base, tuned, level);
         }
         let counts = [base, tuned].map(|sample| sample.count(level));
-        if self.method == Method::HodgesLehmann && Shift::is_of_use(counts) {
-            return Ratio::of_pairs(&base.means(level), &tuned.means(level));
+        if self.method == RatioMethod::HodgesLehmann && LocationShift::is_applicable(counts) {
+            return Ratio::from_all_pairs(&base.means(level), &tuned.means(level));
         }
         Ratio::new(&base.means(level), &tuned.means(level))
     }
 }
 
-impl Comparison {
-    /// Compares every row that both have. `again`: the base kernel measured once more, for the A/A pair.
-    pub fn new(base: &Set, tuned: &Set, again: Option<&Set>, options: &Options) -> Result<Self> {
+impl TimedComparison {
+    /// Compares every row that both kernels have. `again` is a second measurement of the base
+    /// kernel, for the A/A pairs.
+    pub fn new(
+        base: &JoinedResults,
+        tuned: &JoinedResults,
+        again: Option<&JoinedResults>,
+        options: &ComparisonOptions,
+    ) -> Result<Self> {
         options.check()?;
         base.check_same_machine(tuned)?;
         if let Some(again) = again {
@@ -214,7 +222,7 @@ impl Comparison {
         let (mut rows, mut units, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         for row in &base.rows {
             let Some(other) = tuned.row(&row.suite, &row.row) else {
-                left_out.push(LeftOut::new(row, "only the base kernel has it"));
+                left_out.push(UncomparedRow::new(row, "only the base kernel has it"));
                 continue;
             };
             row.check_same_as(other)?;
@@ -227,7 +235,7 @@ impl Comparison {
                     rows.push(row);
                     units.push(of_row);
                 }
-                Err(error) => left_out.push(LeftOut::new(row, &error.to_string())),
+                Err(error) => left_out.push(UncomparedRow::new(row, &error.to_string())),
             }
         }
         if rows.is_empty() {
@@ -237,89 +245,90 @@ impl Comparison {
             });
         }
         let only_tuned = tuned.rows.iter().filter(|row| base.row(&row.suite, &row.row).is_none());
-        left_out.extend(only_tuned.map(|row| LeftOut::new(row, "only the tuned kernel has it")));
+        left_out.extend(only_tuned.map(|row| UncomparedRow::new(row, "only the tuned kernel has it")));
         correct(&mut rows, options);
         Ok(Self {
             schema: SCHEMA.into(),
             options: *options,
             machine: base.machine.clone(),
-            base: SetOf::new(base),
-            tuned: SetOf::new(tuned),
-            again: again.map(SetOf::new),
-            together: Together::new(&units, options.confidence, options.method),
+            base: KernelFiles::new(base),
+            tuned: KernelFiles::new(tuned),
+            again: again.map(KernelFiles::new),
+            together: OverallGain::new(&units, options.confidence, options.method),
             rows,
             left_out,
         })
     }
 
-    /// How many rows came to this.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    /// Returns the number of rows with this verdict.
+    pub fn count(&self, verdict: RowVerdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
     }
 
-    /// As JSON, with a newline at its end.
+    /// Serializes the comparison as JSON, with a final newline.
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("a comparison has no keys that are not text");
         text + "\n"
     }
 }
 
-impl SetOf {
-    fn new(set: &Set) -> Self {
+impl KernelFiles {
+    fn new(set: &JoinedResults) -> Self {
         Self { kernels: set.kernels.clone(), files: set.origins.clone() }
     }
 }
 
-impl LeftOut {
-    fn new(row: &SetRow, why: &str) -> Self {
+impl UncomparedRow {
+    fn new(row: &JoinedRow, why: &str) -> Self {
         Self { suite: row.suite.clone(), row: row.row.clone(), why: why.into() }
     }
 
-    /// `suite/row`.
+    /// Returns `suite/row`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.suite, self.row)
     }
 }
 
-impl Row {
-    /// `suite/row`.
+impl TimedRow {
+    /// Returns `suite/row`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.suite, self.row)
     }
 }
 
-/// The first few, for a message.
-fn names(set: &Set) -> String {
-    const MOST: usize = 5;
-    let mut names: Vec<String> = set.rows.iter().take(MOST).map(SetRow::name).collect();
-    if set.rows.len() > MOST {
-        names.push(format!("and {} more", set.rows.len() - MOST));
+/// Lists the first few rows, for a message.
+fn names(set: &JoinedResults) -> String {
+    const MAX_NAMED: usize = 5;
+    let mut names: Vec<String> = set.rows.iter().take(MAX_NAMED).map(JoinedRow::name).collect();
+    if set.rows.len() > MAX_NAMED {
+        names.push(format!("and {} more", set.rows.len() - MAX_NAMED));
     }
     names.join(", ")
 }
 
-/// One row; its verdict is still that of the row alone. `again`: of the second measurement, which may lack the row.
+/// Compares one row; the verdict does not yet take other rows into account. `again`: the row of the
+/// second measurement of the base kernel, where `Some(None)` means that it lacks the row.
 fn compare(
-    base: &SetRow,
-    tuned: &SetRow,
-    again: Option<Option<&SetRow>>,
-    options: &Options,
-) -> Result<(Row, Units)> {
+    base: &JoinedRow,
+    tuned: &JoinedRow,
+    again: Option<Option<&JoinedRow>>,
+    options: &ComparisonOptions,
+) -> Result<(TimedRow, RowUnits)> {
     let mut runs = base.sample.runs();
     runs.extend(tuned.sample.runs());
-    let warm_up = warmup::judge(&runs, base.better, options.min_effect / 2.0);
-    let steady = |row: &SetRow| row.sample.without_first(warm_up.left_out);
+    let warm_up = warmup::detect(&runs, base.better, options.min_effect / 2.0);
+    let steady = |row: &JoinedRow| row.sample.without_first(warm_up.left_out);
     let (a, b) = (steady(base), steady(tuned));
     let level = common_level(&a, &b).ok_or(Error::TooFew { units: 1 })?;
     let (base_units, tuned_units) = (a.means(level), b.means(level));
     let ratio = options.ratio(&a, &b, level)?;
-    let change = Percent::of(&ratio, options.confidence);
+    let change = PercentChange::of(&ratio, options.confidence);
     let u_test = MannWhitney::new(&base_units, &tuned_units);
     let aa = match again {
         Some(again) => again.and_then(|again| aa_again(&a, &steady(again), options)),
         None => aa_split(&a, level, options),
     };
-    let row = Row {
+    let row = TimedRow {
         suite: base.suite.clone(),
         row: base.row.clone(),
         unit: base.unit.clone(),
@@ -339,13 +348,13 @@ fn compare(
         p_adjusted: ratio.p_different(),
         p_not_equivalent: ratio.p_not_equivalent(options.min_effect),
         u_test_p: u_test.p,
-        verdict: Verdict::Inconclusive,
-        because: Because::Interval,
+        verdict: RowVerdict::Inconclusive,
+        because: VerdictReason::Interval,
         aa,
         paper: Improvement::new(&base_units, &tuned_units, base.better),
         notes: notes(&a, &b, level, &ratio, warm_up),
     };
-    let units = Units {
+    let units = RowUnits {
         files: [base.origin.clone(), tuned.origin.clone()],
         better: base.better,
         level,
@@ -356,14 +365,14 @@ fn compare(
     Ok((row, units))
 }
 
-/// A ratio as a change, per cent.
-struct Percent {
+/// A ratio and its interval as a change in per cent.
+struct PercentChange {
     change: f64,
     low: f64,
     high: Option<f64>,
 }
 
-impl Percent {
+impl PercentChange {
     fn of(ratio: &Ratio, confidence: f64) -> Self {
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
         let Interval { low, high } = ratio.interval(confidence);
@@ -372,13 +381,13 @@ impl Percent {
     }
 }
 
-fn aa_again(base: &Sample, again: &Sample, options: &Options) -> Option<Aa> {
+fn aa_again(base: &Sample, again: &Sample, options: &ComparisonOptions) -> Option<AaComparison> {
     aa(AaKind::Again, base, again, common_level(base, again)?, options)
 }
 
-fn aa_split(base: &Sample, level: Level, options: &Options) -> Option<Aa> {
+fn aa_split(base: &Sample, level: VariationLevel, options: &ComparisonOptions) -> Option<AaComparison> {
     let units = base.count(level);
-    if units < LEAST_TO_SPLIT {
+    if units < MIN_UNITS_TO_SPLIT {
         return None;
     }
     let dealt: Vec<usize> = schedule::mirrored(2, units.div_ceil(4)).collect();
@@ -386,10 +395,16 @@ fn aa_split(base: &Sample, level: Level, options: &Options) -> Option<Aa> {
     aa(AaKind::Split, &part(0)?, &part(1)?, level, options)
 }
 
-fn aa(kind: AaKind, one: &Sample, other: &Sample, level: Level, options: &Options) -> Option<Aa> {
+fn aa(
+    kind: AaKind,
+    one: &Sample,
+    other: &Sample,
+    level: VariationLevel,
+    options: &ComparisonOptions,
+) -> Option<AaComparison> {
     let ratio = options.ratio(one, other, level).ok()?;
-    let change = Percent::of(&ratio, options.confidence);
-    Some(Aa {
+    let change = PercentChange::of(&ratio, options.confidence);
+    Some(AaComparison {
         kind,
         units: [one.count(level), other.count(level)],
         change_percent: change.change,
@@ -401,9 +416,15 @@ fn aa(kind: AaKind, one: &Sample, other: &Sample, level: Level, options: &Option
     })
 }
 
-fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: WarmUp) -> Vec<String> {
+fn notes(
+    base: &Sample,
+    tuned: &Sample,
+    level: VariationLevel,
+    ratio: &Ratio,
+    warm_up: WarmUp,
+) -> Vec<String> {
     let mut notes = Vec::new();
-    for above in Level::ALL.into_iter().filter(|above| *above < level) {
+    for above in VariationLevel::ALL.into_iter().filter(|above| *above < level) {
         let counts = [base.count(above), tuned.count(above)];
         if counts.iter().any(|count| *count > 1) {
             notes.push(format!(
@@ -415,7 +436,7 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
             break;
         }
     }
-    if ratio.method() != Method::HodgesLehmann
+    if ratio.method() != RatioMethod::HodgesLehmann
         && [base, tuned].iter().all(|side| has_slow_units(&side.means(level)))
     {
         notes.push(format!(
@@ -431,31 +452,32 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
         count => format!("the first {count} iterations of each run are left out"),
     };
     match warm_up.state {
-        State::NotJudged | State::Steady => {}
-        State::WarmUp => notes.push(format!("warm-up: {left_out}")),
-        State::SlowDown => notes.push(format!("better at first: {left_out}")),
-        State::Unsteady => {
+        WarmUpState::NotJudged | WarmUpState::Steady => {}
+        WarmUpState::WarmUp => notes.push(format!("warm-up: {left_out}")),
+        WarmUpState::SlowDown => notes.push(format!("better at first: {left_out}")),
+        WarmUpState::Unsteady => {
             notes.push("no steady state: the level still changes in the second half of the runs".into());
         }
     }
     notes
 }
 
-/// Whether the spread is that of a few units: the standard deviation is several times what the middle of the units has. Of normal
-/// values it is the same.
+/// Checks whether a few outliers make the spread: the standard deviation is several times the
+/// spread of the middle units (median absolute deviation, scaled so that both are equal for normal
+/// values).
 fn has_slow_units(units: &[f64]) -> bool {
-    const LEAST: usize = 12;
-    const TIMES: f64 = 3.0;
-    /// Of normal values, the standard deviation by the median of the distances from the median.
-    const NORMAL: f64 = 1.4826;
+    const MIN_UNITS: usize = 12;
+    const SPREAD_FACTOR: f64 = 3.0;
+    /// Standard deviation of a normal distribution, in median absolute deviations.
+    const MAD_TO_SIGMA: f64 = 1.4826;
     let middle = median(units);
     let distances: Vec<f64> = units.iter().map(|unit| (unit - middle).abs()).collect();
-    let spread = NORMAL * median(&distances);
-    units.len() >= LEAST && spread > 0.0 && std_dev(units) > TIMES * spread
+    let spread = MAD_TO_SIGMA * median(&distances);
+    units.len() >= MIN_UNITS && spread > 0.0 && std_dev(units) > SPREAD_FACTOR * spread
 }
 
-/// What all rows together do to each.
-fn correct(rows: &mut [Row], options: &Options) {
+/// Corrects p-values for the number of rows, and sets the verdicts.
+fn correct(rows: &mut [TimedRow], options: &ComparisonOptions) {
     let alpha = 1.0 - options.confidence;
     let of_aa: Vec<f64> = rows.iter().filter_map(|row| row.aa.map(|aa| aa.p)).collect();
     let adjusted_aa = options.correction.adjust(&of_aa);
@@ -465,17 +487,17 @@ fn correct(rows: &mut [Row], options: &Options) {
     }
     let adjusted = options.correction.adjust(&rows.iter().map(|row| row.p).collect::<Vec<_>>());
     for (row, p_adjusted) in rows.iter_mut().zip(adjusted) {
-        let evidence = Evidence {
+        let evidence = RowEvidence {
             p: row.p,
             p_adjusted,
             p_not_equivalent: row.p_not_equivalent,
-            better: (row.change_percent < 0.0) == (row.better == Better::Lower),
+            better: (row.change_percent < 0.0) == (row.better == RowDirection::Lower),
             aa_differs: row.aa.is_some_and(|aa| aa.differs),
         };
         row.p_adjusted = p_adjusted;
         (row.verdict, row.because) = evidence.verdict(alpha);
-        let least = MannWhitney::least_p(row.units[0], row.units[1]);
-        let found = matches!(row.verdict, Verdict::Faster | Verdict::Slower);
+        let least = MannWhitney::min_p(row.units[0], row.units[1]);
+        let found = matches!(row.verdict, RowVerdict::Faster | RowVerdict::Slower);
         if found && row.u_test_p > alpha && least <= alpha {
             row.notes.push(format!("the U-test does not see the difference (p = {:.3})", row.u_test_p));
         }

@@ -1,36 +1,36 @@
-//! Counters of a CPU, and of the kernel, that stand beside times.
+//! CPU and kernel counters that are recorded beside times.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Each with its name in JSON, which is the one that the guest's programs know it by.
+/// Defines the counters, each with its name in JSON and in the guest's programs.
 macro_rules! counters {
     (
         cpu { $($(#[$cpu_doc:meta])* $cpu:ident = $cpu_name:literal,)* }
         kernel { $($(#[$doc:meta])* $kernel:ident = $name:literal,)* }
     ) => {
-        /// One of `guest/kt_counters.h`, of kernel code, as `perf_event_open(2)` counts it.
+        /// Counter of `guest/kt_counters.h`, of kernel code only, counted by `perf_event_open(2)`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum Counter {
+        pub enum PerfCounter {
             $($(#[$cpu_doc])* #[serde(rename = $cpu_name)] $cpu,)*
             $($(#[$doc])* #[serde(rename = $name)] $kernel,)*
         }
 
-        impl Counter {
-            /// Those of the CPU.
-            pub const HARDWARE: &'static [Counter] = &[$(Counter::$cpu,)*];
+        impl PerfCounter {
+            /// Counters of the CPU, as opposed to those of the kernel.
+            pub const HARDWARE: &'static [PerfCounter] = &[$(PerfCounter::$cpu,)*];
 
-            /// All of them, in the order of tables.
-            pub fn all() -> impl Iterator<Item = Counter> {
-                Self::HARDWARE.iter().copied().chain([$(Counter::$kernel,)*])
+            /// Returns all counters in the order of tables.
+            pub fn all() -> impl Iterator<Item = PerfCounter> {
+                Self::HARDWARE.iter().copied().chain([$(PerfCounter::$kernel,)*])
             }
 
-            /// As in JSON, and as the guest's programs know it.
+            /// Returns the name in JSON, which the guest's programs use as well.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(Counter::$cpu => $cpu_name,)*
-                    $(Counter::$kernel => $name,)*
+                    $(PerfCounter::$cpu => $cpu_name,)*
+                    $(PerfCounter::$kernel => $name,)*
                 }
             }
         }
@@ -39,34 +39,34 @@ macro_rules! counters {
 
 counters! {
     cpu {
-        /// Retired.
+        /// Retired instructions.
         Instructions = "instructions",
-        /// While the CPU was not halted.
+        /// CPU cycles while not halted.
         Cycles = "cycles",
-        /// Retired, taken or not.
+        /// Retired branches, taken or not.
         Branches = "branches",
-        /// Predicted wrongly.
+        /// Mispredicted branches.
         BranchMisses = "branch_misses",
-        /// Of the first-level instruction cache.
+        /// Misses of the first-level instruction cache.
         L1iMisses = "l1i_misses",
-        /// Of the first-level instruction TLB.
+        /// Misses of the first-level instruction TLB.
         ItlbMisses = "itlb_misses",
     }
     kernel {
-        /// Of user code and of the kernel's own: the kernel counts them, not the CPU.
+        /// Page faults of user and kernel code; counted by the kernel, not the CPU.
         PageFaults = "page_faults",
-        /// Likewise.
+        /// Context switches, counted by the kernel.
         ContextSwitches = "context_switches",
     }
 }
 
-impl fmt::Display for Counter {
+impl fmt::Display for PerfCounter {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Counter {
+impl FromStr for PerfCounter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_has_one_name() {
-        for counter in Counter::all() {
+        for counter in PerfCounter::all() {
             assert_eq!(counter.name().parse(), Ok(counter));
             assert_eq!(serde_json::to_string(&counter).unwrap(), format!("\"{counter}\""));
             let header = include_str!("../../../guest/kt_counters.h");
@@ -92,6 +92,6 @@ mod tests {
                 "the guest's programs do not know {counter}"
             );
         }
-        assert!("icache".parse::<Counter>().unwrap_err().contains("l1i_misses, itlb_misses"));
+        assert!("icache".parse::<PerfCounter>().unwrap_err().contains("l1i_misses, itlb_misses"));
     }
 }

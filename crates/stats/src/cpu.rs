@@ -1,29 +1,30 @@
-//! Where the CPU time went while a row ran.
+//! CPU time of a guest while a row ran.
 
 use serde::{Deserialize, Serialize};
 
-/// Seconds of the host's CPUs that a guest took in one boot while a row ran, all iterations together. Only machines whose guest
-/// is processes of the host have them. How the host divides a process's time into user and system is sampled by its tick.
+/// CPU time of the host, in seconds, that a guest used in one boot while a row ran, all iterations
+/// together. Only machines whose guest is processes of the host have it. The host samples the
+/// division into user and system time by its tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// Number of the build.
     pub build: u32,
-    /// Number of its boot.
+    /// Number of the boot within the build.
     pub boot: u32,
-    /// On the clock, from the beginning of the row's step to the beginning of what came next.
+    /// Wall-clock seconds from the beginning of the row's step to the beginning of the next one.
     pub seconds: f64,
-    /// Code of the guest's kernel.
+    /// Seconds in the guest's kernel.
     pub kernel: f64,
-    /// Code of the guest's programs.
+    /// Seconds in the guest's programs.
     pub programs: f64,
-    /// The host's kernel at work for the guest's kernel.
+    /// Seconds in the host's kernel on behalf of the guest's kernel.
     pub host_for_kernel: f64,
-    /// The host's kernel at work for the guest's programs.
+    /// Seconds in the host's kernel on behalf of the guest's programs.
     pub host_for_programs: f64,
 }
 
 impl CpuTime {
-    /// What all of them took.
+    /// Adds up CPU times; build and boot of the sum are 0.
     pub fn sum(times: &[CpuTime]) -> Self {
         times.iter().fold(Self::default(), |sum, time| Self {
             seconds: sum.seconds + time.seconds,
@@ -35,13 +36,13 @@ impl CpuTime {
         })
     }
 
-    /// CPU time of the guest, all parts.
+    /// Returns the guest's CPU time, all parts together, in seconds.
     pub fn total(&self) -> f64 {
         self.kernel + self.programs + self.host_for_kernel + self.host_for_programs
     }
 
-    /// The parts as shares of their sum: the guest's kernel, its programs, the host for the kernel, the host for programs. None if
-    /// nothing was taken.
+    /// Returns each part's share of the sum: guest kernel, guest programs, host for the kernel,
+    /// host for programs. `None` if the sum is 0.
     pub fn shares(&self) -> Option<[f64; 4]> {
         let total = self.total();
         let parts = [self.kernel, self.programs, self.host_for_kernel, self.host_for_programs];

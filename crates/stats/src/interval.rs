@@ -1,27 +1,27 @@
-//! Both ends of what a figure may be.
+//! Confidence intervals.
 
 use serde::{Deserialize, Serialize};
 
-/// Both ends. The upper one is infinite where the data bound nothing.
+/// Confidence interval. The upper end is infinite if the data do not bound it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The lower end.
+    /// Lower end.
     pub low: f64,
-    /// The upper end.
+    /// Upper end, possibly infinite.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether `value` is inside.
+    /// Checks whether `value` lies in the interval, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// From end to end.
+    /// Returns the distance between the ends.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 }
 
-/// No smaller mean is divided by, so that every ratio is finite: values are at most 1e100.
-pub(crate) const SMALLEST: f64 = 1e-100;
+/// Smallest mean that a ratio may divide by. As values are at most 1e100, every ratio is finite.
+pub(crate) const MIN_MEAN: f64 = 1e-100;

@@ -1,18 +1,22 @@
-//! Timed results → ratios with intervals → verdicts. Pure: text and figures in, figures out; no file is
-//! opened, nothing is spawned, and what is random comes from a seed, so that results repeat to the bit.
+//! Timed results → ratios with intervals → verdicts.
 //!
-//! Start from [`Results`] (one file of `kerntune bench run`), [`Set::join`] (several files of one kernel), and
-//! [`Comparison::new`], which holds a tuned kernel's set against a base kernel's. Its parts are there on
-//! their own: [`Sample`] (values with their place in builds, boots, runs and iterations), [`Ratio`] (of
-//! two means, with interval and tests), [`MannWhitney`], [`correction`], [`warmup`], [`paper`]; and for who takes
-//! the measurements [`schedule`] (in which order) and [`Stop`] (until when). [`Prediction`] holds the exact machine's
-//! figures against a clock, with a [`RankCorrelation`], and [`UnderModels`] what several front-end models say together.
+//! The crate is pure: text and figures in, figures out. It opens no file and spawns nothing, and
+//! random numbers come from a seed, so that results repeat to the bit.
 //!
-//! Every method, its source and how well its intervals cover: `docs/statistics.md`.
+//! Start from [`BenchResults`] (one file of `kerntune bench run`), [`JoinedResults::join`] (several
+//! files of one kernel) and [`TimedComparison::new`], which compares a tuned kernel with a base
+//! kernel. The building blocks can be used alone: [`Sample`] (values with their position in builds,
+//! boots, runs and iterations), [`Ratio`] (of two means, with interval and tests), [`MannWhitney`],
+//! [`correction`], [`warmup`] and [`paper`]. To take measurements, use [`schedule`] (the order) and
+//! [`StopRule`] (the end). [`Prediction`] compares figures of the exact machine with those of a
+//! clock by [`RankCorrelation`], and [`ModelRangeSummary`] does so for several front-end models
+//! together.
+//!
+//! `docs/statistics.md` describes every method, its source, and the coverage of its intervals.
 //!
 //! ```
 //! use kerntune_stats::Ratio;
-//! // The time of five boots each, ns: 5 % less, and no doubt about it.
+//! // Times of five boots each, in ns: 5 % less, beyond doubt.
 //! let ratio = Ratio::new(&[101.0, 100.0, 99.5, 100.5, 99.0], &[95.5, 94.5, 95.0, 96.0, 94.0])?;
 //! let interval = ratio.interval(0.95);
 //! assert!((ratio.estimate() - 0.95).abs() < 1e-12);
@@ -30,6 +34,8 @@ mod error;
 mod interval;
 mod level;
 mod mann_whitney;
+mod model_ranges;
+mod overall_gain;
 pub mod paper;
 mod prediction;
 mod ranges;
@@ -42,28 +48,33 @@ pub mod schedule;
 mod set;
 mod shift;
 mod stop;
-mod together;
-mod under_models;
 mod verdict;
 pub mod warmup;
 
 pub use bootstrap::{percentile, Bootstrap};
-pub use comparison::{Aa, AaKind, Comparison, LeftOut, Options, Row, SetOf, SCHEMA};
-pub use correction::Correction;
-pub use counter::Counter;
+pub use comparison::{
+    AaComparison, AaKind, ComparisonOptions, KernelFiles, TimedComparison, TimedRow, UncomparedRow, SCHEMA,
+};
+pub use correction::PValueCorrection;
+pub use counter::PerfCounter;
 pub use cpu::CpuTime;
 pub use error::{Error, Result};
 pub use interval::Interval;
-pub use level::{Level, Place};
+pub use level::{ValuePosition, VariationLevel};
 pub use mann_whitney::MannWhitney;
-pub use prediction::{FigureCorrelation, PredictedRow, Prediction, Recipe, FIGURES, PREDICTION_SCHEMA};
+pub use model_ranges::{ModelRange, ModelRangeSummary};
+pub use overall_gain::OverallGain;
+pub use prediction::{
+    FigureCorrelation, PredictedRow, Prediction, RecipeResults, FIGURES, PREDICTION_SCHEMA,
+};
 pub use rank::RankCorrelation;
-pub use ratio::{student_quantile, Method, Ratio};
-pub use results::{Better, Figures, Kernel, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
+pub use ratio::{student_quantile, Ratio, RatioMethod};
+pub use results::{
+    BenchResults, ExactFigures, MeasuredKernel, MeasuredValue, ResultsRow, RowDirection, SkippedRow,
+    RESULTS_SCHEMA,
+};
 pub use rng::Rng;
 pub use sample::{common_level, mean, median, std_dev, Sample};
-pub use set::{Set, SetRow};
-pub use stop::{Decision, Look, Stop};
-pub use together::Together;
-pub use under_models::{ModelledRange, UnderModels};
-pub use verdict::{Because, Verdict};
+pub use set::{JoinedResults, JoinedRow};
+pub use stop::{StopDecision, StopRule, WidestRow};
+pub use verdict::{RowVerdict, VerdictReason};

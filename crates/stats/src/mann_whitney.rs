@@ -1,38 +1,39 @@
-//! The test of Mann and Whitney ("On a test of whether one of two random variables is stochastically larger
-//! than the other", Annals of Mathematical Statistics 18(1), 1947).
+//! Test of Mann and Whitney ("On a test of whether one of two random variables is stochastically
+//! larger than the other", Annals of Mathematical Statistics 18(1), 1947).
 //!
-//! It assumes nothing of the distribution but independence, and is there as a check of the ratio's own test. With
-//! three units on a side it cannot say less than 0.1, so it cannot be the judge. The p-value is exact up to the
-//! sizes where `benchstat`'s is, ties included (Klotz, "The Wilcoxon, ties, and the computer", JASA 61, 1966), and
-//! from there on the normal approximation with corrections for ties and continuity.
+//! The test assumes only independence, and serves as a check of the ratio's own test. It cannot be
+//! the main test, since with three units on each side its smallest p-value is 0.1. The p-value is
+//! exact up to the sizes where `benchstat`'s is, ties included (Klotz, "The Wilcoxon, ties, and the
+//! computer", JASA 61, 1966). Beyond, it is the normal approximation with corrections for ties and
+//! continuity.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Up to so many values on each side the p-value is exact.
-const EXACT: usize = 50;
-/// The same where values are tied.
-const EXACT_TIED: usize = 25;
+/// Most values on each side for an exact p-value without ties.
+const MAX_EXACT: usize = 50;
+/// Most values on each side for an exact p-value with ties.
+const MAX_EXACT_TIED: usize = 25;
 
-/// U, and how likely one like it is.
+/// Statistic U of two samples, and its p-value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannWhitney {
-    /// How many pairs have the larger value in the first sample; a tie counts one half.
+    /// Number of pairs whose larger value is in the first sample; a tie counts one half.
     pub u: f64,
-    /// The probability of a U this far from the middle or farther, on either side, if both samples are of the
-    /// same population; 1 if all values are the same.
+    /// Two-sided p-value: probability of a U at least this far from the middle, if both samples are
+    /// of one population; 1 if all values are the same.
     pub p: f64,
-    /// Whether `p` was counted and not approximated.
+    /// True if `p` is exact rather than approximated.
     pub exact: bool,
 }
 
 impl MannWhitney {
-    /// Of two samples, neither of them empty. There must be no NaN.
+    /// Tests two samples, neither of them empty. There must be no NaN.
     pub fn new(first: &[f64], second: &[f64]) -> Self {
         let (n1, n2) = (first.len(), second.len());
         let mut all: Vec<(f64, bool)> = first.iter().map(|value| (*value, true)).collect();
         all.extend(second.iter().map(|value| (*value, false)));
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Twice the mean rank of each value: whole numbers also where values are tied.
+        // Twice the mean rank of each value, which is an integer even with ties.
         let mut ranks = Vec::with_capacity(all.len());
         let (mut rank_sum, mut ties) = (0usize, 0.0);
         for group in all.chunk_by(|a, b| a.0 == b.0) {
@@ -43,7 +44,7 @@ impl MannWhitney {
             ties += size * size * size - size;
         }
         let u = rank_sum as f64 / 2.0 - (n1 * (n1 + 1)) as f64 / 2.0;
-        let limit = if ties > 0.0 { EXACT_TIED } else { EXACT };
+        let limit = if ties > 0.0 { MAX_EXACT_TIED } else { MAX_EXACT };
         let exact = n1.max(n2) <= limit;
         let p = if exact {
             exact_p(&ranks, n1, rank_sum, ties > 0.0)
@@ -53,8 +54,8 @@ impl MannWhitney {
         Self { u, p, exact }
     }
 
-    /// The least p-value that so many values can have: 2 / C(n1 + n2, n1).
-    pub fn least_p(n1: usize, n2: usize) -> f64 {
+    /// Returns the smallest p-value that samples of these sizes can have: 2 / C(n1 + n2, n1).
+    pub fn min_p(n1: usize, n2: usize) -> f64 {
         let ways = (1..=n1).fold(1.0, |ways, k| ways * (n2 + k) as f64 / k as f64);
         (2.0 / ways).min(1.0)
     }
@@ -62,7 +63,7 @@ impl MannWhitney {
 
 /// Counts the subsets of `size` of the doubled ranks by their sum.
 fn exact_p(ranks: &[usize], size: usize, observed: usize, tied: bool) -> f64 {
-    // Without ties all are even, and half the table does.
+    // Without ties all doubled ranks are even, so half the table suffices.
     let step = if tied { 1 } else { 2 };
     let sums = ranks.iter().sum::<usize>() / step + 1;
     let mut counts = vec![0.0f64; (size + 1) * sums];
@@ -104,7 +105,7 @@ mod tests {
         MannWhitney::new(first, second).p
     }
 
-    /// The least p-values that so many values on each side can have: 2 / C(2n, n).
+    /// Smallest p-values of samples of n and n values: 2 / C(2n, n).
     #[test]
     fn the_least_p_values_are_those_of_the_tables() {
         for (n, expected) in
@@ -115,7 +116,7 @@ mod tests {
             let test = MannWhitney::new(&low, &high);
             assert!(test.exact && test.u == 0.0);
             assert!((test.p / expected - 1.0).abs() < 1e-12, "{n}: {}", test.p);
-            assert!((MannWhitney::least_p(n as usize, n as usize) / expected - 1.0).abs() < 1e-12);
+            assert!((MannWhitney::min_p(n as usize, n as usize) / expected - 1.0).abs() < 1e-12);
             assert_eq!(MannWhitney::new(&high, &low).u, f64::from(n * n));
         }
     }
@@ -145,7 +146,8 @@ mod tests {
 
     #[test]
     fn ties_are_counted() {
-        // Of the 6 ways to choose two of 1, 2, 2, 3 two are as extreme as (1, 2): sums 3 (twice) below, 5 above.
+        // Of the 6 ways to choose two of 1, 2, 2, 3, two are as extreme as (1, 2): sums 3 (twice)
+        // below, 5 above.
         assert!((p(&[1.0, 2.0], &[2.0, 3.0]) - 4.0 / 6.0).abs() < 1e-12);
         assert_eq!(p(&[5.0; 4], &[5.0; 6]), 1.0);
         assert_eq!(p(&[5.0; 60], &[5.0; 60]), 1.0);

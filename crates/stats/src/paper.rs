@@ -1,37 +1,38 @@
-//! The form of the tables in Speer, Kumar and Partridge, "Improving UNIX kernel performance using profile based
-//! optimization" (USENIX Winter 1994): base, optimised, standard deviation, improvement.
+//! Figures in the form of the tables of Speer, Kumar and Partridge, "Improving UNIX kernel
+//! performance using profile based optimization" (USENIX Winter 1994): base, optimized, standard
+//! deviation, improvement.
 
 use crate::sample::{mean, std_dev};
-use crate::Better;
+use crate::RowDirection;
 use serde::{Deserialize, Serialize};
 
-/// The figures of one row.
+/// Figures of one row of the paper's table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Improvement {
-    /// The mean of the base kernel.
+    /// Mean of the base kernel.
     pub base: f64,
-    /// The mean of the optimised kernel.
-    pub optimised: f64,
-    /// The standard deviation "for the optimized results measured".
+    /// Mean of the optimized kernel.
+    pub optimized: f64,
+    /// Standard deviation "for the optimized results measured".
     pub std_dev: f64,
-    /// How much faster: (base − optimised) / optimised for times, so that it is the gain in speed, and (optimised −
-    /// base) / base for rates. Per cent.
+    /// Gain in speed, in per cent: (base − optimized) / optimized for times, (optimized − base) /
+    /// base for rates.
     pub percent: f64,
-    /// `*` in the table: "the standard deviation was larger than the measured improvement".
+    /// Mark `*` in the table: "the standard deviation was larger than the measured improvement".
     pub noise_larger: bool,
 }
 
 impl Improvement {
-    /// Of the means of independent units; neither side is empty.
-    pub fn new(base: &[f64], optimised: &[f64], better: Better) -> Self {
-        let std_dev = std_dev(optimised);
-        let (base, optimised) = (mean(base), mean(optimised));
+    /// Computes the figures from the means of independent units; neither side is empty.
+    pub fn new(base: &[f64], optimized: &[f64], better: RowDirection) -> Self {
+        let std_dev = std_dev(optimized);
+        let (base, optimized) = (mean(base), mean(optimized));
         let speed = match better {
-            Better::Lower => base / optimised,
-            Better::Higher => optimised / base,
+            RowDirection::Lower => base / optimized,
+            RowDirection::Higher => optimized / base,
         };
-        let noise_larger = std_dev > (base - optimised).abs();
-        Self { base, optimised, std_dev, percent: 100.0 * (speed - 1.0), noise_larger }
+        let noise_larger = std_dev > (base - optimized).abs();
+        Self { base, optimized, std_dev, percent: 100.0 * (speed - 1.0), noise_larger }
     }
 }
 
@@ -47,15 +48,15 @@ mod tests {
     /// Rows of the paper: McKusick, cwcor_1K, cwcor_128K, select1/0, netperf over loopback with 1 process.
     #[test]
     fn the_papers_own_rows_come_out() {
-        use Better::{Higher, Lower};
-        for (base, optimised, std_dev, better, percent, star) in [
+        use RowDirection::{Higher, Lower};
+        for (base, optimized, std_dev, better, percent, star) in [
             (117.40, 112.00, 0.89, Lower, "4.8", false),
             (32.4, 32.8, 0.66, Lower, "-1.2", true),
             (166.2, 149.7, 0.19, Lower, "11.0", false),
             (60.04, 53.25, 5.72, Lower, "12.8", false),
             (1568.13, 2115.69, 26.68, Higher, "34.9", false),
         ] {
-            let row = Improvement::new(&values(base, 1.0), &values(optimised, std_dev), better);
+            let row = Improvement::new(&values(base, 1.0), &values(optimized, std_dev), better);
             assert_eq!((format!("{:.1}", row.percent).as_str(), row.noise_larger), (percent, star));
             assert!((row.std_dev - std_dev).abs() < 1e-9);
         }

@@ -1,107 +1,111 @@
-//! What the exact machine's figures say of a change, held against what a clock says.
+//! Correlation of changes of the exact machine's figures with changes of measured times.
 
 use crate::{
-    mean, Better, Comparison, CpuTime, Error, Figures, LeftOut, ModelledRange, Options, RankCorrelation,
-    Result, Results, Row, Set, UnderModels,
+    mean, BenchResults, ComparisonOptions, CpuTime, Error, ExactFigures, JoinedResults, ModelRange,
+    ModelRangeSummary, RankCorrelation, Result, RowDirection, TimedComparison, TimedRow, UncomparedRow,
 };
 use serde::{Deserialize, Serialize};
 
-/// What such a document calls itself.
+/// Schema of a [`Prediction`] as JSON.
 pub const PREDICTION_SCHEMA: &str = "kerntune-bench-prediction/1";
 
-/// A base kernel and a tuned one on a machine with a clock, and the same recipe on the exact machine.
+/// Results of one recipe: base and tuned kernel on a machine with a clock, and on the exact
+/// machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recipe {
-    /// Timed results of the base kernel and of the tuned one, each with the file's name; several files of a kernel are
-    /// more boots of it.
-    pub timed: [Vec<(String, Results)>; 2],
-    /// Exact results, likewise.
-    pub exact: [(String, Results); 2],
+pub struct RecipeResults {
+    /// Timed results of the base and of the tuned kernel, each with the file's name. Several files
+    /// of a kernel are further boots.
+    pub timed: [Vec<(String, BenchResults)>; 2],
+    /// Exact results of the base and of the tuned kernel, each with the file's name.
+    pub exact: [(String, BenchResults); 2],
 }
 
-/// The result, which is also what `--json` prints.
+/// Result of the correlation, as `kerntune bench correlate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// [`PREDICTION_SCHEMA`].
+    /// Format and version of this object, [`PREDICTION_SCHEMA`].
     pub schema: String,
-    /// The front-end model of the exact results.
+    /// Front-end model of the exact results.
     pub model: Option<String>,
-    /// Of each interval.
+    /// Confidence of each interval.
     pub confidence: f64,
     /// Rows of all recipes.
     pub rows: Vec<PredictedRow>,
-    /// Of each figure with the time, over these rows.
+    /// Correlation of each figure with the time, over all rows.
     pub correlations: Vec<FigureCorrelation>,
-    /// What several front-end models say together, if there were several.
+    /// Agreement of several front-end models with the clock; `None` with one model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub under_models: Option<UnderModels>,
-    /// Rows that are not in all files, or not comparable.
-    pub left_out: Vec<LeftOut>,
+    pub under_models: Option<ModelRangeSummary>,
+    /// Rows that are missing in some file or cannot be compared.
+    pub left_out: Vec<UncomparedRow>,
 }
 
-/// One row of one recipe.
+/// One row of one recipe, with measured and predicted changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictedRow {
-    /// The timed results of the tuned kernel: the first file.
+    /// Name of the recipe: the first file of the tuned kernel's timed results.
     pub recipe: String,
-    /// Its suite.
+    /// Name of the row's suite.
     pub suite: String,
-    /// Its name there.
+    /// Name of the row in its suite.
     pub row: String,
-    /// How the time of an operation changed, per cent; of rates that of their inverse.
+    /// Measured change of the time of an operation, in per cent; a rate is inverted first.
     pub measured_percent: f64,
-    /// Its interval; `null` where it has no upper end.
+    /// Lower end of the interval of the measured change, in per cent.
     pub low_percent: f64,
-    /// See `low_percent`.
+    /// Upper end of the interval of the measured change, in per cent; `None` (`null`) if unbounded.
     pub high_percent: Option<f64>,
-    /// How each figure of the exact machine changed, per cent, in the order of [`FIGURES`]; `null` of a figure that the
-    /// base kernel has 0 of, or that the model does not have.
+    /// Change of each exact figure, in per cent, in the order of [`FIGURES`]; `None` where the base
+    /// kernel has 0 or the model lacks the figure.
     pub predicted_percent: [Option<f64>; FIGURES.len()],
-    /// Which part of the guest's CPU time was its kernel's while the base kernel ran the row, where that was measured.
+    /// Share of the guest kernel in the guest's CPU time while the base kernel ran the row; `None`
+    /// if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_share: Option<f64>,
-    /// How model cycles changed under each of several models, per cent.
+    /// Change of model cycles under each of several models, in per cent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under_models_percent: Vec<Option<f64>>,
-    /// What they say together.
+    /// Range of these changes, scaled by `kernel_share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub range: Option<ModelledRange>,
+    pub range: Option<ModelRange>,
 }
 
 impl PredictedRow {
-    /// `suite/row`.
+    /// Returns `suite/row`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.suite, self.row)
     }
 }
 
-/// Why a row is left out that was asked to be.
+/// Reason in `left_out` of rows that the caller skips.
 const SKIPPED: &str = "asked to be left out";
 
-/// The exact machine's figures.
+/// Names of the exact machine's figures.
 pub const FIGURES: [&str; 5] = ["path_length", "taken_branches", "l1i_misses", "itlb_misses", "model_cycles"];
 
-/// How far a figure puts changes in the order of the clock.
+/// Rank correlation of a figure's changes with those of the clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FigureCorrelation {
-    /// One of [`FIGURES`].
+    /// Name of the figure, one of [`FIGURES`].
     pub figure: String,
-    /// `None` if too few rows have it, or it is the same in all.
+    /// `None` if too few rows have the figure, or if it is the same in all rows.
     pub correlation: Option<RankCorrelation>,
 }
 
 impl Prediction {
-    /// Joins all by row, but for rows named in `skip` (`row` or `suite/row`), of which it is known that the two machines
-    /// do not run the same code for them.
+    /// Joins timed and exact results by row.
+    ///
+    /// Rows named in `skip` (`row` or `suite/row`) are left out: name those for which the two
+    /// machines are known to run different code.
     ///
     /// # Errors
-    /// Those of [`Comparison::new`]; exact results without figures or of different front-end models; a row to skip that is
-    /// in no recipe.
-    pub fn new(recipes: &[Recipe], skip: &[String], options: &Options) -> Result<Self> {
+    /// Errors of [`TimedComparison::new`]; exact results without figures or of different front-end
+    /// models; a row to skip that no recipe has.
+    pub fn new(recipes: &[RecipeResults], skip: &[String], options: &ComparisonOptions) -> Result<Self> {
         let (mut rows, mut left_out) = (Vec::new(), Vec::new());
         let first = recipes.first().ok_or(Error::NoFiles)?;
         let (origin, model) = (&first.exact[0].0, &first.exact[0].1.model);
-        for Recipe { timed: [timed_base, timed_tuned], exact } in recipes {
+        for RecipeResults { timed: [timed_base, timed_tuned], exact } in recipes {
             for (other, results) in exact {
                 if results.model != *model {
                     let name = |model: &Option<String>| model.clone().unwrap_or_else(|| "none".into());
@@ -113,20 +117,25 @@ impl Prediction {
                     });
                 }
             }
-            let comparison =
-                Comparison::new(&Set::join(timed_base)?, &Set::join(timed_tuned)?, None, options)?;
+            let comparison = TimedComparison::new(
+                &JoinedResults::join(timed_base)?,
+                &JoinedResults::join(timed_tuned)?,
+                None,
+                options,
+            )?;
             let named = timed_tuned.first().map_or(String::new(), |(file, _)| file.clone());
             left_out.extend(comparison.left_out);
             for row in comparison.rows {
                 if skip.iter().any(|name| *name == row.row || *name == row.name()) {
-                    left_out.push(LeftOut { suite: row.suite, row: row.row, why: SKIPPED.into() });
+                    left_out.push(UncomparedRow { suite: row.suite, row: row.row, why: SKIPPED.into() });
                     continue;
                 }
-                let figures =
-                    |(origin, results): &(String, Results)| figures(origin, results, &row.suite, &row.row);
+                let figures = |(origin, results): &(String, BenchResults)| {
+                    figures(origin, results, &row.suite, &row.row)
+                };
                 let (Some(base), Some(tuned)) = (figures(&exact[0])?, figures(&exact[1])?) else {
                     let why = "only the timed results have it".into();
-                    left_out.push(LeftOut { suite: row.suite, row: row.row, why });
+                    left_out.push(UncomparedRow { suite: row.suite, row: row.row, why });
                     continue;
                 };
                 let (measured_percent, low_percent, high_percent) = time(&row);
@@ -163,10 +172,10 @@ impl Prediction {
         })
     }
 
-    /// Adds what several models say: `change` is that of model cycles under each of them, per cent, for the number of a
-    /// recipe's row among [`Prediction::rows`].
+    /// Adds the changes under several front-end models. `change` returns for a row the change of
+    /// model cycles under each of `models`, in per cent.
     #[must_use]
-    pub fn under_models(
+    pub fn add_models(
         mut self,
         models: Vec<String>,
         mut change: impl FnMut(&PredictedRow) -> Vec<Option<f64>>,
@@ -174,21 +183,22 @@ impl Prediction {
         for row in &mut self.rows {
             row.under_models_percent = change(row);
         }
-        self.under_models = Some(UnderModels::new(models, &mut self.rows, self.confidence));
+        self.under_models = Some(ModelRangeSummary::new(models, &mut self.rows, self.confidence));
         self
     }
 
-    /// The same rows under another model each: the first one with the range of all.
+    /// Combines predictions of the same rows under one model each: the first one gets the range
+    /// over all models.
     ///
     /// # Errors
-    /// [`Error::NoFiles`] if there is none.
-    pub fn of_models(all: Vec<Self>) -> Result<Self> {
+    /// [`Error::NoFiles`] if `all` is empty.
+    pub fn combine_models(all: Vec<Self>) -> Result<Self> {
         let model = |of: &Self| of.model.clone().unwrap_or_else(|| "none".into());
         let names: Vec<String> = all.iter().map(model).collect();
         let rest = all.clone();
         let first = all.into_iter().next().ok_or(Error::NoFiles)?;
         let cycles = FIGURES.len() - 1;
-        Ok(first.under_models(names, |row| {
+        Ok(first.add_models(names, |row| {
             let same = |other: &&PredictedRow| {
                 (&other.recipe, &other.suite, &other.row) == (&row.recipe, &row.suite, &row.row)
             };
@@ -197,7 +207,7 @@ impl Prediction {
         }))
     }
 
-    /// As JSON, with a newline at its end.
+    /// Serializes the prediction as JSON, with a final newline.
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("a prediction has no keys that are not text");
         text + "\n"
@@ -208,12 +218,13 @@ fn pairs(rows: &[PredictedRow], figure: usize) -> Vec<(f64, f64)> {
     rows.iter().filter_map(|row| Some((row.predicted_percent[figure]?, row.measured_percent))).collect()
 }
 
-/// The change of an operation's time and its interval, per cent. Where more is better, a rate was measured.
-fn time(row: &Row) -> (f64, f64, Option<f64>) {
+/// Returns the change of an operation's time with its interval, in per cent. Rows in which higher
+/// is better are rates.
+fn time(row: &TimedRow) -> (f64, f64, Option<f64>) {
     let inverse = |percent: f64| (percent > -100.0).then(|| (100.0 / (100.0 + percent) - 1.0) * 100.0);
     match row.better {
-        Better::Lower => (row.change_percent, row.low_percent, row.high_percent),
-        Better::Higher => (
+        RowDirection::Lower => (row.change_percent, row.low_percent, row.high_percent),
+        RowDirection::Higher => (
             inverse(row.change_percent).unwrap_or(f64::MAX),
             row.high_percent.and_then(inverse).unwrap_or(-100.0),
             inverse(row.low_percent),
@@ -221,8 +232,8 @@ fn time(row: &Row) -> (f64, f64, Option<f64>) {
     }
 }
 
-/// The part of the CPU time that was the guest's kernel's, all boots together.
-fn kernel_share(files: &[(String, Results)], row: &Row) -> Option<f64> {
+/// Returns the share of the guest's kernel in the CPU time, over all boots.
+fn kernel_share(files: &[(String, BenchResults)], row: &TimedRow) -> Option<f64> {
     let of_row = files.iter().flat_map(|(_, results)| &results.rows);
     let times: Vec<CpuTime> = of_row
         .filter(|other| (&other.suite, &other.row) == (&row.suite, &row.row))
@@ -235,20 +246,20 @@ fn change(base: f64, tuned: f64) -> Option<f64> {
     (base > 0.0).then(|| (tuned / base - 1.0) * 100.0)
 }
 
-/// The means of a row's figures over its values; `None` if the row is not there.
+/// Returns the means of a row's figures over its values; `None` if there is no such row.
 fn figures(
     origin: &str,
-    results: &Results,
+    results: &BenchResults,
     suite: &str,
     name: &str,
 ) -> Result<Option<[Option<f64>; FIGURES.len()]>> {
     let Some(row) = results.rows.iter().find(|row| row.suite == suite && row.row == name) else {
         return Ok(None);
     };
-    let all: Option<Vec<Figures>> = row.values.iter().map(|value| value.figures).collect();
+    let all: Option<Vec<ExactFigures>> = row.values.iter().map(|value| value.figures).collect();
     let all = all.filter(|all| !all.is_empty());
     let all = all.ok_or_else(|| Error::NoFigures { origin: origin.into(), row: row.name() })?;
-    let of = |figure: fn(&Figures) -> f64| Some(mean(&all.iter().map(figure).collect::<Vec<_>>()));
+    let of = |figure: fn(&ExactFigures) -> f64| Some(mean(&all.iter().map(figure).collect::<Vec<_>>()));
     let cycles: Option<Vec<f64>> = all.iter().map(|figures| figures.model_cycles).collect();
     Ok(Some([
         of(|figures| figures.path_length),
@@ -262,38 +273,38 @@ fn figures(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Better, ResultsRow, Value, RESULTS_SCHEMA};
+    use crate::{MeasuredValue, ResultsRow, RowDirection, RESULTS_SCHEMA};
 
-    fn results(machine: &str, rows: Vec<ResultsRow>) -> Results {
-        Results {
+    fn results(machine: &str, rows: Vec<ResultsRow>) -> BenchResults {
+        BenchResults {
             schema: RESULTS_SCHEMA.into(),
             machine: machine.into(),
             model: (machine == "emulator").then(|| "generic".into()),
             rows,
-            ..Results::default()
+            ..BenchResults::default()
         }
     }
 
-    fn row(name: &str, unit: &str, values: Vec<Value>) -> ResultsRow {
+    fn row(name: &str, unit: &str, values: Vec<MeasuredValue>) -> ResultsRow {
         ResultsRow {
             suite: "batched".into(),
             row: name.into(),
             unit: unit.into(),
-            better: Better::Lower,
+            better: RowDirection::Lower,
             values,
             cpu: Vec::new(),
         }
     }
 
-    /// Rows `a`, `b`, … of these times, each in three boots.
-    fn timed(times: &[f64]) -> Results {
-        let value = |time: f64, boot: u32| Value {
+    /// Timed rows `a`, `b`, …, one for each time, with three boots each.
+    fn timed(times: &[f64]) -> BenchResults {
+        let value = |time: f64, boot: u32| MeasuredValue {
             build: 0,
             boot,
             run: 0,
             iteration: 0,
             value: time + f64::from(boot),
-            ..Value::default()
+            ..MeasuredValue::default()
         };
         let rows = "abcdefgh".chars().zip(times);
         results(
@@ -302,22 +313,22 @@ mod tests {
         )
     }
 
-    fn exact(cycles: &[f64], itlb_misses: f64) -> Results {
-        let value = |cycles: f64| Value {
+    fn exact(cycles: &[f64], itlb_misses: f64) -> BenchResults {
+        let value = |cycles: f64| MeasuredValue {
             build: 0,
             boot: 0,
             run: 0,
             iteration: 0,
             value: 100.0,
-            figures: Some(Figures {
+            figures: Some(ExactFigures {
                 path_length: 100.0,
                 taken_branches: cycles / 10.0,
                 l1i_misses: 1.0,
                 itlb_misses,
                 model_cycles: Some(cycles),
-                ..Figures::default()
+                ..ExactFigures::default()
             }),
-            ..Value::default()
+            ..MeasuredValue::default()
         };
         let rows = "abcdefgh".chars().zip(cycles);
         results(
@@ -326,9 +337,9 @@ mod tests {
         )
     }
 
-    fn recipe() -> Recipe {
-        let file = |name: &str, results: Results| (name.to_owned(), results);
-        Recipe {
+    fn recipe() -> RecipeResults {
+        let file = |name: &str, results: BenchResults| (name.to_owned(), results);
+        RecipeResults {
             timed: [
                 vec![file("base.json", timed(&[1000.0, 1000.0, 1000.0, 1000.0, 1000.0]))],
                 vec![file("pgo.json", timed(&[900.0, 800.0, 950.0, 700.0, 1000.0]))],
@@ -342,30 +353,31 @@ mod tests {
 
     #[test]
     fn changes_are_held_against_changes() {
-        let prediction = Prediction::new(&[recipe()], &[], &Options::default()).unwrap();
+        let prediction = Prediction::new(&[recipe()], &[], &ComparisonOptions::default()).unwrap();
         assert_eq!(prediction.rows.len(), 4);
         let second = &prediction.rows[1];
         assert_eq!((second.recipe.as_str(), second.row.as_str()), ("pgo.json", "b"));
         assert!((second.measured_percent + 19.98).abs() < 0.01, "{second:?}");
         let predicted = second.predicted_percent.map(|percent| percent.map(f64::round));
         assert_eq!(predicted, [Some(0.0), Some(-10.0), Some(0.0), None, Some(-10.0)]);
-        // Measured −10, −20, −5, −30 against −20, −10, −5, −50: two neighbours changed places.
+        // Measured −10, −20, −5, −30 against −20, −10, −5, −50: two neighbors changed places.
         let cycles = prediction.correlations[4].correlation.unwrap();
         assert!((cycles.pairs, (cycles.rho * 10.0).round()) == (4, 8.0), "{cycles:?}");
         assert_eq!(prediction.correlations[0].correlation, None, "the same in all rows");
         assert_eq!(prediction.left_out.len(), 1);
         let again: Prediction = serde_json::from_str(&prediction.to_json()).unwrap();
         assert_eq!(again.schema, PREDICTION_SCHEMA);
-        // Two recipes are twice the rows.
-        let both = Prediction::new(&[recipe(), recipe()], &[], &Options::default()).unwrap();
+        // Two recipes have twice the rows.
+        let both = Prediction::new(&[recipe(), recipe()], &[], &ComparisonOptions::default()).unwrap();
         assert_eq!((both.rows.len(), both.correlations[4].correlation.unwrap().pairs), (8, 8));
-        // What is known not to be the same code on both machines can be left out, and is named.
+        // Rows known to run different code on the two machines can be left out, and are listed.
         let skip = ["a".to_owned(), "batched/c".to_owned()];
-        let fewer = Prediction::new(&[recipe()], &skip, &Options::default()).unwrap();
+        let fewer = Prediction::new(&[recipe()], &skip, &ComparisonOptions::default()).unwrap();
         assert_eq!(fewer.rows.iter().map(|row| row.row.as_str()).collect::<Vec<_>>(), ["b", "d"]);
         assert!(fewer.left_out.iter().any(|row| row.name() == "batched/c" && row.why == SKIPPED));
-        let error =
-            Prediction::new(&[recipe()], &["z".to_owned()], &Options::default()).unwrap_err().to_string();
+        let error = Prediction::new(&[recipe()], &["z".to_owned()], &ComparisonOptions::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("\"z\""), "{error}");
     }
 
@@ -378,8 +390,9 @@ mod tests {
         }
         second.exact[1].1 = exact(&[90.0, 70.0, 96.0, 80.0], 0.0);
         second.exact[1].1.model = Some("zen4".into());
-        let all = [first, second].map(|of| Prediction::new(&[of], &[], &Options::default()).unwrap());
-        let of = Prediction::of_models(all.to_vec()).unwrap();
+        let all =
+            [first, second].map(|of| Prediction::new(&[of], &[], &ComparisonOptions::default()).unwrap());
+        let of = Prediction::combine_models(all.to_vec()).unwrap();
         let range = of.rows[1].range.unwrap();
         assert_eq!(
             (range.low_percent.round(), range.high_percent.round(), range.inside),
@@ -389,16 +402,16 @@ mod tests {
         assert_eq!(together.models, ["generic", "zen4"]);
         // Timed -10, -20, -5, -30 per cent; ranges -20 … -10, -30 … -10, -5 … -4, -50 … -20.
         assert_eq!((together.points, together.inside), (4, 3));
-        assert!(matches!(Prediction::of_models(Vec::new()), Err(Error::NoFiles)));
+        assert!(matches!(Prediction::combine_models(Vec::new()), Err(Error::NoFiles)));
 
         let mut rates = recipe();
         for (_, results) in rates.timed.iter_mut().flatten() {
             for row in &mut results.rows {
-                (row.unit, row.better) = ("requests/s".into(), Better::Higher);
+                (row.unit, row.better) = ("requests/s".into(), RowDirection::Higher);
                 row.cpu = vec![CpuTime { kernel: 1.0, programs: 3.0, ..CpuTime::default() }];
             }
         }
-        let of = Prediction::new(&[rates], &[], &Options::default()).unwrap();
+        let of = Prediction::new(&[rates], &[], &ComparisonOptions::default()).unwrap();
         let row = &of.rows[1];
         // 801 of 1,001 requests/s: each takes 1,001/801 of the time.
         assert!((row.measured_percent - 24.97).abs() < 0.01, "{row:?}");
@@ -408,8 +421,9 @@ mod tests {
 
     #[test]
     fn files_that_do_not_belong_are_refused() {
-        let refused =
-            |recipe: Recipe| Prediction::new(&[recipe], &[], &Options::default()).unwrap_err().to_string();
+        let refused = |recipe: RecipeResults| {
+            Prediction::new(&[recipe], &[], &ComparisonOptions::default()).unwrap_err().to_string()
+        };
         let mut other = recipe();
         other.exact[1].1.model = Some("zen4".into());
         assert!(refused(other).contains("epgo.json with \"zen4\""));
@@ -418,6 +432,6 @@ mod tests {
         plain.exact.iter_mut().for_each(|(_, results)| results.model = Some("generic".into()));
         let error = refused(plain);
         assert!(error.contains("base.json") && error.contains("emulator"), "{error}");
-        assert!(matches!(Prediction::new(&[], &[], &Options::default()), Err(Error::NoFiles)));
+        assert!(matches!(Prediction::new(&[], &[], &ComparisonOptions::default()), Err(Error::NoFiles)));
     }
 }

@@ -1,11 +1,13 @@
-//! The range of each row under several models.
+//! Range of each row's change under several models.
 
-use crate::{ModelledRange, PredictedRow, RankCorrelation, UnderModels};
+use crate::{ModelRange, ModelRangeSummary, PredictedRow, RankCorrelation};
 
-impl UnderModels {
-    /// Sets [`PredictedRow::range`] of rows that have a change under each of these models, and counts them. Where the row
-    /// says which part of the time was the kernel's, a model's change is taken times that part: the rest of the time no
-    /// kernel changes.
+impl ModelRangeSummary {
+    /// Sets [`PredictedRow::range`] of the rows that have a change under each of `models`, and
+    /// counts them.
+    ///
+    /// Where a row has a [`PredictedRow::kernel_share`], a model's change is multiplied by it,
+    /// since no kernel changes the rest of the time.
     pub fn new(models: Vec<String>, rows: &mut [PredictedRow], confidence: f64) -> Self {
         let mut by_model = vec![Vec::new(); models.len()];
         let mut middles = Vec::new();
@@ -29,11 +31,11 @@ impl UnderModels {
             else {
                 continue;
             };
-            let Some(range) = ModelledRange::of(&changes, row) else { continue };
+            let Some(range) = ModelRange::of(&changes, row) else { continue };
             of.points += 1;
             of.inside += usize::from(range.inside);
             of.overlapping += usize::from(range.overlaps);
-            if let Some(faster) = shown(row) {
+            if let Some(faster) = is_faster(row) {
                 of.shown += 1;
                 let same = if faster { range.high_percent < 0.0 } else { range.low_percent > 0.0 };
                 of.right_sign += usize::from(same);
@@ -50,7 +52,7 @@ impl UnderModels {
     }
 }
 
-impl ModelledRange {
+impl ModelRange {
     fn of(changes: &[f64], row: &PredictedRow) -> Option<Self> {
         let low = changes.iter().copied().min_by(f64::total_cmp)?;
         let high = changes.iter().copied().max_by(f64::total_cmp)?;
@@ -64,8 +66,8 @@ impl ModelledRange {
     }
 }
 
-/// Whether the clock shows the row to be faster; none if it shows no change.
-fn shown(row: &PredictedRow) -> Option<bool> {
+/// Checks whether the clock shows the row to be faster; `None` if it shows no change.
+fn is_faster(row: &PredictedRow) -> Option<bool> {
     match row.high_percent {
         Some(high) if high < 0.0 => Some(true),
         _ if row.low_percent > 0.0 => Some(false),
@@ -104,7 +106,7 @@ mod tests {
             row("server", [-5.0, -2.0, 1.0], &models(-30.0, -10.0), Some(0.1)),
             row("unknown", [-5.0, -2.0, 1.0], &[Some(-1.0), None], None),
         ];
-        let of = UnderModels::new(vec!["a".into(), "b".into()], &mut rows, 0.95);
+        let of = ModelRangeSummary::new(vec!["a".into(), "b".into()], &mut rows, 0.95);
         assert_eq!((of.points, of.inside, of.overlapping), (5, 2, 4));
         assert_eq!((of.shown, of.right_sign), (4, 3));
         assert_eq!(rows[5].range, None);
@@ -113,7 +115,7 @@ mod tests {
         assert!(server.inside);
         assert_eq!(of.by_model.len(), 2);
         assert_eq!(of.middle.unwrap().pairs, 5);
-        // Of the row that became slower one model says so and the other does not: not its sign.
+        // For the row that became slower, the models disagree about the sign.
         assert!(rows[3].range.unwrap().overlaps && !rows[3].range.unwrap().inside);
     }
 
@@ -121,9 +123,9 @@ mod tests {
     fn an_interval_without_an_end_reaches_everything_above() {
         let mut rows =
             vec![PredictedRow { high_percent: None, ..row("a", [-5.0, 0.0, 0.0], &[Some(40.0)], None) }];
-        let of = UnderModels::new(vec!["a".into()], &mut rows, 0.95);
+        let of = ModelRangeSummary::new(vec!["a".into()], &mut rows, 0.95);
         assert_eq!((of.points, of.overlapping, of.shown, of.middle), (1, 1, 0, None));
         rows[0].under_models_percent = vec![Some(-6.0)];
-        assert_eq!(UnderModels::new(vec!["a".into()], &mut rows, 0.95).overlapping, 0);
+        assert_eq!(ModelRangeSummary::new(vec!["a".into()], &mut rows, 0.95).overlapping, 0);
     }
 }

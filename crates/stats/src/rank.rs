@@ -1,40 +1,44 @@
-//! Spearman's rank correlation ("The proof and measurement of association between two things", American Journal of
-//! Psychology 15(1), 1904): how far two figures put the same things in the same order.
+//! Spearman's rank correlation ("The proof and measurement of association between two things",
+//! American Journal of Psychology 15(1), 1904): the degree to which two figures put the same things
+//! in the same order.
 
 use crate::Rng;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Orders that are tried for the p-value.
+/// Number of random permutations for the p-value.
 const PERMUTATIONS: u32 = 100_000;
-/// Where they begin: results repeat.
+/// Fixed seed of the permutations, so that results repeat.
 const SEED: u64 = 1904;
 
-/// A rank correlation and what is known of it.
+/// Rank correlation with interval and p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankCorrelation {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// From −1 (the opposite order) to 1 (the same).
+    /// Coefficient, from −1 (opposite order) to 1 (same order).
     pub rho: f64,
-    /// Its interval, as if the pairs were independent; `null` below four pairs or where all of them agree.
+    /// Confidence interval, as if the pairs were independent; `None` below four pairs or if all of
+    /// them agree.
     pub interval: Option<[f64; 2]>,
-    /// The probability of a correlation this far from 0 or farther, on either side, if one figure says nothing of the other:
-    /// by random orders of the pairs, of which the one that was found counts as one.
+    /// Two-sided p-value: probability of a correlation at least this far from 0 if the figures are
+    /// independent. It is computed from random permutations of the pairs, among which the observed
+    /// order counts as one.
     pub p: f64,
 }
 
 impl RankCorrelation {
-    /// Of pairs without NaN. `None` if there are fewer than three, or if one side is the same in all.
+    /// Correlates pairs without NaN. `None` if there are fewer than three, or if one side is the
+    /// same in all.
     ///
-    /// The interval is by Fisher's z with the variance of Bonett and Wright ("Sample size requirements for estimating
-    /// Pearson, Kendall and Spearman correlations", Psychometrika 65(1), 2000).
+    /// The interval is Fisher's z with the variance of Bonett and Wright ("Sample size requirements
+    /// for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65(1), 2000).
     pub fn new(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
         if pairs.len() < 3 {
             return None;
         }
-        let x = centred_ranks(pairs.iter().map(|pair| pair.0));
-        let mut y = centred_ranks(pairs.iter().map(|pair| pair.1));
+        let x = centered_ranks(pairs.iter().map(|pair| pair.0));
+        let mut y = centered_ranks(pairs.iter().map(|pair| pair.1));
         let scale = (dot(&x, &x) * dot(&y, &y)).sqrt();
         if scale == 0.0 {
             return None;
@@ -45,7 +49,7 @@ impl RankCorrelation {
             let away = Normal::standard().inverse_cdf(0.5 + confidence / 2.0) * error;
             [-away, away].map(|by| (rho.atanh() + by).tanh())
         });
-        // Ranks are multiples of one half: what is equal may differ by rounding alone.
+        // Ranks are multiples of one half: equal sums may differ only by rounding.
         let found = dot(&x, &y).abs() - 1e-6;
         let mut rng = Rng::new(SEED);
         let mut as_far = 0;
@@ -60,8 +64,8 @@ impl RankCorrelation {
     }
 }
 
-/// Each value's rank, the mean of those that are tied, less the mean of all.
-fn centred_ranks(values: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
+/// Returns each value's rank (the mean rank of ties) minus the mean of all ranks.
+fn centered_ranks(values: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
     let middle = (values.len() as f64 + 1.0) / 2.0;
     let mut ordered: Vec<(usize, f64)> = values.enumerate().collect();
     ordered.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -88,7 +92,8 @@ mod tests {
         RankCorrelation::new(&pairs, 0.95).unwrap()
     }
 
-    /// The example of R's `cor.test` (Hollander and Wolfe, 1973, p. 187): rho = 0.6, p = 0.0968 of all 9! orders.
+    /// Example of R's `cor.test` (Hollander and Wolfe, 1973, p. 187): rho = 0.6, p = 0.0968 of all
+    /// 9! orders.
     #[test]
     fn it_is_what_r_says() {
         let found = of(
@@ -106,7 +111,7 @@ mod tests {
     fn orders_the_same_and_opposite_and_ties() {
         let up = of(&[1.0, 2.0, 3.0, 4.0, 5.0], &[10.0, 100.0, 101.0, 1e9, 1e10]);
         assert_eq!((up.rho, up.interval), (1.0, None));
-        // Two of 120 orders are as far: the same and the opposite one.
+        // Two of 120 orders are as far off: the same and the opposite one.
         assert!((up.p - 2.0 / 120.0).abs() < 0.002, "{up:?}");
         assert_eq!(of(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]).rho, -1.0);
         // Ranks 1.5, 1.5, 3, 4 against 1, 2, 3, 4: 4.5 / sqrt(4.5 * 5).

@@ -1,93 +1,101 @@
-//! The ratio of two means, with an interval and the tests that go with it.
+//! Ratio of two means, with an interval and the tests that go with it.
 //!
-//! What is looked at is the logarithm of the ratio: so it does not matter which kernel is called the base one, and
-//! no interval ever reaches 0. Its standard error is the two relative standard errors of the means together
-//! (the delta method), and the error divided by it is held either against bootstrap replicates of itself
-//! ([`Bootstrap`](crate::Bootstrap)) or against Student's distribution with degrees of freedom after Welch ("The
-//! generalization of 'Student's' problem when several different population variances are involved", Biometrika
-//! 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946). The means are of the units
-//! of the slowest level that varies, which carry all variation below in them: Kalibera and Jones, "Rigorous
-//! benchmarking in reasonable time" (ISMM 2013) and "Quantifying performance changes with effect size
-//! confidence intervals" (2012, arXiv:2007.10899), which do the same with Fieller's interval.
-//! `docs/statistics.md` has the coverage of this one and of those that were not taken.
+//! All computations use the logarithm of the ratio: so it does not matter which kernel is called
+//! the base one, and no interval reaches 0. The standard error of the logarithm combines the
+//! relative standard errors of the two means (the delta method). The error divided by it is
+//! compared either with bootstrap replicates of itself ([`Bootstrap`](crate::Bootstrap)), or with
+//! Student's distribution with degrees of freedom after Welch ("The generalization of 'Student's'
+//! problem when several different population variances are involved", Biometrika 34, 1947) and
+//! Satterthwaite (Biometrics Bulletin 2(6), 1946).
+//!
+//! The means are of the units of the slowest level that varies, since these include all variation
+//! below them: Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013) and
+//! "Quantifying performance changes with effect size confidence intervals" (2012,
+//! arXiv:2007.10899), which do the same with Fieller's interval. `docs/statistics.md` has the
+//! coverage of this interval and of the alternatives.
 
-use crate::interval::{Interval, SMALLEST};
+use crate::interval::{Interval, MIN_MEAN};
 use crate::sample::mean;
-use crate::shift::Shift;
+use crate::shift::LocationShift;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// tuned / base, of means, and how sure that is.
+/// Ratio tuned / base of means, with its uncertainty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ratio {
     log: f64,
     error: f64,
-    reference: Reference,
+    reference: ErrorDistribution,
 }
 
-/// How the studentised error is distributed.
+/// Distribution of the studentized error.
 #[derive(Debug, Clone, PartialEq)]
-enum Reference {
-    /// As Student's, with so many degrees of freedom.
+enum ErrorDistribution {
+    /// Student's distribution with so many degrees of freedom.
     Student { degrees: f64 },
-    /// As in these bootstrap replicates, sorted.
+    /// These bootstrap replicates, sorted.
     Replicates(Vec<f64>),
-    /// Not asked: the ratios of all pairs say it.
-    Pairs(Shift),
+    /// No studentized error: the interval comes from the ratios of all pairs.
+    Pairs(LocationShift),
 }
 
-/// How intervals and p-values are made.
+/// Method by which intervals and p-values are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum RatioMethod {
     /// Student's distribution.
     Student,
-    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`](crate::Bootstrap::LEAST) units or more than
-    /// [`Bootstrap::MOST`](crate::Bootstrap::MOST).
+    /// Studentized hierarchical bootstrap. Student's distribution if a kernel has fewer than
+    /// [`Bootstrap::MIN_UNITS`](crate::Bootstrap::MIN_UNITS) or more than
+    /// [`Bootstrap::MAX_UNITS`](crate::Bootstrap::MAX_UNITS) units.
     Bootstrap,
-    /// The ratio of medians of Hodges and Lehmann, with the interval of Mann and Whitney's test; Student's if a kernel has fewer
-    /// than six units or more than a thousand.
+    /// Median of the ratios of all pairs (Hodges and Lehmann), with the interval of Mann and
+    /// Whitney's test. Student's distribution if a kernel has fewer than six or more than a
+    /// thousand units.
     HodgesLehmann,
 }
 
-/// The mean, and the square of its relative standard error.
+/// Returns the mean, and the square of its relative standard error.
 fn moments(units: &[f64]) -> Result<(f64, f64)> {
     if units.len() < 2 {
         return Err(Error::TooFew { units: units.len() });
     }
     let mean = mean(units);
-    if mean < SMALLEST {
+    if mean < MIN_MEAN {
         return Err(Error::ZeroMean);
     }
     Ok((mean, relative_variance(units, mean)))
 }
 
-/// Of the mean of `units`.
+/// Returns the relative variance of the mean of `units`.
 pub(crate) fn relative_variance(units: &[f64], mean: f64) -> f64 {
     let n = units.len() as f64;
     units.iter().map(|unit| (unit / mean - 1.0).powi(2)).sum::<f64>() / (n - 1.0) / n
 }
 
-/// Welch's degrees of freedom, of the two variances of means and the numbers of units.
+/// Returns Welch's degrees of freedom, from the variances of the two means and the numbers of
+/// units.
 ///
-/// Welch takes each variance as it was found. With two or three units that is hardly known, and what he comes
-/// to is too much on one side and too little on the other: 2 against 10 units of one spread cover 90 %, 2 against 2
-/// 98 %. Two kernels under one benchmark on one machine seldom spread very differently, so each variance is first moved
-/// towards the pooled one, with a weight of half a degree of freedom; that is nothing to speak of from ten units
-/// on (`docs/statistics.md` has the coverage of both).
+/// Welch takes each variance as estimated. With two or three units the estimate is poor, and the
+/// result is too high on one side and too low on the other: 2 against 10 units of equal spread
+/// cover 90 %, 2 against 2 cover 98 %. Two kernels under one benchmark on one machine rarely have
+/// very different spreads. So each variance is first shrunk towards the pooled one, with a weight
+/// of half a degree of freedom, which is negligible from ten units on (`docs/statistics.md` has the
+/// coverage of both).
 fn degrees(of_means: [(f64, usize); 2]) -> f64 {
-    const TOWARDS_POOLED: f64 = 0.5;
+    const POOLED_WEIGHT: f64 = 0.5;
     let [base, tuned] = of_means.map(|(variance, units)| (variance * units as f64, units as f64 - 1.0));
     let pooled = (base.0 * base.1 + tuned.0 * tuned.1) / (base.1 + tuned.1);
     let moved = [base, tuned].map(|(variance, own)| {
-        let variance = (variance * own + pooled * TOWARDS_POOLED) / (own + TOWARDS_POOLED);
+        let variance = (variance * own + pooled * POOLED_WEIGHT) / (own + POOLED_WEIGHT);
         (variance / (own + 1.0), own)
     });
     let whole: f64 = moved.iter().map(|(variance, _)| variance).sum();
     let parts: f64 = moved.iter().map(|(variance, own)| variance * variance / own).sum();
     let degrees = whole * whole / parts;
-    // Where there is no variance there is no distribution; any will do, as nothing asks it.
+    // Without variance there is no distribution, and the degrees are never used: any number will
+    // do.
     if degrees.is_finite() {
         degrees
     } else {
@@ -96,8 +104,9 @@ fn degrees(of_means: [(f64, usize); 2]) -> f64 {
 }
 
 impl Ratio {
-    /// Of the means of independent units, two or more on each side. Units of one kernel that are all the same give
-    /// it no error: then the interval is that of the other one, or a point.
+    /// Computes the ratio from the means of independent units, at least two on each side. A kernel
+    /// whose units are all the same contributes no error: then the interval is that of the other
+    /// kernel, or a point.
     pub fn new(base: &[f64], tuned: &[f64]) -> Result<Self> {
         let (base_mean, base_variance) = moments(base)?;
         let (tuned_mean, tuned_variance) = moments(tuned)?;
@@ -106,13 +115,15 @@ impl Ratio {
         Ok(Self {
             log: (tuned_mean / base_mean).ln(),
             error: variance.sqrt(),
-            reference: Reference::Student { degrees },
+            reference: ErrorDistribution::Student { degrees },
         })
     }
 
-    /// Of the means of pairs: the n-th of the one and the n-th of the other had the same work. What varies from pair to pair alike is
-    /// not in the interval. It is the estimator of a ratio of Cochran (Sampling Techniques, 3rd edition, 1977, 6.3): the error
-    /// is that of what is left of `tuned` where the ratio times `base` is taken away.
+    /// Computes the ratio from the means of pairs: the n-th units of both sides had the same work.
+    ///
+    /// Variation that both members of a pair share is not in the interval. This is Cochran's ratio
+    /// estimator (Sampling Techniques, 3rd edition, 1977, 6.3): the error is that of the residuals
+    /// of `tuned` after subtracting the ratio times `base`.
     ///
     /// # Errors
     /// Fewer than two pairs, lists of different lengths, a mean of 0.
@@ -122,7 +133,7 @@ impl Ratio {
             return Err(Error::TooFew { units: pairs });
         }
         let (of_base, of_tuned) = (mean(base), mean(tuned));
-        if of_base < SMALLEST || of_tuned < SMALLEST {
+        if of_base < MIN_MEAN || of_tuned < MIN_MEAN {
             return Err(Error::ZeroMean);
         }
         let rest = |(base, tuned): (&f64, &f64)| tuned / of_tuned - base / of_base;
@@ -131,55 +142,56 @@ impl Ratio {
         Ok(Self {
             log: (of_tuned / of_base).ln(),
             error: (squares / degrees / pairs as f64).sqrt(),
-            reference: Reference::Student { degrees },
+            reference: ErrorDistribution::Student { degrees },
         })
     }
 
-    /// By what factor the values of the tuned kernel are those of the base kernel, of all pairs: values that are far off in
-    /// few of the units hardly move it.
-    pub(crate) fn of_pairs(base: &[f64], tuned: &[f64]) -> Result<Self> {
-        let shift = Shift::new(base, tuned)?;
-        Ok(Self { log: shift.estimate(), error: shift.error(), reference: Reference::Pairs(shift) })
+    /// Computes the factor between the values of the two kernels from all pairs: outliers in few
+    /// units hardly move it.
+    pub(crate) fn from_all_pairs(base: &[f64], tuned: &[f64]) -> Result<Self> {
+        let shift = LocationShift::new(base, tuned)?;
+        Ok(Self { log: shift.estimate(), error: shift.error(), reference: ErrorDistribution::Pairs(shift) })
     }
 
-    /// The same ratio, held against studentised bootstrap replicates.
+    /// Returns the same ratio with an interval from studentized bootstrap replicates.
     pub(crate) fn with_replicates(self, mut replicates: Vec<f64>) -> Self {
         replicates.sort_by(f64::total_cmp);
-        Self { reference: Reference::Replicates(replicates), ..self }
+        Self { reference: ErrorDistribution::Replicates(replicates), ..self }
     }
 
-    /// tuned / base.
+    /// Returns tuned / base.
     pub fn estimate(&self) -> f64 {
         self.log.exp()
     }
 
-    /// Its logarithm.
+    /// Returns the logarithm of the ratio.
     pub(crate) fn log(&self) -> f64 {
         self.log
     }
 
-    /// The standard error of the logarithm: near 1, that of the ratio.
+    /// Returns the standard error of the logarithm, which for a ratio near 1 is that of the ratio.
     pub fn standard_error(&self) -> f64 {
         self.error
     }
 
-    /// How its interval is made.
-    pub fn method(&self) -> Method {
+    /// Returns the method of the interval.
+    pub fn method(&self) -> RatioMethod {
         match self.reference {
-            Reference::Student { .. } => Method::Student,
-            Reference::Replicates(_) => Method::Bootstrap,
-            Reference::Pairs(_) => Method::HodgesLehmann,
+            ErrorDistribution::Student { .. } => RatioMethod::Student,
+            ErrorDistribution::Replicates(_) => RatioMethod::Bootstrap,
+            ErrorDistribution::Pairs(_) => RatioMethod::HodgesLehmann,
         }
     }
 
-    /// The interval that contains the true ratio with this confidence, equal on both sides. `confidence` is
-    /// above 0 and below 1.
+    /// Returns the interval that contains the true ratio with this confidence, with equal tails.
+    /// `confidence` is above 0 and below 1.
     pub fn interval(&self, confidence: f64) -> Interval {
         let Interval { low, high } = self.reference.interval(self.log, self.error, (1.0 - confidence) / 2.0);
         Interval { low: low.exp(), high: high.exp() }
     }
 
-    /// The probability of a ratio this far from 1 or farther, on either side, if there is no difference.
+    /// Returns the two-sided p-value: the probability of a ratio at least this far from 1 if there
+    /// is no difference.
     pub fn p_different(&self) -> f64 {
         if self.error == 0.0 {
             return if self.log == 0.0 { 1.0 } else { 0.0 };
@@ -188,10 +200,10 @@ impl Ratio {
         (2.0 * below.min(above)).min(1.0)
     }
 
-    /// The larger p-value of two one-sided tests that the true ratio is not between 1 / (1 + `margin`) and
-    /// 1 + `margin` (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
-    /// J. Pharmacokinetics and Biopharmaceutics 15(6), 1987). It is at most α exactly if the interval of
-    /// confidence 1 − 2α lies between these.
+    /// Returns the larger p-value of two one-sided tests that the true ratio is not between 1 / (1
+    /// + `margin`) and 1 + `margin` (Schuirmann, "A comparison of the two one-sided tests procedure
+    /// and the power approach", J. Pharmacokinetics and Biopharmaceutics 15(6), 1987). It is at
+    /// most α exactly if the interval of confidence 1 − 2α lies between these.
     pub fn p_not_equivalent(&self, margin: f64) -> f64 {
         let margin = margin.ln_1p();
         if self.error == 0.0 {
@@ -203,42 +215,44 @@ impl Ratio {
     }
 }
 
-impl Reference {
-    /// Both ends of the interval of `log`'s error, with `tail` on each side.
+impl ErrorDistribution {
+    /// Returns the interval around `log`, with probability `tail` on each side.
     fn interval(&self, log: f64, error: f64, tail: f64) -> Interval {
         let end = |quantile: f64| if error == 0.0 { log } else { log - quantile * error };
         match self {
-            Reference::Student { degrees } => {
+            ErrorDistribution::Student { degrees } => {
                 let quantile = student(*degrees).inverse_cdf(1.0 - tail);
                 Interval { low: end(quantile), high: end(-quantile) }
             }
-            Reference::Replicates(sorted) => {
+            ErrorDistribution::Replicates(sorted) => {
                 let upper = order_statistic(sorted, 1.0 - tail).unwrap_or(f64::INFINITY);
                 Interval {
                     low: end(upper),
                     high: end(order_statistic(sorted, tail).unwrap_or(f64::NEG_INFINITY)),
                 }
             }
-            Reference::Pairs(shift) => shift.interval(tail),
+            ErrorDistribution::Pairs(shift) => shift.interval(tail),
         }
     }
 
-    /// The probabilities of `log` or less, and of `log` or more, if it should be `truth`.
+    /// Returns the probabilities of `log` or less, and of `log` or more, if the true logarithm is
+    /// `truth`.
     fn tails(&self, log: f64, error: f64, truth: f64) -> (f64, f64) {
         let t = (log - truth) / error;
         match self {
-            Reference::Student { degrees } => {
+            ErrorDistribution::Student { degrees } => {
                 let student = student(*degrees);
                 (student.cdf(t), student.sf(t))
             }
-            Reference::Replicates(sorted) => {
-                // What was observed counts as a replicate (Davison and Hinkley 1997, 4.2), so that none is 0.
+            ErrorDistribution::Replicates(sorted) => {
+                // The observation counts as a replicate (Davison and Hinkley 1997, 4.2), so that no
+                // share is 0.
                 let share = |count: usize| (count + 1) as f64 / (sorted.len() + 1) as f64;
                 let less = sorted.partition_point(|replicate| *replicate < t);
                 let at_most = sorted.partition_point(|replicate| *replicate <= t);
                 (share(at_most), share(sorted.len() - less))
             }
-            Reference::Pairs(shift) => {
+            ErrorDistribution::Pairs(shift) => {
                 let (few_below, few_above) = shift.tails(truth);
                 (few_above, few_below)
             }
@@ -246,14 +260,15 @@ impl Reference {
     }
 }
 
-/// The value of rank `share` × (n + 1) of n sorted ones; `None` if there is no such rank.
+/// Returns the value of rank `share` × (n + 1) of n sorted ones; `None` if there is no such rank.
 pub(crate) fn order_statistic(sorted: &[f64], share: f64) -> Option<f64> {
-    // Rounded a little: 0.975 × 1,000 is not quite 975.
+    // Rounds up by a little: 0.975 × 1,000 is not quite 975.
     let rank = (share * (sorted.len() + 1) as f64 + 1e-9).floor() as usize;
     rank.checked_sub(1).and_then(|at| sorted.get(at)).copied()
 }
 
-/// Student's t with so many degrees of freedom: what it is below with this probability.
+/// Returns the quantile of Student's distribution: the value below which t is with this
+/// probability.
 ///
 /// ```
 /// // Student's table: 99.5 %, 7 degrees of freedom.
@@ -266,7 +281,7 @@ pub fn student_quantile(probability: f64, degrees: f64) -> f64 {
     student(degrees).inverse_cdf(probability)
 }
 
-/// The probability of more than `value`.
+/// Returns the probability of more than `value`.
 pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
     student(degrees).sf(value)
 }
@@ -317,7 +332,8 @@ mod tests {
 
     #[test]
     fn what_pairs_have_in_common_is_not_in_the_interval() {
-        // Work differs by half from pair to pair, the ratio by nothing, and then by a hundredth.
+        // The work differs by half from pair to pair; the ratio is constant, and then varies by a
+        // hundredth.
         let base = [100.0, 150.0, 80.0, 120.0, 110.0, 90.0];
         let exact = Ratio::paired(&base, &base.map(|value| value * 0.9)).unwrap();
         assert!(exact.interval(0.99).width() < 1e-9 && (exact.estimate() - 0.9).abs() < 1e-12);

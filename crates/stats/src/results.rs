@@ -1,59 +1,61 @@
-//! The file that `kerntune bench run` writes: one machine, one kernel, values with their places.
+//! Results file of `kerntune bench run`: one machine, one kernel, values with their positions.
 
-use crate::{Counter, CpuTime, Error, Place, Result, Sample};
+use crate::{CpuTime, Error, PerfCounter, Result, Sample, ValuePosition};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-/// What such a file calls itself.
+/// Schema of a results file.
 pub const RESULTS_SCHEMA: &str = "kerntune-bench-results/1";
 
-/// One file of results.
+/// One results file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Results {
-    /// [`RESULTS_SCHEMA`].
+pub struct BenchResults {
+    /// Format and version of this object, [`RESULTS_SCHEMA`].
     pub schema: String,
-    /// Where it was measured: `host`, `uml`, `kvm`, `emulator`.
+    /// Machine: `host`, `uml`, `kvm` or `emulator`.
     pub machine: String,
-    /// What was measured.
-    pub kernel: Kernel,
-    /// The name under which the kernel is listed, where it was timed beside others.
+    /// Kernel that was measured.
+    pub kernel: MeasuredKernel,
+    /// Label of the kernel in listings, if it was timed together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// When, RFC 3339.
+    /// Start of the measurement, RFC 3339.
     pub started: String,
-    /// How many times its usual work each row did.
+    /// Factor by which each row's work was scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
-    /// How often each row was timed in a boot.
+    /// Number of times that each row was timed in a boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
-    /// The front-end model of machines that have one.
+    /// Front-end model, on machines that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// By which way the guest's programs enter the kernel, where there are several: `ptrace`, `seccomp`.
+    /// Mechanism by which the guest's programs enter the kernel, on machines with several:
+    /// `ptrace`, `seccomp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// The figures.
+    /// Measured rows.
     pub rows: Vec<ResultsRow>,
-    /// Rows that were asked for and cannot run there.
+    /// Requested rows that cannot run on this machine.
     #[serde(default)]
-    pub skipped: Vec<Skipped>,
-    /// Counters that were asked for and did not count, with the reason.
+    pub skipped: Vec<SkippedRow>,
+    /// Requested counters that did not count, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub uncounted: BTreeMap<Counter, String>,
+    pub uncounted: BTreeMap<PerfCounter, String>,
 }
 
-/// A kernel as it names itself, and as kerntune does.
+/// Identity of a measured kernel: its own version strings, and kerntune's id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Kernel {
-    /// `uname -r`.
+pub struct MeasuredKernel {
+    /// Release, as `uname -r` prints it.
     pub release: String,
-    /// `uname -v`, which has the date of the build in it.
+    /// Version, as `uname -v` prints it; contains the date of the build.
     pub version: String,
-    /// kerntune's own id, if it built the kernel.
+    /// Id in the work directory, if kerntune built the kernel.
     pub id: Option<String>,
-    /// The linker's hash: kernels of one release, of which one is tuned, differ in it.
+    /// Build id that the linker computed. It tells kernels of one release apart, such as base and
+    /// tuned.
     #[serde(default)]
     pub build_id: Option<String>,
 }
@@ -61,120 +63,122 @@ pub struct Kernel {
 /// One row of a suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultsRow {
-    /// `kbx`, `osbench`, …
+    /// Name of the suite: `kbx`, `osbench`, …
     pub suite: String,
-    /// The row's name in its suite.
+    /// Name of the row in its suite.
     pub row: String,
-    /// `ns/op`, `MB/s`, …
+    /// Unit of the values: `ns/op`, `MB/s`, …
     pub unit: String,
-    /// Which values are good.
-    pub better: Better,
-    /// What was measured, in any order.
-    pub values: Vec<Value>,
-    /// Where the CPU time of each boot went while the row ran, as far as the machine knows.
+    /// Direction in which values improve.
+    pub better: RowDirection,
+    /// Measured values, in any order.
+    pub values: Vec<MeasuredValue>,
+    /// CPU time of each boot while the row ran; empty on machines that do not know it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu: Vec<CpuTime>,
 }
 
-/// Which values are good.
+/// Direction in which the values of a row improve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// Times: the less the better.
+pub enum RowDirection {
+    /// Less is better, as for times.
     Lower,
-    /// Rates: the more the better.
+    /// More is better, as for rates.
     Higher,
 }
 
-/// One value and where it comes from, each number from 0.
+/// One value and its position; all numbers count from 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Value {
+pub struct MeasuredValue {
     /// Number of the build.
     pub build: u32,
-    /// Number of its boot.
+    /// Number of the boot within the build.
     pub boot: u32,
-    /// Number of the run in that boot.
+    /// Number of the run within the boot.
     pub run: u32,
-    /// Number of the repetition in that run.
+    /// Number of the iteration within the run.
     pub iteration: u32,
-    /// In the row's unit.
+    /// Value in the row's unit.
     pub value: f64,
-    /// Of the exact machine.
+    /// Figures of the exact machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figures: Option<Figures>,
-    /// Of a CPU that has them, per operation.
+    pub figures: Option<ExactFigures>,
+    /// CPU counters per operation, on machines that have them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub counters: BTreeMap<Counter, f64>,
+    pub counters: BTreeMap<PerfCounter, f64>,
 }
 
-/// What an operation takes on the exact machine, of kernel code where nothing else is said.
+/// Figures of one operation on the exact machine; of kernel code unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
-    /// Instructions; the value itself.
+pub struct ExactFigures {
+    /// Kernel instructions; equal to the value.
     pub path_length: f64,
-    /// Branches taken.
+    /// Taken branches.
     pub taken_branches: f64,
-    /// Of the model.
+    /// L1I misses of the front-end model.
     pub l1i_misses: f64,
-    /// Of the model.
+    /// iTLB misses of the front-end model.
     pub itlb_misses: f64,
-    /// Of models that say what events cost.
+    /// Model cycles; `None` if the model has no costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_cycles: Option<f64>,
-    /// Of user code: instructions.
+    /// Instructions of user code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_instructions: Option<f64>,
-    /// Of user code, of the model.
+    /// L1I misses of user code, by the front-end model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_l1i_misses: Option<f64>,
-    /// Of user code, of the model.
+    /// iTLB misses of user code, by the front-end model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_itlb_misses: Option<f64>,
-    /// Of kernel and user code, of models that say what events cost.
+    /// Model cycles of kernel and user code; `None` if the model has no costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_cycles: Option<f64>,
 }
 
-/// A row without figures.
+/// Requested row that was not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// The suite's workload.
+pub struct SkippedRow {
+    /// Name of the suite's workload.
     pub suite: String,
-    /// Its name there.
+    /// Name of the row in its suite.
     pub row: String,
-    /// What the machine lacks.
+    /// Reason: what the machine lacks.
     pub reason: String,
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}: {}", self.suite, self.row, self.reason)
     }
 }
 
-/// `Linux 6.12.117 #1 SMP … (3f9a01)`.
-impl fmt::Display for Kernel {
+/// Writes `Linux 6.12.117 #1 SMP … (3f9a01)`.
+impl fmt::Display for MeasuredKernel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "Linux {} {}", self.release, self.version)?;
         self.id.as_ref().map_or(Ok(()), |id| write!(f, " ({id})"))
     }
 }
 
-impl Results {
-    /// From a file's text; `origin` names it in errors. Fields that are not known are skipped. What comes back can
-    /// be compared: names are unique and not empty, every value is a measurement and every place is there once.
+impl BenchResults {
+    /// Parses and checks a results file; `origin` names it in errors.
+    ///
+    /// Unknown fields are ignored. The result can be compared: names are unique and not empty,
+    /// every value is a measurement, and no position occurs twice.
     pub fn parse(origin: &str, text: &str) -> Result<Self> {
         #[derive(Deserialize)]
-        struct Head {
+        struct SchemaHeader {
             schema: Option<serde_json::Value>,
         }
         let json = |source| Error::Json { origin: origin.into(), source };
-        let head: Head = serde_json::from_str(text).map_err(json)?;
+        let head: SchemaHeader = serde_json::from_str(text).map_err(json)?;
         if head.schema.as_ref().and_then(|schema| schema.as_str()) != Some(RESULTS_SCHEMA) {
             let found = head.schema.map_or("missing".into(), |schema| shortened(&schema.to_string()));
             return Err(Error::Schema { origin: origin.into(), found });
         }
-        let results: Results = serde_json::from_str(text).map_err(json)?;
+        let results: BenchResults = serde_json::from_str(text).map_err(json)?;
         results.check(origin)?;
         Ok(results)
     }
@@ -204,31 +208,36 @@ impl Results {
 }
 
 impl ResultsRow {
-    /// `suite/row`.
+    /// Returns `suite/row`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.suite, self.row)
     }
 
-    /// The values' median, least and greatest; None if there are none.
+    /// Returns median, minimum and maximum of the values; `None` if there are no values.
     pub fn spread(&self) -> Option<[f64; 3]> {
         spread(self.values.iter().map(|value| value.value).collect())
     }
 
-    /// The median of a counter, per operation; None unless all values have it.
-    pub fn counted(&self, counter: Counter) -> Option<f64> {
+    /// Returns the median of a counter, per operation; `None` unless all values have it.
+    pub fn counted(&self, counter: PerfCounter) -> Option<f64> {
         let counts: Option<Vec<f64>> =
             self.values.iter().map(|value| value.counters.get(&counter).copied()).collect();
         spread(counts?).map(|[median, ..]| median)
     }
 
-    /// Its values as a sample.
+    /// Returns the values as a [`Sample`].
     pub fn sample(&self) -> Result<Sample> {
-        let place = |v: &Value| Place { build: v.build, boot: v.boot, run: v.run, iteration: v.iteration };
+        let place = |v: &MeasuredValue| ValuePosition {
+            build: v.build,
+            boot: v.boot,
+            run: v.run,
+            iteration: v.iteration,
+        };
         Sample::new(self.values.iter().map(|value| (place(value), value.value)).collect())
     }
 }
 
-/// Median, least and greatest.
+/// Returns median, minimum and maximum.
 fn spread(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
@@ -236,13 +245,13 @@ fn spread(mut values: Vec<f64>) -> Option<[f64; 3]> {
     Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, least, most])
 }
 
-/// Someone else's document may have anything for a schema.
+/// Shortens a foreign document's schema for an error message: it may be any text.
 fn shortened(text: &str) -> String {
-    const MOST: usize = 60;
-    if text.chars().count() <= MOST {
+    const MAX_CHARS: usize = 60;
+    if text.chars().count() <= MAX_CHARS {
         return text.into();
     }
-    text.chars().take(MOST).chain(['…']).collect()
+    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -261,23 +270,26 @@ mod tests {
 
     #[test]
     fn a_good_file_is_read_and_written_back() {
-        let results = Results::parse("a.json", &good()).unwrap();
-        assert_eq!((results.rows[0].name().as_str(), results.rows[0].better), ("kbx/getpid", Better::Lower));
+        let results = BenchResults::parse("a.json", &good()).unwrap();
+        assert_eq!(
+            (results.rows[0].name().as_str(), results.rows[0].better),
+            ("kbx/getpid", RowDirection::Lower)
+        );
         let again = serde_json::to_string(&results).unwrap();
-        assert_eq!(Results::parse("b.json", &again).unwrap(), results);
+        assert_eq!(BenchResults::parse("b.json", &again).unwrap(), results);
     }
 
     #[test]
     fn what_a_machine_does_not_have_is_not_in_the_document() {
-        let mut row = Results::parse("a.json", &good()).unwrap().rows.remove(0);
+        let mut row = BenchResults::parse("a.json", &good()).unwrap().rows.remove(0);
         assert_eq!(row.spread(), Some([100.75, 100.0, 101.5]));
         let text = r#"{"build":0,"boot":0,"run":0,"iteration":1,"value":101.5}"#;
         assert_eq!(serde_json::to_string(&row.values[0]).unwrap(), text);
-        assert_eq!(row.counted(Counter::Cycles), None);
-        row.values[0].counters.insert(Counter::Cycles, 5.0);
-        assert_eq!(row.counted(Counter::Cycles), None, "only one of two has it");
-        row.values[1].counters.insert(Counter::Cycles, 7.0);
-        assert_eq!(row.counted(Counter::Cycles), Some(6.0));
+        assert_eq!(row.counted(PerfCounter::Cycles), None);
+        row.values[0].counters.insert(PerfCounter::Cycles, 5.0);
+        assert_eq!(row.counted(PerfCounter::Cycles), None, "only one of two has it");
+        row.values[1].counters.insert(PerfCounter::Cycles, 7.0);
+        assert_eq!(row.counted(PerfCounter::Cycles), Some(6.0));
         let with = serde_json::to_string(&row.values[0]).unwrap();
         assert!(with.contains(r#""counters":{"cycles":5.0}"#), "{with}");
         row.values.clear();
@@ -303,13 +315,13 @@ mod tests {
         ] {
             let text = good().replacen(from, to, 1);
             assert_ne!(text, good(), "{from}");
-            let error = Results::parse("a.json", &text).unwrap_err().to_string();
+            let error = BenchResults::parse("a.json", &text).unwrap_err().to_string();
             for word in words {
                 assert!(error.contains(word), "{word:?} is not in: {error}");
             }
         }
         let empty = r#"{"schema":"kerntune-bench-results/1","machine":"host","started":"",
             "kernel":{"release":"","version":"","id":null},"rows":[]}"#;
-        assert!(matches!(Results::parse("a", empty), Err(Error::NoRows { .. })));
+        assert!(matches!(BenchResults::parse("a", empty), Err(Error::NoRows { .. })));
     }
 }

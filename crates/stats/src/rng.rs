@@ -1,14 +1,14 @@
-//! Random numbers that repeat: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
-//! generators", ACM TOMS 47(4), 2021), seeded with SplitMix64 as its authors advise.
+//! Reproducible random numbers: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom
+//! number generators", ACM TOMS 47(4), 2021), seeded with SplitMix64 as its authors advise.
 
-/// A generator. The same seed gives the same numbers on every machine.
+/// Random number generator. The same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// From any seed, 0 included.
+    /// Creates a generator from any seed, 0 included.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         let mut next = || {
@@ -21,7 +21,7 @@ impl Rng {
         Self { state: [next(), next(), next(), next()] }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -35,12 +35,13 @@ impl Rng {
         result
     }
 
-    /// Uniform in 0 .. `below`, which must not be 0. Its bias, below `below` / 2^64, is nothing here.
+    /// Returns a uniform number in 0 .. `below`, which must not be 0. The bias, below `below` /
+    /// 2^64, is negligible here.
     pub fn index(&mut self, below: usize) -> usize {
         ((u128::from(self.bits()) * below as u128) >> 64) as usize
     }
 
-    /// Uniform in (0, 1): neither end comes up.
+    /// Returns a uniform number in (0, 1), ends excluded.
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
@@ -50,8 +51,8 @@ impl Rng {
 mod tests {
     use super::*;
 
-    /// The first numbers of the authors' C code (<https://prng.di.unimi.it/xoshiro256plusplus.c>) from the state
-    /// 1, 2, 3, 4.
+    /// First numbers of the authors' C code (<https://prng.di.unimi.it/xoshiro256plusplus.c>) from
+    /// the state 1, 2, 3, 4.
     #[test]
     fn it_is_xoshiro256_plus_plus() {
         let mut rng = Rng { state: [1, 2, 3, 4] };

@@ -1,32 +1,36 @@
-//! Values of one row on one kernel, in the order of nesting.
+//! Values of one row on one kernel, in nested units.
 
-use crate::{Error, Level, Place, Result};
+use crate::{Error, Result, ValuePosition, VariationLevel};
 
-/// Values with their places, sorted. There is at least one, all are finite and none is negative.
+/// Values with their positions, sorted. There is at least one value; all are finite and none is
+/// negative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    values: Vec<(Place, f64)>,
+    values: Vec<(ValuePosition, f64)>,
 }
 
-/// A unit of some level with all that is in it.
+/// Unit of some level with everything below it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Unit {
+pub(crate) enum SampleUnit {
     Value(f64),
-    Units(Vec<Unit>),
+    Units(Vec<SampleUnit>),
 }
 
-/// No measurement is larger; sums and squares of what is smaller stay finite.
-pub(crate) const LARGEST: f64 = 1e100;
+/// Largest value that is accepted as a measurement; sums and squares of such values stay finite.
+pub(crate) const MAX_VALUE: f64 = 1e100;
 
 impl Sample {
-    /// Of values in any order. An error if there is none, one is not a measurement, or a place comes twice.
-    pub fn new(mut values: Vec<(Place, f64)>) -> Result<Self> {
+    /// Creates a sample from values in any order.
+    ///
+    /// # Errors
+    /// An empty list, a value that is not a measurement, a position that occurs twice.
+    pub fn new(mut values: Vec<(ValuePosition, f64)>) -> Result<Self> {
         if values.is_empty() {
             return Err(Error::NoValues);
         }
         values.sort_by_key(|(place, _)| *place);
         for (place, value) in &values {
-            if !(0.0..=LARGEST).contains(value) {
+            if !(0.0..=MAX_VALUE).contains(value) {
                 return Err(Error::Value { place: *place, value: *value });
             }
         }
@@ -36,92 +40,98 @@ impl Sample {
         Ok(Self { values })
     }
 
-    /// All values, sorted by place.
-    pub fn values(&self) -> &[(Place, f64)] {
+    /// Returns all values, sorted by position.
+    pub fn values(&self) -> &[(ValuePosition, f64)] {
         &self.values
     }
 
-    /// How many units of `level` there are in all.
-    pub fn count(&self, level: Level) -> usize {
+    /// Returns the total number of units of `level`.
+    pub fn count(&self, level: VariationLevel) -> usize {
         self.values.chunk_by(|a, b| a.0.unit(level) == b.0.unit(level)).count()
     }
 
-    /// The mean of each unit of `level`: of a boot the mean of its runs' means, and so on down, so that a run
-    /// that happens to have more iterations does not weigh more.
-    pub fn means(&self, level: Level) -> Vec<f64> {
-        self.units(level).iter().map(Unit::mean).collect()
+    /// Returns the mean of each unit of `level`. A boot's mean is that of its runs' means, and so
+    /// on down, so that a run with more iterations does not weigh more.
+    pub fn means(&self, level: VariationLevel) -> Vec<f64> {
+        self.units(level).iter().map(SampleUnit::mean).collect()
     }
 
-    /// The iterations of each run, in order.
+    /// Returns the iterations of each run, in order.
     pub fn runs(&self) -> Vec<Vec<f64>> {
-        let runs = self.values.chunk_by(|a, b| a.0.unit(Level::Run) == b.0.unit(Level::Run));
+        let runs =
+            self.values.chunk_by(|a, b| a.0.unit(VariationLevel::Run) == b.0.unit(VariationLevel::Run));
         runs.map(|run| run.iter().map(|(_, value)| *value).collect()).collect()
     }
 
-    /// Without the first `count` iterations of each run; runs that have no more than that are kept whole.
+    /// Returns the sample without the first `count` iterations of each run; runs with no more than
+    /// `count` are kept whole.
     pub fn without_first(&self, count: usize) -> Sample {
-        let runs = self.values.chunk_by(|a, b| a.0.unit(Level::Run) == b.0.unit(Level::Run));
+        let runs =
+            self.values.chunk_by(|a, b| a.0.unit(VariationLevel::Run) == b.0.unit(VariationLevel::Run));
         let kept = runs.flat_map(|run| if run.len() > count { &run[count..] } else { run });
         Sample { values: kept.copied().collect() }
     }
 
-    /// Only the units of `level` for whose number, counted from 0, `wanted` says so. `None` if that is none.
-    pub fn only(&self, level: Level, wanted: impl Fn(usize) -> bool) -> Option<Sample> {
+    /// Returns only the units of `level` whose number, counted from 0, `wanted` accepts. `None` if
+    /// there are none.
+    pub fn only(&self, level: VariationLevel, wanted: impl Fn(usize) -> bool) -> Option<Sample> {
         let units = self.values.chunk_by(|a, b| a.0.unit(level) == b.0.unit(level)).enumerate();
         let values: Vec<_> =
             units.filter(|(at, _)| wanted(*at)).flat_map(|(_, unit)| unit).copied().collect();
         (!values.is_empty()).then_some(Sample { values })
     }
 
-    pub(crate) fn units(&self, level: Level) -> Vec<Unit> {
+    pub(crate) fn units(&self, level: VariationLevel) -> Vec<SampleUnit> {
         units(&self.values, level)
     }
 }
 
-fn units(values: &[(Place, f64)], level: Level) -> Vec<Unit> {
-    let unit = |unit: &[(Place, f64)]| match level.below() {
-        Some(below) => Unit::Units(units(unit, below)),
-        None => Unit::Value(unit[0].1),
+fn units(values: &[(ValuePosition, f64)], level: VariationLevel) -> Vec<SampleUnit> {
+    let unit = |unit: &[(ValuePosition, f64)]| match level.below() {
+        Some(below) => SampleUnit::Units(units(unit, below)),
+        None => SampleUnit::Value(unit[0].1),
     };
     values.chunk_by(|a, b| a.0.unit(level) == b.0.unit(level)).map(unit).collect()
 }
 
-impl Unit {
+impl SampleUnit {
     pub fn mean(&self) -> f64 {
         match self {
-            Unit::Value(value) => *value,
-            Unit::Units(units) => units.iter().map(Unit::mean).sum::<f64>() / units.len() as f64,
+            SampleUnit::Value(value) => *value,
+            SampleUnit::Units(units) => units.iter().map(SampleUnit::mean).sum::<f64>() / units.len() as f64,
         }
     }
 
-    /// With the values of each run in at most so many batches of neighbours, of which only the means are kept. Sizes
-    /// differ by one at most.
-    pub fn in_batches(self, most: usize) -> Unit {
-        let Unit::Units(units) = self else { return self };
+    /// Groups the values of each run into at most `most` batches of neighbors, and keeps only the
+    /// means of the batches. Sizes of batches differ by one at most.
+    pub fn in_batches(self, most: usize) -> SampleUnit {
+        let SampleUnit::Units(units) = self else { return self };
         let n = units.len();
-        if n <= most || matches!(units[0], Unit::Units(_)) {
-            return Unit::Units(units.into_iter().map(|unit| unit.in_batches(most)).collect());
+        if n <= most || matches!(units[0], SampleUnit::Units(_)) {
+            return SampleUnit::Units(units.into_iter().map(|unit| unit.in_batches(most)).collect());
         }
         let batch = |at: usize| {
-            let values: Vec<f64> = units[at * n / most..(at + 1) * n / most].iter().map(Unit::mean).collect();
-            Unit::Value(mean(&values))
+            let values: Vec<f64> =
+                units[at * n / most..(at + 1) * n / most].iter().map(SampleUnit::mean).collect();
+            SampleUnit::Value(mean(&values))
         };
-        Unit::Units((0..most).map(batch).collect())
+        SampleUnit::Units((0..most).map(batch).collect())
     }
 }
 
-/// The slowest level at which both sides have at least two units: what varies between these is what an interval
-/// has to be made of, as all that varies below is in their means. `None` if there is no such level.
-pub fn common_level(a: &Sample, b: &Sample) -> Option<Level> {
-    Level::ALL.into_iter().find(|&level| a.count(level) >= 2 && b.count(level) >= 2)
+/// Returns the slowest level of which both sides have at least two units. Intervals are computed
+/// from the variation between these units, whose means include all variation below. `None` if there
+/// is no such level.
+pub fn common_level(a: &Sample, b: &Sample) -> Option<VariationLevel> {
+    VariationLevel::ALL.into_iter().find(|&level| a.count(level) >= 2 && b.count(level) >= 2)
 }
 
-/// The arithmetic mean; NaN of nothing.
+/// Returns the arithmetic mean; NaN if `values` is empty.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The standard deviation of the population that the values are a sample of (n − 1); 0 if there are fewer than two.
+/// Returns the sample standard deviation (n − 1); 0 for fewer than two values.
 pub fn std_dev(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -132,7 +142,7 @@ pub fn std_dev(values: &[f64]) -> f64 {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; NaN of nothing.
+/// Returns the middle value, or the mean of the two middle values; NaN if `values` is empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -148,12 +158,12 @@ pub fn median(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn place(boot: u32, run: u32, iteration: u32) -> Place {
-        Place { build: 0, boot, run, iteration }
+    fn place(boot: u32, run: u32, iteration: u32) -> ValuePosition {
+        ValuePosition { build: 0, boot, run, iteration }
     }
 
     fn sample() -> Sample {
-        // Two boots; the first with a run of two and a run of one iteration.
+        // Two boots; the first one has a run of two iterations and a run of one.
         let values = vec![
             (place(1, 0, 0), 40.0),
             (place(0, 0, 1), 14.0),
@@ -166,23 +176,23 @@ mod tests {
     #[test]
     fn a_mean_is_of_means() {
         let sample = sample();
-        assert_eq!(sample.means(Level::Iteration), [10.0, 14.0, 20.0, 40.0]);
-        assert_eq!(sample.means(Level::Run), [12.0, 20.0, 40.0]);
-        assert_eq!(sample.means(Level::Boot), [16.0, 40.0]);
-        assert_eq!(sample.means(Level::Build), [28.0]);
-        assert_eq!(Level::ALL.map(|level| sample.count(level)), [1, 2, 3, 4]);
+        assert_eq!(sample.means(VariationLevel::Iteration), [10.0, 14.0, 20.0, 40.0]);
+        assert_eq!(sample.means(VariationLevel::Run), [12.0, 20.0, 40.0]);
+        assert_eq!(sample.means(VariationLevel::Boot), [16.0, 40.0]);
+        assert_eq!(sample.means(VariationLevel::Build), [28.0]);
+        assert_eq!(VariationLevel::ALL.map(|level| sample.count(level)), [1, 2, 3, 4]);
         assert_eq!(sample.runs(), [vec![10.0, 14.0], vec![20.0], vec![40.0]]);
     }
 
     #[test]
     fn what_varies_is_the_slowest_level_with_two_units_on_both_sides() {
         let sample = sample();
-        assert_eq!(common_level(&sample, &sample), Some(Level::Boot));
-        let one_boot = sample.only(Level::Boot, |at| at == 0).unwrap();
-        assert_eq!(common_level(&sample, &one_boot), Some(Level::Run));
-        let one_value = sample.only(Level::Boot, |at| at == 1).unwrap();
+        assert_eq!(common_level(&sample, &sample), Some(VariationLevel::Boot));
+        let one_boot = sample.only(VariationLevel::Boot, |at| at == 0).unwrap();
+        assert_eq!(common_level(&sample, &one_boot), Some(VariationLevel::Run));
+        let one_value = sample.only(VariationLevel::Boot, |at| at == 1).unwrap();
         assert_eq!(common_level(&sample, &one_value), None);
-        assert_eq!(sample.only(Level::Boot, |_| false), None);
+        assert_eq!(sample.only(VariationLevel::Boot, |_| false), None);
     }
 
     #[test]
@@ -193,11 +203,13 @@ mod tests {
     #[test]
     fn long_runs_in_batches() {
         let values = (0..10).map(|at| (place(0, at / 7, at), f64::from(at))).collect();
-        let units = Sample::new(values).unwrap().units(Level::Boot);
+        let units = Sample::new(values).unwrap().units(VariationLevel::Boot);
         let [unit] = &units[..] else { panic!() };
-        let Unit::Units(runs) = unit.clone().in_batches(3) else { panic!() };
-        let values = |values: &[f64]| Unit::Units(values.iter().map(|value| Unit::Value(*value)).collect());
-        // 0 1, 2 3, 4 5 6; the other run is short enough.
+        let SampleUnit::Units(runs) = unit.clone().in_batches(3) else { panic!() };
+        let values = |values: &[f64]| {
+            SampleUnit::Units(values.iter().map(|value| SampleUnit::Value(*value)).collect())
+        };
+        // Batches of 0 1, 2 3, 4 5 6; the other run is short enough.
         assert_eq!(runs, [values(&[0.5, 2.5, 5.0]), values(&[7.0, 8.0, 9.0])]);
     }
 

@@ -1,12 +1,13 @@
-//! In which order to measure, so that what drifts does not fall on one kernel.
+//! Order of measurements in which drift does not favor one kernel.
 //!
-//! Blocks run forwards and back: base, tuned, tuned, base; the next block begins with the other one: tuned, base,
-//! base, tuned. Within a block each kernel's places have the same mean, so that a drift that is linear in time
-//! cancels; beginning in turn keeps what the first place has of its own (a cold host, a waking clock) from
-//! being always the same kernel's.
+//! Blocks run forwards and back: base, tuned, tuned, base; the next block begins with the other
+//! kernel: tuned, base, base, tuned. Within a block the positions of each kernel have the same
+//! mean, so that linear drift cancels. Alternating the first kernel spreads the effects of the
+//! first position (a cold host, a waking clock) over both.
 
-/// Which kernel each measurement is of, as indices into `arms`, for `blocks` whole blocks. Each block has every
-/// kernel twice. Two arms: ABBA BAAB ABBA …; three, for an A/A pair beside the A/B pair: ABCCBA BCAACB CABBAC …
+/// Returns the kernel of each measurement, as an index into `arms`, for `blocks` whole blocks. Each
+/// block has every kernel twice. Two arms: ABBA BAAB ABBA …; three, for an A/A pair beside the A/B
+/// pair: ABCCBA BCAACB CABBAC …
 ///
 /// ```
 /// use kerntune_stats::schedule::mirrored;

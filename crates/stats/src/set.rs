@@ -1,54 +1,54 @@
-//! Files of one kernel joined.
+//! Joined results files of one kernel.
 
-use crate::{Better, Error, Kernel, Place, Result, Results, Sample};
+use crate::{BenchResults, Error, MeasuredKernel, Result, RowDirection, Sample, ValuePosition};
 use std::collections::HashMap;
 
-/// What was measured of one kernel, or of several builds that are to be taken as one.
+/// Joined results of one kernel, or of several builds that count as one kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Set {
-    /// Where it was measured.
+pub struct JoinedResults {
+    /// Machine on which all files were measured.
     pub machine: String,
-    /// The kernels, each once, in the order of the files.
-    pub kernels: Vec<Kernel>,
-    /// The files.
+    /// Measured kernels, each once, in the order of the files.
+    pub kernels: Vec<MeasuredKernel>,
+    /// Names of the files.
     pub origins: Vec<String>,
-    /// In the order in which they first come.
-    pub rows: Vec<SetRow>,
-    /// Where each suite's row is among them.
+    /// Rows, in the order of first occurrence.
+    pub rows: Vec<JoinedRow>,
+    /// Index in `rows` by suite and row.
     index: HashMap<(String, String), usize>,
 }
 
 /// One row with the values of all files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SetRow {
-    /// Its suite.
+pub struct JoinedRow {
+    /// Name of the row's suite.
     pub suite: String,
-    /// Its name there.
+    /// Name of the row in its suite.
     pub row: String,
-    /// Unit of its values.
+    /// Unit of the values.
     pub unit: String,
-    /// Which values are good.
-    pub better: Better,
-    /// The values.
+    /// Direction in which values improve.
+    pub better: RowDirection,
+    /// Values of all files.
     pub sample: Sample,
-    /// The first file that has it.
+    /// Name of the first file that has the row.
     pub(crate) origin: String,
 }
 
-impl SetRow {
-    /// `suite/row`.
+impl JoinedRow {
+    /// Returns `suite/row`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.suite, self.row)
     }
 
-    /// `ns/op, lower is better`.
+    /// Describes the values: `ns/op, lower is better`.
     fn meaning(&self) -> String {
-        let better = if self.better == Better::Lower { "lower" } else { "higher" };
+        let better = if self.better == RowDirection::Lower { "lower" } else { "higher" };
         format!("{}, {better} is better", self.unit)
     }
 
-    /// An error if a row of the same name means something else.
-    pub(crate) fn check_same_as(&self, other: &SetRow) -> Result<()> {
+    /// Refuses a row of the same name with another unit or direction.
+    pub(crate) fn check_same_as(&self, other: &JoinedRow) -> Result<()> {
         if (&self.unit, self.better) == (&other.unit, other.better) {
             return Ok(());
         }
@@ -62,16 +62,20 @@ impl SetRow {
     }
 }
 
-impl Set {
-    /// Joins files, each with its name. Boots of different files are different boots, whatever their numbers;
-    /// files of different kernels are different builds.
-    pub fn join(files: &[(String, Results)]) -> Result<Set> {
+impl JoinedResults {
+    /// Joins files, each given with its name. Boots of different files are different boots,
+    /// whatever their numbers; files of different kernels are different builds.
+    ///
+    /// # Errors
+    /// No files, files of different machines, rows of one name with different units or directions.
+    pub fn join(files: &[(String, BenchResults)]) -> Result<JoinedResults> {
         let (first, _) = files.first().ok_or(Error::NoFiles)?;
         let machine = files[0].1.machine.clone();
-        let mut set = Set { machine, kernels: vec![], origins: vec![], rows: vec![], index: HashMap::new() };
-        let mut values: Vec<Vec<(Place, f64)>> = Vec::new();
-        // The numbers that (kernel, build) and (file, build, boot) get here.
-        let (mut builds, mut boots) = (Numbers::default(), Numbers::default());
+        let mut set =
+            JoinedResults { machine, kernels: vec![], origins: vec![], rows: vec![], index: HashMap::new() };
+        let mut values: Vec<Vec<(ValuePosition, f64)>> = Vec::new();
+        // Numbers of (kernel, build) and of (file, build, boot) in the joined sample.
+        let (mut builds, mut boots) = (SequentialIds::default(), SequentialIds::default());
         for (file, (origin, results)) in files.iter().enumerate() {
             check_machines(first, &set.machine, origin, &results.machine)?;
             set.origins.push(origin.clone());
@@ -81,7 +85,7 @@ impl Set {
                     set.kernels.len() - 1
                 });
             for row in &results.rows {
-                let new = SetRow {
+                let new = JoinedRow {
                     suite: row.suite.clone(),
                     row: row.row.clone(),
                     unit: row.unit.clone(),
@@ -99,7 +103,7 @@ impl Set {
                 values[at].extend(new.sample.values().iter().map(|(place, value)| {
                     let build = builds.of((kernel, place.build as usize, 0));
                     let boot = boots.of((file, place.build as usize, place.boot as usize));
-                    (Place { build, boot, ..*place }, *value)
+                    (ValuePosition { build, boot, ..*place }, *value)
                 }));
             }
         }
@@ -109,25 +113,26 @@ impl Set {
         Ok(set)
     }
 
-    /// A row by suite and name.
-    pub fn row(&self, suite: &str, row: &str) -> Option<&SetRow> {
+    /// Returns the row with this suite and name.
+    pub fn row(&self, suite: &str, row: &str) -> Option<&JoinedRow> {
         self.index.get(&(suite.into(), row.into())).map(|at| &self.rows[*at])
     }
 
-    /// An error if a kernel of this set is none of `base`'s: what differs then is not the measurement alone.
-    pub(crate) fn check_same_kernel(&self, base: &Set) -> Result<()> {
+    /// Refuses a kernel that is not one of `base`'s: the A/A pair would not show measurement noise
+    /// alone.
+    pub(crate) fn check_same_kernel(&self, base: &JoinedResults) -> Result<()> {
         match self.kernels.iter().find(|kernel| !base.kernels.contains(kernel)) {
             None => Ok(()),
             Some(kernel) => Err(Error::AnotherKernel {
                 files: self.origins.join(", "),
                 kernel: kernel.to_string(),
-                base: base.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and "),
+                base: base.kernels.iter().map(MeasuredKernel::to_string).collect::<Vec<_>>().join(" and "),
             }),
         }
     }
 
-    /// An error if the sets were not measured on the same machine.
-    pub(crate) fn check_same_machine(&self, other: &Set) -> Result<()> {
+    /// Refuses results of another machine.
+    pub(crate) fn check_same_machine(&self, other: &JoinedResults) -> Result<()> {
         check_machines(&self.origins[0], &self.machine, &other.origins[0], &other.machine)
     }
 }
@@ -140,11 +145,11 @@ fn check_machines(one: &str, one_machine: &str, other: &str, other_machine: &str
     Err(Error::Machines { one, one_machine, other, other_machine })
 }
 
-/// Numbers for keys, in the order in which they first come.
+/// Assigns numbers to keys in the order of first occurrence.
 #[derive(Default)]
-struct Numbers(HashMap<(usize, usize, usize), u32>);
+struct SequentialIds(HashMap<(usize, usize, usize), u32>);
 
-impl Numbers {
+impl SequentialIds {
     fn of(&mut self, key: (usize, usize, usize)) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(key).or_insert(next)
@@ -154,35 +159,39 @@ impl Numbers {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Level, ResultsRow, Value, RESULTS_SCHEMA};
+    use crate::{MeasuredValue, ResultsRow, VariationLevel, RESULTS_SCHEMA};
 
     /// A file of one row, `values[boot][iteration]`.
-    pub(crate) fn file(version: &str, row: &str, values: &[&[f64]]) -> (String, Results) {
+    pub(crate) fn file(version: &str, row: &str, values: &[&[f64]]) -> (String, BenchResults) {
         let mut all = Vec::new();
         for (boot, values) in values.iter().enumerate() {
-            all.extend(values.iter().enumerate().map(|(iteration, value)| Value {
+            all.extend(values.iter().enumerate().map(|(iteration, value)| MeasuredValue {
                 build: 0,
                 boot: boot as u32,
                 run: 0,
                 iteration: iteration as u32,
                 value: *value,
-                ..Value::default()
+                ..MeasuredValue::default()
             }));
         }
-        let results = Results {
+        let results = BenchResults {
             schema: RESULTS_SCHEMA.into(),
             machine: "host".into(),
-            kernel: Kernel { release: "6.12".into(), version: version.into(), ..Kernel::default() },
+            kernel: MeasuredKernel {
+                release: "6.12".into(),
+                version: version.into(),
+                ..MeasuredKernel::default()
+            },
             started: "2026-11-22T08:00:00Z".into(),
             rows: vec![ResultsRow {
                 suite: "kbx".into(),
                 row: row.into(),
                 unit: "ns/op".into(),
-                better: Better::Lower,
+                better: RowDirection::Lower,
                 values: all,
                 cpu: vec![],
             }],
-            ..Results::default()
+            ..BenchResults::default()
         };
         (format!("{version}.json"), results)
     }
@@ -194,10 +203,10 @@ pub(crate) mod tests {
             file("#1", "getpid", &[&[4.0]]),
             file("#2", "getpid", &[&[5.0]]),
         ];
-        let set = Set::join(&files).unwrap();
+        let set = JoinedResults::join(&files).unwrap();
         let sample = &set.row("kbx", "getpid").unwrap().sample;
-        assert_eq!(sample.means(Level::Boot), [1.5, 3.0, 4.0, 5.0]);
-        assert_eq!((sample.count(Level::Build), set.kernels.len()), (2, 2));
+        assert_eq!(sample.means(VariationLevel::Boot), [1.5, 3.0, 4.0, 5.0]);
+        assert_eq!((sample.count(VariationLevel::Build), set.kernels.len()), (2, 2));
         assert!(set.row("kbx", "fork").is_none());
     }
 
@@ -206,13 +215,13 @@ pub(crate) mod tests {
         let one = file("#1", "getpid", &[&[1.0]]);
         let mut other = file("#2", "getpid", &[&[1.0]]);
         other.1.rows[0].unit = "us/op".into();
-        let error = Set::join(&[one.clone(), other.clone()]).unwrap_err().to_string();
+        let error = JoinedResults::join(&[one.clone(), other.clone()]).unwrap_err().to_string();
         for word in ["kbx/getpid", "#1.json in ns/op, lower", "#2.json in us/op"] {
             assert!(error.contains(word), "{error}");
         }
         other.1.machine = "uml".into();
-        let error = Set::join(&[one, other]).unwrap_err().to_string();
+        let error = JoinedResults::join(&[one, other]).unwrap_err().to_string();
         assert!(error.contains("#1.json") && error.contains("\"uml\""), "{error}");
-        assert!(matches!(Set::join(&[]), Err(Error::NoFiles)));
+        assert!(matches!(JoinedResults::join(&[]), Err(Error::NoFiles)));
     }
 }

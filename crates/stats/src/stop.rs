@@ -1,61 +1,63 @@
-//! Until when to measure: `--until-width`.
+//! End of a measurement by the width of its intervals: `--until-width`.
 //!
-//! Looking at an interval again and again and stopping when it suits would make it wrong if what one waits for is a
-//! finding. Here it is the interval's *width*, which does not depend on where it lies: fixed-width
-//! sequential estimation (Chow and Robbins, "On the asymptotic theory of fixed-width sequential confidence
-//! intervals for the mean", Annals of Mathematical Statistics 36(2), 1965). That still costs some coverage, as it
-//! stops rather when the spread is underestimated by chance. Two rules keep this small: there are at least
-//! [`LEAST`] units of each kernel, and the interval has to be narrow at two looks in a row. `docs/statistics.md` has the
-//! coverage that remains.
+//! Looking at an interval repeatedly and stopping at will would make it invalid if the goal were a
+//! finding. Here the criterion is the interval's *width*, which does not depend on its position:
+//! fixed-width sequential estimation (Chow and Robbins, "On the asymptotic theory of fixed-width
+//! sequential confidence intervals for the mean", Annals of Mathematical Statistics 36(2), 1965).
+//! It still costs some coverage, since stopping is more likely when the spread is underestimated by
+//! chance. Two rules limit this: there are at least [`MIN_UNITS`] units of each kernel, and the
+//! interval has to be narrow at two checks in a row. `docs/statistics.md` has the remaining
+//! coverage.
 
 use crate::{Interval, Ratio};
 
-/// The fewest units of each kernel with which a measurement may end by its width.
-pub const LEAST: usize = 6;
-/// How many looks in a row have to find it narrow.
-const CONFIRM: u32 = 2;
+/// Fewest units of each kernel after which a measurement may end by its width.
+pub const MIN_UNITS: usize = 6;
+/// Number of consecutive checks that have to find every interval narrow.
+const CONFIRMATIONS: u32 = 2;
 
-/// What is waited for, and what was seen so far. Look once after each whole block of the
-/// [schedule](crate::schedule), never within one.
+/// Stop rule with its state. Check once after each whole block of the [schedule](crate::schedule),
+/// never within one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stop {
+pub struct StopRule {
     width: f64,
     confidence: f64,
     narrow: u32,
 }
 
-/// What is known of the widest row at a look.
+/// Widest interval found by a check.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
-    /// The widest interval, relative to its estimate: 0.01 is one per cent from end to end.
+pub struct WidestRow {
+    /// Width relative to the estimate: 0.01 is one per cent from end to end.
     pub width: f64,
     /// Units of the kernel that has fewer.
     pub units: usize,
-    /// Roughly how many units of each kernel it takes, by the spread seen so far: the width shrinks with the
+    /// Estimated number of units of each kernel that the target needs: the width shrinks with the
     /// square root of their number.
     pub needed: usize,
 }
 
-/// Whether to go on.
+/// Decision of a check: go on or stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Decision {
+pub enum StopDecision {
     /// Measure another block.
-    GoOn(Look),
-    /// Every row's interval is narrow enough.
-    Narrow(Look),
-    /// The budget is used up; the intervals are as they are.
-    OutOfBudget(Look),
+    Continue(WidestRow),
+    /// Stop: every row's interval is narrow enough.
+    Narrow(WidestRow),
+    /// Stop: the budget is used up; intervals may be wide.
+    OutOfBudget(WidestRow),
 }
 
-impl Stop {
-    /// Until every interval of this confidence is at most `width` wide, relative to its estimate.
+impl StopRule {
+    /// Creates a rule that stops when every interval of this confidence is at most `width` wide,
+    /// relative to its estimate.
     pub fn at_width(width: f64, confidence: f64) -> Self {
         Self { width, confidence, narrow: 0 }
     }
 
-    /// One look at all rows, each with its ratio and the units of the kernel that has fewer. `budget_left` says
-    /// whether another whole block fits into the budget.
-    pub fn look(&mut self, rows: &[(Ratio, usize)], budget_left: bool) -> Decision {
+    /// Checks all rows, each given as its ratio and the units of the kernel that has fewer.
+    /// `budget_left` tells whether another whole block fits into the budget.
+    pub fn check(&mut self, rows: &[(Ratio, usize)], budget_left: bool) -> StopDecision {
         let width = |ratio: &Ratio| {
             let Interval { low, high } = ratio.interval(self.confidence);
             (high - low) / ratio.estimate()
@@ -63,14 +65,14 @@ impl Stop {
         let units = rows.iter().map(|(_, units)| *units).min().unwrap_or(0);
         let widest = rows.iter().map(|(ratio, _)| width(ratio)).fold(0.0, f64::max);
         let times = (widest / self.width).powi(2).max(1.0);
-        let needed = ((units as f64 * times).ceil() as usize).max(LEAST);
-        let look = Look { width: widest, units, needed };
-        let is_narrow = !rows.is_empty() && units >= LEAST && widest <= self.width;
+        let needed = ((units as f64 * times).ceil() as usize).max(MIN_UNITS);
+        let widest_row = WidestRow { width: widest, units, needed };
+        let is_narrow = !rows.is_empty() && units >= MIN_UNITS && widest <= self.width;
         self.narrow = if is_narrow { self.narrow + 1 } else { 0 };
         match () {
-            () if self.narrow >= CONFIRM => Decision::Narrow(look),
-            () if !budget_left => Decision::OutOfBudget(look),
-            () => Decision::GoOn(look),
+            () if self.narrow >= CONFIRMATIONS => StopDecision::Narrow(widest_row),
+            () if !budget_left => StopDecision::OutOfBudget(widest_row),
+            () => StopDecision::Continue(widest_row),
         }
     }
 }
@@ -87,22 +89,28 @@ mod tests {
 
     #[test]
     fn it_ends_at_the_second_narrow_look_in_a_row() {
-        let mut stop = Stop::at_width(0.02, 0.95);
-        assert!(matches!(stop.look(&[row(0.1, 4)], true), Decision::GoOn(_)), "too few units");
-        assert!(matches!(stop.look(&[row(0.1, 6)], true), Decision::GoOn(_)), "narrow for the first time");
-        assert!(matches!(stop.look(&[row(0.1, 8), row(9.0, 8)], true), Decision::GoOn(_)), "one row is wide");
+        let mut stop = StopRule::at_width(0.02, 0.95);
+        assert!(matches!(stop.check(&[row(0.1, 4)], true), StopDecision::Continue(_)), "too few units");
         assert!(
-            matches!(stop.look(&[row(0.1, 10)], true), Decision::GoOn(_)),
+            matches!(stop.check(&[row(0.1, 6)], true), StopDecision::Continue(_)),
+            "narrow for the first time"
+        );
+        assert!(
+            matches!(stop.check(&[row(0.1, 8), row(9.0, 8)], true), StopDecision::Continue(_)),
+            "one row is wide"
+        );
+        assert!(
+            matches!(stop.check(&[row(0.1, 10)], true), StopDecision::Continue(_)),
             "narrow for the first time again"
         );
-        assert!(matches!(stop.look(&[row(0.1, 12)], false), Decision::Narrow(_)));
+        assert!(matches!(stop.check(&[row(0.1, 12)], false), StopDecision::Narrow(_)));
     }
 
     #[test]
     fn it_ends_with_the_budget_and_says_what_it_would_have_taken() {
-        let mut stop = Stop::at_width(0.01, 0.95);
-        let Decision::OutOfBudget(look) = stop.look(&[row(4.0, 10)], false) else { panic!() };
-        assert!(look.width > 0.03 && look.units == 10 && look.needed > 90, "{look:?}");
-        assert!(matches!(stop.look(&[], true), Decision::GoOn(_)), "nothing was measured yet");
+        let mut stop = StopRule::at_width(0.01, 0.95);
+        let StopDecision::OutOfBudget(seen) = stop.check(&[row(4.0, 10)], false) else { panic!() };
+        assert!(seen.width > 0.03 && seen.units == 10 && seen.needed > 90, "{seen:?}");
+        assert!(matches!(stop.check(&[], true), StopDecision::Continue(_)), "nothing was measured yet");
     }
 }

@@ -1,70 +1,72 @@
-//! What a row comes to.
+//! Verdicts on rows.
 
 use serde::{Deserialize, Serialize};
 
-/// What is shown about a row. Not to have shown a difference is not to have shown that there is none.
+/// Verdict on a row. A difference that is not shown is not an absence of difference: that is a
+/// verdict of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum RowVerdict {
     /// The tuned kernel is better.
     Faster,
     /// The tuned kernel is worse.
     Slower,
     /// Any difference is smaller than the minimum effect.
     Equivalent,
-    /// Neither.
+    /// Neither a difference nor equivalence is shown.
     Inconclusive,
 }
 
-impl Verdict {
-    /// Its name.
-    pub fn word(self) -> &'static str {
+impl RowVerdict {
+    /// Returns the verdict as reports print it.
+    pub fn name(self) -> &'static str {
         match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
+            RowVerdict::Faster => "faster",
+            RowVerdict::Slower => "slower",
+            RowVerdict::Equivalent => "equivalent",
+            RowVerdict::Inconclusive => "inconclusive",
         }
     }
 }
 
-/// Why it is that.
+/// Reason of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Because {
-    /// The row's interval says so.
+pub enum VerdictReason {
+    /// The row's own interval.
     Interval,
-    /// By itself the row shows a difference; among so many rows that is to be expected by chance.
+    /// The row alone shows a difference, but one is expected by chance among so many rows.
     Correction,
-    /// The base kernel differs from itself: the measurement is not sound.
+    /// The base kernel differs from itself, so the measurement is not sound.
     AaDiffers,
 }
 
-/// What the tests of a row said.
-pub(crate) struct Evidence {
-    /// That there is no difference: the row's own p-value.
+/// Results of a row's tests.
+pub(crate) struct RowEvidence {
+    /// Row's own p-value of the hypothesis of no difference.
     pub p: f64,
-    /// The same, corrected for all rows.
+    /// `p`, corrected for the number of rows.
     pub p_adjusted: f64,
-    /// That the difference is at least the minimum effect.
+    /// P-value of the hypothesis that the difference is at least the minimum effect.
     pub p_not_equivalent: f64,
-    /// Whether the tuned kernel is better, if there is a difference.
+    /// True if the estimate favors the tuned kernel.
     pub better: bool,
-    /// Whether the A/A pair differs.
+    /// True if the A/A pair differs.
     pub aa_differs: bool,
 }
 
-impl Evidence {
-    /// With the risk `alpha` (1 − confidence) of finding a difference that is none. Equivalence is said where the whole
-    /// interval of that confidence is within the minimum effect: the risk of that is half as large.
-    pub fn verdict(&self, alpha: f64) -> (Verdict, Because) {
+impl RowEvidence {
+    /// Returns the verdict at the risk `alpha` (1 − confidence) of a false difference. Equivalence
+    /// requires that the whole interval of that confidence lies within the minimum effect, so its
+    /// risk is half as large.
+    pub fn verdict(&self, alpha: f64) -> (RowVerdict, VerdictReason) {
         match () {
-            () if self.aa_differs => (Verdict::Inconclusive, Because::AaDiffers),
-            () if self.p_not_equivalent <= alpha / 2.0 => (Verdict::Equivalent, Because::Interval),
-            () if self.p_adjusted <= alpha && self.better => (Verdict::Faster, Because::Interval),
-            () if self.p_adjusted <= alpha => (Verdict::Slower, Because::Interval),
-            () if self.p <= alpha => (Verdict::Inconclusive, Because::Correction),
-            () => (Verdict::Inconclusive, Because::Interval),
+            () if self.aa_differs => (RowVerdict::Inconclusive, VerdictReason::AaDiffers),
+            () if self.p_not_equivalent <= alpha / 2.0 => (RowVerdict::Equivalent, VerdictReason::Interval),
+            () if self.p_adjusted <= alpha && self.better => (RowVerdict::Faster, VerdictReason::Interval),
+            () if self.p_adjusted <= alpha => (RowVerdict::Slower, VerdictReason::Interval),
+            () if self.p <= alpha => (RowVerdict::Inconclusive, VerdictReason::Correction),
+            () => (RowVerdict::Inconclusive, VerdictReason::Interval),
         }
     }
 }
@@ -76,13 +78,13 @@ mod tests {
     #[test]
     fn each_evidence_has_its_verdict() {
         let evidence = |p, p_adjusted, p_not_equivalent, better, aa_differs| {
-            Evidence { p, p_adjusted, p_not_equivalent, better, aa_differs }.verdict(0.05)
+            RowEvidence { p, p_adjusted, p_not_equivalent, better, aa_differs }.verdict(0.05)
         };
-        use {Because::*, Verdict::*};
+        use {RowVerdict::*, VerdictReason::*};
         assert_eq!(evidence(0.001, 0.01, 0.9, true, false), (Faster, Interval));
         assert_eq!(evidence(0.001, 0.01, 0.9, false, false), (Slower, Interval));
         assert_eq!(evidence(0.3, 0.9, 0.02, true, false), (Equivalent, Interval));
-        // A difference that is there and too small to matter.
+        // There is a difference, but it is too small to matter.
         assert_eq!(evidence(0.001, 0.01, 0.02, false, false), (Equivalent, Interval));
         assert_eq!(evidence(0.04, 0.4, 0.9, true, false), (Inconclusive, Correction));
         assert_eq!(evidence(0.3, 0.9, 0.03, true, false), (Inconclusive, Interval));

@@ -1,5 +1,5 @@
-//! Against benchstat on the same numbers: medians, their ratio, and the p-values of Mann and Whitney's test.
-//! `fixtures/make` made what it said.
+//! Comparison with benchstat on the same numbers: medians, their ratio, and the p-values of Mann
+//! and Whitney's test. `fixtures/make` produced its output.
 
 use kerntune_stats::{median, MannWhitney};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ const BASE: &str = include_str!("fixtures/base.txt");
 const TUNED: &str = include_str!("fixtures/tuned.txt");
 const BENCHSTAT: &str = include_str!("fixtures/benchstat.csv");
 
-/// `BenchmarkName 1 99.5 ns/op`: the values of each name.
+/// Parses `BenchmarkName 1 99.5 ns/op` into the values of each name.
 fn numbers(text: &str) -> HashMap<String, Vec<f64>> {
     let mut rows: HashMap<String, Vec<f64>> = HashMap::new();
     for line in text.lines() {
@@ -19,18 +19,18 @@ fn numbers(text: &str) -> HashMap<String, Vec<f64>> {
     rows
 }
 
-/// What benchstat says of a row.
-struct Said {
+/// One row of benchstat's output.
+struct BenchstatRow {
     name: String,
-    /// In ns.
+    /// Medians of base and tuned kernel, in ns.
     medians: [f64; 2],
-    /// tuned / base − 1 in per cent, where it prints that.
+    /// tuned / base − 1 in per cent; `None` where benchstat prints none.
     change: Option<f64>,
-    /// Rounded to three digits.
+    /// P-value, rounded to three digits.
     p: f64,
 }
 
-fn said() -> Vec<Said> {
+fn said() -> Vec<BenchstatRow> {
     let rows = BENCHSTAT.lines().filter(|line| line.contains("p="));
     rows.map(|line| {
         let [name, base, _, tuned, _, change, test] = line.split(',').collect::<Vec<_>>()[..] else {
@@ -38,7 +38,7 @@ fn said() -> Vec<Said> {
         };
         let median = |text: &str| text.parse::<f64>().unwrap() * 1e9;
         let p = test.strip_prefix("p=").unwrap().split(' ').next().unwrap();
-        Said {
+        BenchstatRow {
             name: name.into(),
             medians: [median(base), median(tuned)],
             change: change.strip_suffix('%').map(|change| change.parse().unwrap()),
@@ -62,7 +62,7 @@ fn medians_ratios_and_p_values_are_benchstats() {
             let ours = 100.0 * (medians[1] / medians[0] - 1.0);
             assert!((ours - change).abs() < 0.005_001, "{}: {ours} {change}", row.name);
         }
-        // See below.
+        // Compared in the test below.
         if row.name != "Lopsided5x8" {
             let ours = MannWhitney::new(base, tuned).p;
             assert!((ours - row.p).abs() < 0.000_501, "{}: {ours} {}", row.name, row.p);
@@ -70,9 +70,10 @@ fn medians_ratios_and_p_values_are_benchstats() {
     }
 }
 
-/// Where ties make the distribution of U lopsided, benchstat counts the tail on the side where the base kernel is
-/// lower, wherever the observed U is: with the files swapped it says 0.305 instead of 0.172. The tail beyond what was
-/// observed has 0.086 on either account, and twice that is what we say both times.
+/// With ties that make the distribution of U lopsided, benchstat counts the tail on the side where
+/// the base kernel is lower, wherever the observed U is: with the files swapped it prints 0.305
+/// instead of 0.172. The tail beyond the observation has 0.086 in both cases, and twice that is our
+/// result in both.
 #[test]
 fn a_lopsided_distribution_has_the_same_p_value_from_both_sides() {
     let (base, tuned) = (numbers(BASE), numbers(TUNED));

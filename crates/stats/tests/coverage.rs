@@ -1,20 +1,22 @@
-//! Known answers: data whose true ratio is known, how often the interval contains it, and how often something
-//! is found where there is nothing. `docs/statistics.md` has the tables; print them with
+//! Tests with known answers: data with a known true ratio, the share of intervals that contain it,
+//! and the share of false findings without a difference. `docs/statistics.md` has the tables; print
+//! them with
 //!
 //!     cargo test --release -p kerntune-stats --test coverage -- --nocapture
 //!
-//! Seeds are fixed, so that a test that passes always passes. With 2,000 trials a share of 95 % has a standard error of
-//! 0.5 %.
+//! Seeds are fixed, so that a passing test always passes. With 2,000 trials a share of 95 % has a
+//! standard error of 0.5 %.
 
 #[path = "support/simulate.rs"]
 mod simulate;
 
 use kerntune_stats::{
-    common_level, mean, median, percentile, Better, Bootstrap, Comparison, Decision, Kernel, Level,
-    MannWhitney, Method, Options, Place, Ratio, Results, ResultsRow, Rng, Sample, Set, Stop, Value, Verdict,
+    common_level, mean, median, percentile, BenchResults, Bootstrap, ComparisonOptions, JoinedResults,
+    MannWhitney, MeasuredKernel, MeasuredValue, Ratio, RatioMethod, ResultsRow, Rng, RowDirection,
+    RowVerdict, Sample, StopDecision, StopRule, TimedComparison, ValuePosition, VariationLevel,
     RESULTS_SCHEMA,
 };
-use simulate::{sample, Plan, Shape, Spread};
+use simulate::{sample, DistributionShape, MeasurementPlan, Spread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -22,18 +24,19 @@ const TRIALS: u64 = 2_000;
 /// The tuned kernel takes 5 % less.
 const EFFECT: f64 = 0.95;
 
-/// How both kernels are measured and how they vary.
-struct Case {
+/// Measurement plan and variation of both kernels.
+struct CoverageCase {
     name: &'static str,
-    plans: [Plan; 2],
+    plans: [MeasurementPlan; 2],
     spreads: [Spread; 2],
 }
 
-/// Spread of builds, boots, runs and iterations, relative to the mean: what a kernel benchmark has, roughly.
+/// Spread of builds, boots, runs and iterations, relative to the mean: roughly that of a kernel
+/// benchmark.
 const USUAL: [f64; 4] = [0.01, 0.01, 0.005, 0.02];
 
-fn case(name: &'static str, base: [u32; 4], tuned: [u32; 4]) -> Case {
-    // A level of which there is one unit is the same for both kernels: its part is left out.
+fn case(name: &'static str, base: [u32; 4], tuned: [u32; 4]) -> CoverageCase {
+    // A level with only one unit is the same for both kernels: its part is left out.
     let levels: [f64; 4] = std::array::from_fn(|level| {
         if base[level] > 1 || tuned[level] > 1 || level == 3 {
             USUAL[level]
@@ -41,13 +44,13 @@ fn case(name: &'static str, base: [u32; 4], tuned: [u32; 4]) -> Case {
             0.0
         }
     });
-    let plan = |counts| Plan { counts, ragged: false };
-    let spread = Spread { levels, shape: Shape::Normal };
-    Case { name, plans: [plan(base), plan(tuned)], spreads: [spread; 2] }
+    let plan = |counts| MeasurementPlan { counts, ragged: false };
+    let spread = Spread { levels, shape: DistributionShape::Normal };
+    CoverageCase { name, plans: [plan(base), plan(tuned)], spreads: [spread; 2] }
 }
 
-impl Case {
-    fn shape(mut self, shape: Shape) -> Self {
+impl CoverageCase {
+    fn shape(mut self, shape: DistributionShape) -> Self {
         self.spreads.iter_mut().for_each(|spread| spread.shape = shape);
         self
     }
@@ -57,7 +60,7 @@ impl Case {
         self
     }
 
-    /// The tuned kernel varies so many times as much.
+    /// Makes the tuned kernel vary `times` as much.
     fn tuned_times(mut self, times: f64) -> Self {
         self.spreads[1].levels = self.spreads[1].levels.map(|sd| sd * times);
         self
@@ -73,13 +76,14 @@ impl Case {
     }
 }
 
-/// Intervals by bootstrap, with fewer replicates than usual: what that costs is a little noise in each.
-fn bootstrap() -> Options {
+/// Options for intervals by bootstrap, with fewer replicates than usual: this adds a little noise
+/// to each.
+fn bootstrap() -> ComparisonOptions {
     let bootstrap = Bootstrap { replicates: 399, seed: 1 };
-    Options { method: Method::Bootstrap, bootstrap, ..Options::default() }
+    ComparisonOptions { method: RatioMethod::Bootstrap, bootstrap, ..ComparisonOptions::default() }
 }
 
-/// Does all jobs, on as many threads as there are CPUs; results in their order.
+/// Runs all jobs on as many threads as there are CPUs; results keep their order.
 fn parallel<J: Sync, R: Send>(jobs: &[J], work: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -124,16 +128,16 @@ fn intervals_of_95_percent_cover_93_to_97() {
         case("6 boots and nothing else differs", [1, 6, 1, 2], [1, 6, 1, 2]).levels([0.0, 0.02, 0.0, 0.0]),
         case("10 boots that differ by 20 %", [1, 10, 1, 2], [1, 10, 1, 2]).levels([0.0, 0.2, 0.0, 0.02]),
         case("10 boots × 10, long tail", [1, 10, 1, 10], [1, 10, 1, 10])
-            .shape(Shape::LongTail)
+            .shape(DistributionShape::LongTail)
             .levels([0.0, 0.01, 0.0, 0.05]),
         case("10 boots × 10, outliers", [1, 10, 1, 10], [1, 10, 1, 10])
-            .shape(Shape::Outliers)
+            .shape(DistributionShape::Outliers)
             .levels([0.0, 0.01, 0.0, 0.05]),
-        case("10 boots of two kinds", [1, 10, 1, 5], [1, 10, 1, 5]).shape(Shape::TwoKinds),
-        case("10 boots, skewed", [1, 10, 1, 5], [1, 10, 1, 5]).shape(Shape::Skewed),
-        case("6 boots against 20, skewed", [1, 6, 1, 5], [1, 20, 1, 5]).shape(Shape::Skewed),
+        case("10 boots of two kinds", [1, 10, 1, 5], [1, 10, 1, 5]).shape(DistributionShape::TwoKinds),
+        case("10 boots, skewed", [1, 10, 1, 5], [1, 10, 1, 5]).shape(DistributionShape::Skewed),
+        case("6 boots against 20, skewed", [1, 6, 1, 5], [1, 20, 1, 5]).shape(DistributionShape::Skewed),
     ];
-    let (options, bootstrap) = (Options::default(), bootstrap());
+    let (options, bootstrap) = (ComparisonOptions::default(), bootstrap());
     let lines = parallel(&cases, |case| {
         let mut rng = Rng::new(20_261_122);
         let (mut inside, mut drawn, mut plain) = (0, 0, 0);
@@ -158,20 +162,22 @@ fn intervals_of_95_percent_cover_93_to_97() {
     }
     for (case, (inside, drawn, ..)) in cases.iter().zip(&lines) {
         assert!((93.0..=97.0).contains(inside), "{}: {inside} %", case.name);
-        // It stays below where iterations have a long tail: therefore it has to be asked for.
+        // Coverage stays below the nominal one where iterations have a long tail; so this method is
+        // not the default.
         assert!((89.0..=97.0).contains(drawn), "{}: {drawn} %", case.name);
     }
 }
 
-/// A share of the boots takes so many times as long.
+/// Slows a share of the boots down by a factor.
 fn slowed(rng: &mut Rng, side: &Sample, share: f64, times: f64) -> Sample {
     let slow: Vec<f64> = (0..64).map(|_| if rng.uniform() < share { times } else { 1.0 }).collect();
-    let slowed = |(place, value): &(Place, f64)| (*place, value * slow[place.boot as usize]);
+    let slowed = |(place, value): &(ValuePosition, f64)| (*place, value * slow[place.boot as usize]);
     Sample::new(side.values().iter().map(slowed).collect()).unwrap()
 }
 
-/// Others slow the machine down in some of the boots: the ratio of all pairs is as right as that of means, and its interval is
-/// narrower. Where the two kernels' spreads differ it is not: it has to be asked for.
+/// If others slow the machine down in some of the boots, the ratio of all pairs is as correct as
+/// that of means, and its interval is narrower. This fails if the two kernels' spreads differ, so
+/// the method is not the default.
 #[test]
 fn boots_that_others_slow_down_hardly_move_the_ratio_of_all_pairs() {
     let busy = |name, boots, share, times| (case(name, [1, boots, 1, 3], [1, boots, 1, 3]), share, times);
@@ -183,15 +189,15 @@ fn boots_that_others_slow_down_hardly_move_the_ratio_of_all_pairs() {
         busy("60 boots, 3 of 10 take 1.7 times", 60, 0.3, 1.7),
         busy("24 boots, 1 of 10 takes 3 times", 24, 0.1, 3.0),
     ];
-    let methods = [Method::Student, Method::HodgesLehmann];
+    let methods = [RatioMethod::Student, RatioMethod::HodgesLehmann];
     let lines = parallel(&cases, |(case, share, times)| {
         let mut rng = Rng::new(20_261_127);
         let (mut inside, mut found, mut widths) = ([0; 2], [0; 2], [(); 2].map(|()| Vec::new()));
         for _ in 0..TRIALS {
             let drawn = case.draw(&mut rng, EFFECT).map(|side| slowed(&mut rng, &side, *share, *times));
             for (at, method) in methods.into_iter().enumerate() {
-                let options = Options { method, ..Options::default() };
-                let ratio = options.ratio(&drawn[0], &drawn[1], Level::Boot).unwrap();
+                let options = ComparisonOptions { method, ..ComparisonOptions::default() };
+                let ratio = options.ratio(&drawn[0], &drawn[1], VariationLevel::Boot).unwrap();
                 let interval = ratio.interval(0.95);
                 inside[at] += u64::from(interval.contains(EFFECT));
                 found[at] += u64::from(ratio.p_different() <= 0.05);
@@ -212,7 +218,7 @@ fn boots_that_others_slow_down_hardly_move_the_ratio_of_all_pairs() {
     for ((case, share, _), [student, pairs]) in cases.iter().zip(&lines) {
         assert!((93.0..=97.5).contains(&pairs.0), "{}: {} %", case.name, pairs.0);
         match share {
-            // Of normal values it costs a twentieth of the width.
+            // With normal values it costs a twentieth of the width.
             0.0 => assert!(pairs.2 < 1.2 * student.2, "{}: {} and {} %", case.name, pairs.2, student.2),
             _ if case.plans[0].counts[1] >= 24 => {
                 assert!(pairs.2 < 0.5 * student.2, "{}: {} and {} %", case.name, pairs.2, student.2);
@@ -222,7 +228,7 @@ fn boots_that_others_slow_down_hardly_move_the_ratio_of_all_pairs() {
     }
 }
 
-/// Where there is no difference, one is found at the rate that was stated; so it is by the U-test.
+/// Without a difference, false findings occur at the stated rate, also with the U-test.
 #[test]
 fn false_alarms_come_at_the_stated_rate() {
     let cases = [
@@ -231,7 +237,7 @@ fn false_alarms_come_at_the_stated_rate() {
         case("5 boots against 12", [1, 5, 1, 5], [1, 12, 1, 5]),
         case("4 builds × 2 boots", [4, 2, 1, 5], [4, 2, 1, 5]),
     ];
-    let options = Options::default();
+    let options = ComparisonOptions::default();
     let lines = parallel(&cases, |case| {
         let mut rng = Rng::new(5);
         let mut found = [0; 3];
@@ -249,29 +255,29 @@ fn false_alarms_come_at_the_stated_rate() {
         println!("{:<24} at 5 %: {at_5:.1} %, at 1 %: {at_1:.1} %, U-test at 5 %: {u_test:.1} %", case.name);
         assert!((3.0..=7.0).contains(&at_5), "{}: {at_5} %", case.name);
         assert!((0.3..=2.0).contains(&at_1), "{}: {at_1} %", case.name);
-        // Its p-values are few and far between, so it stays below.
+        // Its p-values are coarse, so the rate stays below.
         assert!(u_test <= 6.5, "{}: {u_test} %", case.name);
     }
 }
 
-/// The whole way, from files to verdicts: of families of rows without a difference, few have a finding.
+/// From files to verdicts: of families of rows without a difference, few have a finding.
 #[test]
 fn a_family_of_rows_has_a_false_finding_at_the_stated_rate() {
     const FAMILIES: u32 = 1_000;
     const ROWS: usize = 20;
     let case = case("", [1, 6, 1, 5], [1, 6, 1, 5]);
-    let options = Options::default();
+    let options = ComparisonOptions::default();
     let families: Vec<u32> = (0..FAMILIES).collect();
     let found = parallel(&families, |family| {
         let mut rng = Rng::new(u64::from(*family));
         let rows: Vec<[Sample; 2]> = (0..ROWS).map(|_| case.draw(&mut rng, 1.0)).collect();
         let set = |side: usize| {
             let rows = rows.iter().enumerate().map(|(at, row)| (at.to_string(), &row[side]));
-            Set::join(&[("file.json".into(), results(side, rows))]).unwrap()
+            JoinedResults::join(&[("file.json".into(), results(side, rows))]).unwrap()
         };
-        let comparison = Comparison::new(&set(0), &set(1), None, &options).unwrap();
+        let comparison = TimedComparison::new(&set(0), &set(1), None, &options).unwrap();
         let uncorrected = comparison.rows.iter().any(|row| row.p <= 0.05);
-        let said = comparison.count(Verdict::Faster) + comparison.count(Verdict::Slower) > 0;
+        let said = comparison.count(RowVerdict::Faster) + comparison.count(RowVerdict::Slower) > 0;
         let aa = comparison.rows.iter().any(|row| row.aa.unwrap().differs);
         [uncorrected, said, aa].map(u64::from)
     });
@@ -281,42 +287,47 @@ fn a_family_of_rows_has_a_false_finding_at_the_stated_rate() {
     assert!(uncorrected > 40.0 && (2.5..=6.5).contains(&said) && aa <= 6.5, "{uncorrected} {said} {aa}");
 }
 
-fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) -> Results {
-    let value = |(place, value): &(Place, f64)| {
-        let Place { build, boot, run, iteration } = *place;
-        Value { build, boot, run, iteration, value: *value, ..Value::default() }
+fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) -> BenchResults {
+    let value = |(place, value): &(ValuePosition, f64)| {
+        let ValuePosition { build, boot, run, iteration } = *place;
+        MeasuredValue { build, boot, run, iteration, value: *value, ..MeasuredValue::default() }
     };
     let row = |(row, sample): (String, &Sample)| ResultsRow {
         suite: "simulated".into(),
         row,
         unit: "ns".into(),
-        better: Better::Lower,
+        better: RowDirection::Lower,
         values: sample.values().iter().map(value).collect(),
         cpu: Vec::new(),
     };
-    Results {
+    BenchResults {
         schema: RESULTS_SCHEMA.into(),
         machine: "simulation".into(),
-        kernel: Kernel { release: "1".into(), version: format!("#{side}"), ..Kernel::default() },
+        kernel: MeasuredKernel {
+            release: "1".into(),
+            version: format!("#{side}"),
+            ..MeasuredKernel::default()
+        },
         rows: rows.map(row).collect(),
-        ..Results::default()
+        ..BenchResults::default()
     }
 }
 
-/// A kernel that is worse by the minimum effect exactly is called equivalent in at most 2.5 % of all cases.
+/// A kernel that is worse by exactly the minimum effect is called equivalent in at most 2.5 % of
+/// all cases.
 #[test]
 fn equivalence_is_seldom_said_where_it_is_not() {
-    let options = Options::default();
+    let options = ComparisonOptions::default();
     let plans = [case("5 boots", [1, 5, 1, 5], [1, 5, 1, 5]), case("12 boots", [1, 12, 1, 5], [1, 12, 1, 5])];
     for case in plans {
-        // A spread with which one can be shown.
+        // A spread small enough to show equivalence.
         let case = case.levels([0.0, 0.002, 0.0, 0.004]);
         let mut rng = Rng::new(6);
         let mut said = [0; 2];
         for _ in 0..TRIALS {
             for (at, effect) in [1.01, 1.0].into_iter().enumerate() {
                 let [base, tuned] = case.draw(&mut rng, effect);
-                let ratio = options.ratio(&base, &tuned, Level::Boot).unwrap();
+                let ratio = options.ratio(&base, &tuned, VariationLevel::Boot).unwrap();
                 said[at] += u64::from(ratio.p_not_equivalent(0.01) <= 0.025);
             }
         }
@@ -329,32 +340,37 @@ fn equivalence_is_seldom_said_where_it_is_not() {
     }
 }
 
-/// `--until-width` stops when it sees a narrow interval; that must not be because it is too narrow.
+/// `--until-width` stops at a narrow interval, which must not be too narrow for its confidence.
 #[test]
 fn stopping_at_a_width_keeps_the_coverage() {
-    const MOST: usize = 200;
-    // Standard deviation of a boot, width asked for, per cent.
+    const MAX_BOOTS: usize = 200;
+    // Standard deviation of a boot, requested width, both in per cent.
     let cases = [(0.5, 1.0), (0.5, 2.0), (1.0, 1.0), (1.0, 2.0), (1.0, 4.0), (2.0, 2.0), (2.0, 4.0)];
     let options = bootstrap();
     let lines = parallel(&cases, |(sd, width)| {
-        let case =
-            case("", [1, MOST as u32, 1, 1], [1, MOST as u32, 1, 1]).levels([0.0, sd / 100.0, 0.0, 0.0]);
+        let case = case("", [1, MAX_BOOTS as u32, 1, 1], [1, MAX_BOOTS as u32, 1, 1]).levels([
+            0.0,
+            sd / 100.0,
+            0.0,
+            0.0,
+        ]);
         let mut rng = Rng::new(7);
         let (mut inside, mut with_bootstrap, mut units) = (0, 0, Vec::new());
         for _ in 0..TRIALS {
             let [base, tuned] = case.draw(&mut rng, EFFECT);
-            let (a, b) = (base.means(Level::Boot), tuned.means(Level::Boot));
-            let mut stop = Stop::at_width(width / 100.0, 0.95);
-            // A block of the schedule has two boots of each.
-            let at = (2..=MOST).step_by(2).find(|&n| {
+            let (a, b) = (base.means(VariationLevel::Boot), tuned.means(VariationLevel::Boot));
+            let mut stop = StopRule::at_width(width / 100.0, 0.95);
+            // A block of the schedule has two boots of each kernel.
+            let at = (2..=MAX_BOOTS).step_by(2).find(|&n| {
                 let ratio = Ratio::new(&a[..n], &b[..n]).unwrap();
-                !matches!(stop.look(&[(ratio, n)], n < MOST), Decision::GoOn(_))
+                !matches!(stop.check(&[(ratio, n)], n < MAX_BOOTS), StopDecision::Continue(_))
             });
             let n = at.unwrap();
             units.push(n as f64);
             inside += u64::from(Ratio::new(&a[..n], &b[..n]).unwrap().interval(0.95).contains(EFFECT));
-            let [base, tuned] = [base, tuned].map(|side| side.only(Level::Boot, |at| at < n).unwrap());
-            let ratio = options.ratio(&base, &tuned, Level::Boot).unwrap();
+            let [base, tuned] =
+                [base, tuned].map(|side| side.only(VariationLevel::Boot, |at| at < n).unwrap());
+            let ratio = options.ratio(&base, &tuned, VariationLevel::Boot).unwrap();
             with_bootstrap += u64::from(ratio.interval(0.95).contains(EFFECT));
         }
         (percent(inside, TRIALS), percent(with_bootstrap, TRIALS), mean(&units))
@@ -367,16 +383,17 @@ fn stopping_at_a_width_keeps_the_coverage() {
     }
 }
 
-/// The same by the ratios of all pairs, also where others slow some of the boots down.
+/// The same with the ratios of all pairs, also if others slow some of the boots down.
 #[test]
 fn stopping_at_a_width_keeps_the_coverage_of_all_pairs() {
-    const MOST: usize = 60;
+    const MAX_BOOTS: usize = 60;
     const TRIALS: u64 = 1_000;
-    // The share of the boots that take 1.7 times as long, and the width asked for, per cent; other boots vary by 1 %.
+    // Share of the boots that take 1.7 times as long, and the requested width, in per cent; other
+    // boots vary by 1 %.
     let cases = [(0.0, 2.0), (0.0, 4.0), (30.0, 4.0), (30.0, 8.0)];
-    let options = Options { method: Method::HodgesLehmann, ..Options::default() };
+    let options = ComparisonOptions { method: RatioMethod::HodgesLehmann, ..ComparisonOptions::default() };
     let lines = parallel(&cases, |(share, width)| {
-        let plan = [1, MOST as u32, 1, 1];
+        let plan = [1, MAX_BOOTS as u32, 1, 1];
         let case = case("", plan, plan).levels([0.0, 0.01, 0.0, 0.0]);
         let mut rng = Rng::new(7);
         let (mut inside, mut units) = (0, Vec::new());
@@ -384,13 +401,13 @@ fn stopping_at_a_width_keeps_the_coverage_of_all_pairs() {
             let drawn = case.draw(&mut rng, EFFECT).map(|side| slowed(&mut rng, &side, share / 100.0, 1.7));
             let ratio = |n| {
                 let [base, tuned] =
-                    [&drawn[0], &drawn[1]].map(|side| side.only(Level::Boot, |at| at < n).unwrap());
-                options.ratio(&base, &tuned, Level::Boot).unwrap()
+                    [&drawn[0], &drawn[1]].map(|side| side.only(VariationLevel::Boot, |at| at < n).unwrap());
+                options.ratio(&base, &tuned, VariationLevel::Boot).unwrap()
             };
-            let mut stop = Stop::at_width(width / 100.0, 0.95);
-            let at = (2..=MOST)
+            let mut stop = StopRule::at_width(width / 100.0, 0.95);
+            let at = (2..=MAX_BOOTS)
                 .step_by(2)
-                .find(|&n| !matches!(stop.look(&[(ratio(n), n)], n < MOST), Decision::GoOn(_)));
+                .find(|&n| !matches!(stop.check(&[(ratio(n), n)], n < MAX_BOOTS), StopDecision::Continue(_)));
             let n = at.unwrap();
             units.push(n as f64);
             inside += u64::from(ratio(n).interval(0.95).contains(EFFECT));

@@ -1,14 +1,14 @@
-//! Results that nobody vouches for: an error that names the file and the place, or figures that are all finite;
+//! Untrusted results: either an error that names file and place, or figures that are all finite;
 //! never a panic.
 
-use kerntune_stats::{Comparison, Method, Options, Results, Set};
+use kerntune_stats::{BenchResults, ComparisonOptions, JoinedResults, RatioMethod, TimedComparison};
 use proptest::prelude::*;
 
 const GOOD: &str = include_str!("fixtures/results.json");
 
-/// Reads and compares with itself and prints, as far as that goes.
+/// Parses results, compares them with themselves and prints, as far as possible.
 fn use_it(text: &str) {
-    let results = match Results::parse("some.json", text) {
+    let results = match BenchResults::parse("some.json", text) {
         Ok(results) => results,
         Err(error) => {
             let error = error.to_string();
@@ -16,13 +16,13 @@ fn use_it(text: &str) {
             return;
         }
     };
-    let Ok(set) = Set::join(&[("some.json".into(), results)]) else { return };
-    for method in [Method::Student, Method::Bootstrap, Method::HodgesLehmann] {
-        let mut options = Options { method, ..Options::default() };
+    let Ok(set) = JoinedResults::join(&[("some.json".into(), results)]) else { return };
+    for method in [RatioMethod::Student, RatioMethod::Bootstrap, RatioMethod::HodgesLehmann] {
+        let mut options = ComparisonOptions { method, ..ComparisonOptions::default() };
         options.bootstrap.replicates = 99;
-        if let Ok(comparison) = Comparison::new(&set, &set, Some(&set), &options) {
-            // A figure that is not finite would be written as null, and not read.
-            let back: Comparison = serde_json::from_str(&comparison.to_json()).unwrap();
+        if let Ok(comparison) = TimedComparison::new(&set, &set, Some(&set), &options) {
+            // A figure that is not finite would be written as null and fail to parse.
+            let back: TimedComparison = serde_json::from_str(&comparison.to_json()).unwrap();
             assert_eq!(back, comparison);
         }
     }
@@ -30,12 +30,12 @@ fn use_it(text: &str) {
 
 #[test]
 fn the_good_one_is_good() {
-    let results = Results::parse("good.json", GOOD).unwrap();
+    let results = BenchResults::parse("good.json", GOOD).unwrap();
     assert_eq!(results.rows.len(), 2);
     use_it(GOOD);
 }
 
-/// What a file can have in place of a value.
+/// Texts that may stand in place of a value in a file.
 #[test]
 fn what_is_no_number_is_named_with_its_place() {
     for (wrong, words) in [
@@ -50,10 +50,10 @@ fn what_is_no_number_is_named_with_its_place() {
     ] {
         let text = GOOD.replace("13.5", wrong);
         assert_ne!(text, GOOD);
-        let error = Results::parse("dir/a.json", &text).unwrap_err().to_string();
+        let error = BenchResults::parse("dir/a.json", &text).unwrap_err().to_string();
         assert!(error.starts_with("dir/a.json: ") && error.contains(words), "{wrong}: {error}");
     }
-    // An empty file, half a file, another document, a file that was written to twice, deep nesting.
+    // An empty file, half a file, another document, a file that was written twice, deep nesting.
     for (text, words) in [
         (String::new(), "line 1 column 0"),
         (GOOD[..GOOD.len() / 2].into(), "EOF"),
@@ -63,23 +63,23 @@ fn what_is_no_number_is_named_with_its_place() {
         ("{\"schema\":\"kerntune-comparison/1\"}".into(), "the schema is \"kerntune-comparison/1\""),
         ("{\"schema\":{\"a\":1}}".into(), "the schema is {\"a\":1}"),
     ] {
-        let error = Results::parse("dir/a.json", &text).unwrap_err().to_string();
+        let error = BenchResults::parse("dir/a.json", &text).unwrap_err().to_string();
         assert!(error.starts_with("dir/a.json: ") && error.contains(words), "{error}");
     }
 }
 
-/// Many rows take time in proportion: this would be minutes otherwise.
+/// Time is proportional to the number of rows: this would take minutes otherwise.
 #[test]
 fn a_hundred_thousand_rows_are_read_and_joined() {
-    let mut results = Results::parse("good.json", GOOD).unwrap();
+    let mut results = BenchResults::parse("good.json", GOOD).unwrap();
     let row = results.rows[0].clone();
     results.rows =
         (0..100_000).map(|at| kerntune_stats::ResultsRow { row: at.to_string(), ..row.clone() }).collect();
-    let set = Set::join(&[("a.json".into(), results.clone()), ("b.json".into(), results)]).unwrap();
+    let set = JoinedResults::join(&[("a.json".into(), results.clone()), ("b.json".into(), results)]).unwrap();
     assert_eq!((set.rows.len(), set.row("kbx", "99999").unwrap().row.as_str()), (100_000, "99999"));
 }
 
-/// Numbers that arithmetic may stumble over, and usual ones.
+/// Usual numbers, and numbers at the limits of arithmetic.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         prop::sample::select(vec![0.0, 5e-324, 1e-310, 1e-200, 1e-100, 1e-99, 1.0, 1e50, 1e99, 1e100]),
@@ -102,11 +102,11 @@ proptest! {
 
     #[test]
     fn any_numbers(boots in prop::collection::vec(prop::collection::vec(value(), 1..12), 1..9)) {
-        let mut results = Results::parse("good.json", GOOD).unwrap();
+        let mut results = BenchResults::parse("good.json", GOOD).unwrap();
         let mut values = Vec::new();
         for (boot, iterations) in (0..).zip(&boots) {
-            let value = |(iteration, value): (u32, &f64)| kerntune_stats::Value {
-                build: 0, boot, run: 0, iteration, value: *value, ..kerntune_stats::Value::default()
+            let value = |(iteration, value): (u32, &f64)| kerntune_stats::MeasuredValue {
+                build: 0, boot, run: 0, iteration, value: *value, ..kerntune_stats::MeasuredValue::default()
             };
             values.extend((0..).zip(iterations).map(value));
         }

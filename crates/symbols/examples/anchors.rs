@@ -1,6 +1,8 @@
-//! Writes `data/anchors.tsv` from a kernel that kerntune built: `cargo run -p kerntune-symbols --example anchors -- DIRECTORY`.
+//! Writes `data/anchors.tsv` from a kernel that kerntune built: `cargo run -p kerntune-symbols
+//! --example anchors -- DIRECTORY`.
 //!
-//! Of each source file the first and the last global function, whose names occur once in the kernel.
+//! For each source file it has the first and the last global function whose names occur once in the
+//! kernel.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,53 +1,38 @@
-//! What can go wrong.
+//! Errors of finding symbols.
 
+use kerntune_work::{ClassifyError, ErrorClass};
 use std::path::PathBuf;
 
-/// Why code of the running kernel cannot be named.
+/// Error of naming the code of a kernel.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum Error {
-    /// Addresses are hidden from who asks.
     #[error(
-        "{origin} shows no addresses (kernel.kptr_restrict): functions cannot be named; run as root, and where root \
-         sees none either, sysctl kernel.kptr_restrict=1"
+        "{origin} shows no addresses (kernel.kptr_restrict): functions cannot be named; run as root, and if root \
+         sees none either, run sysctl kernel.kptr_restrict=1"
     )]
-    Hidden {
-        /// The list.
-        origin: String,
-    },
-    /// A list without code.
-    #[error("{origin} lists no symbols of code: it is no list of a kernel's symbols")]
-    NoSymbols {
-        /// The list.
-        origin: String,
-    },
-    /// A kernel without a list, or a file that cannot be read.
+    Hidden { origin: String },
+    #[error("{origin} has no symbols of code: it is not a list of kernel symbols")]
+    NoSymbols { origin: String },
     #[error("cannot read {path}: {source}; functions of this kernel cannot be named (CONFIG_KALLSYMS)")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// An image that is not there.
+    Read { path: PathBuf, source: std::io::Error },
     #[error("cannot read {path}: {source}")]
-    Image {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// An image whose debug information cannot be read.
+    Image { path: PathBuf, source: std::io::Error },
     #[error("{origin}: its debug information cannot be read: {why}")]
-    DebugInfo {
-        /// The file.
-        origin: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// An image of a kernel that cannot be read.
+    DebugInfo { origin: String, why: String },
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
 }
 
-/// Shorthand of this crate.
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Kernel(inner) => inner.class(),
+            _ => ErrorClass::MissingPrerequisite,
+        }
+    }
+}
+
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,10 +1,11 @@
-//! The image of the running kernel on disk, if it is there.
+//! Search for the running kernel's image on disk.
 
 use kerntune_kernel::build_id_of;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where distributions put a kernel's image with its symbols, debug packages included.
+/// Returns the paths at which distributions install a kernel's image with symbols, debug packages
+/// included.
 pub fn places(root: &Path, release: &str, build_id: Option<&str>) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = [
         format!("usr/lib/debug/boot/vmlinux-{release}"),
@@ -23,7 +24,8 @@ pub fn places(root: &Path, release: &str, build_id: Option<&str>) -> Vec<PathBuf
     places
 }
 
-/// The first image that is the running kernel's by its build id, and what was found that is another's.
+/// Returns the first image with the running kernel's build id, and notes about images of other
+/// kernels.
 pub(crate) fn find(places: &[PathBuf], build_id: Option<&str>) -> (Option<PathBuf>, Vec<String>) {
     let mut notes = Vec::new();
     for place in places.iter().filter(|place| fs::metadata(place).is_ok_and(|what| what.is_file())) {

@@ -1,4 +1,4 @@
-//! Which functions a compiler put into which: DWARF's inlined subroutines.
+//! Inlined functions, from DWARF's inlined subroutines.
 
 use crate::{Error, Result};
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit, UnitOffset};
@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// For each function of an image, by its name in the source, those that are inlined in it, at any depth; none if the image
-/// has no debug information. Line tables with inlined calls are enough (`-gmlt`, `-g1` of Clang).
+/// Returns for each function of an image, by its name in the source, the functions inlined in it,
+/// at any depth; `None` if the image has no debug information. Line tables with inlined calls are
+/// enough (`-gmlt`, `-g1` of Clang).
 ///
 /// # Errors
 /// The file cannot be read, or its debug information is damaged.
@@ -21,10 +22,10 @@ pub fn inlined(image: &Path) -> Result<Option<BTreeMap<String, BTreeSet<String>>
     inlined_in(&bytes, &image.display().to_string())
 }
 
-/// The same of an image's contents; `origin` is its name, for messages.
+/// Like [`inlined()`], for the contents of an image; `origin` is its name in messages.
 ///
 /// # Errors
-/// It is no ELF file, or its debug information is damaged.
+/// Not an ELF file, or its debug information is damaged.
 pub fn inlined_in(image: &[u8], origin: &str) -> Result<Option<BTreeMap<String, BTreeSet<String>>>> {
     let damaged = |why: String| Error::DebugInfo { origin: origin.into(), why };
     let object: ElfFile64 = ElfFile64::parse(image).map_err(|error| damaged(error.to_string()))?;
@@ -43,22 +44,22 @@ pub fn inlined_in(image: &[u8], origin: &str) -> Result<Option<BTreeMap<String, 
     read(&dwarf).map(Some).map_err(|error| damaged(error.to_string()))
 }
 
-/// A function's name, or where its name is.
-enum Named {
+/// Name of a function, or offset of the entry that has it.
+enum FunctionName {
     Here(String),
     At(usize),
 }
 
-fn read(dwarf: &Dwarf<Slice>) -> gimli::Result<BTreeMap<String, BTreeSet<String>>> {
-    // By offset in the section: with LTO a function's name may be in another unit.
-    let mut names: HashMap<usize, Named> = HashMap::new();
-    // Offsets of a function and of what is inlined in it.
+fn read(dwarf: &Dwarf<DwarfSlice>) -> gimli::Result<BTreeMap<String, BTreeSet<String>>> {
+    // Key: offset in the section. With LTO a function's name may be in another unit.
+    let mut names: HashMap<usize, FunctionName> = HashMap::new();
+    // Offsets of a function and of a function inlined in it.
     let mut pairs: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut headers = dwarf.units();
     while let Some(header) = headers.next()? {
         let unit = dwarf.unit(header)?;
         let mut entries = unit.entries();
-        // Functions that are open, with their depths.
+        // Depth and offset of the enclosing functions.
         let mut open: Vec<(isize, usize)> = Vec::new();
         let mut depth = 0;
         while let Some((down, entry)) = entries.next_dfs()? {
@@ -72,7 +73,8 @@ fn read(dwarf: &Dwarf<Slice>) -> gimli::Result<BTreeMap<String, BTreeSet<String>
                     if let Some(name) = name(dwarf, &unit, entry)? {
                         names.insert(here, name);
                     }
-                    // An abstract one has no code: what is below it is said again where it has.
+                    // Abstract instances have no code; their contents are repeated where the code
+                    // is.
                     let has_code = entry.attr_value(gimli::DW_AT_low_pc)?.is_some()
                         || entry.attr_value(gimli::DW_AT_ranges)?.is_some();
                     if has_code {
@@ -106,34 +108,34 @@ fn read(dwarf: &Dwarf<Slice>) -> gimli::Result<BTreeMap<String, BTreeSet<String>
 }
 
 fn name<'a>(
-    dwarf: &Dwarf<Slice<'a>>,
-    unit: &Unit<Slice<'a>>,
-    entry: &DebuggingInformationEntry<'_, '_, Slice<'a>>,
-) -> gimli::Result<Option<Named>> {
+    dwarf: &Dwarf<DwarfSlice<'a>>,
+    unit: &Unit<DwarfSlice<'a>>,
+    entry: &DebuggingInformationEntry<'_, '_, DwarfSlice<'a>>,
+) -> gimli::Result<Option<FunctionName>> {
     if let Some(name) = entry.attr_value(gimli::DW_AT_name)? {
-        return Ok(Some(Named::Here(dwarf.attr_string(unit, name)?.to_string_lossy().into_owned())));
+        return Ok(Some(FunctionName::Here(dwarf.attr_string(unit, name)?.to_string_lossy().into_owned())));
     }
     let origin = match entry.attr_value(gimli::DW_AT_abstract_origin)? {
         Some(origin) => Some(origin),
         None => entry.attr_value(gimli::DW_AT_specification)?,
     };
-    Ok(origin.and_then(|origin| target(unit, origin)).map(Named::At))
+    Ok(origin.and_then(|origin| target(unit, origin)).map(FunctionName::At))
 }
 
-/// The name at an offset, which may be two references away.
-fn resolve(names: &HashMap<usize, Named>, mut at: usize) -> Option<&str> {
+/// Returns the name at an offset, following references.
+fn resolve(names: &HashMap<usize, FunctionName>, mut at: usize) -> Option<&str> {
     const REFERENCES: usize = 4;
     for _ in 0..REFERENCES {
         match names.get(&at)? {
-            Named::Here(name) => return Some(name),
-            Named::At(next) => at = *next,
+            FunctionName::Here(name) => return Some(name),
+            FunctionName::At(next) => at = *next,
         }
     }
     None
 }
 
-/// Where a reference points in the section.
-fn target<'a>(unit: &Unit<Slice<'a>>, reference: AttributeValue<Slice<'a>>) -> Option<usize> {
+/// Returns the offset in the section to which a reference points.
+fn target<'a>(unit: &Unit<DwarfSlice<'a>>, reference: AttributeValue<DwarfSlice<'a>>) -> Option<usize> {
     match reference {
         AttributeValue::UnitRef(offset) => in_section(unit, offset),
         AttributeValue::DebugInfoRef(offset) => Some(offset.0),
@@ -141,7 +143,7 @@ fn target<'a>(unit: &Unit<Slice<'a>>, reference: AttributeValue<Slice<'a>>) -> O
     }
 }
 
-fn in_section(unit: &Unit<Slice>, offset: UnitOffset) -> Option<usize> {
+fn in_section(unit: &Unit<DwarfSlice>, offset: UnitOffset) -> Option<usize> {
     offset.to_debug_info_offset(&unit.header).map(|offset| offset.0)
 }
 

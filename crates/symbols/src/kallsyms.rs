@@ -1,41 +1,42 @@
-//! `/proc/kallsyms`: the kernel's own list of its symbols, modules and BPF programs included.
+//! `/proc/kallsyms`: the kernel's own list of its symbols, with modules and BPF programs.
 //!
-//! A line is `ADDRESS TYPE NAME`, for what is not in the kernel's image followed by a tab and `[MODULE]`
-//! (`kernel/kallsyms.c`, `s_show`). Who may not see addresses (`kptr_restrict`, no `CAP_SYSLOG`) is shown the same lines
-//! with zeros: such a list is refused, as it would name every address wrongly.
+//! A line is `ADDRESS TYPE NAME`, outside of the kernel's image followed by a tab and `[MODULE]`
+//! (`kernel/kallsyms.c`, `s_show`). Without permission to see addresses (`kptr_restrict`, no
+//! `CAP_SYSLOG`) all addresses are zero: such a list is refused, as it would name every address
+//! wrongly.
 
 use crate::{Error, Result};
 
-/// Bytes of a name that are taken for one: the kernel's own limit is 512 (`KSYM_NAME_LEN`).
+/// Maximum length of a name; the kernel's own limit is 512 (`KSYM_NAME_LEN`).
 const NAME_MAX: usize = 512;
-/// Lines that are read: a kernel with all its symbols has 300,000.
+/// Maximum number of lines; a kernel with all its symbols has 300,000.
 const LINES_MAX: usize = 4_000_000;
 
-/// A symbol in code.
+/// A symbol of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// Where it is as the kernel runs.
+    /// Address at which the kernel runs it.
     pub address: u64,
-    /// Its name.
+    /// Name of the symbol.
     pub name: String,
-    /// Whether other files of the kernel may name it.
+    /// True if the symbol is visible to other files of the kernel.
     pub is_global: bool,
-    /// The module that it is in (`bpf` for BPF programs, `__builtin__ftrace` and the like for generated code); none
-    /// for the kernel's image.
+    /// Module of the symbol (`bpf` for BPF programs, `__builtin__ftrace` and the like for generated
+    /// code); `None` for the kernel's image.
     pub module: Option<String>,
 }
 
-/// What a list of symbols says.
+/// Symbols from a list of the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kallsyms {
-    /// Symbols in code, in the order of the list.
+    /// Symbols of code, in the order of the list.
     pub symbols: Vec<KernelSymbol>,
-    /// Lines that are none of the format.
-    pub strange: u64,
+    /// Number of malformed lines.
+    pub malformed_lines: u64,
 }
 
 impl Kallsyms {
-    /// Reads the list. The same form is that of `System.map`, in which nothing has a module.
+    /// Parses the list. `System.map` has the same format, without modules.
     ///
     /// # Errors
     /// [`Error::Hidden`] if every address is 0, [`Error::NoSymbols`] if there is no symbol of code.
@@ -45,7 +46,7 @@ impl Kallsyms {
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(LINES_MAX) {
             lines += 1;
             match symbol(line) {
-                None => found.strange += 1,
+                None => found.malformed_lines += 1,
                 Some((0, ..)) => zeros += 1,
                 Some((address, kind, name, module)) => {
                     if matches!(kind, b't' | b'T' | b'w' | b'W') {
@@ -60,8 +61,8 @@ impl Kallsyms {
             }
         }
         match found.symbols.is_empty() {
-            // Offsets of per-CPU data are zeros in any list.
-            true if zeros > 0 && zeros + found.strange == lines => {
+            // Offsets of per-CPU data are zero in any list.
+            true if zeros > 0 && zeros + found.malformed_lines == lines => {
                 Err(Error::Hidden { origin: origin.into() })
             }
             true => Err(Error::NoSymbols { origin: origin.into() }),
@@ -70,7 +71,7 @@ impl Kallsyms {
     }
 }
 
-/// Address, type, name and module of a line.
+/// Parses address, type, name and module of a line.
 fn symbol(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     let line = std::str::from_utf8(line).ok()?;
     let (symbol, module) = match line.split_once('\t') {
@@ -81,7 +82,7 @@ fn symbol(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
     let plain =
         |text: &str| !text.is_empty() && text.len() <= NAME_MAX && !text.chars().any(char::is_control);
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` would accept a sign.
     let is_number = !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit());
     let fits =
         is_number && kind.len() == 1 && plain(name) && module.is_none_or(plain) && words.next().is_none();
@@ -113,7 +114,10 @@ mod tests {
             (bpf, Some("bpf")),
         ];
         assert_eq!(named, expected);
-        assert_eq!((all.strange, all.symbols[0].is_global, all.symbols[1].is_global), (2, true, false));
+        assert_eq!(
+            (all.malformed_lines, all.symbols[0].is_global, all.symbols[1].is_global),
+            (2, true, false)
+        );
     }
 
     #[test]
@@ -128,7 +132,11 @@ mod tests {
     fn this_kernels_list_reads_or_says_that_it_is_hidden() {
         let text = std::fs::read("/proc/kallsyms").unwrap();
         match Kallsyms::parse(&text, "/proc/kallsyms") {
-            Ok(all) => assert!(all.symbols.len() > 1000 && all.strange == 0, "{} strange", all.strange),
+            Ok(all) => assert!(
+                all.symbols.len() > 1000 && all.malformed_lines == 0,
+                "{} strange",
+                all.malformed_lines
+            ),
             Err(error) => assert!(matches!(error, Error::Hidden { .. }), "{error}"),
         }
     }

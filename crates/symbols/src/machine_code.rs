@@ -1,4 +1,4 @@
-//! A kernel's machine code in words, and the source lines that it was made from.
+//! Disassembly of a kernel's code, and its source lines.
 
 use crate::{Error, Result};
 use gimli::{
@@ -14,43 +14,43 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// An image with its code, and its line tables where it has them.
+/// The code of an image, with its line tables if it has them.
 pub struct MachineCode {
     origin: String,
     sections: Vec<(u64, Vec<u8>)>,
-    /// None without line tables.
-    lines: Option<Lines>,
+    /// `None` without line tables.
+    lines: Option<LineTables>,
 }
 
-struct Lines {
+struct LineTables {
     dwarf: DwarfSections<Vec<u8>>,
-    /// First and last address + 1 of a part of a unit, and where the unit is; by address.
+    /// First address and end of a part of a unit, and the unit's offset; sorted by address.
     units: Vec<(u64, u64, DebugInfoOffset)>,
 }
 
-/// One instruction.
+/// A disassembled instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instruction {
-    /// Where it is.
+pub struct InstructionText {
+    /// Address of the instruction.
     pub address: u64,
-    /// What follows it.
+    /// Address of the following instruction.
     pub end: u64,
-    /// In the notation of GNU's assembler.
+    /// Text in the syntax of GNU's assembler.
     pub text: String,
-    /// Where a branch or a call leads, if the instruction says it.
+    /// Target of a direct branch or call.
     pub target: Option<u64>,
 }
 
-/// Code that was made from one line.
+/// Code of one source line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineOfCode {
-    /// Its addresses.
+pub struct SourceLine {
+    /// Addresses of the code.
     pub code: Range<u64>,
-    /// Source file: a path from the top of the source tree, or as the compiler was told.
+    /// Source file: a path from the top of the source tree, or as it was given to the compiler.
     pub file: String,
-    /// From 1; 0 for code that is of no line.
+    /// Line number from 1; 0 for code without a line.
     pub line: u32,
 }
 
@@ -58,17 +58,17 @@ impl MachineCode {
     /// Reads an image.
     ///
     /// # Errors
-    /// It cannot be read, is no ELF file, or its debug information is damaged.
+    /// The file cannot be read, is not an ELF file, or its debug information is damaged.
     pub fn open(image: &Path) -> Result<Self> {
         let bytes =
             kerntune_work::read_file(image).map_err(|source| Error::Image { path: image.into(), source })?;
         Self::parse(&bytes, &image.display().to_string())
     }
 
-    /// The same of an image's contents; `origin` is its name, for messages.
+    /// Like [`MachineCode::open`], for the contents of an image; `origin` is its name in messages.
     ///
     /// # Errors
-    /// It is no ELF file, or its debug information is damaged.
+    /// Not an ELF file, or its debug information is damaged.
     pub fn parse(image: &[u8], origin: &str) -> Result<Self> {
         let damaged = |why: String| Error::DebugInfo { origin: origin.into(), why };
         let object: ElfFile64 = ElfFile64::parse(image).map_err(|error| damaged(error.to_string()))?;
@@ -90,16 +90,17 @@ impl MachineCode {
             }
         })?;
         let units = units(&borrowed(&dwarf)).map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { origin: origin.into(), sections, lines: Some(Lines { dwarf, units }) })
+        Ok(Self { origin: origin.into(), sections, lines: Some(LineTables { dwarf, units }) })
     }
 
-    /// Whether the image says which code was made from which line.
+    /// Checks whether the image has line tables.
     pub fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// The instructions from `code.start` on that begin before `code.end`; none where the image has no code.
-    pub fn instructions(&self, code: Range<u64>) -> Vec<Instruction> {
+    /// Returns the instructions from `code.start` on that begin before `code.end`; empty where the
+    /// image has no code.
+    pub fn instructions(&self, code: Range<u64>) -> Vec<InstructionText> {
         let found = self.sections.iter().find_map(|(address, bytes)| {
             let from = usize::try_from(code.start.checked_sub(*address)?).ok()?;
             bytes.get(from..).filter(|rest| !rest.is_empty())
@@ -107,23 +108,23 @@ impl MachineCode {
         found.map(|bytes| disassemble(bytes, code)).unwrap_or_default()
     }
 
-    /// The lines that the code in `code` was made from, by address; none without line tables.
+    /// Returns the source lines of the code in `code`, by address; empty without line tables.
     ///
     /// # Errors
     /// Damaged debug information.
-    pub fn lines(&self, code: Range<u64>) -> Result<Vec<LineOfCode>> {
+    pub fn lines(&self, code: Range<u64>) -> Result<Vec<SourceLine>> {
         let Some(lines) = &self.lines else { return Ok(Vec::new()) };
         let found = lines.of(&code);
         found.map_err(|error| Error::DebugInfo { origin: self.origin.clone(), why: error.to_string() })
     }
 }
 
-fn borrowed(sections: &DwarfSections<Vec<u8>>) -> Dwarf<Slice<'_>> {
+fn borrowed(sections: &DwarfSections<Vec<u8>>) -> Dwarf<DwarfSlice<'_>> {
     sections.borrow(|section| EndianSlice::new(section, LittleEndian))
 }
 
-/// Those that begin in a range; `code` is what lies from its beginning on.
-fn disassemble(code: &[u8], range: Range<u64>) -> Vec<Instruction> {
+/// Disassembles the instructions that begin in a range; `code` begins at the start of the range.
+fn disassemble(code: &[u8], range: Range<u64>) -> Vec<InstructionText> {
     let mut formatter = GasFormatter::new();
     formatter.options_mut().set_branch_leading_zeros(false);
     formatter.options_mut().set_uppercase_hex(false);
@@ -137,12 +138,12 @@ fn disassemble(code: &[u8], range: Range<u64>) -> Vec<Instruction> {
         let leads = !matches!(decoded.flow_control(), FlowControl::Next);
         let is_near = leads && matches!(decoded.op0_kind(), OpKind::NearBranch64);
         let target = is_near.then(|| decoded.near_branch_target());
-        out.push(Instruction { address: decoded.ip(), end: decoded.next_ip(), text, target });
+        out.push(InstructionText { address: decoded.ip(), end: decoded.next_ip(), text, target });
     }
     out
 }
 
-fn units(dwarf: &Dwarf<Slice>) -> gimli::Result<Vec<(u64, u64, DebugInfoOffset)>> {
+fn units(dwarf: &Dwarf<DwarfSlice>) -> gimli::Result<Vec<(u64, u64, DebugInfoOffset)>> {
     let mut units = Vec::new();
     let mut headers = dwarf.units();
     while let Some(header) = headers.next()? {
@@ -159,8 +160,8 @@ fn units(dwarf: &Dwarf<Slice>) -> gimli::Result<Vec<(u64, u64, DebugInfoOffset)>
     Ok(units)
 }
 
-impl Lines {
-    fn of(&self, code: &Range<u64>) -> gimli::Result<Vec<LineOfCode>> {
+impl LineTables {
+    fn of(&self, code: &Range<u64>) -> gimli::Result<Vec<SourceLine>> {
         let dwarf = borrowed(&self.dwarf);
         let mut here: Vec<DebugInfoOffset> = Vec::new();
         for (begin, end, offset) in &self.units {
@@ -173,16 +174,16 @@ impl Lines {
             let unit = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
             lines_of_unit(&dwarf, &unit, code, &mut out)?;
         }
-        out.sort_by_key(|line: &LineOfCode| line.code.start);
+        out.sort_by_key(|line: &SourceLine| line.code.start);
         Ok(out)
     }
 }
 
 fn lines_of_unit(
-    dwarf: &Dwarf<Slice>,
-    unit: &Unit<Slice>,
+    dwarf: &Dwarf<DwarfSlice>,
+    unit: &Unit<DwarfSlice>,
     code: &Range<u64>,
-    out: &mut Vec<LineOfCode>,
+    out: &mut Vec<SourceLine>,
 ) -> gimli::Result<()> {
     let Some(program) = unit.line_program.clone() else { return Ok(()) };
     let (program, sequences) = program.sequences()?;
@@ -197,7 +198,7 @@ fn lines_of_unit(
                     let known = files.entry(file);
                     let file =
                         known.or_insert_with(|| path(dwarf, unit, header, file).unwrap_or_default()).clone();
-                    out.push(LineOfCode { code: from..to, file, line });
+                    out.push(SourceLine { code: from..to, file, line });
                 }
             }
             if row.end_sequence() || row.address() >= code.end {
@@ -210,11 +211,11 @@ fn lines_of_unit(
     Ok(())
 }
 
-/// A file of a line program, without the directory in which make worked.
+/// Returns the path of a file of a line program, without the directory in which make ran.
 fn path(
-    dwarf: &Dwarf<Slice>,
-    unit: &Unit<Slice>,
-    header: &LineProgramHeader<Slice>,
+    dwarf: &Dwarf<DwarfSlice>,
+    unit: &Unit<DwarfSlice>,
+    header: &LineProgramHeader<DwarfSlice>,
     index: u64,
 ) -> Option<String> {
     let file = header.file(index)?;
@@ -233,7 +234,8 @@ fn path(
     Some(plain(within.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&whole)))
 }
 
-/// `../include/linux/../net/sock.h` → `include/net/sock.h`: the build directory is one below the top of the source.
+/// `../include/linux/../net/sock.h` → `include/net/sock.h`: the build directory is one below the
+/// top of the source.
 fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

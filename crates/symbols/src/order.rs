@@ -1,24 +1,25 @@
-//! Source files of a kernel without debug information: by names that other kernels have, and by the order in which kernels
-//! are linked.
+//! Source files of a kernel without debug information: by function names known from other kernels,
+//! and by link order.
 //!
-//! A kernel's code lies in the order of its directories (`Makefile`, `built-in.a`). So a function between two functions of
-//! one directory is of that directory, whatever its name: only the directory is known then, and the file's name is `?`.
-//! `data/anchors.tsv` has the first and the last global function of each file of one kernel, which is enough to know most
-//! directories of another; `examples/anchors.rs` wrote it.
+//! A kernel's code is linked in the order of its directories (`Makefile`, `built-in.a`). So a
+//! function between two functions of one directory belongs to that directory, whatever its name;
+//! its file is then shown as `?`. `data/anchors.tsv` has the first and the last global function of
+//! each file of one kernel, which is enough to find most directories of another one;
+//! `examples/anchors.rs` wrote it.
 
 use crate::KernelFunction;
 use std::collections::HashMap;
 
-/// Files with functions of theirs.
+/// Source files with some of their functions.
 const ANCHORS: &str = include_str!("../data/anchors.tsv");
-/// The kernel that they are of.
+/// The kernel from which the anchors come.
 pub(crate) const ANCHORS_OF: &str = "Linux 6.12.117";
-/// The name of a file of which only the directory is known.
+/// Name of a file of which only the directory is known.
 const UNKNOWN: &str = "?";
-/// Directories whose own directories are parts of the kernel.
+/// Directories whose subdirectories are parts of the kernel.
 const DEEP: [&str; 8] = ["arch", "drivers", "fs", "kernel", "net", "security", "sound", "tools"];
 
-/// Pairs of a function's name and its file.
+/// Returns pairs of a function's name and its file.
 pub(crate) fn anchors() -> impl Iterator<Item = (&'static str, &'static str)> {
     ANCHORS.lines().filter(|line| !line.starts_with('#')).flat_map(|line| {
         let mut words = line.split('\t');
@@ -27,22 +28,22 @@ pub(crate) fn anchors() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// How far the order of a kernel told directories.
+/// Result of [`infer`]: counts for judging its accuracy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Inferred {
-    /// Functions whose directory is that of both neighbours.
+pub struct InferredDirectories {
+    /// Functions that got the directory of both neighbors.
     pub functions: usize,
-    /// Functions with a known file whose neighbours tell a directory, too.
+    /// Functions with a known file whose neighbors have a common directory.
     pub checked: usize,
-    /// Of those the ones whose file is in that directory.
+    /// Functions of `checked` whose file is in that directory.
     pub right: usize,
 }
 
-/// Tells the directory of functions between two of one directory. `files` are those that are known; both are in the order of
-/// the addresses, and of the kernel's image alone.
-pub fn infer(files: &mut [Option<String>]) -> Inferred {
+/// Infers the directory of functions between two functions of one directory. `files` are the known
+/// files of the functions of the kernel's image, in the order of addresses.
+pub fn infer(files: &mut [Option<String>]) -> InferredDirectories {
     let known: Vec<usize> = (0..files.len()).filter(|at| place(files[*at].as_deref()).is_some()).collect();
-    let mut inferred = Inferred::default();
+    let mut inferred = InferredDirectories::default();
     for triple in known.windows(3) {
         let [before, at, after] = triple.iter().map(|at| files[*at].as_deref()).collect::<Vec<_>>()[..]
         else {
@@ -70,12 +71,12 @@ pub fn infer(files: &mut [Option<String>]) -> Inferred {
     inferred
 }
 
-/// A file's directory; none of a name alone.
+/// Returns a file's directory; `None` for a name alone.
 fn place(file: Option<&str>) -> Option<&str> {
     file?.rsplit_once('/').map(|(directory, _)| directory)
 }
 
-/// The longest directory that both files are in, if it is a part of the kernel and not most of it.
+/// Returns the longest common directory of both files, if it is a specific part of the kernel.
 fn common<'a>(a: Option<&'a str>, b: Option<&str>) -> Option<&'a str> {
     let (a, b) = (place(a)?, place(b)?);
     let mut length = 0;
@@ -88,12 +89,12 @@ fn common<'a>(a: Option<&'a str>, b: Option<&str>) -> Option<&'a str> {
         depth += 1;
     }
     let needed = if a.split('/').next().is_some_and(|top| DEEP.contains(&top)) { 2 } else { 1 };
-    // `kernel/fork.c` is in no directory below: its own is as deep as it gets.
+    // `kernel/fork.c` is in no subdirectory: its own directory is the most specific one.
     let whole = a == b;
     (whole || depth >= needed).then(|| &a[..length])
 }
 
-/// Files by name: of a name with several files none.
+/// Returns the file of each function by name; `None` for names with several files.
 pub(crate) fn by_name<'a>(
     functions: &[KernelFunction],
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -110,7 +111,8 @@ pub(crate) fn by_name<'a>(
     functions.iter().map(find).collect()
 }
 
-/// A function's name without what a compiler adds to copies and pieces of it (`.isra.0`, `.cold`, `.llvm.1234`).
+/// Returns a function's name without the suffixes of compilers for clones and parts (`.isra.0`,
+/// `.cold`, `.llvm.1234`).
 fn whole(name: &str) -> &str {
     name.split_once('.').map_or(name, |(whole, _)| if whole.is_empty() { name } else { whole })
 }

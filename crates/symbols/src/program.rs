@@ -4,33 +4,33 @@ use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the largest file that is read.
-const LARGEST: u64 = 512 << 20;
-/// The segment may be executed (`PF_X`).
+/// Maximum size of a file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+/// Flag of executable segments (`PF_X`).
 const EXECUTABLE: u32 = 1;
 
 /// A function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramFunction {
-    /// Its address in the file's own terms.
+    /// Virtual address in the file.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its name, as the linker has it.
+    /// Linker name.
     pub name: String,
 }
 
-/// The code of one file.
+/// Functions of one program or library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramSymbols {
     functions: Vec<ProgramFunction>,
-    /// Of executable segments: offset in the file, bytes, address.
+    /// Executable segments: offset in the file, size, address.
     segments: Vec<(u64, u64, u64)>,
 }
 
-impl Program {
-    /// Reads a file, and the file of its debug information where Debian puts it, if its symbols were stripped. `None` if it
-    /// cannot be read, or has no code.
+impl ProgramSymbols {
+    /// Reads at most `most` functions of a file; if it is stripped, of its debug file where Debian
+    /// installs it. `None` if the file cannot be read or has no code.
     pub fn read(path: &Path, most: usize) -> Option<Self> {
         let bytes = contents(path)?;
         let (mut program, debug) = Self::parse(&bytes, most)?;
@@ -43,7 +43,7 @@ impl Program {
         Some(program)
     }
 
-    /// At most so many functions of an ELF file, and where the file with its debug information would be.
+    /// Parses at most `most` functions of an ELF file. Also returns the path of its debug file.
     pub fn parse(bytes: &[u8], most: usize) -> Option<(Self, Option<PathBuf>)> {
         let file = object::File::parse(bytes).ok()?;
         let is_code =
@@ -64,7 +64,7 @@ impl Program {
             })
             .take(most.saturating_mul(2))
             .collect();
-        // Of several names at one place the shortest, and of these the first of the alphabet.
+        // Of several names at one address the shortest, and of these the alphabetically first.
         functions.sort_by(|a, b| (a.address, a.name.len(), &a.name).cmp(&(b.address, b.name.len(), &b.name)));
         functions.dedup_by_key(|function| function.address);
         functions.truncate(most);
@@ -75,7 +75,7 @@ impl Program {
         Some((Self { functions, segments }, debug))
     }
 
-    /// Number of the function that is at an offset of the file.
+    /// Returns the number of the function at an offset of the file.
     pub fn at_offset(&self, offset: u64) -> Option<usize> {
         let (begin, _, address) =
             self.segments.iter().find(|(begin, size, _)| offset >= *begin && offset - begin < *size)?;
@@ -84,7 +84,7 @@ impl Program {
         self.functions.get(at).filter(|function| address - function.address < function.size).map(|_| at)
     }
 
-    /// All functions, by address.
+    /// Returns all functions, sorted by address.
     pub fn functions(&self) -> &[ProgramFunction] {
         &self.functions
     }
@@ -92,7 +92,7 @@ impl Program {
 
 fn contents(path: &Path) -> Option<Vec<u8>> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    if size > LARGEST {
+    if size > MAX_FILE_BYTES {
         return None;
     }
     fs::read(path).ok()
@@ -102,7 +102,7 @@ fn contents(path: &Path) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A test itself may have become a part of who calls it.
+    /// Not inlined, unlike a test itself.
     #[inline(never)]
     fn found_by_its_place() -> u64 {
         std::hint::black_box(7)
@@ -112,7 +112,7 @@ mod tests {
     fn the_functions_of_this_program_are_found_by_their_place_in_the_file() {
         assert_eq!(found_by_its_place(), 7);
         let path = std::env::current_exe().unwrap();
-        let program = Program::read(&path, 1 << 20).unwrap();
+        let program = ProgramSymbols::read(&path, 1 << 20).unwrap();
         let named = |function: &ProgramFunction| function.name.contains("found_by_its_place");
         let at = program.functions().iter().position(named);
         let function = &program.functions()[at.unwrap()];
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(program.at_offset(offset + function.size - 1), at);
         assert_ne!(program.at_offset(offset + function.size), at);
         assert_eq!(program.at_offset(u64::MAX), None);
-        assert!(Program::read(&path, 10).unwrap().functions().len() <= 10);
-        assert_eq!(Program::read(Path::new("/proc/version"), 10), None);
+        assert!(ProgramSymbols::read(&path, 10).unwrap().functions().len() <= 10);
+        assert_eq!(ProgramSymbols::read(Path::new("/proc/version"), 10), None);
     }
 }

@@ -1,43 +1,43 @@
-//! The kernel that runs here.
+//! The running kernel.
 
-use crate::order::{anchors, by_name, infer, Inferred, ANCHORS_OF};
-use crate::{image, slide, Error, Kallsyms, KernelFunction, Result, Table};
+use crate::order::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
+use crate::{image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::WorkDir;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names of the running kernel's code, and where they come from.
+/// Functions of the running kernel, with the origin of their names.
 #[derive(Debug, Clone, Default)]
-pub struct Running {
+pub struct RunningKernel {
     /// Functions at the addresses at which they run.
-    pub table: Table,
+    pub table: FunctionTable,
     /// `uname -r`.
     pub release: String,
-    /// The linker's hash in hexadecimal digits, if the kernel tells it.
+    /// The linker's build id in hexadecimal digits; `None` if the kernel does not tell it.
     pub build_id: Option<String>,
-    /// How far the kernel is from where it was linked; none if that is not known.
+    /// Difference between running and linked addresses (KASLR); `None` if unknown.
     pub slide: Option<u64>,
-    /// The image with its symbols, if it was found.
+    /// The image with symbols, if it was found.
     pub image: Option<PathBuf>,
-    /// Where names and files come from, in words.
+    /// Origins of names and files, for the user.
     pub sources: Vec<String>,
-    /// What could not be found or is not sure, in words.
+    /// Missing or uncertain facts, for the user.
     pub notes: Vec<String>,
 }
 
-/// The list of symbols.
+/// The kernel's list of symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
 
-impl Running {
-    /// [`find`](Self::find) with the help of a work directory: its kernels may be the one that runs, and where that has no
-    /// image, the source files of the kernel whose version is nearest are taken by names of functions. Also the running
-    /// kernel, if the work directory has it.
+impl RunningKernel {
+    /// Like [`find`](Self::find), with the help of a work directory: one of its kernels may be the
+    /// running one. Without an image, source files are taken by function name from the kernel with
+    /// the nearest version. Also returns the running kernel if the work directory has it.
     ///
     /// # Errors
-    /// As [`find`](Self::find), or a work directory that cannot be listed.
+    /// As [`find`](Self::find), or the work directory cannot be listed.
     pub fn find_in(work: &WorkDir) -> Result<(Self, Option<Kernel>)> {
-        let own = kerntune_kernel::running(work)?;
+        let own = kerntune_kernel::find_running(work)?;
         let known: Vec<PathBuf> = own.iter().map(Kernel::vmlinux).collect();
         let mut found = Self::find(&known)?;
         if let Some(own) = &own {
@@ -60,15 +60,15 @@ impl Running {
                 found.take_files_by_name(anchors(), ANCHORS_OF);
             }
             found.notes.push(
-                "no image of this kernel was found: source files are told by names and by the order of the code, `?` is a file \
-                 of which only the directory is known"
+                "no image of this kernel was found: source files are inferred from names and from the order of the \
+                 code; `?` is a file of which only the directory is known"
                     .into(),
             );
         }
         Ok((found, own))
     }
 
-    /// Reads what this machine says of its kernel. `known` are images that may be the kernel's, looked at first.
+    /// Finds the symbols of this machine's kernel. Images in `known` are tried first.
     ///
     /// # Errors
     /// [`Error::Hidden`], [`Error::Read`], [`Error::NoSymbols`]: without names there is no profile.
@@ -80,12 +80,12 @@ impl Running {
         let build_id = kerntune_kernel::running_build_id();
         let mut found =
             Self { sources: vec![format!("names: {KALLSYMS}")], release, build_id, ..Self::default() };
-        if list.strange > 0 {
-            found.notes.push(format!("{} lines of {KALLSYMS} were not understood", list.strange));
+        if list.malformed_lines > 0 {
+            found.notes.push(format!("{} lines of {KALLSYMS} were not understood", list.malformed_lines));
         }
         let text_at = list.symbols.iter().find(|symbol| symbol.name == "_text" && symbol.module.is_none());
         let text_at = text_at.map(|symbol| symbol.address);
-        found.table = Table::new(list.symbols);
+        found.table = FunctionTable::new(list.symbols);
         let mut places = known.to_vec();
         places.extend(image::places(Path::new("/"), &found.release, found.build_id.as_deref()));
         let (image, notes) = image::find(&places, found.build_id.as_deref());
@@ -114,7 +114,7 @@ impl Running {
         Ok(found)
     }
 
-    /// The source files that an image's symbol table knows.
+    /// Takes the source files from an image's symbol table.
     fn take_files(&mut self, symbols: &Symbols) {
         let slide = self.slide.unwrap_or(0);
         let of_image = |function: &KernelFunction| {
@@ -124,8 +124,9 @@ impl Running {
         self.table.set_files(of_image);
     }
 
-    /// Takes source files from another kernel, given as pairs of a function's name and its file, and directories from the
-    /// order in which the kernel was linked, where nothing better is known. Returns how many functions got one.
+    /// Takes source files from another kernel, given as pairs of a function's name and its file;
+    /// other functions get a directory from the link order. Returns the number of functions that
+    /// got one.
     pub fn take_files_by_name<'a>(
         &mut self,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -138,7 +139,7 @@ impl Running {
             (0..functions.len()).filter(|at| functions[*at].module.is_none()).collect();
         order.sort_by_key(|at| functions[*at].address);
         let mut sorted: Vec<Option<String>> = order.iter().map(|at| files[*at].take()).collect();
-        let Inferred { functions: inferred, checked, right } = infer(&mut sorted);
+        let InferredDirectories { functions: inferred, checked, right } = infer(&mut sorted);
         order.into_iter().zip(sorted).for_each(|(at, file)| files[at] = file);
         self.table.set_files_in_order(&mut files.into_iter());
         if named > 0 {
@@ -151,7 +152,8 @@ impl Running {
         named + inferred
     }
 
-    /// The address that a function has in the image, if that is known; else the one at which it runs.
+    /// Returns the address of a function in the image; if that is unknown, the address at which it
+    /// runs.
     pub fn linked(&self, function: &KernelFunction) -> u64 {
         match (&function.module, self.slide) {
             (None, Some(slide)) => function.address.saturating_sub(slide),
@@ -160,7 +162,8 @@ impl Running {
     }
 }
 
-/// How far two versions are apart: by their first number that differs.
+/// Returns the distance of two versions: differences of their numbers, the first one being the most
+/// significant.
 fn distance(a: &str, b: &str) -> [u64; 3] {
     let numbers = |version: &str| {
         let mut parts =
@@ -176,14 +179,17 @@ mod tests {
     use super::*;
     use crate::KernelSymbol;
 
-    fn running(names: &[&str]) -> Running {
+    fn running(names: &[&str]) -> RunningKernel {
         let symbol = |(at, name): (usize, &&str)| KernelSymbol {
             address: 0x1000 + 16 * at as u64,
             name: (*name).into(),
             is_global: true,
             module: None,
         };
-        Running { table: Table::new(names.iter().enumerate().map(symbol).collect()), ..Running::default() }
+        RunningKernel {
+            table: FunctionTable::new(names.iter().enumerate().map(symbol).collect()),
+            ..RunningKernel::default()
+        }
     }
 
     #[test]
@@ -193,7 +199,7 @@ mod tests {
         assert_eq!(found.take_files_by_name(pairs, "kernel x"), 3);
         let files: Vec<_> = found.table.functions().iter().map(|f| f.file.as_deref()).collect();
         let tcp = Some("net/ipv4/tcp_input.c");
-        // What two files have is neither's; what lies between two functions of a directory is of it.
+        // A name in two files has none; a function between two of a directory gets the directory.
         assert_eq!(files, [tcp, Some("net/ipv4/?"), tcp, None]);
     }
 
@@ -206,7 +212,7 @@ mod tests {
 
     #[test]
     fn this_kernel_is_found_or_says_why_not() {
-        match Running::find(&[]) {
+        match RunningKernel::find(&[]) {
             Ok(found) => {
                 assert!(!found.release.is_empty() && found.table.functions().len() > 1000);
                 let schedule = found.table.functions().iter().find(|f| f.name == "schedule").unwrap();

@@ -1,25 +1,27 @@
-//! How far the running kernel is from where it was linked (KASLR).
+//! Difference between the running kernel's addresses and its linked ones (KASLR).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Where x86-64 kernels are linked, unless they are configured otherwise (`CONFIG_PHYSICAL_START`).
+/// Link address of x86-64 kernels by default (`CONFIG_PHYSICAL_START`).
 const LINKED_AT: u64 = 0xffff_ffff_8100_0000;
-/// What a slide is a multiple of (`CONFIG_PHYSICAL_ALIGN`), and less than (the kernel's mapping).
+/// A slide is a multiple of `ALIGN` (`CONFIG_PHYSICAL_ALIGN`), and less than the size of the
+/// kernel's mapping.
 const ALIGN: u64 = 2 << 20;
-const MOST: u64 = 1 << 30;
-/// Bytes of notes that are read.
+const MAX_SLIDE: u64 = 1 << 30;
+/// Maximum size of notes that are read, in bytes.
 const NOTES_MAX: u64 = 1 << 20;
 
-/// The slide that `text`, the running kernel's first address, tells: exactly if the image is there to compare with,
-/// otherwise by where kernels are linked. None if neither fits.
+/// Returns the slide by `text`, the running kernel's first address: exact if the image's address
+/// `linked` is given, else by the default link address. `None` if neither fits.
 pub(crate) fn of_text(text: u64, linked: Option<u64>) -> Option<u64> {
     let slide = text.checked_sub(linked.unwrap_or(LINKED_AT))?;
-    (slide % 4096 == 0 && slide < MOST && (linked.is_some() || slide % ALIGN == 0)).then_some(slide)
+    (slide % 4096 == 0 && slide < MAX_SLIDE && (linked.is_some() || slide % ALIGN == 0)).then_some(slide)
 }
 
-/// The slide that the kernel writes for its crash dumps into `/proc/kcore`, which root may read where it is configured.
+/// Returns the slide that the kernel writes for crash dumps into `/proc/kcore`. Root can read it if
+/// it is configured.
 pub(crate) fn of_kcore(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
     let mut header = [0; 64];
@@ -39,7 +41,7 @@ pub(crate) fn of_kcore(path: &Path) -> Option<u64> {
     None
 }
 
-/// Offset, size of one and number of the program headers of a 64-bit little-endian ELF file.
+/// Returns offset, entry size and number of the program headers of a 64-bit little-endian ELF file.
 fn program_headers(header: &[u8; 64]) -> Option<(u64, u16, u16)> {
     let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
     let is_elf = header[..6] == [0x7f, b'E', b'L', b'F', 2, 1] && half(54) == 56;
@@ -47,7 +49,7 @@ fn program_headers(header: &[u8; 64]) -> Option<(u64, u16, u16)> {
     is_elf.then(|| (at, half(54), half(56)))
 }
 
-/// The text of the note `VMCOREINFO` among the notes of an ELF file.
+/// Returns the text of the note `VMCOREINFO` among the notes of an ELF file.
 pub fn vmcoreinfo(notes: &[u8]) -> Option<&[u8]> {
     let mut rest = notes;
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
@@ -64,7 +66,7 @@ pub fn vmcoreinfo(notes: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// `KERNELOFFSET=1f000000` of a `VMCOREINFO`, in hexadecimal digits.
+/// Parses `KERNELOFFSET=1f000000` of a `VMCOREINFO`, in hexadecimal digits.
 pub fn slide_in_vmcoreinfo(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text.split(|byte| *byte == 0).next()?).ok()?;
     let digits = text.lines().find_map(|line| line.strip_prefix("KERNELOFFSET="))?;

@@ -1,9 +1,9 @@
-//! Functions by address: what each sample is looked up in.
+//! Lookup of functions by address.
 
 use crate::kallsyms::KernelSymbol;
 use std::collections::BTreeMap;
 
-/// Marks of the linker script and labels that begin no function.
+/// Marks of the linker script, and labels at which no function begins.
 const MARKS: [&str; 10] = [
     "_text",
     "_stext",
@@ -16,41 +16,44 @@ const MARKS: [&str; 10] = [
     "__softirqentry_text_start",
     "__noinstr_text_start",
 ];
-/// Names that begin so stand before a function (`-fpatchable-function-entry`, kCFI), or for it in early code.
+/// Prefixes of symbols just before a function (`-fpatchable-function-entry`, kCFI), or of its alias
+/// in early code.
 const PREFIXES: [&str; 3] = ["__pfx_", "__cfi_", "__pi_"];
-/// Labels within the entry of a system call begin so.
+/// Prefixes of labels within the entry of a system call.
 const ENTRY_LABELS: [&str; 2] = ["entry_SYSCALL_64_", "entry_SYSCALL_compat_"];
-/// Code that a table may learn of while it is used, BPF programs and modules.
+/// Maximum number of functions added later, such as BPF programs and modules.
 const LATER_MAX: usize = 100_000;
 
-/// A function of the kernel, of a module or of a BPF program; or of a program of user mode.
+/// A function of the kernel, of a module or of a BPF program, or of a user program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelFunction {
-    /// Its name; of several at one address a global and short one.
+    /// Name; of several names at one address a global and short one.
     pub name: String,
-    /// Where it is as the kernel runs.
+    /// Address at which it runs.
     pub address: u64,
     /// Bytes up to the next symbol.
     pub size: u64,
-    /// The source file as a path from the top of the source tree, where known.
+    /// Source file as a path from the top of the source tree, if known.
     pub file: Option<String>,
-    /// The module that it is in; `bpf` for BPF programs; the path of a program; none for the kernel's image.
+    /// Module of the function; `bpf` for BPF programs; the path of a user program; `None` for the
+    /// kernel's image.
     pub module: Option<String>,
 }
 
-/// The code of a running kernel. Numbers of functions never change: what comes later, such as a BPF program, is
-/// added at the end.
+/// Functions of a running kernel by address. Numbers of functions never change: code that is loaded
+/// later, such as a BPF program, is added at the end.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct FunctionTable {
     functions: Vec<KernelFunction>,
-    /// Beginning, end and number of each, by address, of what was there at first.
+    /// Begin, end and number of each initial function, sorted by address.
     ranges: Vec<(u64, u64, u32)>,
-    /// The same of what came later, by beginning.
+    /// End and number of each function added later, by its beginning.
     later: BTreeMap<u64, (u64, u32)>,
 }
 
-impl Table {
-    /// The functions among the symbols of a list. A function ends where the next symbol begins that is no label.
+impl FunctionTable {
+    /// Makes a table of the functions among the symbols. A function ends at the next symbol that is
+    /// not a label.
     pub fn new(mut symbols: Vec<KernelSymbol>) -> Self {
         symbols.sort_by(|a, b| a.address.cmp(&b.address).then_with(|| rank(a).cmp(&rank(b))));
         let mut table = Self::default();
@@ -60,13 +63,14 @@ impl Table {
         let symbols = symbols.into_iter();
         let mut last = None;
         for symbol in symbols {
-            // The first of those at an address is the best name for it.
+            // The first symbol at an address has the best name.
             if last == Some(symbol.address) || !begins_function(&symbol.name) {
                 continue;
             }
             last = Some(symbol.address);
             let next = starts.get(starts.partition_point(|start| *start <= symbol.address)).copied();
-            // The last one has no end: a page is enough for any that is not in another module's memory.
+            // The end of the last function is unknown: a page is enough, and does not reach another
+            // module's memory.
             let end = next.unwrap_or(symbol.address.saturating_add(4096));
             table.push(symbol, end);
         }
@@ -85,7 +89,7 @@ impl Table {
         });
     }
 
-    /// Adds code that came later, or replaces what was at its place.
+    /// Adds code that was loaded later, or replaces the code at its address.
     pub fn add(&mut self, name: &str, module: &str, address: u64, size: u64) {
         let Ok(number) = u32::try_from(self.functions.len()) else { return };
         if self.later.len() >= LATER_MAX || size == 0 {
@@ -110,16 +114,16 @@ impl Table {
         });
     }
 
-    /// Adds a function that is none of the kernel's, such as a program's: it has a number and no place. `None` if there are too
-    /// many.
-    pub fn add_foreign(&mut self, name: &str, module: &str, address: u64, size: u64) -> Option<u32> {
+    /// Adds a function outside of the kernel, such as a program's: it has a number but no address
+    /// for lookups. `None` if there are too many.
+    pub fn add_external(&mut self, name: &str, module: &str, address: u64, size: u64) -> Option<u32> {
         let number = u32::try_from(self.functions.len()).ok()?;
         let (name, module) = (name.into(), Some(module.into()));
         self.functions.push(KernelFunction { name, address, size, file: None, module });
         Some(number)
     }
 
-    /// Takes away code that is gone. Its number stays its own.
+    /// Removes code that was unloaded. Its number is not reused.
     pub fn forget(&mut self, address: u64) {
         self.later.remove(&address);
         if let Ok(at) = self.ranges.binary_search_by_key(&address, |range| range.0) {
@@ -129,7 +133,7 @@ impl Table {
         }
     }
 
-    /// Number of the function that an address is in.
+    /// Returns the number of the function that contains an address.
     pub fn lookup(&self, address: u64) -> Option<u32> {
         if !self.later.is_empty() {
             let before = self.later.range(..=address).next_back();
@@ -145,17 +149,17 @@ impl Table {
         self.ranges.get(at).filter(|range| address < range.1).map(|range| range.2)
     }
 
-    /// All functions, by number.
+    /// Returns all functions, by number.
     pub fn functions(&self) -> &[KernelFunction] {
         &self.functions
     }
 
-    /// Puts in source files, one for each function in order.
+    /// Sets source files, one for each function in order.
     pub(crate) fn set_files_in_order(&mut self, files: &mut dyn Iterator<Item = Option<String>>) {
         self.functions.iter_mut().zip(files).for_each(|(function, file)| function.file = file);
     }
 
-    /// Puts in source files, where `file` knows one for a function.
+    /// Sets source files, if `file` returns one for a function.
     pub fn set_files(&mut self, file: impl Fn(&KernelFunction) -> Option<String>) {
         for function in &mut self.functions {
             function.file = file(function);
@@ -173,7 +177,7 @@ fn begins_function(name: &str) -> bool {
     !is_label(name) && !MARKS.contains(&name) && !name.starts_with("__pfx_") && !name.starts_with("__cfi_")
 }
 
-/// Smaller is better as the name of an address.
+/// Rank of a symbol as the name of its address; smaller is better.
 fn rank(symbol: &KernelSymbol) -> (bool, bool, bool, usize, &str) {
     let prefixed = PREFIXES.iter().any(|prefix| symbol.name.starts_with(prefix));
     let name = symbol.name.as_str();
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_function_around_an_address_is_found() {
-        let mut table = Table::new(vec![
+        let mut table = FunctionTable::new(vec![
             symbol(0x2010, "b", false),
             symbol(0x1000, "_stext", true),
             symbol(0x1000, "__pi_a", true),
@@ -198,7 +202,8 @@ mod tests {
             symbol(0x2000, "__pfx_b", false),
             symbol(0x3000, "_etext", true),
         ]);
-        let name = |table: &Table, at| table.lookup(at).map(|n| table.functions()[n as usize].name.clone());
+        let name =
+            |table: &FunctionTable, at| table.lookup(at).map(|n| table.functions()[n as usize].name.clone());
         assert_eq!(name(&table, 0x1000).as_deref(), Some("a"));
         assert_eq!(name(&table, 0x1fff).as_deref(), Some("a"));
         assert_eq!(name(&table, 0x2004), None, "padding before b is nobody's");
@@ -218,14 +223,15 @@ mod tests {
     fn a_label_ends_no_function() {
         let names =
             ["entry_SYSCALL_64", "entry_SYSCALL_64_safe_stack", "entry_SYSCALL_64_after_hwframe", "next"];
-        let table = Table::new((1..).zip(names).map(|(at, name)| symbol(at << 4, name, true)).collect());
+        let table =
+            FunctionTable::new((1..).zip(names).map(|(at, name)| symbol(at << 4, name, true)).collect());
         let found = [0x10, 0x2f, 0x3f, 0x40].map(|at| table.lookup(at));
         assert_eq!(found, [Some(0), Some(0), Some(0), Some(1)]);
     }
 
     #[test]
     fn addresses_at_the_end_of_the_space_do_no_harm() {
-        let table = Table::new(vec![symbol(u64::MAX, "z", true), symbol(u64::MAX - 1, "y", true)]);
+        let table = FunctionTable::new(vec![symbol(u64::MAX, "z", true), symbol(u64::MAX - 1, "y", true)]);
         assert_eq!(table.lookup(u64::MAX - 1), Some(0));
         assert_eq!(table.lookup(u64::MAX), None);
     }

@@ -1,16 +1,16 @@
-//! The trace file: a header, then chunks that each stand on their own.
+//! Binary layout of the trace file: a header, then chunks that can each be read alone.
 //!
-//! Layout, little endian. File: magic `KTTRACE\0`, version u32, flags u32 (bit 0: wide, see
-//! [`TraceHeader::wide`]). Chunk: magic `KTCH`, vcpu u32, sequence u32, events u32, begin u64
-//! (virtual ns), end u64, state u32 (bytes), payload u32 (bytes, raw), compressed u32 (bytes that
-//! follow); then one zstd frame with a checksum that holds the [`ChunkState`] and the payload, in
-//! that order.
+//! All numbers are little endian. The file begins with magic `KTTRACE\0`, version u32, flags u32
+//! (bit 0: wide, see [`TraceHeader::wide`]). A chunk begins with magic `KTCH`, vcpu u32, sequence
+//! u32, events u32, begin u64 (virtual ns), end u64, state u32 (bytes), payload u32 (bytes, raw),
+//! compressed u32 (bytes that follow). One zstd frame with a checksum follows; it holds the
+//! [`ChunkState`], then the payload.
 
-use crate::{Error, How, VERSION};
+use crate::{EnterKind, Error, VERSION};
 
-/// Bytes of [`TraceHeader`].
+/// Size of an encoded [`TraceHeader`], in bytes.
 pub const TRACE_HEADER_BYTES: usize = 16;
-/// Bytes of [`ChunkHeader`].
+/// Size of an encoded [`ChunkHeader`], in bytes.
 pub const CHUNK_HEADER_BYTES: usize = 44;
 
 const TRACE_MAGIC: [u8; 8] = *b"KTTRACE\0";
@@ -18,15 +18,15 @@ const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"KTCH");
 
 const WIDE: u32 = 1;
 
-/// What the trace file begins with.
+/// Header of the trace file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// Whether every event carries [`crate::Weights`].
+    /// True if every event carries [`crate::EventWeights`].
     pub wide: bool,
 }
 
 impl TraceHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn to_bytes(self) -> [u8; TRACE_HEADER_BYTES] {
         let mut out = [0; TRACE_HEADER_BYTES];
         out[..8].copy_from_slice(&TRACE_MAGIC);
@@ -35,7 +35,7 @@ impl TraceHeader {
         out
     }
 
-    /// Checks magic and version.
+    /// Parses a header and checks its magic and version.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let found: [u8; 8] = read(bytes, 0, "trace")?;
         if found != TRACE_MAGIC {
@@ -52,29 +52,29 @@ impl TraceHeader {
     }
 }
 
-/// What each chunk begins with.
+/// Header of one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// The virtual CPU that executes where the chunk begins.
+    /// Virtual CPU that executes where the chunk begins.
     pub vcpu: u32,
-    /// 0, 1, 2 … within the trace.
+    /// Number of the chunk in the trace, from 0.
     pub sequence: u32,
-    /// Number of events.
+    /// Number of events in the chunk.
     pub events: u32,
-    /// Virtual time at the beginning, ns.
+    /// Virtual time of the chunk's beginning, in ns.
     pub begin: u64,
-    /// Virtual time of the last event, ns.
+    /// Virtual time of the chunk's last event, in ns.
     pub end: u64,
-    /// Raw bytes of the [`ChunkState`].
+    /// Size of the encoded [`ChunkState`] before compression, in bytes.
     pub state: u32,
-    /// Raw bytes of the events.
+    /// Size of the encoded events before compression, in bytes.
     pub payload: u32,
-    /// Bytes of the zstd frame that follows.
+    /// Size of the zstd frame that follows, in bytes.
     pub compressed: u32,
 }
 
 impl ChunkHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn to_bytes(self) -> [u8; CHUNK_HEADER_BYTES] {
         let mut out = Vec::with_capacity(CHUNK_HEADER_BYTES);
         for word in [CHUNK_MAGIC, self.vcpu, self.sequence, self.events] {
@@ -90,7 +90,8 @@ impl ChunkHeader {
         fixed
     }
 
-    /// Reads a header; the sizes are bounded so that a damaged one cannot ask for all memory.
+    /// Parses a header and rejects sizes beyond fixed limits, so that a damaged header cannot
+    /// exhaust memory.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let word = |at| read(bytes, at, "chunk header").map(u32::from_le_bytes);
         let long = |at| read(bytes, at, "chunk header").map(u64::from_le_bytes);
@@ -117,40 +118,42 @@ impl ChunkHeader {
     }
 }
 
-/// What was going on where a chunk begins, so that it can be read without those before it.
+/// State of the machine where a chunk begins. It makes the chunk readable without the earlier ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChunkState {
-    /// Whether the CPU is in user mode.
+    /// True if the executing CPU is in user mode.
     pub user: bool,
-    /// The other CPUs, on which time stands still.
+    /// CPUs that do not execute now; their time stands still.
     pub waiting: Vec<WaitingCpu>,
-    /// The regions that are open (index into [`crate::Recording::regions`]), outermost first.
+    /// Open regions as indices into [`crate::Recording::regions`], outermost first.
     pub regions: Vec<u32>,
-    /// The threads with open frames, and the one that runs.
+    /// Stacks of all threads with open frames and of the running thread.
     pub stacks: Vec<OpenStack>,
 }
 
-/// A CPU that does not execute where a chunk begins.
+/// CPU that waits for its turn, or is halted, where a chunk begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingCpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// The thread that runs there: index into [`crate::Recording::threads`].
+    /// Thread that runs on the CPU, as an index into [`crate::Recording::threads`].
     pub thread: u32,
-    /// Whether it is in user mode.
+    /// True if the CPU is in user mode.
     pub user: bool,
-    /// Whether it is halted, and does not only wait for its turn.
+    /// True if the CPU is halted; false if it only waits for its turn.
     pub halted: bool,
 }
 
 impl WaitingCpu {
-    /// Bytes of one.
+    /// Size of an encoded CPU, in bytes.
     const BYTES: usize = 10;
 }
 
 impl ChunkState {
-    /// Appends what comes before the stacks ([`OpenStack::write`]): user u8; count u32 of the CPUs that wait, each with
-    /// cpu u32, thread u32, user u8, halted u8; region count u32, regions u32.
+    /// Appends the part of the state that precedes the stacks ([`OpenStack::write`]).
+    ///
+    /// Format: user u8; number of waiting CPUs u32, then for each cpu u32, thread u32, user u8,
+    /// halted u8; number of open regions u32, then their indices u32.
     pub fn write_head(
         user: bool,
         waiting: impl ExactSizeIterator<Item = WaitingCpu>,
@@ -171,7 +174,7 @@ impl ChunkState {
         }
     }
 
-    /// Appends all of it.
+    /// Appends the whole encoded state.
     pub fn write(&self, out: &mut Vec<u8>) {
         Self::write_head(self.user, self.waiting.iter().copied(), self.regions.iter().copied(), out);
         for stack in &self.stacks {
@@ -179,7 +182,7 @@ impl ChunkState {
         }
     }
 
-    /// Reads a chunk's state.
+    /// Parses the state of a chunk.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         const WHAT: &str = "chunk's CPUs and open regions";
         let flag = |at| match read(bytes, at, WHAT)? {
@@ -187,7 +190,7 @@ impl ChunkState {
             [found] => Err(Error::Invalid { what: WHAT, found: found.into(), at }),
         };
         let word = |at| read(bytes, at, WHAT).map(u32::from_le_bytes);
-        // The bytes of a list, which must be there before there is room made for it.
+        // Check that the bytes of a list exist before memory is reserved for it.
         let list = |at: usize, size: usize| {
             let count = word(at)? as usize;
             let end = count.checked_mul(size).and_then(|length| length.checked_add(at + 4));
@@ -211,20 +214,21 @@ impl ChunkState {
     }
 }
 
-/// The frames of one thread that are open where a chunk begins, outermost first.
+/// Open frames of one thread where a chunk begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenStack {
-    /// Index into [`crate::Recording::threads`].
+    /// Thread as an index into [`crate::Recording::threads`].
     pub thread: u32,
-    /// Whether this thread is the one that runs.
+    /// True if this thread runs.
     pub running: bool,
-    /// Function index and how it was entered.
-    pub frames: Vec<(u32, How)>,
+    /// Function index and kind of entry of each frame, outermost first.
+    pub frames: Vec<(u32, EnterKind)>,
 }
 
 impl OpenStack {
-    /// Appends: thread u32, running u8, frame count u32, then per frame function u32 and how u8.
-    pub fn write(thread: u32, running: bool, frames: &[(u32, How)], out: &mut Vec<u8>) {
+    /// Appends one encoded stack: thread u32, running u8, frame count u32, then for each frame
+    /// function u32 and kind u8.
+    pub fn write(thread: u32, running: bool, frames: &[(u32, EnterKind)], out: &mut Vec<u8>) {
         out.extend_from_slice(&thread.to_le_bytes());
         out.push(running.into());
         out.extend_from_slice(&(frames.len() as u32).to_le_bytes());
@@ -234,7 +238,7 @@ impl OpenStack {
         }
     }
 
-    /// Reads all stacks of a chunk.
+    /// Parses all stacks of a chunk.
     pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, Error> {
         const WHAT: &str = "chunk's open stacks";
         let mut stacks = Vec::new();
@@ -248,7 +252,7 @@ impl OpenStack {
             for _ in 0..count {
                 let function = u32::from_le_bytes(read(bytes, at, WHAT)?);
                 let [code] = read(bytes, at + 4, WHAT)?;
-                let how = How::from_code(code).ok_or(Error::Invalid {
+                let how = EnterKind::from_code(code).ok_or(Error::Invalid {
                     what: WHAT,
                     found: code.into(),
                     at: at + 4,
@@ -262,7 +266,7 @@ impl OpenStack {
     }
 }
 
-/// The `N` bytes at `at`.
+/// Returns the `N` bytes at offset `at`, or an error if the buffer is shorter.
 pub(crate) fn read<const N: usize>(bytes: &[u8], at: usize, what: &'static str) -> Result<[u8; N], Error> {
     bytes
         .get(at..at + N)
@@ -291,8 +295,11 @@ mod tests {
             compressed: 8,
         };
         assert_eq!(ChunkHeader::parse(&header.to_bytes()), Ok(header));
-        let stack =
-            OpenStack { thread: 3, running: true, frames: vec![(9, How::Syscall), (70_000, How::Jump)] };
+        let stack = OpenStack {
+            thread: 3,
+            running: true,
+            frames: vec![(9, EnterKind::Syscall), (70_000, EnterKind::Jump)],
+        };
         let waiting = vec![
             WaitingCpu { cpu: 2, thread: 70_000, user: true, halted: false },
             WaitingCpu { cpu: 0, thread: 1, user: false, halted: true },

@@ -1,8 +1,8 @@
-//! Executed blocks and edges: `counts.kt`.
+//! Execution counts of blocks and branches, stored in `counts.kt`.
 //!
-//! Little endian: magic `KTCOUNT\0`, version u32, blocks u32, edges u32, reserved u32; then
-//! per block start u64, last u64, count u64, instructions u32, bytes u32; then per edge source
-//! u64, target u64, count u64, kind u32, reserved u32.
+//! All numbers are little endian. The file begins with magic `KTCOUNT\0`, version u32, blocks u32,
+//! edges u32, reserved u32. Each block has start u64, last u64, count u64, instructions u32, bytes
+//! u32. Each edge has source u64, target u64, count u64, kind u32, reserved u32.
 
 use crate::chunk::read;
 use crate::{Error, VERSION};
@@ -10,26 +10,26 @@ use crate::{Error, VERSION};
 const MAGIC: [u8; 8] = *b"KTCOUNT\0";
 const WHAT: &str = "counts file";
 
-/// A straight run of instructions that was executed from its first to its last.
+/// Straight run of instructions that executed from first to last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    /// Address of the first instruction.
+pub struct BlockCount {
+    /// Address of the block's first instruction.
     pub start: u64,
-    /// Address of the last instruction.
+    /// Address of the block's last instruction.
     pub last: u64,
-    /// How often.
+    /// Number of executions of the block.
     pub count: u64,
-    /// Number of instructions.
+    /// Number of instructions in the block.
     pub instructions: u32,
-    /// Bytes from the first instruction to the end of the last.
+    /// Size from the first instruction to the end of the last, in bytes.
     pub bytes: u32,
 }
 
-/// What kind of instruction an edge leaves from.
+/// Kind of branch instruction that an edge leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum EdgeKind {
-    /// Conditional branch, taken.
+pub enum BranchInsnKind {
+    /// Taken conditional branch.
     Conditional = 0,
     /// Direct jump.
     Jump = 1,
@@ -39,58 +39,58 @@ pub enum EdgeKind {
     Call = 3,
     /// Call through a register or memory.
     IndirectCall = 4,
-    /// Return.
+    /// Return instruction.
     Return = 5,
 }
 
-impl EdgeKind {
-    /// All of them, by number.
-    pub const ALL: [EdgeKind; 6] = [
-        EdgeKind::Conditional,
-        EdgeKind::Jump,
-        EdgeKind::IndirectJump,
-        EdgeKind::Call,
-        EdgeKind::IndirectCall,
-        EdgeKind::Return,
+impl BranchInsnKind {
+    /// All kinds, in the order of their codes.
+    pub const ALL: [BranchInsnKind; 6] = [
+        BranchInsnKind::Conditional,
+        BranchInsnKind::Jump,
+        BranchInsnKind::IndirectJump,
+        BranchInsnKind::Call,
+        BranchInsnKind::IndirectCall,
+        BranchInsnKind::Return,
     ];
 
-    /// The word used in tables.
+    /// Returns the name of the kind that tables print.
     pub fn name(self) -> &'static str {
         match self {
-            EdgeKind::Conditional => "conditional",
-            EdgeKind::Jump => "jump",
-            EdgeKind::IndirectJump => "indirect-jump",
-            EdgeKind::Call => "call",
-            EdgeKind::IndirectCall => "indirect-call",
-            EdgeKind::Return => "return",
+            BranchInsnKind::Conditional => "conditional",
+            BranchInsnKind::Jump => "jump",
+            BranchInsnKind::IndirectJump => "indirect-jump",
+            BranchInsnKind::Call => "call",
+            BranchInsnKind::IndirectCall => "indirect-call",
+            BranchInsnKind::Return => "return",
         }
     }
 }
 
-/// A taken branch.
+/// Execution count of one taken branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edge {
+pub struct EdgeCount {
     /// Address of the branch instruction.
     pub source: u64,
-    /// Address of the instruction executed next.
+    /// Address of the branch target.
     pub target: u64,
-    /// How often.
+    /// Number of times the branch was taken.
     pub count: u64,
-    /// What kind of branch.
-    pub kind: EdgeKind,
+    /// Kind of the branch instruction.
+    pub kind: BranchInsnKind,
 }
 
-/// The whole file.
+/// Contents of `counts.kt`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// By start address, then length.
-    pub blocks: Vec<Block>,
-    /// By source, then target.
-    pub edges: Vec<Edge>,
+pub struct ExecutionCounts {
+    /// Executed blocks, sorted by start address, then by length.
+    pub blocks: Vec<BlockCount>,
+    /// Taken branches, sorted by source, then by target.
+    pub edges: Vec<EdgeCount>,
 }
 
-impl Counts {
-    /// The file's bytes.
+impl ExecutionCounts {
+    /// Encodes the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24 + 32 * (self.blocks.len() + self.edges.len()));
         out.extend_from_slice(&MAGIC);
@@ -114,7 +114,7 @@ impl Counts {
         out
     }
 
-    /// Reads the file.
+    /// Parses the file and checks its magic and version.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let found: [u8; 8] = read(bytes, 0, WHAT)?;
         if found != MAGIC {
@@ -131,9 +131,9 @@ impl Counts {
         if bytes.len() < expected {
             return Err(Error::Truncated { what: WHAT, at: bytes.len() });
         }
-        let mut counts = Counts::default();
+        let mut counts = ExecutionCounts::default();
         for at in (24..).step_by(32).take(blocks) {
-            counts.blocks.push(Block {
+            counts.blocks.push(BlockCount {
                 start: long(at)?,
                 last: long(at + 8)?,
                 count: long(at + 16)?,
@@ -143,12 +143,17 @@ impl Counts {
         }
         for at in (24 + 32 * blocks..).step_by(32).take(edges) {
             let code = word(at + 24)?;
-            let kind = *EdgeKind::ALL.get(code as usize).ok_or(Error::Invalid {
+            let kind = *BranchInsnKind::ALL.get(code as usize).ok_or(Error::Invalid {
                 what: WHAT,
                 found: code.into(),
                 at: at + 24,
             })?;
-            counts.edges.push(Edge { source: long(at)?, target: long(at + 8)?, count: long(at + 16)?, kind });
+            counts.edges.push(EdgeCount {
+                source: long(at)?,
+                target: long(at + 8)?,
+                count: long(at + 16)?,
+                kind,
+            });
         }
         Ok(counts)
     }
@@ -161,25 +166,25 @@ mod tests {
 
     #[test]
     fn round_trip_and_truncation() {
-        let counts = Counts {
-            blocks: vec![Block { start: 1, last: 5, count: 9, instructions: 2, bytes: 6 }],
-            edges: vec![Edge { source: 5, target: 1, count: 8, kind: EdgeKind::Return }],
+        let counts = ExecutionCounts {
+            blocks: vec![BlockCount { start: 1, last: 5, count: 9, instructions: 2, bytes: 6 }],
+            edges: vec![EdgeCount { source: 5, target: 1, count: 8, kind: BranchInsnKind::Return }],
         };
         let bytes = counts.to_bytes();
-        assert_eq!(Counts::parse(&bytes), Ok(counts));
+        assert_eq!(ExecutionCounts::parse(&bytes), Ok(counts));
         for end in 0..bytes.len() {
-            assert!(Counts::parse(&bytes[..end]).is_err());
+            assert!(ExecutionCounts::parse(&bytes[..end]).is_err());
         }
     }
 
     proptest! {
         #[test]
         fn foreign_bytes_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Counts::parse(&bytes);
+            let _ = ExecutionCounts::parse(&bytes);
             for (at, byte) in MAGIC.iter().chain(&VERSION.to_le_bytes()).enumerate() {
                 if let Some(place) = bytes.get_mut(at) { *place = *byte; }
             }
-            let _ = Counts::parse(&bytes);
+            let _ = ExecutionCounts::parse(&bytes);
         }
     }
 }

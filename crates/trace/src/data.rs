@@ -1,247 +1,252 @@
-//! What accesses to data missed: what the recorder is told of the kernel's objects, and `data.json`, which it writes.
+//! Results of the data cache model.
+//!
+//! [`DataSpec`] tells the recorder where the kernel keeps its data structures. [`DataFile`] is what
+//! the recorder writes to `data.json`.
 
 use crate::{Error, VERSION};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What the recorder is told of the kernel's data.
+/// Description of the kernel's data, as the recorder needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSpec {
-    /// Addresses in the image between which lies what each CPU has one of (`__per_cpu_start`, `__per_cpu_end`).
+    /// Begin and end of the per-CPU variables in the image (`__per_cpu_start`, `__per_cpu_end`).
     pub per_cpu: (u64, u64),
-    /// How slab caches are found; without it their objects are not told apart.
+    /// Layout of the slab allocator; without it, slab objects are not identified.
     pub slab: Option<SlabSpec>,
 }
 
-/// Where the kernel keeps what is known of a page, a slab and a cache: byte offsets, from its debug information.
+/// Byte offsets of the slab allocator's structures, from the kernel's debug information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlabSpec {
-    /// Bytes of `struct page`.
+    /// Size of `struct page`, in bytes.
     pub page_bytes: u32,
-    /// What says that a page is a slab's.
+    /// Rule by which a page is recognized as a slab page.
     pub mark: SlabMark,
-    /// `slab_cache` in `struct slab`.
+    /// Offset of `slab_cache` in `struct slab`.
     pub cache: u32,
-    /// `name` in `struct kmem_cache`.
+    /// Offset of `name` in `struct kmem_cache`.
     pub name: u32,
-    /// `size` in `struct kmem_cache`, 4 bytes: from one object to the next.
+    /// Offset of `size` in `struct kmem_cache`: 4 bytes, the distance between objects.
     pub size: u32,
-    /// `object_size` in `struct kmem_cache`, 4 bytes.
+    /// Offset of `object_size` in `struct kmem_cache`, 4 bytes.
     pub object_size: u32,
-    /// `refcount` in `struct kmem_cache`, 4 bytes: more than 1 where objects of several kinds share it.
+    /// Offset of `refcount` in `struct kmem_cache`: 4 bytes, above 1 if several caches were merged.
     pub refcount: u32,
-    /// `stack` in `struct task_struct`.
+    /// Offset of `stack` in `struct task_struct`.
     pub stack: u32,
 }
 
-/// What says that a page is a slab's.
+/// Rule by which a page is recognized as a slab page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlabMark {
-    /// 4 bytes at `offset`, of which the highest is `value`.
+    /// The top byte of the 4 bytes at `offset` equals `value`.
     Type {
-        /// `page_type` in `struct page`.
+        /// Offset of `page_type` in `struct page`.
         offset: u32,
-        /// `PGTY_slab`.
+        /// Value of `PGTY_slab`.
         value: u8,
     },
-    /// This bit of the first 8 bytes.
+    /// This bit of the page's first 8 bytes is set.
     Flag(u32),
 }
 
-/// What data is.
+/// Kind of memory that an access touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PlaceKind {
-    /// User memory, whoever accesses it. No address is kept.
+pub enum DataLocationKind {
+    /// User memory, accessed by user or kernel code. No address is recorded.
     User,
-    /// A variable of the kernel's image: the address.
+    /// Variable of the kernel image; `object` is its address.
     Image,
-    /// A variable that each CPU has one of: the address in the image.
+    /// Per-CPU variable; `object` is its address in the image.
     PerCpu,
-    /// An object of a slab cache: the cache's place in [`DataFile::caches`], and the offset.
+    /// Object of a slab cache; `object` is an index into [`DataFile::caches`], `offset` lies in the
+    /// object.
     Slab,
-    /// A `struct page`: the offset.
+    /// A `struct page`; `offset` lies in it.
     Page,
-    /// The stack of the thread that runs.
+    /// Stack of the running thread.
     Stack,
-    /// Memory that the kernel maps as it is: page tables, pages of files and of programs, buffers.
+    /// Other memory in the direct map: page tables, page cache, pages of programs, buffers.
     Memory,
-    /// Memory that the kernel maps in pieces: `vmalloc`, modules, other threads' stacks.
+    /// Memory mapped page by page: `vmalloc`, modules, stacks of other threads.
     Mapped,
-    /// Anything else: tables of the CPU, device memory.
+    /// All other memory, such as CPU tables and device memory.
     Other,
 }
 
-/// Where data lies, in terms that outlive the run.
+/// Location of data, in terms that stay valid after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
-    /// What it is.
-    pub kind: PlaceKind,
-    /// Which.
+pub struct DataLocation {
+    /// Kind of memory.
+    pub kind: DataLocationKind,
+    /// Address or index of the object, as [`DataLocationKind`] defines it; 0 for the other kinds.
     pub object: u64,
-    /// Byte offset in it.
+    /// Byte offset in the object; 0 for kinds without objects.
     pub offset: u32,
 }
 
-/// A slab cache.
+/// Slab cache that was seen in accesses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlabCache {
-    /// As in `/proc/slabinfo`.
+    /// Name as in `/proc/slabinfo`.
     pub name: String,
-    /// Bytes of an object.
+    /// Size of an object, in bytes.
     pub object_bytes: u32,
-    /// Whether the kernel made one cache of several, so that its name is that of one of them.
+    /// True if the kernel merged several caches into one, which then has the name of one of them.
     pub merged: bool,
 }
 
-/// What was missed. All are events of a model.
+/// Misses in the data cache model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Misses {
-    /// Lines that were not in the L1D.
+pub struct MissCounts {
+    /// Lines that missed the L1D.
     pub l1d: u64,
-    /// Of these, those that were to be written.
+    /// Lines that missed the L1D on a write; part of `l1d`.
     pub stores: u64,
-    /// Lines that the CPU's L2 did not have either.
+    /// Lines that also missed the CPU's L2.
     pub l2: u64,
-    /// Lines that no cache had.
+    /// Lines that missed all caches.
     pub l3: u64,
-    /// Lines that another CPU's cache had, which had written them.
+    /// Lines supplied by the cache of another CPU that had written them.
     pub transfers: u64,
-    /// Translations that were not in the first-level data TLB.
+    /// Translations that missed the first-level data TLB.
     pub dtlb: u64,
-    /// Translations that no TLB had.
+    /// Translations that missed all TLBs and needed a page walk.
     pub walks: u64,
 }
 
-/// Accesses of one mode of the CPU in a region.
+/// Data accesses in a region, made in one CPU mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accesses {
-    /// Reads.
+pub struct AccessCounts {
+    /// Number of reads.
     pub loads: u64,
-    /// Writes.
+    /// Number of writes.
     pub stores: u64,
-    /// What they missed.
-    pub misses: Misses,
+    /// Misses of these accesses.
+    pub misses: MissCounts,
 }
 
-/// Accesses in a region, without those in regions in it.
+/// Data accesses of a region, without those of nested regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionAccesses {
-    /// Index into [`crate::Recording::regions`].
+    /// Region as an index into [`crate::Recording::regions`].
     pub region: u32,
-    /// Of kernel code.
-    pub kernel: Accesses,
-    /// Of user code.
-    pub user: Accesses,
+    /// Accesses by kernel code.
+    pub kernel: AccessCounts,
+    /// Accesses by user code.
+    pub user: AccessCounts,
 }
 
-/// Misses on one path.
+/// Misses on one call path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathMisses {
-    /// Index into [`crate::Recording::regions`], the innermost that was open.
+    /// Innermost open region, as an index into [`crate::Recording::regions`].
     pub region: u32,
-    /// Index into [`DataFile::paths`].
+    /// Call path as an index into [`DataFile::paths`].
     pub path: u32,
-    /// How many.
-    pub misses: Misses,
+    /// Misses counted on the path.
+    pub misses: MissCounts,
 }
 
-/// Misses of one function at one place.
+/// Misses of one function at one data location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceMisses {
-    /// As [`PathMisses::region`].
+pub struct LocationMisses {
+    /// Innermost open region, see [`PathMisses::region`].
     pub region: u32,
-    /// The kernel's function whose instruction it is, as in [`crate::Event::Enter`]; `None` for user code.
+    /// Kernel function that made the access, numbered as in [`crate::Event::Enter`]; `None` for
+    /// user code.
     pub function: Option<u32>,
-    /// What was accessed.
-    pub place: Place,
-    /// How many.
-    pub misses: Misses,
+    /// Location of the accessed data.
+    pub place: DataLocation,
+    /// Misses counted at the location.
+    pub misses: MissCounts,
 }
 
-/// Accesses to a line that went from one CPU's cache to another's, from the first time on that it did.
+/// Accesses to a cache line that moved between CPUs, counted from its first transfer on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLine {
-    /// As [`PathMisses::region`].
+    /// Innermost open region, see [`PathMisses::region`].
     pub region: u32,
-    /// The line's address in physical memory.
+    /// Physical address of the line.
     pub line: u64,
-    /// What is accessed, in pieces of [`PIECE_BYTES`], by place and CPU.
+    /// Accesses to each piece of [`PIECE_BYTES`], by location and CPU.
     pub pieces: Vec<SharedPiece>,
 }
 
-/// Bytes of a line that are told apart.
+/// Granularity of [`SharedPiece`], in bytes.
 pub const PIECE_BYTES: u64 = 4;
 
-/// What one CPU did to a piece of a line.
+/// Accesses of one CPU to one piece of a shared line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedPiece {
-    /// Where in the line it begins, bytes.
+    /// Byte offset of the piece in the line.
     pub at: u32,
-    /// Which CPU.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// What it is.
-    pub place: Place,
-    /// Reads.
+    /// Location of the data in the piece.
+    pub place: DataLocation,
+    /// Number of reads.
     pub loads: u64,
-    /// Writes.
+    /// Number of writes.
     pub stores: u64,
-    /// How often it had to come from another CPU's cache.
+    /// Number of accesses for which the line came from another CPU's cache.
     pub transfers: u64,
 }
 
-/// Accesses in a region to memory in pages of one size, without those in regions in it.
+/// Accesses of a region to pages of one size, without those of nested regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAccesses {
-    /// As [`PathMisses::region`].
+    /// Innermost open region, see [`PathMisses::region`].
     pub region: u32,
-    /// Whether to user memory, whoever accesses it.
+    /// True for user memory, whether user or kernel code accesses it.
     pub user: bool,
-    /// Bytes of a page.
+    /// Size of a page, in bytes.
     pub page_bytes: u64,
-    /// Reads.
+    /// Number of reads.
     pub loads: u64,
-    /// Writes.
+    /// Number of writes.
     pub stores: u64,
 }
 
-/// What was touched of memory in pages of one size.
+/// Memory touched in pages of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Footprint {
-    /// In regions of this name and those within them; in all if there is none.
+pub struct FootprintRow {
+    /// Name of the regions counted here, with their nested regions; `None` for all regions.
     pub region: Option<String>,
-    /// As [`PageAccesses::user`].
+    /// True for user memory, see [`PageAccesses::user`].
     pub user: bool,
-    /// Bytes of a page.
+    /// Size of a page, in bytes.
     pub page_bytes: u64,
-    /// Pages by virtual address; one that two processes map is two.
+    /// Number of pages by virtual address; a page that two processes map counts twice.
     pub pages: u64,
-    /// Lines in them.
+    /// Number of lines touched in these pages.
     pub lines: u64,
 }
 
-/// The whole file.
+/// Contents of `data.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// [`VERSION`]; a file of another one is refused.
+    /// Format version: [`VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
-    /// Slab caches, in the order in which they were met.
+    /// Slab caches, in the order in which the recorder met them.
     pub caches: Vec<SlabCache>,
-    /// Functions of call paths, outermost first.
+    /// Call paths as lists of function numbers, outermost first.
     pub paths: Vec<Vec<u32>>,
-    /// By region.
+    /// Accesses by region.
     pub regions: Vec<RegionAccesses>,
-    /// By region and path.
+    /// Misses by region and call path.
     pub by_path: Vec<PathMisses>,
-    /// By region, function and place.
-    pub by_place: Vec<PlaceMisses>,
-    /// By region and line.
+    /// Misses by region, function and location.
+    pub by_place: Vec<LocationMisses>,
+    /// Shared lines by region and line.
     pub shared: Vec<SharedLine>,
-    /// By region, memory and size of page.
+    /// Accesses by region, user or kernel memory, and page size.
     pub pages: Vec<PageAccesses>,
-    /// By name of region, memory and size of page.
-    pub footprints: Vec<Footprint>,
+    /// Touched memory by region name, user or kernel memory, and page size.
+    pub footprints: Vec<FootprintRow>,
 }
 
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -1,35 +1,38 @@
-//! Writing events. Nothing here allocates as long as the buffer has [`EVENT_MAX`] bytes to spare.
+//! Encoding of events. Nothing here allocates as long as the buffer has [`EVENT_MAX`] bytes to
+//! spare.
 
 use crate::event::{kind, other};
-use crate::{Event, How, Weights};
+use crate::{EnterKind, Event, EventWeights};
 
-/// The longest encoding of one event in bytes: a number of 10 bytes, weights of 30, a kind, and the arguments of
-/// [`Event::Lock`], which take 23.
+/// Longest encoding of one event, in bytes.
+///
+/// A number takes 10 bytes, weights 30, the kind 1, and the arguments of [`Event::Lock`] 23.
 pub const EVENT_MAX: usize = 64;
 
 /// Appends one event of a trace without weights. `delta` is the number of instructions since the
-/// event before it.
+/// previous event.
 #[inline]
 pub fn event(out: &mut Vec<u8>, delta: u64, event: Event) {
     put(out, delta, None, event);
 }
 
-/// Appends one event of a wide trace.
+/// Appends one event of a wide trace, with its weights. `delta` is the number of instructions since
+/// the previous event.
 #[inline]
-pub fn wide_event(out: &mut Vec<u8>, delta: u64, weights: Weights, event: Event) {
+pub fn wide_event(out: &mut Vec<u8>, delta: u64, weights: EventWeights, event: Event) {
     put(out, delta, Some(weights), event);
 }
 
 #[inline]
-fn put(out: &mut Vec<u8>, delta: u64, weights: Option<Weights>, event: Event) {
+fn put(out: &mut Vec<u8>, delta: u64, weights: Option<EventWeights>, event: Event) {
     let code = match event {
-        Event::Enter { how: How::Call, .. } => kind::CALL,
+        Event::Enter { how: EnterKind::Call, .. } => kind::CALL,
         Event::Exit => kind::EXIT,
-        Event::Enter { how: How::Jump, .. } => kind::JUMP,
+        Event::Enter { how: EnterKind::Jump, .. } => kind::JUMP,
         _ => kind::OTHER,
     };
     number(out, delta << 2 | code);
-    if let Some(Weights { taken_branches, l1i_misses, itlb_misses }) = weights {
+    if let Some(EventWeights { taken_branches, l1i_misses, itlb_misses }) = weights {
         let missed = l1i_misses | itlb_misses != 0;
         number(out, taken_branches << 1 | u64::from(missed));
         if missed {
@@ -38,7 +41,7 @@ fn put(out: &mut Vec<u8>, delta: u64, weights: Option<Weights>, event: Event) {
         }
     }
     match event {
-        Event::Enter { function, how: How::Call | How::Jump } => number(out, function.into()),
+        Event::Enter { function, how: EnterKind::Call | EnterKind::Jump } => number(out, function.into()),
         Event::Exit => {}
         rest => rare(out, rest),
     }
@@ -46,9 +49,9 @@ fn put(out: &mut Vec<u8>, delta: u64, weights: Option<Weights>, event: Event) {
 
 fn rare(out: &mut Vec<u8>, event: Event) {
     let (code, argument) = match event {
-        Event::Enter { function, how: How::Interrupt } => (other::INTERRUPT, Some(function)),
-        Event::Enter { function, how: How::Exception } => (other::EXCEPTION, Some(function)),
-        // Call and Jump were written by the caller; what is left is the system call.
+        Event::Enter { function, how: EnterKind::Interrupt } => (other::INTERRUPT, Some(function)),
+        Event::Enter { function, how: EnterKind::Exception } => (other::EXCEPTION, Some(function)),
+        // `Call` and `Jump` are handled above; only the system call is left.
         Event::Enter { function, .. } => (other::SYSCALL, Some(function)),
         Event::Resume => (other::RESUME, None),
         Event::Leave => (other::LEAVE, None),
@@ -102,16 +105,16 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decoder, Waker};
+    use crate::{EventDecoder, Waker};
     use proptest::prelude::*;
 
     fn any_event() -> impl Strategy<Value = Event> {
         let how = prop_oneof![
-            Just(How::Call),
-            Just(How::Jump),
-            Just(How::Interrupt),
-            Just(How::Exception),
-            Just(How::Syscall)
+            Just(EnterKind::Call),
+            Just(EnterKind::Jump),
+            Just(EnterKind::Interrupt),
+            Just(EnterKind::Exception),
+            Just(EnterKind::Syscall)
         ];
         prop_oneof![
             (any::<u32>(), how).prop_map(|(function, how)| Event::Enter { function, how }),
@@ -155,7 +158,7 @@ mod tests {
                 event(&mut bytes, *delta, *e);
                 prop_assert!(bytes.len() - before <= EVENT_MAX);
             }
-            let mut decoder = Decoder::new(&bytes);
+            let mut decoder = EventDecoder::new(&bytes);
             for expected in events {
                 prop_assert_eq!(decoder.next().unwrap(), Some(expected));
             }
@@ -168,14 +171,14 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             let weights = |taken_branches, [l1i_misses, itlb_misses]: [u64; 2]| {
-                Weights { taken_branches, l1i_misses, itlb_misses }
+                EventWeights { taken_branches, l1i_misses, itlb_misses }
             };
             for (delta, e, taken, misses) in &events {
                 let before = bytes.len();
                 wide_event(&mut bytes, *delta, weights(*taken, *misses), *e);
                 prop_assert!(bytes.len() - before <= EVENT_MAX);
             }
-            let mut decoder = Decoder::with_width(&bytes, true);
+            let mut decoder = EventDecoder::with_width(&bytes, true);
             for (delta, event, taken, misses) in events {
                 prop_assert_eq!(decoder.next().unwrap(), Some((delta, event)));
                 prop_assert_eq!(decoder.weights(), weights(taken, misses));
@@ -186,7 +189,7 @@ mod tests {
         #[test]
         fn foreign_bytes_end_in_an_error_or_the_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             for wide in [false, true] {
-                let mut decoder = Decoder::with_width(&bytes, wide);
+                let mut decoder = EventDecoder::with_width(&bytes, wide);
                 while let Ok(Some(_)) = decoder.next() {}
             }
         }

@@ -1,142 +1,146 @@
-//! Events and their reading.
+//! Events of the trace and their decoder.
 
 use crate::Error;
 
-/// How a function came to run.
+/// Way in which a function was entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum How {
-    /// By a call instruction.
+pub enum EnterKind {
+    /// Entered by a call instruction.
     Call,
-    /// By a jump (tail call) or by falling into it: returns together with the frame below.
+    /// Entered by a jump (tail call) or by falling through; it returns together with the frame
+    /// below.
     Jump,
-    /// By an interrupt: asynchronous, of no concern to what it interrupted.
+    /// Entered by an asynchronous interrupt, unrelated to the interrupted code.
     Interrupt,
-    /// By an exception: caused by the instruction that it interrupted (page fault …).
+    /// Entered by an exception that the interrupted instruction caused, such as a page fault.
     Exception,
-    /// By a system call: the first frame above user code.
+    /// Entered by a system call; the first frame above user code.
     Syscall,
 }
 
-impl How {
-    /// The one that `code` stands for: its place in this list.
+impl EnterKind {
+    /// Returns the kind with this code: its position in this list. `None` if the code is out of
+    /// range.
     pub fn from_code(code: u8) -> Option<Self> {
         let all = [Self::Call, Self::Jump, Self::Interrupt, Self::Exception, Self::Syscall];
         all.get(usize::from(code)).copied()
     }
 }
 
-/// One thing that happened on the CPU that executes.
+/// Event on the executing CPU.
 ///
-/// Reading keeps one stack of frames per thread. `Enter` pushes; every other event says exactly
-/// what it pops, so that a reader never guesses.
+/// A reader keeps one stack of frames per thread. `Enter` pushes a frame. Every other event states
+/// exactly how many frames it pops, so that readers never guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A function begins.
+    /// Function entry.
     Enter {
-        /// Index into [`crate::RecorderSpec::functions`].
+        /// Function as an index into [`crate::RecorderSpec::functions`].
         function: u32,
-        /// How it came to run.
-        how: How,
+        /// Way in which the function was entered.
+        how: EnterKind,
     },
-    /// A return: the top frame ends, and with it the frames below it up to and including the
-    /// first that was not entered by [`How::Jump`].
+    /// Return: pops the top frame and the frames below it, up to and including the first one that
+    /// was not entered by [`EnterKind::Jump`].
     Exit,
-    /// Return from interrupt or exception to kernel code: ends the frames down to and including
-    /// the topmost that was entered by [`How::Interrupt`] or [`How::Exception`].
+    /// Return from an interrupt or exception to kernel code: pops frames down to and including the
+    /// topmost one entered by [`EnterKind::Interrupt`] or [`EnterKind::Exception`].
     Resume,
-    /// Back to user code: every frame of a kernel function ends. User frames below them, where
-    /// user functions are traced ([`crate::Recording::kernel_functions`]), go on.
+    /// Return to user code: pops every kernel frame. User frames below them stay open if user
+    /// functions are traced ([`crate::Recording::kernel_functions`]).
     Leave,
-    /// So many frames ended without a return of their own (`longjmp`-like). An [`Event::Exit`] that
+    /// Frames that ended without a return of their own (as with `longjmp`). An [`Event::Exit`] that
     /// follows at the same time is the return that ended them.
     Unwind {
-        /// How many.
+        /// Number of frames.
         frames: u32,
     },
-    /// Another thread runs from here on.
+    /// Context switch: another thread runs from here on.
     Switch {
-        /// Index into [`crate::Recording::threads`].
+        /// Thread as an index into [`crate::Recording::threads`].
         thread: u32,
     },
-    /// The CPU was halted for so many nanoseconds.
+    /// Idle period: the CPU was halted.
     Idle {
-        /// Virtual nanoseconds.
+        /// Length in virtual nanoseconds.
         ns: u64,
     },
-    /// A region begins.
+    /// Begin of a region.
     RegionBegin {
-        /// Index into [`crate::Recording::regions`].
+        /// Region as an index into [`crate::Recording::regions`].
         region: u32,
     },
-    /// A region ends.
+    /// End of a region.
     RegionEnd {
-        /// Index into [`crate::Recording::regions`].
+        /// Region as an index into [`crate::Recording::regions`].
         region: u32,
     },
-    /// One operation of the innermost open region is done.
+    /// One completed operation of the innermost open region.
     Operation,
-    /// An inline point was passed.
+    /// Passage of an inline point.
     Point {
-        /// Index into [`crate::RecorderSpec::points`].
+        /// Point as an index into [`crate::RecorderSpec::points`].
         point: u32,
     },
-    /// Another CPU executes from here on; its thread continues where it stopped.
+    /// Change of the executing CPU; the new CPU's thread continues where it stopped.
     Cpu {
-        /// Its number.
+        /// Number of the new CPU.
         cpu: u32,
-        /// Whether the CPU whose turn ends is halted, which it is until its next turn.
+        /// True if the CPU whose turn ends is halted; it stays halted until its next turn.
         halts: bool,
     },
-    /// A thread that sleeps is woken up.
+    /// Wakeup of a sleeping thread.
     Wake {
-        /// Index into [`crate::Recording::threads`].
+        /// Thread as an index into [`crate::Recording::threads`].
         thread: u32,
     },
-    /// The thread that has just got the CPU had waited for one since it could run.
+    /// Scheduling delay of the thread that has just got the CPU: time from when it could run until
+    /// now.
     Delay {
-        /// Who had woken it up.
+        /// Cause of the wakeup.
         waker: Waker,
-        /// Virtual nanoseconds.
+        /// Length in virtual nanoseconds.
         ns: u64,
     },
-    /// A thread is to run on another CPU than where it ran.
+    /// Migration of a thread to another CPU.
     Migrate {
-        /// Index into [`crate::Recording::threads`].
+        /// Thread as an index into [`crate::Recording::threads`].
         thread: u32,
-        /// The CPU that it ran on.
+        /// CPU on which the thread ran.
         from: u32,
-        /// The CPU that it is to run on.
+        /// CPU on which the thread is to run.
         to: u32,
     },
-    /// Another CPU is interrupted.
+    /// Interrupt sent to another CPU.
     Signal {
-        /// Its number.
+        /// Number of the interrupted CPU.
         cpu: u32,
     },
-    /// The running thread has got a lock for which it had to wait: a function that waits for locks has ended.
+    /// Contended lock acquired by the running thread, emitted when the waiting function ends.
     Lock {
-        /// Index into [`crate::RecorderSpec::functions`].
+        /// Waiting function as an index into [`crate::RecorderSpec::functions`].
         function: u32,
-        /// Where the lock is in memory.
+        /// Address of the lock.
         address: u64,
-        /// Virtual nanoseconds since the function began, whoever ran meanwhile.
+        /// Virtual nanoseconds since the waiting function began, including time in which other
+        /// threads ran.
         ns: u64,
     },
 }
 
-/// Who made it possible for a thread to run.
+/// Cause that made a thread runnable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Waker {
-    /// Nobody: the CPU had been taken from it.
+    /// No wakeup: the thread was preempted.
     Nobody,
-    /// An interrupt.
+    /// Woken by an interrupt.
     Interrupt,
-    /// A thread: index into [`crate::Recording::threads`].
+    /// Woken by a thread, an index into [`crate::Recording::threads`].
     Thread(u32),
 }
 
 impl Waker {
-    /// As a number, for the trace.
+    /// Returns the code that the trace stores.
     pub(crate) fn code(self) -> u64 {
         match self {
             Self::Nobody => 0,
@@ -154,24 +158,24 @@ impl Waker {
     }
 }
 
-/// What passed beside time since the event before, in kernel and user mode together. It belongs to
-/// whatever was on top before the event.
+/// Branches and model misses since the previous event, kernel and user mode together. They belong
+/// to the function that was on top of the stack before the event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Weights {
-    /// Branches taken.
+pub struct EventWeights {
+    /// Number of taken branches.
     pub taken_branches: u64,
-    /// Model: misses of the first-level instruction cache.
+    /// Model: misses of the L1 instruction cache.
     pub l1i_misses: u64,
     /// Model: misses of the first-level instruction TLB.
     pub itlb_misses: u64,
 }
 
-impl Weights {
-    /// No branch, no miss.
+impl EventWeights {
+    /// Weights of zero.
     pub const NONE: Self = Self { taken_branches: 0, l1i_misses: 0, itlb_misses: 0 };
 }
 
-/// Kinds in the two low bits of an event's first number.
+/// Event kinds in the two low bits of an event's first number.
 pub(crate) mod kind {
     pub const CALL: u64 = 0;
     pub const EXIT: u64 = 1;
@@ -179,7 +183,7 @@ pub(crate) mod kind {
     pub const OTHER: u64 = 3;
 }
 
-/// Kinds in the byte after [`kind::OTHER`].
+/// Event kinds in the byte that follows [`kind::OTHER`].
 pub(crate) mod other {
     pub const INTERRUPT: u8 = 0;
     pub const EXCEPTION: u8 = 1;
@@ -201,43 +205,44 @@ pub(crate) mod other {
     pub const LOCK: u8 = 17;
 }
 
-/// Reads the events of one chunk's payload.
-pub struct Decoder<'a> {
+/// Decoder of the events in one chunk's payload.
+pub struct EventDecoder<'a> {
     bytes: &'a [u8],
     at: usize,
     wide: bool,
-    weights: Weights,
+    weights: EventWeights,
 }
 
-impl<'a> Decoder<'a> {
-    /// `bytes` is a chunk's payload, decompressed, of a trace without weights.
+impl<'a> EventDecoder<'a> {
+    /// Creates a decoder for the decompressed payload of a chunk without weights.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, wide: false, weights: Weights::NONE }
+        Self { bytes, at: 0, wide: false, weights: EventWeights::NONE }
     }
 
-    /// The same of a trace whose header says `wide`.
+    /// Creates a decoder for a payload; `wide` is the flag of the [`crate::TraceHeader`].
     pub fn with_width(bytes: &'a [u8], wide: bool) -> Self {
         Self { wide, ..Self::new(bytes) }
     }
 
-    /// What came with the event that was read last.
+    /// Returns the weights of the last event read; zero in traces without weights.
     #[inline]
-    pub fn weights(&self) -> Weights {
+    pub fn weights(&self) -> EventWeights {
         self.weights
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Leaves out so many bytes, which must be whole events.
+    /// Skips this many bytes, which must be whole events.
     pub fn skip(&mut self, bytes: usize) {
         self.at = self.at.saturating_add(bytes).min(self.bytes.len());
     }
 
-    /// The next event with the number of instructions since the one before it; `None` at the end.
-    // Inlined always: to hand the result over in memory takes longer than to read the event.
+    /// Reads the next event and the number of instructions since the previous one; `None` at the
+    /// end.
+    // Always inlined: returning the result through memory takes longer than decoding the event.
     #[allow(clippy::should_implement_trait, clippy::inline_always)]
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Event)>, Error> {
@@ -249,29 +254,29 @@ impl<'a> Decoder<'a> {
             self.weights = self.read_weights()?;
         }
         let event = match first & 3 {
-            kind::CALL => Event::Enter { function: self.number32()?, how: How::Call },
+            kind::CALL => Event::Enter { function: self.number32()?, how: EnterKind::Call },
             kind::EXIT => Event::Exit,
-            kind::JUMP => Event::Enter { function: self.number32()?, how: How::Jump },
+            kind::JUMP => Event::Enter { function: self.number32()?, how: EnterKind::Jump },
             _ => self.other()?,
         };
         Ok(Some((first >> 2, event)))
     }
 
     #[inline]
-    fn read_weights(&mut self) -> Result<Weights, Error> {
+    fn read_weights(&mut self) -> Result<EventWeights, Error> {
         let first = self.number()?;
         let (l1i_misses, itlb_misses) =
             if first & 1 == 1 { (self.number()?, self.number()?) } else { (0, 0) };
-        Ok(Weights { taken_branches: first >> 1, l1i_misses, itlb_misses })
+        Ok(EventWeights { taken_branches: first >> 1, l1i_misses, itlb_misses })
     }
 
     #[inline(never)]
     fn other(&mut self) -> Result<Event, Error> {
         let at = self.at;
         Ok(match self.byte()? {
-            other::INTERRUPT => Event::Enter { function: self.number32()?, how: How::Interrupt },
-            other::EXCEPTION => Event::Enter { function: self.number32()?, how: How::Exception },
-            other::SYSCALL => Event::Enter { function: self.number32()?, how: How::Syscall },
+            other::INTERRUPT => Event::Enter { function: self.number32()?, how: EnterKind::Interrupt },
+            other::EXCEPTION => Event::Enter { function: self.number32()?, how: EnterKind::Exception },
+            other::SYSCALL => Event::Enter { function: self.number32()?, how: EnterKind::Syscall },
             other::RESUME => Event::Resume,
             other::LEAVE => Event::Leave,
             other::UNWIND => Event::Unwind { frames: self.number32()? },
@@ -315,10 +320,10 @@ impl<'a> Decoder<'a> {
         Ok(byte)
     }
 
-    /// LEB128, at most 64 bits.
+    /// Reads a LEB128 number of at most 64 bits.
     #[inline]
     fn number(&mut self) -> Result<u64, Error> {
-        // Most have one byte or two.
+        // Most numbers take one or two bytes.
         if let Some(&[low, high]) = self.bytes.get(self.at..self.at + 2) {
             if low < 0x80 {
                 self.at += 1;

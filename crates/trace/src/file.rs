@@ -1,12 +1,12 @@
-//! The trace file, chunk by chunk.
+//! Writer of the trace file.
 
 use crate::{ChunkHeader, ChunkIndex, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
 use std::io::{self, Write};
 
-/// zstd level: 1 keeps one core ahead of the emulator.
+/// zstd level. Level 1 is fast enough for one core to keep up with the emulator.
 const LEVEL: i32 = 1;
 
-/// Compresses chunks, writes them and keeps the index.
+/// Compresses chunks, writes them and builds their index.
 pub struct TraceFileWriter<W> {
     out: W,
     offset: u64,
@@ -15,7 +15,7 @@ pub struct TraceFileWriter<W> {
 }
 
 impl<W: Write> TraceFileWriter<W> {
-    /// Writes the file's header.
+    /// Writes the file header.
     pub fn new(mut out: W, header: TraceHeader) -> io::Result<Self> {
         out.write_all(&header.to_bytes())?;
         let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
@@ -23,8 +23,8 @@ impl<W: Write> TraceFileWriter<W> {
         Ok(Self { out, offset: TRACE_HEADER_BYTES as u64, index: Vec::new(), compressor })
     }
 
-    /// Writes one chunk. `raw` is its [`crate::ChunkState`] and its events, of the sizes that
-    /// `header` says; `header.compressed` is filled in here.
+    /// Compresses and writes one chunk. `raw` is its encoded [`crate::ChunkState`] and its events,
+    /// with the sizes given in `header`. This function fills in `header.compressed`.
     pub fn chunk(&mut self, mut header: ChunkHeader, raw: &[u8]) -> io::Result<()> {
         let body = self.compressor.compress(raw)?;
         header.compressed = body.len() as u32;
@@ -40,7 +40,7 @@ impl<W: Write> TraceFileWriter<W> {
         Ok(())
     }
 
-    /// The sink, flushed, and where each chunk is.
+    /// Flushes and returns the sink and the index of all chunks.
     pub fn finish(mut self) -> io::Result<(W, Vec<ChunkIndex>)> {
         self.out.flush()?;
         Ok((self.out, self.index))

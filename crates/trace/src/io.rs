@@ -1,71 +1,74 @@
-//! Requests to block devices and network packets: what the recorder is told of the kernel's structures, and `io.json`, which
-//! it writes.
+//! Requests to block devices and network packets.
+//!
+//! [`IoSpec`] tells the recorder where the kernel keeps its structures. [`IoFile`] is what the
+//! recorder writes to `io.json`.
 
 use crate::{Error, VERSION};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What the recorder is told of requests and packets; `None` of what is not to be seen.
+/// Layouts of the kernel's requests and packets; `None` for those that are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IoSpec {
-    /// Where the kernel keeps what is known of a request.
+    /// Layout of requests to block devices.
     pub requests: Option<RequestLayout>,
-    /// Where the kernel keeps what is known of a packet.
+    /// Layout of network packets.
     pub packets: Option<PacketLayout>,
 }
 
-/// Byte offsets of what is known of a request to a block device.
+/// Byte offsets in the kernel's structures for a request to a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestLayout {
-    /// `q` in `struct request`.
+    /// Offset of `q` in `struct request`.
     pub queue: u32,
-    /// `cmd_flags` in `struct request`, 4 bytes, of which the lowest is the operation.
+    /// Offset of `cmd_flags` in `struct request`: 4 bytes, the operation in the lowest.
     pub flags: u32,
-    /// `__data_len` in `struct request`, 4 bytes.
+    /// Offset of `__data_len` in `struct request`, 4 bytes.
     pub bytes: u32,
-    /// `__sector` in `struct request`: units of 512 bytes.
+    /// Offset of `__sector` in `struct request`, in units of 512 bytes.
     pub sector: u32,
-    /// `rq_next` in `struct request`.
+    /// Offset of `rq_next` in `struct request`.
     pub next: u32,
-    /// The first request in `struct io_comp_batch`.
+    /// Offset of the first request in `struct io_comp_batch`.
     pub batch: u32,
-    /// `disk` in `struct request_queue`.
+    /// Offset of `disk` in `struct request_queue`.
     pub disk: u32,
-    /// `disk_name` in `struct gendisk`, 32 bytes.
+    /// Offset of `disk_name` in `struct gendisk`, 32 bytes.
     pub disk_name: u32,
 }
 
-/// Byte offsets of what is known of a packet.
+/// Byte offsets in the kernel's structures for a network packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketLayout {
-    /// `len` in `struct sk_buff`, 4 bytes.
+    /// Offset of `len` in `struct sk_buff`, 4 bytes.
     pub bytes: u32,
-    /// `dev` in `struct sk_buff`.
+    /// Offset of `dev` in `struct sk_buff`.
     pub device: u32,
-    /// `name` in `struct net_device`, 16 bytes.
+    /// Offset of `name` in `struct net_device`, 16 bytes.
     pub device_name: u32,
 }
 
-/// What a request asks for.
+/// Operation of a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Operation {
+pub enum IoOperation {
     /// `REQ_OP_READ`.
     Read,
-    /// `REQ_OP_WRITE`, `REQ_OP_ZONE_APPEND`.
+    /// `REQ_OP_WRITE` or `REQ_OP_ZONE_APPEND`.
     Write,
-    /// `REQ_OP_FLUSH`: what was written is to be kept.
+    /// `REQ_OP_FLUSH`: makes earlier writes durable.
     Flush,
-    /// `REQ_OP_DISCARD`, `REQ_OP_SECURE_ERASE`: what is there is not needed any more.
+    /// `REQ_OP_DISCARD` or `REQ_OP_SECURE_ERASE`: releases data that is no longer needed.
     Discard,
     /// `REQ_OP_WRITE_ZEROES`.
     WriteZeroes,
-    /// Commands of drivers, of zones.
+    /// Any other operation, such as commands of drivers and zones.
     Other,
 }
 
-impl Operation {
-    /// By the lowest byte of `cmd_flags` (include/linux/blk_types.h), which means the same since 4.10.
-    pub fn of(flags: u32) -> Self {
+impl IoOperation {
+    /// Returns the operation in the lowest byte of `cmd_flags` (include/linux/blk_types.h), whose
+    /// codes are stable since 4.10.
+    pub fn from_flags(flags: u32) -> Self {
         match flags & 0xff {
             0 => Self::Read,
             1 | 7 => Self::Write,
@@ -76,8 +79,8 @@ impl Operation {
         }
     }
 
-    /// The word in tables.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that tables print.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -88,83 +91,89 @@ impl Operation {
         }
     }
 
-    /// Whether data goes to or comes from a place of the device.
+    /// Returns true if the operation transfers data to or from a place on the device.
     pub fn moves(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 }
 
-/// How often each value was met, in order of values.
-pub type Values = Vec<(u64, u64)>;
+/// Occurrences of each value, as pairs of value and count in ascending order of values.
+pub type ValueCounts = Vec<(u64, u64)>;
 
-/// Requests of one kind to one device that were issued in a region, without those in regions in it.
+/// Statistics of the requests of one kind to one device, issued in one region. Nested regions are
+/// not included.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Requests {
-    /// How many.
+pub struct RequestStats {
+    /// Number of requests issued.
     pub count: u64,
-    /// Of these, how often the driver gave one back and was given it again.
+    /// Number of times that the driver handed a request back and got it again.
     pub again: u64,
-    /// Of these, which completed in this region.
+    /// Requests of `count` that completed in this region.
     pub completed: u64,
-    /// Of these, which completed later: in another region or in none.
+    /// Requests of `count` that completed later, in another region or outside of all.
     pub completed_later: u64,
-    /// Of these, of which no completion was seen: under way when the run was over, or merged into others.
+    /// Requests of `count` whose completion was not seen: still in flight at the end of the run, or
+    /// merged into others.
     pub unfinished: u64,
-    /// Requests that completed in this region and were issued before it, or in another one. Not part of `count`.
+    /// Requests that completed in this region but were issued earlier or in another region. They
+    /// are not part of `count`.
     pub issued_before: u64,
-    /// Reads and writes that begin where the device's last one, of either kind, ended.
+    /// Reads and writes that begin where the device's previous one (of either kind) ended.
     pub sequential: u64,
-    /// Bytes of data; nothing of requests without.
-    pub bytes: Values,
-    /// Of reads and writes that are not sequential: bytes from the end of the device's last one, forward or back.
-    pub seeks: Values,
-    /// Requests of the device that are under way when one is issued, itself included.
-    pub depths: Values,
-    /// Virtual nanoseconds from issue to completion, wherever that was.
-    pub times: Values,
+    /// Data sizes in bytes. Requests without data are left out.
+    pub bytes: ValueCounts,
+    /// Distances of reads and writes that are not sequential: bytes from the end of the device's
+    /// previous one, in either direction.
+    pub seeks: ValueCounts,
+    /// Queue depths: requests in flight at the device when one is issued, including that one.
+    pub depths: ValueCounts,
+    /// Times from issue to completion in virtual nanoseconds, in whatever region the completion
+    /// fell.
+    pub times: ValueCounts,
 }
 
-/// Requests by region, device and operation.
+/// Requests of one region, device and operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRow {
-    /// Index into [`crate::Recording::regions`], the innermost that was open.
+    /// Innermost open region, as an index into [`crate::Recording::regions`].
     pub region: u32,
-    /// The device's name, `vda`; nothing of a queue without a disk.
+    /// Name of the device, such as `vda`; empty for a queue without a disk.
     pub device: String,
-    /// What they ask for.
-    pub operation: Operation,
-    /// What was counted.
-    pub requests: Requests,
+    /// Operation of these requests.
+    pub operation: IoOperation,
+    /// Statistics of these requests.
+    pub requests: RequestStats,
 }
 
-/// Packets of one direction at one device in a region, without those in regions in it.
+/// Packets of one region, device and direction. Nested regions are not included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketRow {
-    /// As [`RequestRow::region`].
+    /// Innermost open region, see [`RequestRow::region`].
     pub region: u32,
-    /// The device's name, `lo`; nothing of a packet without one.
+    /// Name of the device, such as `lo`; empty for a packet without one.
     pub device: String,
-    /// Whether they were sent, and not received.
+    /// True for sent packets, false for received ones.
     pub sent: bool,
-    /// Bytes of a packet as the kernel holds it there.
-    pub bytes: Values,
+    /// Sizes in bytes, as the kernel holds the packets at this point.
+    pub bytes: ValueCounts,
 }
 
-/// The whole file.
+/// Contents of `io.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoFile {
-    /// [`VERSION`]; a file of another one is refused.
+    /// Format version: [`VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
-    /// Whether requests were seen.
+    /// True if requests were recorded.
     pub sees_requests: bool,
-    /// Whether packets were seen.
+    /// True if packets were recorded.
     pub sees_packets: bool,
-    /// Requests and packets in regions whose structure could not be read: nothing is known of them.
+    /// Number of requests and packets in regions whose structures could not be read. They are
+    /// missing from the rows.
     pub unread: u64,
-    /// By region, device and operation.
+    /// Rows by region, device and operation.
     pub requests: Vec<RequestRow>,
-    /// By region, device and direction.
+    /// Rows by region, device and direction.
     pub packets: Vec<PacketRow>,
 }
 
@@ -183,8 +192,9 @@ mod tests {
 
     #[test]
     fn operations_are_the_kernels() {
-        // include/linux/blk_types.h, enum req_op; flags above the lowest byte say nothing.
-        let of = |flags| Operation::of(flags).word();
+        // See `enum req_op` in include/linux/blk_types.h. Flags above the lowest byte do not
+        // matter.
+        let of = |flags| IoOperation::from_flags(flags).name();
         assert_eq!([0x4_2800, 0x8801, 2, 3].map(of), ["read", "write", "flush", "discard"]);
         assert_eq!([5, 7, 9, 34].map(of), ["discard", "write", "write zeroes", "other"]);
     }

@@ -1,25 +1,26 @@
-//! What the recorder and its readers agree on, and the only thing that both sides share.
+//! Interface between the recorder and its readers, and the only code that both sides share.
 //!
-//! - [`mark`]: how a program in the guest tells the recorder where it is.
-//! - [`RecorderSpec`]: what the machine asks of the recorder (JSON, before the run).
-//! - [`Event`], [`encode`], [`Decoder`]: the ordered events of a run, in chunks ([`ChunkHeader`]).
-//! - [`Recording`]: what the recorder says of the run when it is over (JSON), with
-//!   [`counts`] for the executed blocks and edges, [`data`] for accesses to memory, [`io`] for requests to block devices
-//!   and network packets, and [`stream`] for every instruction of a part of the run.
+//! - [`mark`]: marks by which a program in the guest delimits regions.
+//! - [`RecorderSpec`]: the recorder's input, as JSON, written by the machine before the run.
+//! - [`Event`], [`encode`], [`EventDecoder`]: the ordered events of a run, in chunks
+//!   ([`ChunkHeader`]).
+//! - [`Recording`]: the recorder's summary after the run, as JSON. With it come [`counts`] for the
+//!   executed blocks and edges, [`data`] for accesses to memory, [`io`] for requests to block
+//!   devices and network packets, and [`stream`] for every instruction of a part of the run.
 //!
-//! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
-//! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
-//! from the guest's own `rdtsc`. Several CPUs take turns on that one clock ([`Event::Cpu`]), and it is
-//! idle when all are. An event therefore carries the number of instructions since the
-//! event before it, and only [`Event::Idle`] adds time of its own.
+//! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest instruction
+//! takes one nanosecond. Idle time is a jump of virtual time, which the recorder reads from the
+//! guest's own `rdtsc`. Several CPUs take turns on one clock ([`Event::Cpu`]), and the clock is
+//! idle when all of them are. An event therefore carries the number of instructions since the
+//! previous event, and only [`Event::Idle`] adds time of its own.
 //!
 //! ```
-//! use kerntune_trace::{Decoder, Event, How, encode};
+//! use kerntune_trace::{encode, EnterKind, Event, EventDecoder};
 //! let mut bytes = Vec::new();
-//! encode::event(&mut bytes, 7, Event::Enter { function: 300, how: How::Call });
+//! encode::event(&mut bytes, 7, Event::Enter { function: 300, how: EnterKind::Call });
 //! encode::event(&mut bytes, 12, Event::Exit);
-//! let mut decoder = Decoder::new(&bytes);
-//! assert_eq!(decoder.next().unwrap(), Some((7, Event::Enter { function: 300, how: How::Call })));
+//! let mut decoder = EventDecoder::new(&bytes);
+//! assert_eq!(decoder.next().unwrap(), Some((7, Event::Enter { function: 300, how: EnterKind::Call })));
 //! assert_eq!(decoder.next().unwrap(), Some((12, Event::Exit)));
 //! assert_eq!(decoder.next().unwrap(), None);
 //! ```
@@ -40,79 +41,58 @@ pub mod stream;
 pub use chunk::{
     ChunkHeader, ChunkState, OpenStack, TraceHeader, WaitingCpu, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
 };
-pub use event::{Decoder, Event, How, Waker, Weights};
+pub use event::{EnterKind, Event, EventDecoder, EventWeights, Waker};
 pub use file::TraceFileWriter;
 pub use recording::{
-    ChunkIndex, CpuCounters, CpuFrontEnd, Health, ModeCounters, ModelEventCount, Recording, Region, Thread,
+    ChunkIndex, CpuCounters, CpuFrontEnd, ModeCounters, ModelEventCount, RecordedRegion, RecordedThread,
+    Recording, RecordingHealth,
 };
 pub use spec::{
-    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, Probe, RecorderSpec, TagWindow,
-    TaskOffsets,
+    page_hash, BinarySpec, CaptureSpec, FunctionKind, FunctionSpec, PageSpec, ProbeKind, RecorderSpec,
+    TagWindow, TaskOffsets,
 };
 
-/// Version of everything in this crate; the recorder and the reader must be of the same one.
+/// Version of all formats in this crate. The recorder and its reader must have the same one.
 pub const VERSION: u32 = 4;
 
-/// Exit status with which the recorder ends QEMU when it cannot go on (its message is on
-/// QEMU's error output).
+/// Exit status with which the recorder ends QEMU after a failure. The message is on QEMU's standard
+/// error.
 pub const RECORDER_FAILED: i32 = 97;
 
 /// Names of the files in a recording's directory.
 pub mod files {
-    /// [`super::Recording`] as JSON; written last, so a directory without it is not a recording.
+    /// [`super::Recording`] as JSON. Written last: a directory without this file is not a
+    /// recording.
     pub const RECORDING: &str = "recording.json";
-    /// The chunks of events.
+    /// Chunks of events.
     pub const TRACE: &str = "trace.kt";
-    /// Blocks and edges, see [`super::counts`].
+    /// Execution counts of blocks and edges, see [`super::counts`].
     pub const COUNTS: &str = "counts.kt";
-    /// What accesses to data missed, see [`super::data`], as JSON.
+    /// Results of the data cache model as JSON, see [`super::data`].
     pub const DATA: &str = "data.json";
-    /// Requests to block devices and network packets, see [`super::io`], as JSON; only where they were to be seen.
+    /// Requests and packets as JSON, see [`super::io`]. Present only if they were recorded.
     pub const IO: &str = "io.json";
-    /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds, both
-    /// little endian.
+    /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds,
+    /// both little endian.
     pub const TAGS: &str = "tags.mcrae";
-    /// Every instruction of a part of the run, see [`super::stream`]; only where it was asked for.
+    /// Instruction stream of a part of the run, see [`super::stream`]. Present only if it was
+    /// requested.
     pub const STREAM: &str = "instructions.kt";
     /// [`super::RecorderSpec`] as JSON, the recorder's input.
     pub const SPEC: &str = "spec.json";
 }
 
-/// Bytes that are not what they should be.
+/// Errors of reading a file of this crate's formats.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum Error {
-    /// The bytes end too early.
     #[error("the {what} ends in the middle, at byte {at}")]
-    Truncated {
-        /// What was read: a file or a part of it.
-        what: &'static str,
-        /// Bytes from the beginning of what was read.
-        at: usize,
-    },
-    /// A value that the format does not have.
+    Truncated { what: &'static str, at: usize },
     #[error("the {what} holds {found} at byte {at}, which this format does not have")]
-    Invalid {
-        /// What was read: a file or a part of it.
-        what: &'static str,
-        /// The value.
-        found: u64,
-        /// Bytes from the beginning of what was read.
-        at: usize,
-    },
-    /// Not a file of this kind at all.
+    Invalid { what: &'static str, found: u64, at: usize },
     #[error("this is not a kerntune {what} (its first bytes are {found:02x?})")]
-    Magic {
-        /// The kind of file that was expected.
-        what: &'static str,
-        /// The first bytes of the file.
-        found: [u8; 8],
-    },
-    /// Another version's file.
+    Magic { what: &'static str, found: [u8; 8] },
     #[error("the {what} is of format version {found}, this kerntune reads {VERSION}; record again")]
-    Version {
-        /// The kind of file.
-        what: &'static str,
-        /// The version that stands in it.
-        found: u32,
-    },
+    Version { what: &'static str, found: u32 },
 }

@@ -1,30 +1,31 @@
-//! Marks: long NOPs that any CPU ignores and the recorder sees.
+//! Marks: long NOPs that have no effect on a CPU and that the recorder recognizes.
 //!
-//! The instruction holds the code [`PREFIX`]` | kind`: on x86-64 it is `nopl disp32(%rax)`, bytes `0f 1f 80` and the
-//! little-endian code. The C side is `guest/kt_mark.h`; arguments are those of a function.
+//! The instruction holds the code [`PREFIX`]` | kind`. On x86-64 it is `nopl disp32(%rax)`: bytes
+//! `0f 1f 80`, then the code in little endian. `guest/kt_mark.h` is the C side. Arguments are
+//! passed as those of a function.
 
-/// The upper half of a mark's code: "KT".
+/// Upper half of a mark's code: "KT".
 pub const PREFIX: u32 = 0x4b54_0000;
-/// Longest region name in bytes.
+/// Maximum length of a region name, in bytes.
 pub const NAME_MAX: usize = 63;
 
-/// What a mark says.
+/// Kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A region begins; the first argument points to its name.
+    /// Begin of a region; the first argument points to the region's name.
     Begin,
-    /// A region ends; the first argument points to its name, the second is the number of operations done
-    /// in it, 0 for as many as were marked.
+    /// End of a region; the first argument points to the region's name, the second is the number of
+    /// operations, or 0 to use the number of [`Mark::Operation`] marks.
     End,
-    /// One operation of the innermost open region is done.
+    /// One completed operation of the innermost open region.
     Operation,
-    /// The first argument points to a text for the recording's notes.
+    /// Note; the first argument points to a text for [`crate::Recording::notes`].
     Note,
 }
 
 impl Mark {
-    /// The mark with this code, if there is one.
-    pub fn of_code(code: u32) -> Option<Self> {
+    /// Returns the mark with this code, or `None` if the code is not a mark.
+    pub fn from_code(code: u32) -> Option<Self> {
         match code.checked_sub(PREFIX)? {
             1 => Some(Mark::Begin),
             2 => Some(Mark::End),
@@ -41,7 +42,7 @@ mod tests {
 
     #[test]
     fn only_our_codes_are_marks() {
-        assert_eq!(Mark::of_code(0x4b54_0002), Some(Mark::End));
-        assert_eq!([0, 9, 0x4b54_0009].map(Mark::of_code), [None; 3]);
+        assert_eq!(Mark::from_code(0x4b54_0002), Some(Mark::End));
+        assert_eq!([0, 9, 0x4b54_0009].map(Mark::from_code), [None; 3]);
     }
 }

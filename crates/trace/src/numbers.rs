@@ -1,10 +1,10 @@
-//! A list of rising numbers as short text: `0-12,15,20-31`.
+//! Serialization of ascending numbers as short text: `0-12,15,20-31`.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 use std::fmt::Write as _;
 
-/// Numbers that follow each other as a range.
+/// Writes consecutive numbers as one range.
 pub(crate) fn serialize<S: Serializer>(numbers: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(numbers))
 }
@@ -27,8 +27,9 @@ fn text(numbers: &[u32]) -> String {
     text
 }
 
-/// More than any kernel has functions: what a damaged file may make us keep in memory.
-const MOST: u32 = 1 << 22;
+/// Upper bound for a number, above the number of functions of any kernel. It limits the memory that
+/// a damaged file can claim.
+const MAX_NUMBER: u32 = 1 << 22;
 
 fn parse(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
@@ -36,7 +37,7 @@ fn parse(text: &str) -> Option<Vec<u32>> {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
         let rises = numbers.last().is_none_or(|before| *before < first);
-        if !rises || first > last || last >= MOST {
+        if !rises || first > last || last >= MAX_NUMBER {
             return None;
         }
         numbers.extend(first..=last);

@@ -1,47 +1,48 @@
-//! What the recorder says of a run.
+//! The recorder's summary of a run.
 
-use crate::{Capture, Error, VERSION};
+use crate::{CaptureSpec, Error, VERSION};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The recorder's output, as JSON, written when everything else is on disk.
+/// Output of the recorder, written as JSON after all other files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recording {
-    /// [`VERSION`]; a recording of another one is refused.
+    /// Format version: [`VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
-    /// What was captured.
-    pub capture: Capture,
-    /// Functions below this number are the kernel's, the number itself stands for kernel code in no
-    /// known function, and those above are user code's.
+    /// Kinds of data that were captured.
+    pub capture: CaptureSpec,
+    /// Number of kernel functions. Lower function numbers are kernel functions, this number stands
+    /// for kernel code outside of all known functions, and higher numbers are user functions.
     pub kernel_functions: u32,
-    /// Kernel functions of which any code ran since the machine was switched on, inside of regions or not: an emulator
-    /// translates what is about to run and nothing else. Rising.
+    /// Kernel functions of which any code ran since power-on, inside or outside of regions, in
+    /// ascending order. An emulator translates only code that is about to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
     pub ran: Vec<u32>,
-    /// The same since the first program began. Only where blocks are counted ([`Capture::edges`]).
+    /// Kernel functions of which any code ran since the first program began. Filled only if blocks
+    /// are counted ([`CaptureSpec::edges`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
     pub ran_since_boot: Vec<u32>,
-    /// How many virtual CPUs there were.
+    /// Number of virtual CPUs.
     pub cpus: u32,
-    /// What to add to the address of a variable that each CPU has one of (`__per_cpu_offset`), by CPU; empty where it was
-    /// not asked for.
+    /// Offset of each CPU's copy of the per-CPU variables (`__per_cpu_offset`); empty if not
+    /// requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_cpu: Vec<u64>,
-    /// The regions in the order in which they began.
-    pub regions: Vec<Region>,
-    /// Every thread that was seen.
-    pub threads: Vec<Thread>,
-    /// The trace's chunks in order: a reader can begin with any of them.
+    /// Regions in the order of their begin marks.
+    pub regions: Vec<RecordedRegion>,
+    /// All threads that were seen.
+    pub threads: Vec<RecordedThread>,
+    /// Chunks of the trace in order; reading can start at any of them.
     pub chunks: Vec<ChunkIndex>,
-    /// Events written.
+    /// Number of events in the trace.
     pub events: u64,
-    /// How well it went.
-    pub health: Health,
-    /// Texts of [`crate::mark::Mark::Note`].
+    /// Counts of anomalies.
+    pub health: RecordingHealth,
+    /// Texts of the [`crate::mark::Mark::Note`] marks.
     pub notes: Vec<String>,
 }
 
-/// The version, if it is the one that is read.
+/// Deserializes the version and rejects any other than [`VERSION`].
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         VERSION => Ok(VERSION),
@@ -49,80 +50,81 @@ fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
     }
 }
 
-/// One stretch between a begin and an end mark.
+/// Part of the run between a begin mark and its end mark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Region {
-    /// The name that the mark gave.
+pub struct RecordedRegion {
+    /// Name given by the mark.
     pub name: String,
-    /// Virtual time of the begin mark, ns.
+    /// Virtual time of the begin mark, in ns.
     pub begin_ns: u64,
-    /// Virtual ns from begin to end.
+    /// Virtual time from the begin mark to the end mark, in ns.
     pub elapsed_ns: u64,
-    /// Virtual ns of it in which the CPU was halted; of several, in which all were.
+    /// Idle time in the region, in virtual ns: the CPU was halted, or all of several CPUs were.
     pub idle_ns: u64,
-    /// Operations done in it.
+    /// Number of completed operations.
     pub operations: u64,
-    /// How many regions were open around it; those with 0 never overlap.
+    /// Number of regions open around this one. Regions of depth 0 never overlap.
     pub depth: u32,
-    /// Whether its end mark was seen.
+    /// True if the end mark was seen.
     pub closed: bool,
-    /// Kernel code in it.
+    /// Counters of kernel code in the region.
     pub kernel: ModeCounters,
-    /// User code in it.
+    /// Counters of user code in the region.
     pub user: ModeCounters,
-    /// What the parts of the model behind the first level counted; nothing of a model that has none.
+    /// Events of the model's second-level parts; empty if the model has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model_events: Vec<ModelEventCount>,
-    /// What each CPU did of it; empty if there is only one.
+    /// Each CPU's part of the region; empty if there is only one CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<CpuCounters>,
 }
 
-/// What one of several CPUs did in a region. What is left of the region's time it was another CPU's turn.
+/// One CPU's part of a region on a machine with several. During the rest of the region's time other
+/// CPUs had their turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCounters {
-    /// Instructions in the kernel.
+    /// Instructions in kernel mode.
     pub kernel: u64,
     /// Instructions in user mode.
     pub user: u64,
-    /// Virtual ns in which it was halted, those included in which all were.
+    /// Virtual ns in which this CPU was halted, including time in which all were.
     pub halted_ns: u64,
-    /// Its part of the region's branches and of what the model counted; none without a model.
+    /// The CPU's branches and model events; `None` without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<CpuFrontEnd>,
 }
 
-/// What the front end of one of several CPUs did in a region.
+/// Front-end counters of one CPU in a region.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuFrontEnd {
-    /// As of [`Region::kernel`].
+    /// Counters of kernel code, see [`RecordedRegion::kernel`].
     pub kernel: ModeCounters,
-    /// As of [`Region::user`].
+    /// Counters of user code, see [`RecordedRegion::user`].
     pub user: ModeCounters,
-    /// As [`Region::model_events`].
+    /// Events of the model's second-level parts, see [`RecordedRegion::model_events`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model_events: Vec<ModelEventCount>,
 }
 
-/// Events of one kind in a region.
+/// Number of model events of one kind in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelEventCount {
-    /// The kind's name: `l2_miss`, `btb_l2_hit`, `btb_miss`, `misprediction`.
+    /// Name of the kind: `l2_miss`, `btb_l2_hit`, `btb_miss` or `misprediction`.
     pub event: String,
-    /// Of kernel code.
+    /// Events of kernel code.
     pub kernel: u64,
-    /// Of user code.
+    /// Events of user code.
     pub user: u64,
 }
 
-/// Counters of one mode of the CPU. Branches and misses are 0 where they were not captured.
+/// Counters of one CPU mode. Branches and misses are 0 if they were not captured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCounters {
-    /// Instructions; each iteration of a `rep` string instruction counts as one.
+    /// Executed instructions. Each iteration of a `rep` string instruction counts as one.
     pub instructions: u64,
-    /// Branches taken: jumps, calls, returns. Interrupts are not branches.
+    /// Taken branches: jumps, calls and returns. Interrupts are not branches.
     pub taken_branches: u64,
-    /// Model: misses of the first-level instruction cache.
+    /// Model: misses of the L1 instruction cache.
     pub l1i_misses: u64,
     /// Model: misses of the first-level instruction TLB.
     pub itlb_misses: u64,
@@ -152,62 +154,62 @@ impl std::ops::Add for ModeCounters {
     }
 }
 
-/// A thread of the guest.
+/// Thread of the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct RecordedThread {
     /// Address of its `struct task_struct`.
     pub task: u64,
-    /// Thread id (the kernel's `pid`); 0 is the idle task.
+    /// Thread id (the kernel's `pid`); 0 for an idle task.
     pub pid: u32,
     /// Process id (the kernel's `tgid`).
     pub tgid: u32,
-    /// The name it had when it last ran.
+    /// Command name when the thread last ran.
     pub comm: String,
 }
 
-/// Where a chunk is and what it covers.
+/// Position of a chunk in the trace file and the time it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkIndex {
-    /// Offset of its header in the trace file.
+    /// Offset of the chunk's header in the trace file.
     pub offset: u64,
-    /// Virtual time of its beginning, ns.
+    /// Virtual time of the chunk's beginning, in ns.
     pub begin_ns: u64,
-    /// Virtual time of its last event, ns.
+    /// Virtual time of the chunk's last event, in ns.
     pub end_ns: u64,
-    /// Events in it.
+    /// Number of events in the chunk.
     pub events: u32,
 }
 
-/// What was not as it should be. Counted inside regions only.
+/// Counts of anomalies in the recording, inside of regions only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
-    /// Events that were seen and not written.
+pub struct RecordingHealth {
+    /// Events that were seen but could not be written.
     pub lost_events: u64,
     /// Returns on an empty stack.
     pub unmatched_returns: u64,
-    /// Returns by a function that was not on the stack: code reached by a jump into the middle
-    /// of a function. One call level was popped, which is what a return does.
+    /// Returns by a function that was not on the stack, because its code was reached by a jump into
+    /// the middle of a function. Each popped one call level, as a return does.
     pub foreign_returns: u64,
     /// Frames that ended without a return of their own.
     pub unwound_frames: u64,
-    /// Returns of user functions of whose calls nothing was seen: a forked child goes on inside of
-    /// its parent's functions, code whose memory was changed comes back to code that was not.
+    /// Returns of user functions whose calls were not seen. Causes: a forked child continues inside
+    /// its parent's functions, or modified code returns to unmodified code.
     #[serde(default)]
     pub headless_returns: u64,
-    /// Jumps out of what was selected whose target could not be known: the frames that they end may have
-    /// ended later. Of conditional jumps, places in the code instead of passages.
+    /// Jumps out of the traced functions with unknown targets. Frames that they end may have ended
+    /// later. Conditional jumps count once per place in the code, not per execution.
     #[serde(default)]
     pub lost_jumps: u64,
-    /// Blocks for which there was no counter left.
+    /// Blocks that were not counted because no counter was left.
     pub uncounted_blocks: u64,
-    /// Edges for which there was no counter left.
+    /// Edges that were not counted because no counter was left.
     pub uncounted_edges: u64,
-    /// Times that the guest's clock was compared with ours.
+    /// Comparisons of the guest's clock with the recorder's instruction count.
     pub clock_checks: u64,
-    /// Times that they differed without the CPU having been halted, and by how much in all.
+    /// Comparisons in which the clocks differed although the CPU had not been halted.
     pub clock_errors: u64,
-    /// Sum of those differences, ns.
+    /// Sum of these differences, in ns.
     pub clock_error_ns: u64,
-    /// Blocks that an exception or device access ended early, whose counts were put right.
+    /// Blocks that an exception or a device access cut short. Their counts were corrected.
     pub cut_blocks: u64,
 }

@@ -1,17 +1,17 @@
-//! What the machine asks of the recorder.
+//! The recorder's input.
 
 use serde::{Deserialize, Serialize};
 
-/// The recorder's input, as JSON in the file that the plugin's `spec=` argument names.
+/// Input of the recorder, as JSON in the file named by the plugin argument `spec=`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecorderSpec {
-    /// [`crate::VERSION`].
+    /// Format version: [`crate::VERSION`].
     pub version: u32,
-    /// Directory for everything that the recorder writes; it exists.
+    /// Existing directory for all files of the recorder.
     pub output: String,
-    /// What to capture.
-    pub capture: Capture,
-    /// The kernel's functions by address, without overlaps in their starts.
+    /// Kinds of data to capture.
+    pub capture: CaptureSpec,
+    /// Kernel functions, sorted by address, with distinct addresses.
     pub functions: Vec<FunctionSpec>,
     /// Binaries whose user functions are traced. Function `f` of binary `b` has the number
     /// `functions.len() + 1` + the functions of the binaries before `b` + `f`.
@@ -20,175 +20,179 @@ pub struct RecorderSpec {
     /// Inline points: addresses of kernel instructions.
     #[serde(default)]
     pub points: Vec<u64>,
-    /// Where a program puts event tags for McRae's profiler, if that is to be watched.
+    /// Location of the event tags of McRae's profiler, if they are to be recorded.
     #[serde(default)]
     pub tags: Option<TagWindow>,
-    /// Where a thread's identity is in `struct task_struct`.
+    /// Offsets of a thread's identity in `struct task_struct`.
     pub task: TaskOffsets,
-    /// Functions are called and return as the stack pointer says, and not by what instructions are: the kernel has
-    /// retpolines and return thunks. All functions are traced then, and no user functions.
+    /// True if the stack pointer decides which function was called or returned, instead of the
+    /// instructions. Needed for kernels with retpolines and return thunks. All kernel functions are
+    /// then traced, and no user functions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stack_pointer: bool,
-    /// Where the kernel keeps the offsets of what each CPU has one of (`__per_cpu_offset`), if locks are to be told apart.
+    /// Address of `__per_cpu_offset`, needed to tell locks in per-CPU variables apart.
     #[serde(default)]
     pub per_cpu: Option<u64>,
-    /// A front-end model's TOML text (`machines/*.toml`), if its misses are wanted.
+    /// Front-end model as TOML text (`machines/*.toml`), if misses are to be computed.
     pub model: Option<String>,
-    /// What is needed to say what data is, if accesses to it go through the model, too.
+    /// Description of the kernel's data, if the model is to include data accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<crate::data::DataSpec>,
-    /// What is needed to read requests to block devices and network packets, where functions have such probes.
+    /// Layouts of requests and packets, for functions with I/O probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<crate::io::IoSpec>,
-    /// Which instructions are written down one by one, if any are; of one CPU only.
+    /// Instructions to write to the instruction stream, if any. Requires a single CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<crate::stream::StreamSpec>,
 }
 
-/// What to capture between marks. Instructions are always counted.
+/// Data to capture between marks. Instructions are always counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capture {
-    /// Entry and exit of every function.
+pub struct CaptureSpec {
+    /// Entries and exits of functions.
     pub functions: bool,
     /// Executed blocks and taken branches.
     pub edges: bool,
-    /// [`crate::Weights`] with every event of the trace.
+    /// [`crate::EventWeights`] with every event of the trace.
     #[serde(default)]
     pub weights: bool,
 }
 
-/// One function of the kernel.
+/// Function of the kernel or of a binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSpec {
     /// Address of the first instruction.
     pub address: u64,
-    /// Bytes; 0 if unknown.
+    /// Size in bytes; 0 if unknown.
     pub size: u64,
-    /// What part it plays.
+    /// Role of the function for the shadow stacks.
     pub kind: FunctionKind,
-    /// Not to be traced: it is as if the function were a part of its callers. Says nothing of the
-    /// kinds by which threads and stacks are known: interrupts, exceptions, system calls, switches.
-    /// Where any function is skipped, code in no known function is, too, and the number of that
-    /// stands for what a thread does when none of its open functions is traced.
+    /// True if the function is not traced: its time then belongs to its callers. The recorder still
+    /// uses interrupts, exceptions, system calls and switches of this kind to follow threads and
+    /// stacks. If any function is skipped, code outside of all known functions is skipped as well.
+    /// The number of that code then stands for a thread none of whose open functions is traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
-    /// What its arguments say.
+    /// Use of the function's arguments, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
-    /// Conditional jumps of other functions lead here. Matters where functions are skipped.
+    pub probe: Option<ProbeKind>,
+    /// True if conditional jumps of other functions lead here. Used only if functions are skipped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conditional: bool,
 }
 
-/// What a function's arguments say when it begins.
+/// Meaning of a function's arguments at its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Probe {
-    /// The first is the thread that is to be woken up: [`crate::Event::Wake`] if it sleeps, and [`crate::Event::Delay`]
-    /// when it runs.
+pub enum ProbeKind {
+    /// The first argument is the thread to wake: [`crate::Event::Wake`] if it sleeps, and
+    /// [`crate::Event::Delay`] when it runs.
     Wake,
-    /// The first is a thread, the second the CPU that it is to run on: [`crate::Event::Migrate`] if that is another one.
+    /// The first argument is a thread, the second the CPU chosen for it: [`crate::Event::Migrate`]
+    /// if the CPU changes.
     Place,
-    /// The first is the CPU that is interrupted: [`crate::Event::Signal`].
+    /// The first argument is the CPU to interrupt: [`crate::Event::Signal`].
     Signal,
-    /// The first points to the CPUs that are interrupted, a bit each: [`crate::Event::Signal`] for each.
+    /// The first argument points to a bit mask of CPUs to interrupt: [`crate::Event::Signal`] for
+    /// each.
     SignalAll,
-    /// The first is the lock that is waited for: [`crate::Event::Lock`] when the function ends.
+    /// The first argument is a contended lock: [`crate::Event::Lock`] when the function ends.
     Lock,
-    /// The first is a request that a device is given ([`crate::io`]).
+    /// The first argument is a request handed to a device ([`crate::io`]).
     Issue,
-    /// The first is a request that a device has done.
+    /// The first argument is a completed request.
     Complete,
-    /// The first is a batch of such requests.
+    /// The first argument is a batch of completed requests.
     CompleteBatch,
-    /// The first is such a request that is not needed any more.
+    /// The first argument is a request that the kernel frees.
     Release,
-    /// The first is a packet that a device is to send.
+    /// The first argument is a packet to send.
     Send,
-    /// The first points to a packet that a device has received.
+    /// The first argument points to a received packet.
     Receive,
 }
 
-/// A binary whose functions are traced in user mode.
+/// Binary whose functions are traced in user mode.
 ///
-/// Its code is known by its contents: a page of the guest's memory that holds the same bytes as
-/// a page of the binary's code is that page, wherever a process has mapped it.
+/// Its code is recognized by content: a page of guest memory with the same bytes as a code page of
+/// the binary is that page, wherever a process mapped it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BinarySpec {
-    /// The file, for messages.
+    /// Path of the file, for messages.
     pub path: String,
-    /// Its pages of code: offset in the file (a multiple of 4096) and the hash of 4096 bytes.
+    /// Code pages of the binary.
     pub pages: Vec<PageSpec>,
-    /// Functions by offset of their first byte in the file: `address` is that offset.
+    /// Functions, sorted by file offset; `address` holds that offset.
     pub functions: Vec<FunctionSpec>,
 }
 
-/// A page of a binary's code.
+/// Code page of a binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSpec {
-    /// Offset in the file.
+    /// Offset in the file, a multiple of 4096.
     pub offset: u64,
-    /// [`page_hash`] of its 4096 bytes.
+    /// Hash of the page's 4096 bytes by [`page_hash`].
     pub hash: u64,
 }
 
-/// What [`PageSpec::hash`] is: 64-bit FNV-1a over little-endian words of 8 bytes.
+/// Computes [`PageSpec::hash`]: 64-bit FNV-1a over little-endian words of 8 bytes.
 pub fn page_hash(page: &[u8; 4096]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for word in page.chunks_exact(8) {
         hash ^= u64::from_le_bytes(word.try_into().unwrap_or_default());
         hash = hash.wrapping_mul(0x0000_0100_0000_01b3);
-        // FNV's multiplier moves bits up only: bring the high ones back into play.
+        // FNV's multiplication moves bits only upward. This brings the high bits back down.
         hash ^= hash >> 32;
     }
     hash
 }
 
-/// Where event tags of McRae's profiler appear ("Hardware Profiling of Kernels"): a tag is the low 16 bits of what is
-/// accessed.
+/// Way in which a program emits event tags of McRae's profiler ("Hardware Profiling of Kernels").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagWindow {
-    /// Instructions that access `base + tag` by an absolute or instruction-relative address.
+    /// Access to `base + tag` by an absolute or instruction-relative address. The tag is the low 16
+    /// bits.
     Memory(u64),
-    /// `out` of 16 bits to this port: the tag is the value.
+    /// 16-bit `out` to this port. The tag is the value written.
     Port(u16),
 }
 
-/// What part a function plays for the stacks.
+/// Role of a function for the shadow stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FunctionKind {
-    /// A function.
+    /// Ordinary function.
     Plain,
-    /// The entry of another function's split-off part (`foo.cold`): no function of its own.
-    /// Holds the index of the function that it belongs to.
+    /// Entry of a split-off part (`foo.cold`), which is not a function of its own. Holds the index
+    /// of the function it belongs to.
     Part(u32),
-    /// A label in assembly code: a function only if it is called.
+    /// Label in assembly code, which counts as a function only if it is called.
     Label,
-    /// First instruction of an interrupt.
+    /// Entry point of an interrupt.
     Interrupt,
-    /// First instruction of an exception.
+    /// Entry point of an exception.
     Exception,
-    /// First instruction of the system call path.
+    /// Entry point of system calls.
     Syscall,
     /// `__switch_to_asm(prev, next)`.
     SwitchTo,
-    /// A retpoline thunk: its `ret` is a jump.
+    /// Retpoline thunk, whose `ret` acts as a jump.
     Thunk,
-    /// What functions jump to instead of a `ret`: no function of its own.
+    /// Return thunk, to which functions jump instead of executing `ret`. Not a function of its own.
     ReturnThunk,
-    /// Replaces the program that a thread runs: its user frames end with the system call.
+    /// Function that replaces a thread's program; the thread's user frames end with the system
+    /// call.
     Exec,
 }
 
-/// Byte offsets inside `struct task_struct`.
+/// Byte offsets in `struct task_struct`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOffsets {
-    /// `pid`, 4 bytes.
+    /// Offset of `pid`, 4 bytes.
     pub pid: u32,
-    /// `tgid`, 4 bytes.
+    /// Offset of `tgid`, 4 bytes.
     pub tgid: u32,
-    /// `comm`, 16 bytes.
+    /// Offset of `comm`, 16 bytes.
     pub comm: u32,
 }

@@ -1,17 +1,19 @@
-//! Every instruction of a part of a run with its accesses to memory: `instructions.kt`, written only where it was asked for.
+//! Instruction stream: every instruction of a part of a run with its memory accesses, stored in
+//! `instructions.kt` on request.
 //!
-//! Little endian: magic `KTINSNS\0`, version u32; then, compressed by zstd, records that begin with a byte:
+//! All numbers are little endian. The file begins with magic `KTINSNS\0` and version u32. The rest
+//! is compressed by zstd and consists of records that begin with a byte:
 //!
 //! | byte | record |
 //! |---|---|
-//! | 1 | an instruction is seen for the first time: number u32, address u64, length u8, its bytes |
-//! | 2 | it is executed: number u32 |
-//! | 3 | it reads: address u64 |
-//! | 4 | it writes: address u64 |
-//! | 5 | the end: executed instructions u64 |
+//! | 1 | definition of an instruction: number u32, address u64, length u8, its bytes |
+//! | 2 | execution of an instruction: number u32 |
+//! | 3 | read: address u64 |
+//! | 4 | write: address u64 |
+//! | 5 | end of the stream: executed instructions u64 |
 //!
-//! An access belongs to the instruction that was executed before it. A repeated string instruction is executed once for each
-//! time that it repeats.
+//! An access belongs to the instruction executed before it. A repeated string instruction is
+//! executed once for each repetition.
 
 use crate::{Error, VERSION};
 use serde::{Deserialize, Serialize};
@@ -20,58 +22,58 @@ use std::io::{self, BufReader, Read, Write};
 const MAGIC: [u8; 8] = *b"KTINSNS\0";
 const WHAT: &str = "instruction stream";
 const HEADER: usize = MAGIC.len() + 4;
-/// Bytes of the longest instruction.
-pub const MOST_BYTES: usize = 15;
+/// Maximum length of an instruction, in bytes.
+pub const MAX_INSN_BYTES: usize = 15;
 
-/// Which instructions are written down.
+/// Instructions to write to the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamSpec {
-    /// Those in regions of this name and in regions within them; in all regions if there is none.
+    /// Name of the regions to write, with their nested regions; `None` for all regions.
     pub region: Option<String>,
-    /// So many at most, the first ones.
+    /// Maximum number of executed instructions; later ones are not written.
     pub instructions: u64,
 }
 
-/// One record.
+/// Record of an instruction stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// An instruction, before it is executed for the first time.
+pub enum StreamRecord {
+    /// Definition of an instruction, before its first execution.
     Instruction {
-        /// Its number in the file; numbers come in order, from 0.
+        /// Number of the instruction in the file, ascending from 0.
         number: u32,
-        /// Its virtual address.
+        /// Virtual address of the instruction.
         address: u64,
-        /// How many of `bytes` it has.
+        /// Number of valid bytes in `bytes`.
         length: u8,
-        /// Its bytes.
-        bytes: [u8; MOST_BYTES],
+        /// Machine code of the instruction.
+        bytes: [u8; MAX_INSN_BYTES],
     },
-    /// The instruction of this number is executed.
+    /// Execution of the instruction with this number.
     Execute(u32),
-    /// It reads memory at this virtual address.
+    /// Read of memory at this virtual address.
     Read(u64),
-    /// It writes.
+    /// Write of memory at this virtual address.
     Write(u64),
-    /// Nothing comes after this.
+    /// End of the stream.
     End {
-        /// How many instructions were executed.
+        /// Number of executed instructions in the stream.
         instructions: u64,
     },
 }
 
-/// The head of a file, before what is compressed.
+/// Writes the uncompressed head of a file.
 ///
 /// # Errors
-/// What the writer says.
+/// Those of the writer.
 pub fn write_head(out: &mut impl Write) -> io::Result<()> {
     out.write_all(&MAGIC)?;
     out.write_all(&VERSION.to_le_bytes())
 }
 
-/// A whole file of records that are written already, as they are: whether they are good ones is not asked.
+/// Builds a file from encoded records, without checking them.
 ///
 /// # Errors
-/// None that memory does not have.
+/// Those of writing to memory; none are expected.
 pub fn pack(records: &[u8]) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
     write_head(&mut file)?;
@@ -79,28 +81,28 @@ pub fn pack(records: &[u8]) -> io::Result<Vec<u8>> {
     Ok(file)
 }
 
-impl Step {
-    /// Appends the record.
+impl StreamRecord {
+    /// Appends the encoded record.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Those of the writer.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         match *self {
-            Step::Instruction { number, address, length, bytes } => {
+            StreamRecord::Instruction { number, address, length, bytes } => {
                 out.write_all(&[1])?;
                 out.write_all(&number.to_le_bytes())?;
                 out.write_all(&address.to_le_bytes())?;
-                let length = length.min(MOST_BYTES as u8);
+                let length = length.min(MAX_INSN_BYTES as u8);
                 out.write_all(&[length])?;
                 out.write_all(&bytes[..length.into()])
             }
-            Step::Execute(number) => {
+            StreamRecord::Execute(number) => {
                 let [a, b, c, d] = number.to_le_bytes();
                 out.write_all(&[2, a, b, c, d])
             }
-            Step::Read(address) => long(3, address, out),
-            Step::Write(address) => long(4, address, out),
-            Step::End { instructions } => long(5, instructions, out),
+            StreamRecord::Read(address) => long(3, address, out),
+            StreamRecord::Write(address) => long(4, address, out),
+            StreamRecord::End { instructions } => long(5, instructions, out),
         }
     }
 }
@@ -111,33 +113,33 @@ fn long(kind: u8, value: u64, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&bytes)
 }
 
-/// Reads a stream step by step.
+/// Reader of an instruction stream.
 pub struct StreamReader<R: Read> {
     from: BufReader<zstd::Decoder<'static, BufReader<R>>>,
-    /// Bytes read so far, of what is compressed.
+    /// Decompressed bytes read so far.
     at: usize,
-    /// Instructions that are known.
+    /// Number of instructions defined so far.
     known: u32,
     executed: u64,
     is_over: bool,
 }
 
-/// Why a stream cannot be read on.
+/// Errors of reading an instruction stream.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum StreamError {
-    /// Bytes that are not what they should be.
     #[error(transparent)]
     Format(#[from] Error),
-    /// A file that cannot be read, or that is not compressed as it should be.
     #[error("the {WHAT} cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
 impl<R: Read> StreamReader<R> {
-    /// Begins to read.
+    /// Opens a stream and checks its head.
     ///
     /// # Errors
-    /// Another file, or one of another version.
+    /// The file has another format or version, ends early, or cannot be read.
     pub fn new(mut from: R) -> Result<Self, StreamError> {
         let mut head = [0; HEADER];
         let mut have = 0;
@@ -160,12 +162,13 @@ impl<R: Read> StreamReader<R> {
         Ok(Self { from, at: 0, known: 0, executed: 0, is_over: false })
     }
 
-    /// The next record; `None` after the end.
+    /// Reads the next record; `None` after the end.
     ///
     /// # Errors
-    /// A file that stops in the middle, that holds what the format does not have, or whose end says another count.
+    /// The file ends early, holds an invalid record, or its end states another number of executed
+    /// instructions.
     #[allow(clippy::should_implement_trait, reason = "an iterator would go on after an error")]
-    pub fn next(&mut self) -> Result<Option<Step>, StreamError> {
+    pub fn next(&mut self) -> Result<Option<StreamRecord>, StreamError> {
         if self.is_over {
             return Ok(None);
         }
@@ -179,13 +182,13 @@ impl<R: Read> StreamReader<R> {
                 }
                 let address = u64::from_le_bytes(self.bytes()?);
                 let [length] = self.bytes::<1>()?;
-                if length == 0 || usize::from(length) > MOST_BYTES {
+                if length == 0 || usize::from(length) > MAX_INSN_BYTES {
                     return Err(self.invalid(length.into(), began));
                 }
-                let mut bytes = [0; MOST_BYTES];
+                let mut bytes = [0; MAX_INSN_BYTES];
                 self.fill(&mut bytes[..length.into()])?;
                 self.known += 1;
-                Step::Instruction { number, address, length, bytes }
+                StreamRecord::Instruction { number, address, length, bytes }
             }
             2 => {
                 let number = u32::from_le_bytes(self.bytes()?);
@@ -193,19 +196,19 @@ impl<R: Read> StreamReader<R> {
                     return Err(self.invalid(number.into(), began));
                 }
                 self.executed += 1;
-                Step::Execute(number)
+                StreamRecord::Execute(number)
             }
-            // An access is somebody's.
+            // An access needs an instruction before it.
             3 | 4 if self.executed == 0 => return Err(self.invalid(kind.into(), began)),
-            3 => Step::Read(u64::from_le_bytes(self.bytes()?)),
-            4 => Step::Write(u64::from_le_bytes(self.bytes()?)),
+            3 => StreamRecord::Read(u64::from_le_bytes(self.bytes()?)),
+            4 => StreamRecord::Write(u64::from_le_bytes(self.bytes()?)),
             5 => {
                 let instructions = u64::from_le_bytes(self.bytes()?);
                 if instructions != self.executed {
                     return Err(self.invalid(instructions, began));
                 }
                 self.is_over = true;
-                Step::End { instructions }
+                StreamRecord::End { instructions }
             }
             other => return Err(self.invalid(other.into(), began)),
         };
@@ -239,7 +242,7 @@ impl<R: Read> StreamReader<R> {
 mod tests {
     use super::*;
 
-    fn file(steps: &[Step]) -> Vec<u8> {
+    fn file(steps: &[StreamRecord]) -> Vec<u8> {
         let mut records = Vec::new();
         for step in steps {
             step.write(&mut records).unwrap();
@@ -247,13 +250,13 @@ mod tests {
         pack(&records).unwrap()
     }
 
-    fn nop(number: u32) -> Step {
-        let mut bytes = [0; MOST_BYTES];
+    fn nop(number: u32) -> StreamRecord {
+        let mut bytes = [0; MAX_INSN_BYTES];
         bytes[0] = 0x90;
-        Step::Instruction { number, address: 0x1000 + u64::from(number), length: 1, bytes }
+        StreamRecord::Instruction { number, address: 0x1000 + u64::from(number), length: 1, bytes }
     }
 
-    fn read(file: &[u8]) -> Result<Vec<Step>, StreamError> {
+    fn read(file: &[u8]) -> Result<Vec<StreamRecord>, StreamError> {
         let mut reader = StreamReader::new(file)?;
         let mut steps = Vec::new();
         while let Some(step) = reader.next()? {
@@ -266,26 +269,26 @@ mod tests {
     fn what_is_written_is_read() {
         let steps = [
             nop(0),
-            Step::Execute(0),
-            Step::Read(7),
-            Step::Write(u64::MAX),
+            StreamRecord::Execute(0),
+            StreamRecord::Read(7),
+            StreamRecord::Write(u64::MAX),
             nop(1),
-            Step::Execute(1),
-            Step::Execute(0),
-            Step::End { instructions: 3 },
+            StreamRecord::Execute(1),
+            StreamRecord::Execute(0),
+            StreamRecord::End { instructions: 3 },
         ];
         assert_eq!(read(&file(&steps)).unwrap(), steps);
     }
 
     #[test]
     fn what_is_no_stream_is_refused() {
-        let good = [nop(0), Step::Execute(0), Step::End { instructions: 1 }];
+        let good = [nop(0), StreamRecord::Execute(0), StreamRecord::End { instructions: 1 }];
         for (steps, words) in [
             (&good[..2], "ends in the middle"),
             (&[nop(1)], "holds 1"),
-            (&[nop(0), Step::Execute(1)], "holds 1 at byte 15"),
-            (&[Step::Read(1)], "holds 3"),
-            (&[nop(0), Step::Execute(0), Step::End { instructions: 2 }], "holds 2"),
+            (&[nop(0), StreamRecord::Execute(1)], "holds 1 at byte 15"),
+            (&[StreamRecord::Read(1)], "holds 3"),
+            (&[nop(0), StreamRecord::Execute(0), StreamRecord::End { instructions: 2 }], "holds 2"),
             (&[], "ends in the middle"),
         ] {
             let error = read(&file(steps)).unwrap_err().to_string();

@@ -1,21 +1,21 @@
-//! What recording costs: CPU time of the same guest work with the recorder against without it, both under
-//! icount, as ratios. `make bench` runs this; docs/benchmarks.md has a baseline. CPU time, as what else the
-//! host does disturbs it less than time on the clock; that of boot and translation, which a run with next to
-//! no work shows, is taken off.
+//! Measures the cost of recording: CPU time of the same guest work with the recorder relative to
+//! without it, both under icount. `make bench` runs this; docs/benchmarks.md has a baseline. CPU
+//! time depends less on other load of the host than wall time. The time of boot and translation,
+//! measured by a run with almost no work, is subtracted.
 //!
-//! One round runs all rows *at once on one core*: the host's scheduler interleaves them by milliseconds, so
-//! that a slow minute of the host (on a shared machine the same run takes 6 s or 10 s) slows all alike. Each
-//! core of the host runs rounds of its own.
+//! One round runs all rows *at once on one core*: the host's scheduler interleaves them by
+//! milliseconds, so a slow minute of the host (on a shared machine the same run takes 6 s or 10 s)
+//! slows all alike. Each core of the host runs rounds of its own.
 //!
-//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW;ROW…] [CPUS]`: only these rows and the plain ones, in a guest with so many
-//! CPUs (1); the work directory is `KERNTUNE_DIR` or `.kerntune`.
+//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW;ROW…] [CPUS]`: only these rows and the plain ones,
+//! in a guest with CPUS CPUs (1); the work directory is `KERNTUNE_DIR` or `.kerntune`.
 
 #[path = "support/cpu.rs"]
 mod cpu;
 
-use kerntune_guest::{GuestImage, Run, Step, Workload};
+use kerntune_guest::{GuestImage, Workload, WorkloadRun, WorkloadStep};
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, RunRequest, Selection};
+use kerntune_machine::{CaptureRequest, Emulator, FunctionSelection, Machine, MachineDemands, RunRequest};
 use kerntune_work::{NoProgress, WorkDir};
 use std::error::Error;
 use std::process::{Command, Stdio};
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .filter(|row| wanted.is_empty() || *row == PLAIN || wanted.split(';').any(|name| name == *row))
         .collect();
-    // Built here, so that the rows' own processes only find them.
+    // Build them here, so that the rows' own processes only find them.
     prepare(&work, &scale)?;
 
     let cores = std::thread::available_parallelism()?.get().min(rounds);
@@ -85,14 +85,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Median, least and greatest.
+/// Returns median, minimum and maximum.
 fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     (values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
-/// Seconds of every row, all at once on one core.
+/// Returns the seconds of every row, all running at once on one core.
 fn one_round(
     round: usize,
     core: usize,
@@ -119,22 +119,22 @@ fn one_round(
     Ok(seconds)
 }
 
-type Prepared = (Kernel, [GuestImage; 2]);
+type PreparedGuests = (Kernel, [GuestImage; 2]);
 
-/// The kernel, and the guests with and next to without the work.
-fn prepare(work: &WorkDir, scale: &str) -> Result<Prepared, Box<dyn Error>> {
+/// Returns the kernel and the guests with the work and with almost none.
+fn prepare(work: &WorkDir, scale: &str) -> Result<PreparedGuests, Box<dyn Error>> {
     let kernel = build(work, &BuildRequest::new("debian:6.12".parse()?, "base"), &NoProgress)?;
     Ok((kernel, [image(work, scale)?, image(work, NEXT_TO_NOTHING)?]))
 }
 
-/// Seconds of the work of one row.
+/// Returns the seconds of the work of one row.
 fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn Error>> {
     let (kernel, images) = prepare(work, scale)?;
     let functions = || CaptureRequest { functions: true, ..CaptureRequest::default() };
     let capture = match row {
         "counters only" => Some(CaptureRequest::default()),
         "functions in net/" => {
-            let net = Selection { only: vec!["net/".into()], skip: Vec::new() };
+            let net = FunctionSelection { only: vec!["net/".into()], skip: Vec::new() };
             let skip = net.resolve(kernel.symbols()?.functions())?;
             Some(CaptureRequest { skip, ..functions() })
         }
@@ -154,19 +154,19 @@ fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn
     seconds(&kernel, &images, capture.as_ref(), cpus)
 }
 
-/// Work so short that its run is boot and translation.
+/// Scale at which a run is boot and translation only.
 const NEXT_TO_NOTHING: &str = "0.01";
 
-/// A guest that does the rows of `rr` at a scale.
+/// Builds a guest that runs the rows of `rr` at a scale.
 fn image(work: &WorkDir, scale: &str) -> Result<GuestImage, Box<dyn Error>> {
     let mut workload = Workload::find("rr", &[])?;
     let command = ["rr", "--seed", "1", "--scale", scale].map(String::from).to_vec();
-    let step = Step { command, ..Step::default() };
-    workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+    let step = WorkloadStep { command, ..WorkloadStep::default() };
+    workload.measured = WorkloadRun { warmup: Vec::new(), steps: vec![step] };
     Ok(GuestImage::build(work, &workload, &NoProgress)?)
 }
 
-/// Seconds of CPU that the first image takes more than the second.
+/// Returns the CPU seconds that the first image takes more than the second.
 fn seconds(
     kernel: &Kernel,
     images: &[GuestImage; 2],
@@ -177,7 +177,7 @@ fn seconds(
         let directory = tempfile::tempdir()?;
         let request = RunRequest {
             capture: capture.cloned(),
-            demands: Demands { cpus, ..Demands::default() },
+            demands: MachineDemands { cpus, ..MachineDemands::default() },
             ..RunRequest::new(kernel, &image.initramfs, "measured")
         };
         let before = cpu::of_children()?;

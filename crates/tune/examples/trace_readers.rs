@@ -1,21 +1,21 @@
-//! How fast traces are read: a live recording analysed by kerntune, and the same events by
-//! `uftrace report`; beside them `trace-cmd report` on a function_graph capture that the guest made
-//! of itself. `make bench` runs this; docs/benchmarks.md has a baseline.
+//! Measures the speed of trace readers: kerntune analyzes a recording, and `uftrace report` reads
+//! the same events; for comparison, `trace-cmd report` reads a function_graph capture made in the
+//! guest. `make bench` runs this; docs/benchmarks.md has a baseline.
 //!
-//! Times are of CPU, user and system together, so that what else the machine does matters less.
+//! Times are CPU time, user and system together, since these depend less on other load.
 //!
 //! Usage: `trace_readers [MILLIONS_OF_EVENTS] [MILLIONS_FOR_UFTRACE]`; the work directory is
-//! `KERNTUNE_DIR` or `.kerntune`. The recording is kept there and found again.
+//! `KERNTUNE_DIR` or `.kerntune`. The recording is kept there and used again.
 
 #[path = "support/cpu.rs"]
 mod cpu;
 
-use kerntune_analyze::{analyze, Input};
-use kerntune_guest::{GuestImage, Run, Step, Workload};
+use kerntune_analyze::{analyze, AnalysisInput};
+use kerntune_guest::{GuestImage, Workload, WorkloadRun, WorkloadStep};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_machine::{Emulator, Machine, RunRequest};
 use kerntune_profile::Profile;
-use kerntune_tune::record::{record, Capture, RecordRequest, Recorded, Repeat};
+use kerntune_tune::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition};
 use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::{export, Session};
 use kerntune_work::{NoProgress, WorkDir};
@@ -29,13 +29,13 @@ use std::time::Instant;
 const TRIPS_PER_MILLION: f64 = 1_000_000.0 / 1_110.0;
 const TRIPS_AT_SCALE_1: f64 = 1_000.0;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type ExampleResult<T> = Result<T, Box<dyn Error>>;
 
-fn main() -> Outcome<()> {
+fn main() -> ExampleResult<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [word, threads, profile] = arguments.as_slice() {
-        if word == "analyse" {
-            return analyse(Path::new(profile), threads.parse()?);
+        if word == "analyze" {
+            return analyze_profile(Path::new(profile), threads.parse()?);
         }
     }
     let millions = |at: usize, default| arguments.get(at).map_or(Ok(default), |text| text.parse::<f64>());
@@ -62,7 +62,7 @@ fn main() -> Outcome<()> {
     let both = child(0, &same.path)?;
     println!("  kerntune, 1 thread:    {ours}");
     println!("  kerntune, all threads: {both}");
-    let (records, Cost { seconds, wall }) = uftrace(&same.path)?;
+    let (records, CommandCost { seconds, wall }) = uftrace(&same.path)?;
     println!(
         "  uftrace report:        {seconds:.2} s of CPU ({wall:.2} s), {:.2} M records per CPU s ({:.1} M records)",
         records as f64 / seconds / 1e6,
@@ -74,7 +74,7 @@ fn main() -> Outcome<()> {
         wall / both.wall
     );
 
-    let (lines, Cost { seconds, .. }) = trace_cmd(&work)?;
+    let (lines, CommandCost { seconds, .. }) = trace_cmd(&work)?;
     let rate = lines as f64 / seconds;
     println!(
         "trace-cmd report on {:.2} M function_graph events: {seconds:.2} s of CPU, {:.2} M events per CPU s",
@@ -85,8 +85,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// A recording of TCP round trips of about so many events.
-fn trace(work: &WorkDir, kernel: &Kernel, millions: f64) -> Outcome<Recorded> {
+/// Records TCP round trips of about `millions` million events.
+fn trace(work: &WorkDir, kernel: &Kernel, millions: f64) -> ExampleResult<RecordedProfile> {
     let scale = format!("{:.3}", millions * TRIPS_PER_MILLION / TRIPS_AT_SCALE_1);
     let workload = rr(&["rr", "--only", "tcp_rr", "--scale", &scale])?;
     let session = Session::new(work, &NoProgress)?;
@@ -96,39 +96,39 @@ fn trace(work: &WorkDir, kernel: &Kernel, millions: f64) -> Outcome<Recorded> {
             kernel,
             workload: &workload,
             run: "measured",
-            capture: Capture { functions: true, edges: false },
+            capture: CaptureOptions { functions: true, edges: false },
             model: None,
-            repeat: Repeat::Number(0),
+            repeat: Repetition::Number(0),
         },
     )?)
 }
 
-fn rr(command: &[&str]) -> Outcome<Workload> {
+fn rr(command: &[&str]) -> ExampleResult<Workload> {
     let mut workload = Workload::find("rr", &[])?;
     let command = command.iter().map(|word| word.to_string()).collect();
-    let step = Step { command, limit_seconds: Some(1_800), ..Step::default() };
-    workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+    let step = WorkloadStep { command, limit_seconds: Some(1_800), ..WorkloadStep::default() };
+    workload.measured = WorkloadRun { warmup: Vec::new(), steps: vec![step] };
     workload.time_limit_seconds = 2_400;
     Ok(workload)
 }
 
-/// What one analysis took, in a process of its own.
-struct Taken {
+/// Cost of one analysis, in a process of its own.
+struct AnalysisCost {
     events: u64,
-    /// Of CPU.
+    /// CPU time.
     seconds: f64,
-    /// On the clock.
+    /// Wall time.
     wall: f64,
     peak_kib: u64,
 }
 
-impl Taken {
+impl AnalysisCost {
     fn rate(&self) -> f64 {
         self.events as f64 / self.seconds
     }
 }
 
-impl std::fmt::Display for Taken {
+impl std::fmt::Display for AnalysisCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (rate, peak) = (self.rate() / 1e6, self.peak_kib as f64 / 1024.0);
         let (cpu, wall) = (self.seconds, self.wall);
@@ -136,16 +136,16 @@ impl std::fmt::Display for Taken {
     }
 }
 
-fn child(threads: usize, profile: &Path) -> Outcome<Taken> {
+fn child(threads: usize, profile: &Path) -> ExampleResult<AnalysisCost> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["analyse", &threads.to_string()])
+        .args(["analyze", &threads.to_string()])
         .arg(profile)
         .stderr(Stdio::inherit())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let mut words = text.split_whitespace();
-    let mut word = || words.next().ok_or("the analysis said nothing");
-    Ok(Taken {
+    let mut word = || words.next().ok_or("the analysis printed nothing");
+    Ok(AnalysisCost {
         events: word()?.parse()?,
         seconds: word()?.parse()?,
         wall: word()?.parse()?,
@@ -153,11 +153,11 @@ fn child(threads: usize, profile: &Path) -> Outcome<Taken> {
     })
 }
 
-fn analyse(profile: &Path, threads: usize) -> Outcome<()> {
+fn analyze_profile(profile: &Path, threads: usize) -> ExampleResult<()> {
     let symbols = Profile::load(profile)?.tables.symbols;
     let run = RunFiles::open(profile)?;
     let (started, before) = (Instant::now(), cpu::own()?);
-    let input = Input { threads, ..Input::new(&run.trace, &run.recording, &symbols) };
+    let input = AnalysisInput { threads, ..AnalysisInput::new(&run.trace, &run.recording, &symbols) };
     let analysis = analyze(&input, &mut |_| ControlFlow::Continue(()))?;
     let wall = started.elapsed().as_secs_f64();
     let seconds = cpu::own()? - before;
@@ -168,7 +168,7 @@ fn analyse(profile: &Path, threads: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn uftrace(profile: &Path) -> Outcome<(u64, Cost)> {
+fn uftrace(profile: &Path) -> ExampleResult<(u64, CommandCost)> {
     let directory = tempfile::tempdir_in(profile)?;
     let data = directory.path().join("uftrace.data");
     let records = export::uftrace(&Profile::load(profile)?, profile, &data, &NoProgress)?;
@@ -176,8 +176,9 @@ fn uftrace(profile: &Path) -> Outcome<(u64, Cost)> {
     Ok((records, cost))
 }
 
-/// Lines of the report of a capture in the guest, and how long it took here.
-fn trace_cmd(work: &WorkDir) -> Outcome<(u64, Cost)> {
+/// Returns the number of lines in the report of a capture made in the guest, and the cost of the
+/// report.
+fn trace_cmd(work: &WorkDir) -> ExampleResult<(u64, CommandCost)> {
     let mut request = BuildRequest::new("debian:6.12".parse()?, "graph");
     request.fragments.push("kernel/graph.config".into());
     let kernel = build(work, &request, &NoProgress)?;
@@ -201,20 +202,20 @@ fn trace_cmd(work: &WorkDir) -> Outcome<(u64, Cost)> {
     Ok((lines as u64, cost_of(&mut report())?))
 }
 
-/// What a command takes, in seconds.
-struct Cost {
-    /// Of CPU.
+/// Time that a command takes, in seconds.
+struct CommandCost {
+    /// CPU time.
     seconds: f64,
-    /// On the clock.
+    /// Wall time.
     wall: f64,
 }
 
-fn cost_of(command: &mut Command) -> Outcome<Cost> {
+fn cost_of(command: &mut Command) -> ExampleResult<CommandCost> {
     let (started, before) = (Instant::now(), cpu::of_children()?);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     if !status.success() {
         return Err(format!("{command:?} ended with {status}").into());
     }
     let wall = started.elapsed().as_secs_f64();
-    Ok(Cost { seconds: cpu::of_children()? - before, wall })
+    Ok(CommandCost { seconds: cpu::of_children()? - before, wall })
 }

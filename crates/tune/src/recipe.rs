@@ -1,15 +1,18 @@
-//! Recipes by name: `base+modifier+…`, put together of the parts in `recipes/`.
+//! Recipes by name, `base+modifier+…`, composed of the parts in `recipes/`.
 
 use crate::engine::StepName;
-use crate::part::{not_of, Given, Job, Made, Part, RecipeOptions, Training};
-use crate::recipes::ENTRIES;
-use crate::steps::{
+use crate::recipe_parts::recipe_spec::{
+    wrong_profile_kind, PreparedBuild, RecipeContext, RecipeOptions, RecipeSpec, SuppliedProfile,
+    TrainingKind,
+};
+use crate::recipe_parts::steps::{
     BASE_KERNEL, CHECK, IMAGE, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED, TUNED_KERNEL,
 };
+use crate::recipes::ENTRIES;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{Arch, BuildRequest, Compiler, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
-use kerntune_optimize::quality::Asking;
+use kerntune_optimize::quality::RecipeQuestion;
 use kerntune_optimize::Requirement;
 use kerntune_profile::load_manifest;
 use serde::{Serialize, Serializer};
@@ -18,30 +21,31 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// A way to turn a workload into a kernel.
+/// A way to turn a workload into a tuned kernel, such as `gcc-pgo+layout`.
 #[derive(Clone, Copy)]
-pub struct Recipe(&'static Composed);
+pub struct Recipe(&'static ComposedRecipe);
 
-struct Composed {
+struct ComposedRecipe {
     name: String,
     about: String,
-    parts: Vec<&'static Part>,
+    parts: Vec<&'static RecipeSpec>,
 }
 
-static ALL: LazyLock<Vec<Composed>> = LazyLock::new(|| compose(ENTRIES));
+static ALL: LazyLock<Vec<ComposedRecipe>> = LazyLock::new(|| compose(ENTRIES));
 
-/// All that `parts` make: what can stand alone, and what can follow it, and so on. Short ones first, upstream baselines last.
-fn compose(parts: &'static [&'static Part]) -> Vec<Composed> {
+/// Composes all recipes from `parts`: each base recipe and every sequence of modifiers that fits.
+/// Shorter ones come first, upstream baselines last.
+fn compose(parts: &'static [&'static RecipeSpec]) -> Vec<ComposedRecipe> {
     let mut parts = parts.to_vec();
     parts.sort_by_key(|part| (part.place, part.name));
-    let mut all: Vec<Composed> = Vec::new();
-    let mut open: Vec<(Vec<&'static Part>, Vec<&'static Part>)> = vec![(Vec::new(), Vec::new())];
+    let mut all: Vec<ComposedRecipe> = Vec::new();
+    let mut open: Vec<(Vec<&'static RecipeSpec>, Vec<&'static RecipeSpec>)> = vec![(Vec::new(), Vec::new())];
     while !open.is_empty() {
         let longer = open.iter().flat_map(|(named, before)| {
-            let fits = |part: &&&'static Part| {
+            let fits = |part: &&&'static RecipeSpec| {
                 !before.iter().any(|there| there.name == part.name) && (part.follows)(before)
             };
-            let with = |part: &&'static Part| {
+            let with = |part: &&'static RecipeSpec| {
                 let then = part.then.and_then(|name| parts.iter().find(|part| part.name == name));
                 let named = named.iter().chain([part]).copied().collect();
                 (named, before.iter().chain([part]).chain(then).copied().collect())
@@ -49,14 +53,14 @@ fn compose(parts: &'static [&'static Part]) -> Vec<Composed> {
             parts.iter().filter(fits).map(with).collect::<Vec<_>>()
         });
         open = longer.collect();
-        all.extend(open.iter().map(|(named, parts)| Composed::of(named, parts)));
+        all.extend(open.iter().map(|(named, parts)| ComposedRecipe::of(named, parts)));
     }
     all.sort_by_key(|recipe| recipe.parts.iter().any(|part| part.is_upstream));
     all
 }
 
-impl Composed {
-    fn of(named: &[&'static Part], parts: &[&'static Part]) -> Self {
+impl ComposedRecipe {
+    fn of(named: &[&'static RecipeSpec], parts: &[&'static RecipeSpec]) -> Self {
         let names: Vec<&str> = named.iter().map(|part| part.name).collect();
         let about = match named {
             [alone] => alone.about.to_owned(),
@@ -68,55 +72,57 @@ impl Composed {
 }
 
 impl Recipe {
-    /// Every recipe.
+    /// Iterates over all recipes.
     pub fn all() -> impl Iterator<Item = Self> {
         ALL.iter().map(Self)
     }
 
-    /// The name on the command line and in manifests.
+    /// Returns the name on the command line and in manifests.
     pub fn name(self) -> &'static str {
         &self.0.name
     }
 
-    /// What it does, in one sentence.
+    /// Describes the recipe in one sentence.
     pub fn about(self) -> &'static str {
         &self.0.about
     }
 
-    /// Whether it is an upstream baseline, to compare with. Its kernel is accepted even if the profile did not take.
-    pub fn is_stock(self) -> bool {
+    /// Returns whether this is an upstream baseline. Its kernel is accepted even if the compiler
+    /// ignored the profile.
+    pub fn is_upstream(self) -> bool {
         self.parts().iter().any(|part| part.is_upstream)
     }
 
-    /// Whether it is trained by counters of an instrumented kernel, which runs on any machine, and by nothing else.
+    /// Returns whether counters of an instrumented kernel are the only training data. Such a kernel
+    /// runs on any machine.
     pub fn counts_by_itself(self) -> bool {
-        self.first().trained_by == Training::Counters && self.parts().len() == 1
+        self.first().trained_by == TrainingKind::Counters && self.parts().len() == 1
     }
 
-    /// Whether what it makes depends on the front-end model.
+    /// Returns whether the tuned kernel depends on the front-end model.
     pub fn uses_model(self) -> bool {
         self.parts().iter().any(|part| part.uses_model)
     }
 
-    /// What it cannot do without.
+    /// Returns the tools and versions that the recipe needs.
     pub fn requirements(self) -> &'static [Requirement] {
         self.first().requirements
     }
 
-    /// The compiler to take where none is named.
+    /// Returns the compiler to use if none is named.
     pub fn default_compiler(self) -> Compiler {
         (self.first().default_compiler)()
     }
 
-    /// Whether `compiler`, as it is installed, can carry the recipe out.
+    /// Checks whether the installed `compiler` can carry out the recipe.
     ///
     /// # Errors
-    /// What it needs instead; an absent compiler as [`Compiler::identify`] reports it.
+    /// The tool that is needed instead; an absent compiler as [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
         Ok((self.first().check_compiler)(compiler)?)
     }
 
-    /// The steps of a tuning by it, in order.
+    /// Returns the steps of a tuning by this recipe, in order.
     pub fn steps(self) -> Vec<StepName> {
         let mut steps = vec![IMAGE, BASE_KERNEL];
         steps.extend(self.parts().iter().flat_map(|part| part.steps));
@@ -124,15 +130,16 @@ impl Recipe {
         steps
     }
 
-    /// Whether a step of it compiles a whole kernel: an order or a rewriting makes the tuned kernel in seconds.
+    /// Returns whether `step` compiles a whole kernel. Ordering and rewriting make the tuned kernel
+    /// in seconds.
     pub fn compiles(self, step: StepName) -> bool {
         let links = self.parts().iter().any(|part| part.uses_model || !part.compiles);
         step.compiles() && !(step == TUNED_KERNEL && links)
     }
 
-    /// The same for a kernel of this architecture.
+    /// Returns the [`steps`](Self::steps) for a kernel of this architecture.
     pub fn steps_on(self, arch: Arch) -> Vec<StepName> {
-        if arch.is_default() {
+        if arch.can_be_recorded() {
             return self.steps();
         }
         let mut steps = vec![IMAGE, BASE_KERNEL];
@@ -145,16 +152,16 @@ impl Recipe {
         steps
     }
 
-    /// Refuses a kernel that it can do nothing for.
+    /// Refuses an architecture for which the recipe has no steps.
     ///
     /// # Errors
-    /// [`Error::NotOnArch`], with the reason and what can be had.
+    /// [`Error::NotOnArch`], with the reason and the recipes that work.
     pub fn check_arch(self, arch: Arch) -> Result<()> {
         let why_not = |recipe: Self| {
-            let why = |part: &&'static Part| Some((part.name, part.elsewhere.err()?));
+            let why = |part: &&'static RecipeSpec| Some((part.name, part.elsewhere.err()?));
             recipe.parts().iter().find_map(why)
         };
-        match why_not(self).filter(|_| !arch.is_default()) {
+        match why_not(self).filter(|_| !arch.can_be_recorded()) {
             None => Ok(()),
             Some((part, why)) => {
                 let known: Vec<_> =
@@ -164,7 +171,7 @@ impl Recipe {
         }
     }
 
-    /// Refuses what it would ignore.
+    /// Refuses options that the recipe would ignore.
     ///
     /// # Errors
     /// [`Error::NoValues`], [`Error::CompilesNothing`].
@@ -185,7 +192,7 @@ impl Recipe {
         }
     }
 
-    /// The options that it knows.
+    /// Returns the options that this recipe knows, and defaults for the others.
     pub(crate) fn known(self, options: RecipeOptions) -> RecipeOptions {
         match self.check_options(options, &[], &Exclusions::default()) {
             Ok(()) => options,
@@ -193,44 +200,46 @@ impl Recipe {
         }
     }
 
-    /// Whether a profile can be made of `given`, as far as that can be told before anything is built.
-    pub(crate) fn check_given(self, given: &Given) -> Result<()> {
-        match (self.first().trained_by, given) {
-            (Training::Counters, Given::Counters(directory)) => Ok(check_files(directory)?),
-            (Training::Recording, Given::Recording(directory)) => {
+    /// Checks whether a profile can be made of `supplied`, as far as this is known before anything
+    /// is built.
+    pub(crate) fn check_supplied(self, supplied: &SuppliedProfile) -> Result<()> {
+        match (self.first().trained_by, supplied) {
+            (TrainingKind::Counters, SuppliedProfile::Counters(directory)) => Ok(check_files(directory)?),
+            (TrainingKind::Recording, SuppliedProfile::Recording(directory)) => {
                 match load_manifest(directory)?.capture.edges {
                     true => Ok(()),
                     false => Err(Error::NoEdges { profile: directory.clone() }),
                 }
             }
-            (_, given) => Err(not_of(self.name(), given)),
+            (_, supplied) => Err(wrong_profile_kind(self.name(), supplied)),
         }
     }
 
-    /// What the quality gate asks for it.
-    pub(crate) fn asking(self) -> Asking<'static> {
-        Asking { recipe: self.name(), asks: self.first().asks }
+    /// Returns the recipe's question to the quality gate.
+    pub(crate) fn asking(self) -> RecipeQuestion<'static> {
+        RecipeQuestion { recipe: self.name(), asks: self.first().asks }
     }
 
-    /// What the base kernel is built from, where `request` was asked for.
+    /// Returns the request of the base kernel for the user's `request`.
     pub(crate) fn base(self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
         (self.first().base)(session, request)
     }
 
-    /// Carries out all steps between the base kernel and the tuned kernel.
-    pub(crate) fn make<'a>(self, job: &Job<'a>) -> Result<Made<'a>> {
-        let made = self.parts().iter().try_fold(None, |before, part| (part.make)(job, before).map(Some))?;
+    /// Carries out all steps between base kernel and final step.
+    pub(crate) fn make<'a>(self, context: &RecipeContext<'a>) -> Result<PreparedBuild<'a>> {
+        let made =
+            self.parts().iter().try_fold(None, |before, part| (part.make)(context, before).map(Some))?;
         made.ok_or(Error::NothingToModify)
     }
 
-    /// Its parts, those that are not named among them.
-    pub(crate) fn parts(self) -> &'static [&'static Part] {
+    /// Returns all parts, including those that are implied and not named.
+    pub(crate) fn parts(self) -> &'static [&'static RecipeSpec] {
         &self.0.parts
     }
 
-    fn first(self) -> &'static Part {
-        // Nothing is composed of no part.
-        self.0.parts.first().copied().unwrap_or(&Part::USUAL)
+    fn first(self) -> &'static RecipeSpec {
+        // Every recipe is composed of at least one part.
+        self.0.parts.first().copied().unwrap_or(&RecipeSpec::DEFAULT)
     }
 }
 
@@ -304,7 +313,7 @@ mod tests {
             "stock-autofdo",
             "stock-lld-order",
         ];
-        // Another recipe may be there, too.
+        // Additions may bring further recipes.
         let ours: Vec<&str> = names.iter().copied().filter(|name| known.contains(name)).collect();
         assert_eq!(ours, known);
         for name in ["bolt+layout", "layout+layout", "thinlto", "clang-autofdo+propeller+layout", ""] {
@@ -317,7 +326,7 @@ mod tests {
         for one in Recipe::all() {
             assert_eq!(recipe(one.name()), one);
             assert_eq!(serde_json::to_value(one).unwrap(), one.name());
-            assert_eq!(one.is_stock(), one.name().starts_with("stock-"));
+            assert_eq!(one.is_upstream(), one.name().starts_with("stock-"));
             assert!(!one.about().is_empty() && !one.requirements().is_empty(), "{one}");
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
@@ -429,7 +438,7 @@ mod tests {
         manifest.movable = false;
         let kernel = kerntune_kernel::Kernel { dir: "/nowhere".into(), manifest };
         let ask = |name: &str| {
-            let Asking { recipe, asks } = recipe(name).asking();
+            let RecipeQuestion { recipe, asks } = recipe(name).asking();
             asks(recipe, &kernel).map(|finding| format!("{finding}")).unwrap_or_default()
         };
         for name in ["gcc-pgo", "gcc-pgo+layout", "stock-gcov"] {

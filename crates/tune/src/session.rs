@@ -1,4 +1,4 @@
-//! What all steps share.
+//! Context that all steps share: work directory, machine, progress.
 
 use crate::Result;
 use kerntune_guest::{GuestImage, Workload};
@@ -8,44 +8,44 @@ use kerntune_work::{Progress, WorkDir};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Finds a machine.
-type Finds = dyn Fn() -> kerntune_machine::Result<Box<dyn Machine>> + Send + Sync;
+/// Creates a machine, or says why it is missing.
+type FindMachine = dyn Fn() -> kerntune_machine::Result<Box<dyn Machine>> + Send + Sync;
 
-/// A work directory, a machine, and someone who is told of progress.
+/// A work directory, a machine and a receiver of progress. Start here.
 pub struct Session<'a> {
-    /// Where results are kept.
+    /// Work directory with all results.
     pub work: &'a WorkDir,
-    /// Where kernels run.
+    /// Machine on which kernels run.
     pub machine: Arc<dyn Machine>,
-    /// [`Machine::identity`], asked once.
+    /// Result of [`Machine::identity`], part of the keys of results.
     pub machine_id: String,
-    /// Who is told.
+    /// Receiver of progress and notes.
     pub progress: &'a dyn Progress,
-    /// Most runs at once; as many as there are processors if None.
+    /// Maximum number of runs at a time; `None` for one per processor.
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Finds the machine that records kernels for a PC.
-    records: Arc<Finds>,
+    /// Creates the machine that records kernels for a PC.
+    records: Arc<FindMachine>,
 }
 
 impl<'a> Session<'a> {
-    /// On the exact machine.
+    /// Creates a session on the exact machine.
     pub fn new(work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         Self::on(Arch::default(), work, progress)
     }
 
-    /// On the machine for kernels of an architecture.
+    /// Creates a session on the machine for kernels of `arch`.
     pub fn on(arch: Arch, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         Self::with(machine_of(arch)?, work, progress)
     }
 
-    /// On this machine.
+    /// Creates a session on `machine`.
     pub fn with(machine: Box<dyn Machine>, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         let machine_id = machine.identity()?;
         let records = Arc::new(|| machine_of(Arch::default()));
         Ok(Self { work, machine: machine.into(), machine_id, progress, jobs: None, records })
     }
 
-    /// The same, telling someone else.
+    /// Returns the session with another receiver of progress.
     pub(crate) fn telling<'b>(&'b self, progress: &'b dyn Progress) -> Session<'b> {
         Session {
             machine: self.machine.clone(),
@@ -57,13 +57,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// With no more than so many runs at once.
+    /// Limits the number of runs at a time; `None` for one per processor.
     #[must_use]
     pub fn with_jobs(self, jobs: Option<NonZeroUsize>) -> Self {
         Self { jobs, ..self }
     }
 
-    /// With another machine than the emulator for what [`Session::recording`] is for.
+    /// Sets the machine that [`Session::recording`] uses instead of the emulator.
     #[must_use]
     pub fn recorded_on(
         self,
@@ -72,10 +72,11 @@ impl<'a> Session<'a> {
         Self { records: Arc::new(find), ..self }
     }
 
-    /// The same on the machine that records kernels for a PC, for a kernel that stands for one that no machine records.
+    /// Returns the session on the machine that records kernels for a PC, to record a surrogate
+    /// kernel.
     ///
     /// # Errors
-    /// A machine that is not there.
+    /// A machine that is missing.
     pub fn recording(&self) -> Result<Self> {
         let (machine, records) = ((self.records)()?, self.records.clone());
         let machine_id = machine.identity()?;
@@ -83,7 +84,7 @@ impl<'a> Session<'a> {
         Ok(Self { work, machine: machine.into(), machine_id, progress, jobs, records })
     }
 
-    /// The workload's guest image, packed if need be.
+    /// Returns the workload's guest image, which is packed if it is not there.
     pub fn image(&self, workload: &Workload) -> Result<GuestImage> {
         Ok(GuestImage::build(self.work, workload, self.progress)?)
     }

@@ -1,4 +1,4 @@
-//! The work directory: the one place that makes, finds, lists and removes results.
+//! The work directory: creates, finds, lists and removes results.
 
 use crate::names::{is_id, PARTIAL};
 use crate::seal::{Seal, RESULT_FILE, SUMS_FILE};
@@ -13,20 +13,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the name of a result that is being deleted begins with.
+/// Prefix of the name of a result that is being deleted.
 const REMOVED: &str = ".removed-";
 
-/// Hears what a user should know of the store: who is waited for, what is made again.
-pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
+/// Callback for messages to the user, such as waiting for a lock or repeating damaged work.
+pub type OnNote = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A directory of results: `ROOT/<kind>/<id>`.
 ///
-/// A result that is there under its name is whole: it was made under another name, sealed
-/// ([`Seal`]) and renamed. Whatever has no seal, such as results of older versions, is not seen.
+/// A result under its name is complete: it was written under another name, sealed ([`Seal`]) and
+/// renamed. Directories without a seal, such as results of older versions, are ignored.
 #[derive(Clone)]
 pub struct WorkDir {
     root: PathBuf,
-    notes: Option<Notes>,
+    notes: Option<OnNote>,
 }
 
 impl fmt::Debug for WorkDir {
@@ -36,10 +36,10 @@ impl fmt::Debug for WorkDir {
 }
 
 impl WorkDir {
-    /// Opens (and makes, if need be) the work directory at `root`.
+    /// Opens the work directory at `root`, which is created if needed.
     ///
     /// # Errors
-    /// A directory that cannot be made.
+    /// A directory that cannot be created.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref();
         fs::create_dir_all(root).at("create work directory", root)?;
@@ -47,65 +47,68 @@ impl WorkDir {
         Ok(Self { root, notes: None })
     }
 
-    /// The work directory at `root`, if there is one. For those who only look.
+    /// Opens the work directory at `root` if it exists, for commands that only read.
     pub fn open_existing(root: impl AsRef<Path>) -> Option<Self> {
         let root = root.as_ref().canonicalize().ok().filter(|path| path.is_dir())?;
         Some(Self { root, notes: None })
     }
 
-    /// The same, with someone who hears what a user should know.
-    pub fn with_notes(self, notes: Notes) -> Self {
+    /// Sets the receiver of messages to the user.
+    pub fn with_notes(self, notes: OnNote) -> Self {
         Self { notes: Some(notes), ..self }
     }
 
-    /// The directory itself, absolute.
+    /// Returns the directory as an absolute path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of one kind of result (`kernels`, `profiles` …), made if need be.
+    /// Returns the directory of one kind of result (`kernels`, `profiles` …), which is created if
+    /// needed.
     ///
     /// # Errors
-    /// A directory that cannot be made.
-    pub fn room(&self, kind: &str) -> Result<PathBuf> {
+    /// A directory that cannot be created.
+    pub fn kind_dir(&self, kind: &str) -> Result<PathBuf> {
         let path = self.root.join(kind);
         fs::create_dir_all(&path).at("create", &path)?;
         Ok(path)
     }
 
-    /// The names of the kinds that there are, sorted.
+    /// Lists the kinds of results, sorted.
     ///
     /// # Errors
     /// A work directory that cannot be listed.
     pub fn kinds(&self) -> Result<Vec<String>> {
-        let rooms = self.rooms()?.into_iter();
-        Ok(rooms.filter(|name| !name.starts_with('.')).collect())
+        let kind_dirs = self.kind_dirs()?.into_iter();
+        Ok(kind_dirs.filter(|name| !name.starts_with('.')).collect())
     }
 
-    /// The kinds, and the directories of what is no result (ccache's), whose names begin with a dot; sorted.
-    pub(crate) fn rooms(&self) -> Result<Vec<String>> {
-        let mut rooms = Vec::new();
+    /// Lists the kinds and other directories, such as ccache's, whose names begin with a dot;
+    /// sorted.
+    pub(crate) fn kind_dirs(&self) -> Result<Vec<String>> {
+        let mut kind_dirs = Vec::new();
         for entry in fs::read_dir(&self.root).at("list", &self.root)? {
             let entry = entry.at("list", &self.root)?;
             if entry.path().is_dir() {
-                rooms.push(entry.file_name().to_string_lossy().into_owned());
+                kind_dirs.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
-        rooms.sort();
-        Ok(rooms)
+        kind_dirs.sort();
+        Ok(kind_dirs)
     }
 
-    /// Where the result `id` of `kind` is, if it was ever finished. What it says of itself is checked, its files are
-    /// not: whoever uses them does that ([`sound`](Self::sound), [`checked`]).
+    /// Returns the directory of the result `id` of `kind`, if it was ever finished. The seal is
+    /// checked; the files are not, which is left to their users
+    /// ([`find_verified`](Self::find_verified), [`checked`]).
     pub fn find(&self, kind: &str, id: &str) -> Option<PathBuf> {
         let path = is_id(id).then(|| self.root.join(kind).join(id))?;
         let seal = Seal::read(&path).ok()?;
         (seal.kind == kind && seal.id == id).then_some(path)
     }
 
-    /// The result `id` of `kind`, every file of it as it was written. A result that is not is told and taken for
-    /// absent: it is made again.
-    pub fn sound(&self, kind: &str, id: &str) -> Option<PathBuf> {
+    /// Returns the result `id` of `kind` if every file is unchanged. A damaged result is reported
+    /// and counts as missing, so it is made again.
+    pub fn find_verified(&self, kind: &str, id: &str) -> Option<PathBuf> {
         let path = self.find(kind, id)?;
         match Seal::read(&path).and_then(|seal| seal.check(&path)) {
             Ok(()) => {
@@ -119,8 +122,8 @@ impl WorkDir {
         }
     }
 
-    /// The finished results of a kind, by name. Unfinished, foreign and damaged entries are left out
-    /// ([`damaged`](Self::damaged)).
+    /// Lists the finished results of a kind, by name. Unfinished, foreign and damaged entries are
+    /// left out ([`damaged`](Self::damaged)).
     ///
     /// # Errors
     /// A directory that cannot be listed.
@@ -129,7 +132,7 @@ impl WorkDir {
         Ok(names.iter().filter_map(|name| self.find(kind, name)).collect())
     }
 
-    /// The entries of a kind that look like results and are none, with the reason.
+    /// Lists the entries of a kind that look like results and are not, with the reason.
     ///
     /// # Errors
     /// A directory that cannot be listed.
@@ -149,16 +152,16 @@ impl WorkDir {
         Ok(found)
     }
 
-    /// The names of the directories of a kind that are neither in the making nor being deleted, sorted.
+    /// Lists the directories of a kind that are neither being made nor being deleted, sorted.
     fn names(&self, kind: &str) -> Result<Vec<String>> {
-        let room = self.root.join(kind);
+        let kind_dir = self.root.join(kind);
         let mut found = Vec::new();
-        let entries = match fs::read_dir(&room) {
+        let entries = match fs::read_dir(&kind_dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
-            other => other.at("list", &room)?,
+            other => other.at("list", &kind_dir)?,
         };
         for entry in entries {
-            let entry = entry.at("list", &room)?;
+            let entry = entry.at("list", &kind_dir)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if entry.path().is_dir() && !name.starts_with('.') && !name.contains(PARTIAL) {
                 found.push(name);
@@ -168,32 +171,33 @@ impl WorkDir {
         Ok(found)
     }
 
-    /// Begins (or takes up again) the making of the result of `kind` that `key` names.
+    /// Starts or resumes the result of `kind` that `key` names.
     ///
-    /// Waits while another process makes the same result. What an interrupted process left in
-    /// the partial directory is still there: the maker decides whether to use it or to clear it.
+    /// Waits while another process makes the same result. Files that an interrupted process left in
+    /// the partial directory are still there: the caller uses or clears them.
     ///
     /// # Errors
-    /// A directory that cannot be made, an interrupt.
-    pub fn stage(&self, kind: &str, key: &Key) -> Result<Staged> {
+    /// A directory that cannot be created; an interrupt.
+    pub fn stage(&self, kind: &str, key: &Key) -> Result<StagedResult> {
         self.stage_as(kind, &key.id(), key)
     }
 
-    /// [`stage`](Self::stage) of a result that is named otherwise than by its key.
+    /// Starts or resumes a result that is not named by its key; otherwise as
+    /// [`stage`](Self::stage).
     ///
     /// # Errors
     /// As [`stage`](Self::stage); an id that is not a plain name.
-    pub fn stage_as(&self, kind: &str, id: &str, key: &Key) -> Result<Staged> {
+    pub fn stage_as(&self, kind: &str, id: &str, key: &Key) -> Result<StagedResult> {
         let lock = self.lock(kind, id)?;
-        let room = self.room(kind)?;
-        let partial = room.join(format!("{id}{PARTIAL}"));
-        if is_of_others(&partial) {
+        let kind_dir = self.kind_dir(kind)?;
+        let partial = kind_dir.join(format!("{id}{PARTIAL}"));
+        if is_foreign(&partial) {
             discard(&partial)?;
         }
         fault::point("stage").at("create", &partial)?;
         fs::create_dir_all(&partial).at("create", &partial)?;
         fault::point("staged").at("create", &partial)?;
-        Ok(Staged {
+        Ok(StagedResult {
             partial,
             work: self.clone(),
             kind: kind.to_owned(),
@@ -205,36 +209,36 @@ impl WorkDir {
         })
     }
 
-    /// The lock on the making of a result, and on what an unfinished one left.
+    /// Locks a result and its partial directory.
     fn lock(&self, kind: &str, id: &str) -> Result<Lock> {
         if !is_id(id) {
             return Err(Error::BadId { id: id.to_owned() });
         }
-        let path = self.room(kind)?.join(format!(".{id}.lock"));
+        let path = self.kind_dir(kind)?.join(format!(".{id}.lock"));
         Lock::take(&path, &|| self.note(&format!("waiting for another process, which makes {kind}/{id}")))
     }
 
-    /// Adds a name by which a result goes from now on.
+    /// Adds a name to a result.
     ///
     /// # Errors
-    /// A result that is not there; a file that cannot be written.
+    /// A result that does not exist; a file that cannot be written.
     pub fn add_name(&self, kind: &str, id: &str, name: &str) -> Result<()> {
-        let room = self.room(kind)?;
-        let _lock = Lock::of_directory(&room)?;
-        let path = room.join(id);
+        let kind_dir = self.kind_dir(kind)?;
+        let _lock = Lock::of_directory(&kind_dir)?;
+        let path = kind_dir.join(id);
         Seal::read(&path)?.add_name(&path, name)
     }
 
-    /// Deletes the entry `id` of `kind`, finished or not, sound or not. It is renamed first, so that it is never seen
-    /// half there. Returns whether there was one.
+    /// Deletes the entry `id` of `kind`, finished or not, damaged or not. It is renamed first, so
+    /// that it is never seen incomplete. Returns whether it existed.
     ///
     /// # Errors
     /// An id that is not a plain name; a directory that cannot be renamed or deleted.
     pub fn remove(&self, kind: &str, id: &str) -> Result<bool> {
         let _lock = self.lock(kind, id)?;
-        let room = self.room(kind)?;
+        let kind_dir = self.kind_dir(kind)?;
         let mut any = false;
-        for path in [room.join(id), room.join(format!("{id}{PARTIAL}"))] {
+        for path in [kind_dir.join(id), kind_dir.join(format!("{id}{PARTIAL}"))] {
             if path.symlink_metadata().is_ok() {
                 any = true;
                 discard(&path)?;
@@ -243,7 +247,7 @@ impl WorkDir {
         Ok(any)
     }
 
-    /// Tells the user something.
+    /// Sends a message to the user.
     pub fn note(&self, line: &str) {
         if let Some(notes) = &self.notes {
             notes(line);
@@ -251,11 +255,12 @@ impl WorkDir {
     }
 }
 
-/// The directory of a result wherever it is, with some of its files as they were written; a path that ends with `/`
-/// stands for all below it. No names stand for all files, and are a use of the result ([`note_use`]).
+/// Reads the seal of the result in `dir` and checks some of its files; a path that ends with `/`
+/// means everything below it. An empty list means all files, and counts as a use of the result
+/// ([`note_use`]).
 ///
 /// # Errors
-/// What [`Seal::read`] and [`Seal::check_files`] say.
+/// Those of [`Seal::read`] and [`Seal::check_files`].
 pub fn checked(dir: &Path, files: &[&str]) -> Result<Seal> {
     let seal = Seal::read(dir)?;
     match files {
@@ -268,8 +273,9 @@ pub fn checked(dir: &Path, files: &[&str]) -> Result<Seal> {
     Ok(seal)
 }
 
-/// Notes that a result, or a plan, is used now: [`Found::age`](crate::Found::age) begins anew. The note is the time of the file that
-/// vouches for it; a store that cannot be written to has none.
+/// Records that a result, or a plan, is used now, which resets
+/// [`StoreEntry::age`](crate::StoreEntry::age). The record is the modification time of the file
+/// with the hashes; a read-only store has none.
 pub fn note_use(file: &Path) {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
@@ -278,16 +284,17 @@ pub fn note_use(file: &Path) {
     let _ = utimensat(CWD, file, &times, AtFlags::empty());
 }
 
-/// Whether what has the name of a result in the making is none that this user left there: a link, or another user's, in which
-/// there may be links to anywhere.
-fn is_of_others(partial: &Path) -> bool {
-    // Root's files on a server that takes root for nobody.
+/// Returns whether a partial directory was not left by this user: a link, or a directory of another
+/// user, which may contain links to anywhere.
+fn is_foreign(partial: &Path) -> bool {
+    // Owner of root's files on a file server that maps root to nobody.
     const NOBODY: u32 = 65_534;
     let ours = [rustix::process::geteuid().as_raw(), NOBODY];
     partial.symlink_metadata().is_ok_and(|found| !found.is_dir() || !ours.contains(&found.uid()))
 }
 
-/// Deletes a directory of the store. It is renamed first: what an interrupted deletion leaves is seen by nobody.
+/// Deletes a directory of the store. It is renamed first, so an interrupted deletion leaves nothing
+/// that looks like a result.
 pub(crate) fn discard(path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut aside = path.to_owned();
@@ -304,19 +311,20 @@ pub(crate) fn discard(path: &Path) -> Result<()> {
     gone.at("remove", &aside)
 }
 
-/// Whether the name is that of something in the making; the id of the result.
+/// Returns the id of the result if the name is that of a partial directory.
 pub(crate) fn partial_of(name: &str) -> Option<&str> {
     name.split_once(PARTIAL).map(|(id, _)| id)
 }
 
-/// Whether the name is that of something that is being deleted.
+/// Returns whether the name is that of a result that is being deleted.
 pub(crate) fn is_removed(name: &str) -> bool {
     name.starts_with(REMOVED)
 }
 
-/// A result directory in the making. Dropped unpublished, it stays for the next try; an empty one goes.
+/// A result directory that is being made. If dropped unpublished it stays for the next attempt,
+/// unless it is empty.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedResult {
     partial: PathBuf,
     work: WorkDir,
     kind: String,
@@ -327,43 +335,45 @@ pub struct Staged {
     _lock: Lock,
 }
 
-impl Staged {
-    /// The directory to write into.
+impl StagedResult {
+    /// Returns the directory to write into.
     pub fn path(&self) -> &Path {
         &self.partial
     }
 
-    /// The result, if another process finished it while we waited for the lock, and every file of it is as it was
-    /// written.
+    /// Returns the result if another process finished it while this one waited for the lock, and
+    /// every file is unchanged.
     pub fn already(&self) -> Option<PathBuf> {
-        self.work.sound(&self.kind, &self.id)
+        self.work.find_verified(&self.kind, &self.id)
     }
 
-    /// Empties the directory: nothing of an earlier try is of use.
+    /// Empties the directory, if files of an earlier attempt are useless.
     ///
     /// # Errors
-    /// A directory that cannot be deleted or made.
+    /// A directory that cannot be deleted or created.
     pub fn clear(&self) -> Result<()> {
         fs::remove_dir_all(&self.partial).at("clear", &self.partial)?;
         fault::point("cleared").at("clear", &self.partial)?;
         fs::create_dir_all(&self.partial).at("create", &self.partial)
     }
 
-    /// A directory at the top of the result that may change after it is published, and is not sealed.
+    /// Marks a top-level directory of the result that is not sealed and may change after
+    /// publication.
     pub fn loose(&mut self, name: &str) {
         self.loose.push(name.to_owned());
     }
 
-    /// Another result, whose files this one has as well, by links: they are sealed as that one was, and not read.
+    /// Names another result whose files this one shares by hard links. These files are sealed with
+    /// its hashes and not read again.
     pub fn links_to(&mut self, original: &Path) {
         self.original = Some(original.to_owned());
     }
 
-    /// Seals the directory and gives it its final name, in one step, also where it replaces what had the name. Other
-    /// names of the replaced result stay.
+    /// Seals the directory and renames it to its final name in one step, also if it replaces a
+    /// result. Other names of a replaced result are kept.
     ///
     /// # Errors
-    /// What keeps files from being read, written or renamed. The partial directory stays.
+    /// Files that cannot be read, written or renamed. The partial directory stays.
     pub fn publish(self) -> Result<PathBuf> {
         let whole = self.work.root.join(&self.kind).join(&self.id);
         let names = Seal::read(&whole).map(|seal| seal.names).unwrap_or_default();
@@ -371,7 +381,7 @@ impl Staged {
         Seal::make(&self.partial, &self.kind, &self.id, &self.key, &self.loose, names, original)?;
         sync_tree(&self.partial)?;
         fault::point("sealed").at("publish", &whole)?;
-        put(&self.partial, &whole)?;
+        rename_or_exchange(&self.partial, &whole)?;
         fault::point("published").at("publish", &whole)?;
         sync_directory(whole.parent().unwrap_or(&self.work.root))?;
         if self.partial.is_dir() {
@@ -381,21 +391,22 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedResult {
     fn drop(&mut self) {
-        // Fails where there is something in it, which is what is wanted.
+        // Fails if the directory has files, which then stay.
         let _ = fs::remove_dir(&self.partial);
     }
 }
 
-/// Gives `from` the name `to`; what has that name gets the name `from`.
-fn put(from: &Path, to: &Path) -> Result<()> {
+/// Renames `from` to `to`. If `to` exists, the two are exchanged.
+fn rename_or_exchange(from: &Path, to: &Path) -> Result<()> {
     if to.symlink_metadata().is_err() {
         return fs::rename(from, to).at("publish", to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
-        // A file system that cannot exchange: killed between the two, the result is absent, and never half there.
+        // The file system cannot exchange: after a kill between the two steps the result is absent,
+        // never incomplete.
         Err(Errno::INVAL | Errno::NOSYS) => {
             discard(to)?;
             fs::rename(from, to).at("publish", to)
@@ -404,8 +415,8 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// Makes the files at the top, which vouch for those below, durable before the rename that declares them whole. What
-/// is lost below is found by its hash.
+/// Makes the top-level files durable before the rename that completes the result. They have the
+/// hashes of all other files, so losses below are detected.
 fn sync_tree(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).at("list", dir)? {
         let path = entry.at("list", dir)?.path();
@@ -420,8 +431,8 @@ fn sync_directory(dir: &Path) -> Result<()> {
     File::open(dir).and_then(|f| f.sync_all()).at("sync", dir)
 }
 
-/// Whether this file of a result is the store's own.
-pub fn is_of_the_store(name: &str) -> bool {
+/// Returns whether this file of a result belongs to the store.
+pub fn is_store_file(name: &str) -> bool {
     name == RESULT_FILE || name == SUMS_FILE
 }
 

@@ -51,7 +51,7 @@ fn a_result_of_another_version_or_of_nobody_is_not_seen() {
     assert!(work.find("things", &key("a").id()).is_none());
     assert!(work.list("things").unwrap().is_empty());
     assert_eq!(work.damaged("things").unwrap().len(), 1);
-    // Made again, it takes the place of the old one.
+    // Made again, it replaces the old one.
     let made = put_one(&work, "a", "new");
     assert_eq!(fs::read(made.join("file")).unwrap(), b"new");
     assert!(work.damaged("things").unwrap().is_empty());
@@ -59,8 +59,8 @@ fn a_result_of_another_version_or_of_nobody_is_not_seen() {
 
 #[test]
 fn whatever_changes_in_a_result_is_found() {
-    type Change = fn(&Path);
-    let changes: [(&str, Change); 7] = [
+    type ResultChange = fn(&Path);
+    let changes: [(&str, ResultChange); 7] = [
         ("file is not the file", |p| fs::write(p.join("file"), "forged").unwrap()),
         ("below/other is not the file", |p| fs::write(p.join("below/other"), "").unwrap()),
         ("file is missing", |p| fs::remove_file(p.join("file")).unwrap()),
@@ -76,11 +76,11 @@ fn whatever_changes_in_a_result_is_found() {
         change(&path);
         let error = checked(&path, &[]).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");
-        assert!(work.sound("things", &key("a").id()).is_none());
+        assert!(work.find_verified("things", &key("a").id()).is_none());
         // The next maker finds nothing, and replaces it.
         assert!(work.stage("things", &key("a")).unwrap().already().is_none());
         put_one(&work, "a", "text");
-        assert!(work.sound("things", &key("a").id()).is_some());
+        assert!(work.find_verified("things", &key("a").id()).is_some());
     }
 }
 
@@ -116,7 +116,7 @@ fn only_plain_names_are_removed_and_an_interrupted_removal_blocks_nothing() {
     }
     assert!(dir.path().join("elsewhere").is_dir());
     put_one(&work, "a", "text");
-    // What a removal that was killed leaves.
+    // The remains of a killed removal.
     fs::create_dir(dir.path().join("things").join(format!("{REMOVED}{}.1-0", key("a").id()))).unwrap();
     assert!(work.remove("things", &key("a").id()).unwrap());
     assert!(!work.remove("things", &key("a").id()).unwrap());
@@ -138,7 +138,8 @@ fn a_result_made_of_links_to_another_leaves_that_one_alone() {
     checked(&second, &[]).unwrap();
 }
 
-/// It has the original's sums, not those of what is found: a file that was damaged first is damaged in both.
+/// The linked files are sealed with the original's hashes, so damage of the original is found in
+/// both.
 #[test]
 fn links_to_a_sealed_result_are_vouched_for_by_that() {
     let (_dir, work) = work();
@@ -233,7 +234,7 @@ fn a_partial_directory_that_is_a_link_is_not_written_through() {
     let key = Key::new("test/1", "").field("x", "y");
     let victim = dir.path().join("victim");
     fs::create_dir(&victim).unwrap();
-    let partial = work.room("things").unwrap().join(format!("{}.partial", key.id()));
+    let partial = work.kind_dir("things").unwrap().join(format!("{}.partial", key.id()));
     std::os::unix::fs::symlink(&victim, &partial).unwrap();
     let staged = work.stage("things", &key).unwrap();
     fs::write(staged.path().join("file"), "text").unwrap();

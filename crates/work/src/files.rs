@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that are written atomically.
 
 use crate::{create_new, fault, read_file, Error, IoContext, Result};
 use serde::de::DeserializeOwned;
@@ -7,10 +7,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a file aside and renames it, so that a reader sees the old or the new, never a part.
+/// Writes a temporary file and renames it, so that readers see the old or the new content, never a
+/// part.
 ///
 /// # Errors
-/// Whatever keeps the file from being written; what was written aside is removed.
+/// A file that cannot be written; the temporary file is removed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -30,7 +31,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// [`write_atomic`] of a value as indented JSON with a final newline.
+/// Writes a value by [`write_atomic`], as indented JSON with a final newline.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -45,19 +46,19 @@ fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads a JSON file of ours whose field `schema` has to be `schema`. The field is looked at first: a file of another version
-/// may lack what this one needs.
+/// Reads a JSON file whose field `schema` must be `schema`. The field is checked first, since a
+/// file of another version may lack fields of this one.
 ///
 /// # Errors
-/// [`Error::Schema`] for a file of another version; [`Error::Json`] for one that cannot be understood.
+/// [`Error::Schema`] for a file of another version; [`Error::Json`] for one that cannot be parsed.
 pub fn read_versioned<T: DeserializeOwned>(path: &Path, schema: &'static str) -> Result<T> {
     let bytes = read_file(path).at("read", path)?;
     let value = serde_json::from_slice(&bytes);
-    of_schema(value.map_err(|source| Error::Json { path: path.to_owned(), source })?, path, schema)
+    check_schema(value.map_err(|source| Error::Json { path: path.to_owned(), source })?, path, schema)
 }
 
-/// The value of a file whose `schema` is this one.
-pub(crate) fn of_schema<T: DeserializeOwned>(
+/// Checks the schema of a JSON value and converts it.
+pub(crate) fn check_schema<T: DeserializeOwned>(
     value: serde_json::Value,
     path: &Path,
     schema: &'static str,
@@ -70,12 +71,12 @@ pub(crate) fn of_schema<T: DeserializeOwned>(
     serde_json::from_value(value).map_err(|source| Error::Json { path: path.to_owned(), source })
 }
 
-/// What encloses the value of a sealed file. All of it together is JSON.
+/// Text around the value of a sealed file. Together they are JSON.
 const BEGIN: &str = "{\n\"blake3\": \"";
 const OF: &str = "\",\n\"of\": ";
 const END: &str = "}\n";
 
-/// [`write_json`] of `{"blake3": …, "of": VALUE}`: the value with the hash of its text.
+/// Writes `{"blake3": …, "of": VALUE}` by [`write_atomic`]: the value with the hash of its text.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -83,7 +84,8 @@ pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
     write_atomic(path, &sealed(&to_json(path, value)?))
 }
 
-/// The bytes of a sealed file of this value, for where it is no file; none of a value that JSON cannot hold.
+/// Returns the bytes of a sealed file with this value, for use without a file. Fails if JSON cannot
+/// hold the value.
 pub fn seal_bytes(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
@@ -95,16 +97,16 @@ fn sealed(text: &[u8]) -> Vec<u8> {
     [BEGIN.as_bytes(), hash.as_bytes(), OF.as_bytes(), text, END.as_bytes()].concat()
 }
 
-/// Reads what [`write_sealed`] wrote.
+/// Reads a file that [`write_sealed`] wrote.
 ///
 /// # Errors
-/// [`Error::Seal`] if the file is not what was written.
+/// [`Error::Seal`] if the file was changed.
 pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = read_file(path).at("read", path)?;
     parse_sealed(&bytes, path)
 }
 
-/// The value in the bytes of a sealed file; `path` is for the message.
+/// Parses the bytes of a sealed file; `path` is for the message.
 ///
 /// # Errors
 /// As [`read_sealed`].
@@ -113,7 +115,7 @@ pub fn parse_sealed<T: DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T>
     serde_json::from_slice(text).map_err(|source| Error::Json { path: path.to_owned(), source })
 }
 
-/// The text of the value, if its hash is the one that stands before it.
+/// Returns the text of the value if its hash is the stored one.
 fn sealed_text(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(BEGIN.as_bytes())?.strip_suffix(END.as_bytes())?;
     let (hash, rest) = rest.split_at_checked(64)?;

@@ -1,13 +1,14 @@
-//! git in a tree that others may have made: nothing that its configuration or its attributes name is run.
+//! git in untrusted trees: programs that a tree's configuration or attributes name are not run.
 //!
-//! A hook, a filter, a text conversion, a monitor of files or a transport is a program of the tree's author. What the user has in
-//! a configuration of their own still holds, as far as it runs nothing for a tree: who owns a tree, proxies, credentials.
+//! Hooks, filters, text conversions, file monitors and transports are programs of the tree's
+//! author. Settings of the user still apply if they run nothing for a tree: ownership of trees,
+//! proxies, credentials.
 
 use crate::{find_program, Error, Result};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Overrides of what a tree's configuration may say.
+/// Overrides of a tree's settings.
 const SETTINGS: [(&str, &str); 11] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -22,7 +23,7 @@ const SETTINGS: [(&str, &str); 11] = [
     ("protocol.ext.allow", "never"),
 ];
 
-/// What another process's environment would make of a tree.
+/// Environment variables of another git process that would affect a tree.
 const FOREIGN: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -34,10 +35,10 @@ const FOREIGN: [&str; 8] = [
     "GIT_CONFIG_PARAMETERS",
 ];
 
-/// What a filter names, and what each is without a program.
+/// Settings of a filter that name a program, with harmless values.
 const OF_FILTERS: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
-/// Local settings that name programs which a fetch runs.
+/// Prefix and suffix of local settings that name programs which a fetch runs.
 const OF_FETCH: [(&str, &str); 8] = [
     ("core.sshcommand", ""),
     ("core.gitproxy", ""),
@@ -49,11 +50,12 @@ const OF_FETCH: [(&str, &str); 8] = [
     ("protocol.", ".allow"),
 ];
 
-/// `git -C TREE`, to which the caller adds what is to be done. It asks nothing, fetches nothing that is missing, and runs nothing
-/// that the tree names. A caller that asks for a difference says `--no-ext-diff --no-textconv`: git has no setting for that.
+/// Returns `git -C TREE`, to which the caller adds a command. It asks no questions, fetches no
+/// missing objects, and runs no program that the tree names. For diffs the caller adds
+/// `--no-ext-diff --no-textconv`, since git has no setting for these.
 ///
 /// # Errors
-/// git is not there.
+/// git is missing.
 pub fn git(tree: &Path) -> Result<Command> {
     let mut settings: Vec<(String, String)> =
         SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -67,7 +69,7 @@ pub fn git(tree: &Path) -> Result<Command> {
     settings.sort();
     settings.dedup();
     let mut command = bare(tree);
-    // By the environment: a driver's name may have a `=` in it.
+    // Passed by the environment, since a driver's name may contain `=`.
     command.env("GIT_CONFIG_COUNT", settings.len().to_string());
     for (at, (key, value)) in settings.iter().enumerate() {
         command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
@@ -75,10 +77,11 @@ pub fn git(tree: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// The same in a repository of our own: nobody's configuration is read, neither the user's nor the system's.
+/// Returns [`git`] for a repository of our own: configuration of the user and the system is ignored
+/// as well.
 ///
 /// # Errors
-/// git is not there.
+/// git is missing.
 pub fn git_of_ours(tree: &Path) -> Result<Command> {
     let mut command = git(tree)?;
     command
@@ -88,13 +91,19 @@ pub fn git_of_ours(tree: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// What of a tree's own configuration would have a fetch run a program: the names of the settings.
+/// Returns the names of a tree's own settings by which a fetch would run a program.
 ///
 /// # Errors
-/// git is not there.
+/// git is missing.
 pub fn programs_of_fetch(tree: &Path) -> Result<Vec<String>> {
-    let said =
-        asked(bare(tree).args(["config", "--list", "--null", "--name-only", "--show-scope", "--includes"]))?;
+    let said = output_of(bare(tree).args([
+        "config",
+        "--list",
+        "--null",
+        "--name-only",
+        "--show-scope",
+        "--includes",
+    ]))?;
     let mut words = said.split('\0');
     let mut found = Vec::new();
     while let (Some(scope), Some(key)) = (words.next(), words.next()) {
@@ -107,13 +116,13 @@ pub fn programs_of_fetch(tree: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Names of all settings that hold in a tree.
+/// Lists the names of all settings that apply in a tree.
 fn keys(tree: &Path) -> Result<Vec<String>> {
-    let said = asked(bare(tree).args(["config", "--list", "--null", "--name-only", "--includes"]))?;
+    let said = output_of(bare(tree).args(["config", "--list", "--null", "--name-only", "--includes"]))?;
     Ok(said.split('\0').map(str::to_owned).collect())
 }
 
-/// git with nothing but an environment that is known.
+/// Returns git with a safe environment.
 fn bare(tree: &Path) -> Command {
     let mut command = Command::new(find_program("git", &[]).unwrap_or_else(|| "git".into()));
     command.arg("-C").arg(tree).stdin(Stdio::null());
@@ -130,7 +139,7 @@ fn bare(tree: &Path) -> Command {
     command
 }
 
-fn asked(command: &mut Command) -> Result<String> {
+fn output_of(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let said = command.output().map_err(|source| Error::Spawn { program, source })?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
@@ -147,7 +156,7 @@ mod tests {
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
 
-    /// Each way in which a tree names a program would make a file; none does.
+    /// Each way in which a tree names a program would create a file; none does.
     #[test]
     fn a_tree_runs_nothing() {
         let dir = tempfile::tempdir().unwrap();

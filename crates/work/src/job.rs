@@ -1,4 +1,5 @@
-//! Running another program: its own process group, killed with us, output line by line.
+//! Child processes: in a process group of their own, killed with the parent, output read line by
+//! line.
 
 use crate::{interrupt, Error, Result};
 use rustix::process::{
@@ -10,29 +11,30 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// How a job ended.
+/// End of a child process.
 #[derive(Debug)]
 pub enum JobEnd {
-    /// By itself.
+    /// It ended by itself.
     Exited(ExitStatus),
-    /// By us, when its time was up.
+    /// It was killed when its time was up.
     TimedOut,
-    /// By us, because the line watcher said so.
+    /// It was killed because the line callback returned false.
     Stopped,
 }
 
 impl JobEnd {
-    /// Whether it ended by itself with status 0.
+    /// Returns whether it ended by itself with status 0.
     pub fn success(&self) -> bool {
         matches!(self, JobEnd::Exited(status) if status.success())
     }
 }
 
-/// How long the output of a program that has ended may stay open, and silent, before that is an error: something that the
-/// program started has it and may yet write.
+/// Maximum time that the output of an ended program may stay open and silent. Longer is an error,
+/// since a process that the program started holds it and may still write.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Bytes of a line that are handed on at once: what a program prints does not decide how much memory we take.
+/// Maximum length of a line, in bytes; longer ones are passed on in parts, so output cannot exhaust
+/// memory.
 const LINE_MAX: u64 = 1 << 20;
 
 /// A program to run.
@@ -44,45 +46,48 @@ pub struct Job {
 }
 
 impl Job {
-    /// Wraps a command. Output and error output are both read by us, merged in arrival order.
+    /// Wraps a command. Standard output and standard error are both read, merged in order of
+    /// arrival.
     #[expect(unsafe_code, reason = "what is done between fork and exec is promised to be signal-safe")]
     pub fn new(mut command: Command) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        // SIGTERM and not SIGKILL: make then ends its own children and removes half-made targets.
+        // SIGTERM, not SIGKILL: make then ends its own children and removes half-made targets.
         let ends_with_us = || Ok(set_parent_process_death_signal(Some(Signal::TERM))?);
         // SAFETY: one system call, which allocates nothing and takes no lock.
         unsafe { command.pre_exec(ends_with_us) };
         Self { command, name, time_limit: None, grace: GRACE }
     }
 
-    /// Gives the program an input; it has none otherwise.
+    /// Sets the program's input, which is empty by default.
     pub fn stdin(mut self, input: Stdio) -> Self {
         self.command.stdin(input);
         self
     }
 
-    /// Ends the program after so much wall time.
+    /// Sets a limit of wall time after which the program is killed.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Runs to the end: of the program, and of both its outputs, as `$(…)` in a shell does. `line` sees each line of
-    /// output (without its newline, invalid UTF-8 replaced, a longer one in parts of `LINE_MAX` bytes) and returns false to
-    /// stop the program. `tick` is called at least every 200 ms.
+    /// Runs until the program has ended and both outputs are closed, as `$(…)` in a shell does.
+    /// `line` gets each line of output (without its newline, invalid UTF-8 replaced, a longer one
+    /// in parts of `LINE_MAX` bytes) and returns false to stop the program. `tick` is called at
+    /// least every 200 ms.
     ///
     /// # Errors
-    /// The program cannot be started; an interrupt; an output that stays open when the program is gone, see `GRACE`.
+    /// A program that cannot be started; an interrupt; an output that stays open after the
+    /// program's end, see `GRACE`.
     pub fn run(self, mut line: impl FnMut(&str) -> bool, tick: impl FnMut() -> bool) -> Result<JobEnd> {
         self.watch(|_, text| line(text), tick)
     }
 
-    /// [`run`](Self::run), where `line` is told which output it is from.
+    /// Runs as [`run`](Self::run) does; `line` also gets the output that the line comes from.
     fn watch(
         mut self,
-        mut line: impl FnMut(Stream, &str) -> bool,
+        mut line: impl FnMut(ChildOutput, &str) -> bool,
         mut tick: impl FnMut() -> bool,
     ) -> Result<JobEnd> {
         let mut child =
@@ -90,8 +95,8 @@ impl Job {
         let started = Instant::now();
         let (tx, rx) = mpsc::sync_channel(1024);
         let readers = [
-            child.stdout.take().map(|s| (Stream::Output, Box::new(s) as Box<dyn Read + Send>)),
-            child.stderr.take().map(|s| (Stream::Errors, Box::new(s) as Box<dyn Read + Send>)),
+            child.stdout.take().map(|s| (ChildOutput::Output, Box::new(s) as Box<dyn Read + Send>)),
+            child.stderr.take().map(|s| (ChildOutput::Errors, Box::new(s) as Box<dyn Read + Send>)),
         ];
         for (stream, reader) in readers.into_iter().flatten() {
             let tx = tx.clone();
@@ -131,7 +136,7 @@ impl Job {
             if exited.is_none() {
                 exited = match child.try_wait() {
                     Ok(status) => status,
-                    // Without this, a caller that ignores SIGCHLD would wait for ever.
+                    // Without this, a caller that ignores SIGCHLD would wait forever.
                     Err(source) => {
                         end(&mut child);
                         return Err(self.unread(source));
@@ -179,7 +184,7 @@ impl Job {
         Ok((end, all))
     }
 
-    /// Runs and returns the lines of its output, and apart from them those of its error output; for short programs.
+    /// Runs and returns standard output and standard error separately; for short programs.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -198,15 +203,15 @@ impl Job {
     }
 }
 
-/// One of the outputs of a program.
+/// One of the two outputs of a program.
 #[derive(Debug, Clone, Copy)]
-enum Stream {
+enum ChildOutput {
     Output,
     Errors,
 }
 
-/// Sends each line until the stream ends, or nobody listens.
-fn send_lines(stream: Stream, reader: impl Read, to: &SyncSender<io::Result<(Stream, String)>>) {
+/// Sends each line until the stream ends or the receiver is gone.
+fn send_lines(stream: ChildOutput, reader: impl Read, to: &SyncSender<io::Result<(ChildOutput, String)>>) {
     let mut reader = BufReader::new(reader);
     let mut raw = Vec::new();
     loop {
@@ -224,10 +229,10 @@ fn send_lines(stream: Stream, reader: impl Read, to: &SyncSender<io::Result<(Str
     }
 }
 
-/// Ends the whole process group, whose first process may be gone already: first asked, then made to.
+/// Ends the whole process group, whose first process may be gone: SIGTERM, then SIGKILL.
 fn end(child: &mut Child) {
-    // The process group that we made for this child. Its number is not given to another process as long as a process is in
-    // the group, or the child has not been waited for.
+    // The process group that we made for this child. Its number is not reused as long as a process
+    // is in the group, or the child has not been waited for.
     let group = Pid::from_child(child);
     let asked = Instant::now();
     let mut left = kill_process_group(group, Signal::TERM).is_ok();
@@ -277,7 +282,7 @@ mod tests {
         assert_eq!((output.as_str(), errors.as_str()), ("one\nthree\n", "two\n"));
     }
 
-    /// Lines of a job, and how it ended.
+    /// Runs a job; returns its lines and its end.
     fn watched(job: Job) -> (Result<JobEnd>, Vec<String>) {
         let mut lines = Vec::new();
         let end = job.run(
@@ -290,13 +295,14 @@ mod tests {
         (end, lines)
     }
 
-    /// Whether a process runs, which one that nobody has waited for does not.
+    /// Returns whether a process runs; zombies do not.
     fn runs(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
     }
 
-    /// Whether it is gone, or soon is: the kernel takes a moment to end what got a signal.
+    /// Returns whether a process is gone, or soon is: the kernel takes a moment to end a killed
+    /// one.
     fn ends(pid: &str) -> bool {
         (0..1000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
@@ -306,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_time_limit_ends_the_whole_group() {
-        // The second does not listen to SIGTERM, and the shell is gone before it.
+        // The second one ignores SIGTERM, and the shell ends before it.
         let script = "sleep 60 & echo $!; (trap '' TERM; exec sleep 60) & echo $!; exec sleep 60";
         let (end, pids) = watched(Job::new(shell(script)).time_limit(Duration::from_millis(300)));
         assert!(matches!(end, Ok(JobEnd::TimedOut)));

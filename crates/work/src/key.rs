@@ -1,15 +1,16 @@
-//! What names a result: everything that went into it, and the code that computed it.
+//! Keys of results: all inputs, and the code that computes.
 
 use crate::{open_file, IoContext, Result};
+use serde::Serialize;
 use std::path::Path;
 
-/// The longest text of a field that a key keeps as it is; of what is longer it keeps the hash.
+/// Maximum length of a field that is kept as text; longer ones are kept as hashes.
 const PLAIN: usize = 80;
 
-/// The key of a result: named fields, in order, and the code that computes.
+/// Key of a result: named fields, in order, and the code that computes.
 ///
-/// Two results with the same key are the same. The key is kept with the result (`result.json`), so that it can be
-/// looked at and its id computed again.
+/// Results with equal keys are equal. The key is stored with the result (`result.json`), so that it
+/// can be read and its id computed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     rule: String,
@@ -18,14 +19,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// `rule` names the kind of thing and the version of this list of fields, for example `training/2`. `code` names
-    /// what computes: `CODE` of the crate that does (`kerntune-code`), or nothing where the version in `rule` is
-    /// raised by hand.
+    /// Creates a key. `rule` names the kind of result and the version of its fields, for example
+    /// `training/2`. `code` is the `CODE` of the crate that computes (`kerntune-code`), or empty if
+    /// the version in `rule` is raised by hand.
     pub fn new(rule: &str, code: &str) -> Self {
         Self { rule: rule.to_owned(), code: code.to_owned(), fields: Vec::new() }
     }
 
-    /// Adds one named field. Short plain text is kept as it is, anything else as its hash.
+    /// Adds a named field. Short plain text is kept as it is, anything else as its hash.
     pub fn field(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         let bytes = bytes.as_ref();
         let plain = std::str::from_utf8(bytes).ok().filter(|text| {
@@ -36,7 +37,15 @@ impl Key {
         self
     }
 
-    /// Adds the contents of a file, streamed.
+    /// Adds a value by its serialized form ([`ContentHash::value`]).
+    ///
+    /// # Errors
+    /// The value has no JSON form, such as a path that is not UTF-8.
+    pub fn value(self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<Self> {
+        Ok(self.field(name, serialized(name, value)?))
+    }
+
+    /// Adds the hash of a file's content.
     pub fn file(mut self, name: &str, path: &Path) -> Result<Self> {
         let mut hasher = blake3::Hasher::new();
         let file = open_file(path).at("read", path)?;
@@ -45,7 +54,7 @@ impl Key {
         Ok(self)
     }
 
-    /// The id: the first 64 bits of the hash over all of it, as 16 hex digits.
+    /// Returns the id: the first 64 bits of the hash over rule, code and fields, as 16 hex digits.
     pub fn id(&self) -> String {
         let mut hash = ContentHash::new(&self.rule).field("code", &self.code);
         for (name, value) in &self.fields {
@@ -54,22 +63,22 @@ impl Key {
         hash.finish()
     }
 
-    /// The kind of thing and the version of its list of fields.
+    /// Returns the kind of result and the version of its fields.
     pub fn rule(&self) -> &str {
         &self.rule
     }
 
-    /// What computes; nothing where `rule` says it.
+    /// Returns the hash of the code; empty if `rule` has the version.
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     pub fn fields(&self) -> &[(String, String)] {
         &self.fields
     }
 
-    /// A key as it was kept.
+    /// Restores a stored key.
     pub(crate) fn kept(rule: String, code: String, fields: Vec<(String, String)>) -> Self {
         Self { rule, code, fields }
     }
@@ -81,22 +90,28 @@ fn hashed(hash: &blake3::Hash) -> String {
     format!("{HASHED}{}", hash.to_hex())
 }
 
-/// A BLAKE3 hash over named fields, for what is named by content and is no result of its own. The name and length of
-/// each field go in with it, so that moving bytes from one field to the next changes the result.
+/// Returns the canonical form of a value: JSON on one line, with fields in the order of the type.
+fn serialized(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(std::io::Error::from).at("serialize", name)
+}
+
+/// BLAKE3 hash over named fields, for things named by content that are not results. Name and length
+/// of each field are hashed too, so moving bytes between fields changes the hash.
 #[derive(Clone)]
 pub struct ContentHash {
     inner: blake3::Hasher,
 }
 
 impl ContentHash {
-    /// `domain` names what is hashed and the version of the rule, for example `config/1`.
+    /// Creates a hash. `domain` names what is hashed and the version of the rule, for example
+    /// `config/1`.
     pub fn new(domain: &str) -> Self {
         let mut inner = blake3::Hasher::new();
         inner.update(domain.as_bytes());
         Self { inner }
     }
 
-    /// Adds one named field.
+    /// Adds a named field.
     pub fn field(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         let bytes = bytes.as_ref();
         self.inner.update(format!("\n{name}:{}:", bytes.len()).as_bytes());
@@ -104,7 +119,23 @@ impl ContentHash {
         self
     }
 
-    /// Adds the contents of a file, streamed.
+    /// Adds a list: the number of its items, then each of them. An optional value is a list of at
+    /// most one.
+    pub fn list<T: AsRef<[u8]>>(self, name: &str, items: impl IntoIterator<Item = T>) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        let counted = self.field(name, items.len().to_string());
+        items.iter().fold(counted, |hash, item| hash.field(name, item))
+    }
+
+    /// Adds a value by its serialized form: JSON on one line, with fields in the order of the type.
+    ///
+    /// # Errors
+    /// The value has no JSON form, such as a path that is not UTF-8.
+    pub fn value(self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<Self> {
+        Ok(self.field(name, serialized(name, value)?))
+    }
+
+    /// Adds the hash of a file's content.
     pub fn file(self, name: &str, path: &Path) -> Result<Self> {
         let mut sub = blake3::Hasher::new();
         let file = open_file(path).at("read", path)?;
@@ -112,7 +143,8 @@ impl ContentHash {
         Ok(self.field(name, sub.finalize().as_bytes()))
     }
 
-    /// The first 64 bits as 16 hex digits: short enough to type, enough for a work directory.
+    /// Returns the first 64 bits as 16 hex digits: short enough to type, long enough for a work
+    /// directory.
     pub fn finish(self) -> String {
         self.inner.finalize().to_hex()[..16].to_string()
     }
@@ -128,6 +160,15 @@ mod tests {
         let b = ContentHash::new("t").field("x", "a").field("y", "bc").finish();
         assert_ne!(a, b);
         assert_eq!(a.len(), 16);
+    }
+
+    #[test]
+    fn lists_and_values_differ_by_their_items() {
+        let list = |items: &[&str]| ContentHash::new("t").list("x", items).finish();
+        let all = [list(&[]), list(&[""]), list(&["a"]), list(&["a", ""]), list(&["", "a"])];
+        assert!(all.iter().enumerate().all(|(at, one)| !all[..at].contains(one)));
+        let key = Key::new("t/1", "").value("words", &["a", "b"]).unwrap();
+        assert_eq!(key.fields()[0].1, "[\"a\",\"b\"]");
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! The ground that every room that touches the disk stands on: the work directory with its
-//! content-addressed results, files that appear whole or not at all, child processes that die
-//! with us, progress, and interruption.
+//! Foundation of every crate that touches the disk: the work directory with results named by
+//! content, atomic writes, child processes that end with the parent, progress, and interruption.
 //!
-//! Start from [`WorkDir`] (where results live), [`Key`] (what names one), [`Staged`] (how one is made), [`Seal`] (why it can
-//! be trusted), [`Job`] (how another program is run) and [`Progress`].
+//! Start from [`WorkDir`] (finds results), [`Key`] (names a result by its inputs), [`StagedResult`]
+//! (makes one), [`Seal`] (verifies one), [`Job`] (runs a program) and [`Progress`].
 //!
 //! ```
 //! use kerntune_work::{checked, Key, WorkDir};
@@ -20,6 +19,7 @@
 //! ```
 
 mod dir;
+mod error_class;
 mod fault;
 mod files;
 mod git;
@@ -37,7 +37,8 @@ mod seal;
 mod survey;
 mod vouched;
 
-pub use dir::{checked, is_of_the_store, note_use, Notes, Staged, WorkDir};
+pub use dir::{checked, is_store_file, note_use, OnNote, StagedResult, WorkDir};
+pub use error_class::{ClassifyError, ErrorClass};
 pub use files::{
     parse_sealed, read_sealed, read_versioned, seal_bytes, write_atomic, write_json, write_sealed,
 };
@@ -52,97 +53,50 @@ pub use open::{create_new, file_kind, open_file, open_own, read_file};
 pub use programs::find_program;
 pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
-pub use survey::{survey, Found, Reason, Survey};
+pub use survey::{survey, RemovalReason, StoreEntry, StoreSurvey};
 pub use vouched::{check_files, hash_files, FileHashes};
 
 use std::path::PathBuf;
 
-/// What can go wrong with files and processes, each with the place where it happened.
+/// Error of a file or a process, with the path or the program.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum Error {
-    /// An operation on a file or directory failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What failed: a verb phrase that reads well after "cannot".
+        /// Verb phrase of the failed operation, which reads well after "cannot".
         action: &'static str,
         /// The file or directory; for a program's output, the program's name.
         path: PathBuf,
-        /// The operating system's reason.
         source: std::io::Error,
     },
-    /// A program could not be started.
     #[error("cannot run {program}: {source}; `kerntune doctor` shows what is missing and how to install it")]
-    Spawn {
-        /// The program's name or path.
-        program: String,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// Ctrl-C or SIGTERM. What was finished is kept; the same command goes on from there.
-    #[error("interrupted; the same command goes on from here")]
+    Spawn { program: String, source: std::io::Error },
+    #[error("interrupted; the same command resumes here")]
     Interrupted,
-    /// A JSON file of ours does not hold what it should.
     #[error("{path} is damaged ({source}); remove it and run the command again")]
-    Json {
-        /// The JSON file.
-        path: PathBuf,
-        /// What does not fit, with its line and column.
-        source: serde_json::Error,
-    },
-    /// A sealed file is not what was written.
+    Json { path: PathBuf, source: serde_json::Error },
     #[error("{path} is damaged: it is not what was written; remove it and run the command again")]
-    Seal {
-        /// The sealed file.
-        path: PathBuf,
-    },
-    /// A directory without `result.json`: of an older version, of nobody, or half deleted.
+    Seal { path: PathBuf },
     #[error("{dir} is no result of this version of kerntune: it has no {RESULT_FILE}")]
-    NotAResult {
-        /// The directory that was taken for a result.
-        dir: PathBuf,
-    },
-    /// A JSON file of ours that another version wrote, or none of ours.
+    NotAResult { dir: PathBuf },
     #[error("{path} has the schema {found}, this version of kerntune reads {expected}")]
-    Schema {
-        /// The JSON file.
-        path: PathBuf,
-        /// The schema that stands in it.
-        found: String,
-        /// The one that is read.
-        expected: &'static str,
-    },
-    /// A result is not what was sealed.
+    Schema { path: PathBuf, found: String, expected: &'static str },
     #[error("{dir} is damaged: {what}; `kerntune gc --thorough --remove` deletes it, and the same command makes it again")]
-    Changed {
-        /// The result's directory.
-        dir: PathBuf,
-        /// What differs from what was sealed: which file, and how.
-        what: String,
-    },
-    /// A directory that was named for results holds something else.
+    Changed { dir: PathBuf, what: String },
     #[error("{path} {what}; name a new directory for `kerntune {command}`")]
-    OthersDirectory {
-        /// The directory.
-        path: PathBuf,
-        /// The command that was to write into it.
-        command: String,
-        /// What there is, as a phrase after the path.
-        what: String,
-    },
-    /// Not the name of a result.
+    OthersDirectory { path: PathBuf, command: String, what: String },
     #[error("`{}` is not the name of a result", id.escape_debug())]
-    BadId {
-        /// The text that was given for a name.
-        id: String,
-    },
+    BadId { id: String },
 }
 
-/// Shorthand of this crate.
+/// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Adds the action and the path to an I/O error.
+/// Adds an action and a path to an I/O error.
 pub trait IoContext<T> {
-    /// `action` is a verb phrase that reads well after "cannot".
+    /// Converts the error. `action` is a verb phrase that reads well after "cannot".
     fn at(self, action: &'static str, path: impl Into<PathBuf>) -> Result<T>;
 }
 

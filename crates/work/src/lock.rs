@@ -7,28 +7,29 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// After so long a wait it is said.
+/// Wait after which a message tells the user.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// An exclusive lock on a file, kept until dropped *and* until every child process that was
-/// started meanwhile has ended: children inherit the descriptor, so that a second run never
-/// works in a directory in which orphans of a killed run are still writing.
+/// An exclusive lock on a file, held until dropped *and* until every child process started
+/// meanwhile has ended: children inherit the descriptor, so a second run never works in a directory
+/// in which orphans of a killed run are still writing.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits for the lock; an interrupt ends the wait. `waiting` is called once if it takes longer than a moment.
+    /// Waits for the lock; an interrupt ends the wait. `waiting` is called once if it takes longer
+    /// than a moment.
     ///
     /// # Errors
-    /// A file that cannot be opened, a file system without locks, an interrupt.
+    /// A file that cannot be opened; a file system without locks; an interrupt.
     pub fn take(path: &Path, waiting: &dyn Fn()) -> Result<Self> {
         Self::wait(open(path)?, path, waiting)
     }
 
-    /// The same of a directory, which nothing is put into: for files that are replaced by
-    /// [`write_atomic`](crate::write_atomic) and may be changed by several at once.
+    /// Waits for a lock on a directory, in which no lock file is made: for files that are replaced
+    /// by [`write_atomic`](crate::write_atomic) and may be changed by several processes at once.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -36,20 +37,20 @@ impl Lock {
         Self::wait(File::open(path).at("open", path)?, path, &|| {})
     }
 
-    /// The lock if nobody has it.
+    /// Returns the lock if it is free.
     ///
     /// # Errors
     /// As [`take`](Self::take).
     pub fn try_take(path: &Path) -> Result<Option<Self>> {
         let file = open(path)?;
-        Ok(attempt(&file, path)?.then_some(Self { _file: file }))
+        Ok(try_lock(&file, path)?.then_some(Self { _file: file }))
     }
 
     fn wait(file: File, path: &Path, waiting: &dyn Fn()) -> Result<Self> {
         fcntl_setfd(&file, FdFlags::empty()).map_err(std::io::Error::from).at("lock", path)?;
         let began = Instant::now();
         let mut said = false;
-        while !attempt(&file, path)? {
+        while !try_lock(&file, path)? {
             interrupt::check()?;
             if !said && began.elapsed() > QUIET {
                 said = true;
@@ -65,8 +66,8 @@ fn open(path: &Path) -> Result<File> {
     open_own("open lock", path, 0o644)
 }
 
-/// Whether the lock was to be had.
-fn attempt(file: &File, path: &Path) -> Result<bool> {
+/// Tries to lock without waiting; returns whether it succeeded.
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn an_error_that_is_not_another_holder_is_an_error() {
-        // flock(2): a descriptor opened with O_PATH is refused with EBADF, as other file systems refuse with ENOLCK.
+        // flock(2): a descriptor opened with O_PATH is refused with EBADF, as other file systems
+        // refuse with ENOLCK.
         let dir = tempfile::tempdir().unwrap();
         let file = OpenOptions::new()
             .read(true)

@@ -1,4 +1,5 @@
-//! Directories that a user names for results, marked, so that nothing of the user's own is ever written over.
+//! Output directories named by the user. A mark file shows that kerntune made them, so that the
+//! user's own files are never overwritten.
 
 use crate::{file_kind, read_versioned, write_json, Error, IoContext, Result};
 use serde::{Deserialize, Serialize};
@@ -6,24 +7,26 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// The file that tells such a directory from every other.
+/// Name of the mark file.
 pub const DIRECTORY_MARK: &str = "made-by-kerntune.json";
 const SCHEMA: &str = "kerntune-directory/1";
 
-/// What stands in the mark.
+/// Contents of the mark file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Mark {
+struct DirectoryMark {
     schema: String,
-    /// The command that made the directory.
+    /// Command that made the directory.
     command: String,
-    /// What it holds the results of.
+    /// Inputs whose results are in the directory.
     of: Vec<String>,
 }
 
-/// Takes a directory for the results of a command: a new one, an empty one, or one that this command made for the same.
+/// Takes a directory for the results of a command: a new one, an empty one, or one that this
+/// command made of the same inputs.
 ///
 /// # Errors
-/// [`Error::OthersDirectory`] for any other directory, and for one with a symbolic link in it; one that cannot be made.
+/// [`Error::OthersDirectory`] for any other directory, and for one with a symbolic link in it; a
+/// directory that cannot be created.
 pub fn take_directory(path: &Path, command: &str, of: &[&str]) -> Result<()> {
     let refused =
         |what: String| Error::OthersDirectory { path: path.to_owned(), command: command.to_owned(), what };
@@ -39,7 +42,7 @@ pub fn take_directory(path: &Path, command: &str, of: &[&str]) -> Result<()> {
         if !fs::symlink_metadata(&mark).is_ok_and(|found| found.is_file()) {
             return Err(refused(format!("is not empty, and `kerntune {command}` did not make it")));
         }
-        let there: Mark = read_versioned(&mark, SCHEMA)?;
+        let there: DirectoryMark = read_versioned(&mark, SCHEMA)?;
         if there.command != command || there.of != of {
             let (command, of) = (there.command, there.of.join(", "));
             return Err(refused(format!("is what `kerntune {command}` made of {of}")));
@@ -55,13 +58,15 @@ pub fn take_directory(path: &Path, command: &str, of: &[&str]) -> Result<()> {
         return Ok(());
     }
     let of = of.iter().map(ToString::to_string).collect();
-    write_json(&mark, &Mark { schema: SCHEMA.into(), command: command.into(), of })
+    write_json(&mark, &DirectoryMark { schema: SCHEMA.into(), command: command.into(), of })
 }
 
-/// Copies a directory with all that is in it, but the directories `except` at its top. Nothing is written through a link.
+/// Copies a directory and everything in it, except the top-level directories `except`. Links in the
+/// target are not followed.
 ///
 /// # Errors
-/// A symbolic link, or anything else that is neither a file nor a directory; what cannot be read or written.
+/// A symbolic link, or anything else that is neither a file nor a directory; files that cannot be
+/// read or written.
 pub fn copy_directory(from: &Path, to: &Path, except: &[String]) -> Result<()> {
     match fs::symlink_metadata(to) {
         Err(error) if error.kind() == ErrorKind::NotFound => fs::create_dir_all(to).at("create", to)?,
@@ -117,7 +122,7 @@ mod tests {
         assert!(refused("new/one", &["a", "c"])
             .contains("is what `kerntune prove` made of a, b; name a new directory"));
         assert!(refused("empty", &[]).contains("is what `kerntune try` made"));
-        // What a bundle has in it is in many directories.
+        // Many directories contain the files of a bundle.
         fs::create_dir_all(at("project/results")).unwrap();
         fs::write(at("project/repeat.sh"), "").unwrap();
         assert!(refused("project", &[]).contains("is not empty, and `kerntune prove` did not make it"));

@@ -1,15 +1,16 @@
-//! Memory: how much there is for more programs, and errors that say that there was too little.
+//! Available memory, and detection of errors caused by too little memory.
 
 use std::error::Error as StdError;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Where control groups are (version 2).
+/// Mount point of control groups (version 2).
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Bytes that programs can take without swapping: `MemAvailable` of `/proc/meminfo`, or the least `memory.max` of the control groups
-/// that this process is in, if that is less. None where `/proc` does not say.
+/// Returns the bytes that programs can use without swapping: `MemAvailable` of `/proc/meminfo`, or
+/// the lowest `memory.max` of this process's control groups, if less. `None` if `/proc` does not
+/// show it.
 pub fn available_memory() -> Option<u64> {
     let machine = mem_available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -20,11 +21,11 @@ pub fn available_memory() -> Option<u64> {
     Some(limit.map_or(machine, |limit| limit.min(machine)))
 }
 
-/// Zstandard's word for an allocation that failed; its errors have no kind.
+/// Zstandard's message for a failed allocation; its errors have no kind.
 const ZSTD_ALLOCATION: &str = "Allocation error : not enough memory";
 
-/// Finds too little memory among the causes of an error: of the system (`ENOMEM`), or of Zstandard. A file that could not be read
-/// for it is not damaged.
+/// Returns whether too little memory is among the causes of an error: of the system (`ENOMEM`), or
+/// of Zstandard. A file that could not be read for this reason is not damaged.
 pub fn is_out_of_memory(error: &(dyn StdError + 'static)) -> bool {
     let of_io = |io: &io::Error| {
         let inner = io.get_ref().is_some_and(|inner| is_out_of_memory(inner));
@@ -33,13 +34,14 @@ pub fn is_out_of_memory(error: &(dyn StdError + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(of_io) || error.source().is_some_and(is_out_of_memory)
 }
 
-/// `MemAvailable` of the text of `/proc/meminfo`, in bytes.
+/// Parses `MemAvailable` from the text of `/proc/meminfo`, in bytes.
 pub fn mem_available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least limit of the group that `/proc/self/cgroup` names and of those that it is in; `max` is none.
+/// Returns the lowest limit of the group in `/proc/self/cgroup` and its ancestors; `max` is no
+/// limit.
 fn group_limit(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let all = Path::new(own).ancestors().filter_map(Path::to_str);
@@ -68,7 +70,7 @@ mod tests {
         let error = crate::Error::Io { action: "read", path: "f".into(), source: zstd() };
         assert!(is_out_of_memory(&error) && is_out_of_memory(&io::Error::other(error)));
         assert!(!is_out_of_memory(&io::Error::other("Data corruption detected")));
-        // The same words in a name.
+        // The same words in a file name.
         assert!(!is_out_of_memory(&io::Error::other(format!("{ZSTD_ALLOCATION}.parquet: no such file"))));
     }
 

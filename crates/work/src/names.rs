@@ -1,7 +1,8 @@
-//! Names that come out of files, and may become part of a path.
+//! Checked names that come from files and may become part of a path.
 //!
-//! Text of a plan, a result, a manifest or an archive is a `String` until one of these types has checked it. Serde checks when it
-//! reads, so that a value of such a type is a safe name wherever it came from: joined to a directory it stays below that directory.
+//! Text of a plan, a result, a manifest or an archive stays a `String` until one of these types has
+//! checked it. Serde checks while reading, so a value of such a type is always a safe name: joined
+//! to a directory it stays below that directory.
 //!
 //! ```
 //! use kerntune_work::{Id, RelativePath};
@@ -20,18 +21,20 @@ use std::ops::Deref;
 use std::path::{Component, Path};
 use std::str::FromStr;
 
-/// What the name of a result in the making ends with.
+/// Suffix of the name of a result that is being made.
 pub(crate) const PARTIAL: &str = ".partial";
-/// Longest name of a file, in bytes: `NAME_MAX` of Linux.
+/// Maximum length of a file name, in bytes: `NAME_MAX` of Linux.
 const NAME_MAX: usize = 255;
-/// Longest id and label, in bytes: a lock's or a partial directory's name is longer by some characters.
+/// Maximum length of ids and labels, in bytes: names of locks and partial directories are some
+/// characters longer.
 const SHORT_MAX: usize = 200;
-/// Longest relative path, in bytes: `PATH_MAX` of Linux, less the directory that it is joined to.
+/// Maximum length of a relative path, in bytes: `PATH_MAX` of Linux, less the directory that it is
+/// joined to.
 const PATH_MAX: usize = 2048;
-/// Characters of a refused text that a message shows.
+/// Maximum number of characters of a refused text in a message.
 const SHOWN: usize = 80;
 
-/// A text that cannot be the name that it is meant to be.
+/// Error of a text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct NameError {
@@ -53,7 +56,7 @@ macro_rules! checked_name {
         pub struct $name(String);
 
         impl $name {
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -155,37 +158,40 @@ macro_rules! checked_name {
 }
 
 checked_name! {
-    /// The id of a result, a plan or a task: letters and digits of ASCII, `.`, `_` and `-`; no dot first, at most 200 bytes.
+    /// Id of a result, a plan or a task: ASCII letters and digits, `.`, `_` and `-`; no leading
+    /// dot, at most 200 bytes.
     Id, is_id, "the id of a result"
 }
 
 checked_name! {
-    /// A BLAKE3 hash: 64 hex digits in lower case.
+    /// BLAKE3 hash: 64 lowercase hex digits.
     Hash, is_hash, "a BLAKE3 hash (64 hex digits)"
 }
 
 checked_name! {
-    /// A commit of a git tree: 40 hex digits (SHA-1) or 64 (SHA-256).
+    /// Commit of a git tree: 40 hex digits (SHA-1) or 64 (SHA-256).
     CommitHash, is_commit, "the hash of a git commit"
 }
 
 checked_name! {
-    /// The name of one file: no `/`, no control characters, not `.` or `..`, at most 255 bytes.
+    /// Name of one file: no `/`, no control characters, not `.` or `..`, at most 255 bytes.
     PlainName, is_plain_name, "the name of a file"
 }
 
 checked_name! {
-    /// A label, as users choose one for a kernel: letters, digits, blanks and `._-+=,:@%`; no dot, dash or blank first, at most 200
-    /// bytes. Between double quotation marks a shell takes it as it is, and in a package's control file it stays in its line.
+    /// Label of a kernel, as chosen by users: letters, digits, blanks and `._-+=,:@%`; no leading
+    /// dot, dash or blank, at most 200 bytes. It is safe between double quotation marks in a shell
+    /// and stays on its line in a package's control file.
     Label, is_label, "a label (letters, digits, blanks and `._-+=,:@%`)"
 }
 
 checked_name! {
-    /// A path below a directory: plain names with `/` between them, at most 2,048 bytes.
+    /// Path below a directory: plain names with `/` between them, at most 2,048 bytes.
     RelativePath, is_relative_path, "a path below a directory"
 }
 
-/// Reads a text that has to be a name of this kind, for fields that stay `String`: `#[serde(deserialize_with = "checked_text::<_, Id>")]`.
+/// Deserializes a name of type `N` into a field that stays `String`: `#[serde(deserialize_with =
+/// "checked_text::<_, Id>")]`.
 ///
 /// # Errors
 /// [`NameError`], as an error of the deserializer.
@@ -198,14 +204,14 @@ where
 }
 
 impl Id {
-    /// The id of the result that `key` names.
+    /// Returns the id of the result that `key` names.
     pub fn of(key: &Key) -> Self {
         Self(key.id())
     }
 }
 
 impl Hash {
-    /// The hash of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         blake3::hash(bytes).into()
     }
@@ -217,7 +223,7 @@ impl From<blake3::Hash> for Hash {
     }
 }
 
-/// Whether `text` can be an [`Id`].
+/// Returns whether `text` is a valid [`Id`].
 pub(crate) fn is_id(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=SHORT_MAX).contains(&text.len())
@@ -251,7 +257,7 @@ fn is_label(text: &str) -> bool {
 
 fn is_relative_path(text: &str) -> bool {
     let path = Path::new(text);
-    // `a//b` and `a/./b` have plain components, and are no other names of `a/b` here: one path has one text.
+    // `a//b` and `a/./b` also name `a/b`, but each path must have one text only.
     text.len() <= PATH_MAX
         && text.split('/').all(is_plain_name)
         && path.components().all(|part| matches!(part, Component::Normal(_)))

@@ -1,5 +1,5 @@
-//! Opening files so that nothing but a file is opened: no pipe that nobody writes to, and no symbolic link that somebody else
-//! put where we write.
+//! Safe opening of files: never blocks on a pipe, and never follows a symbolic link that somebody
+//! else put where we write.
 
 use crate::{IoContext, Result};
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
@@ -8,13 +8,15 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a file to read it, as [`File::open`] does, and never waits, whatever the name stands for. `/dev/null` is an empty file.
+/// Opens a file for reading, as [`File::open`] does, without ever blocking. `/dev/null` counts as
+/// an empty file.
 ///
 /// # Errors
-/// It cannot be opened; it is a directory, a pipe, a socket, or a device.
+/// A file that cannot be opened; a directory, a pipe, a socket, or a device.
 pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
-    // A pipe that nobody writes to opens at once with O_NONBLOCK, and a terminal without becoming ours with O_NOCTTY.
+    // With O_NONBLOCK a pipe without a writer opens at once; with O_NOCTTY a terminal does not
+    // become ours.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path) {
         Err(error) => return Err(kind_of_file(fs::metadata(path)).map_or(error, no_file)),
@@ -30,17 +32,17 @@ pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
-/// The bytes of a file, opened by [`open_file`].
+/// Reads a file that is opened by [`open_file`].
 ///
 /// # Errors
-/// Those of [`open_file`]; it cannot be read.
+/// Those of [`open_file`]; a file that cannot be read.
 pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_file(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The kind of what is no regular file: "a directory".
+/// Describes a file that is not regular, such as "a directory"; `None` for regular files.
 pub fn file_kind(file_type: FileType) -> Option<&'static str> {
     match file_type {
         kind if kind.is_file() => None,
@@ -68,14 +70,14 @@ fn no_file(kind: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, format!("it is {kind}{advice}"))
 }
 
-/// Makes a new file for us alone, in place of whatever has the name: a symbolic link there is removed, and not followed.
+/// Creates a new file in place of an existing one; a symbolic link is removed, not followed.
 ///
 /// # Errors
-/// A file that cannot be made; a directory that has the name.
+/// A file that cannot be created; a directory with this name.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let create = || OpenOptions::new().write(true).create_new(true).open(path);
     match create() {
-        // Of a killed process that had our number.
+        // Left by a killed process with our process id.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
             create()
@@ -84,10 +86,10 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a file of the work directory for writing, which is made if it is not there. What is in it stays.
+/// Opens a file of the work directory for writing, and creates it if needed. Its content is kept.
 ///
 /// # Errors
-/// A symbolic link, or anything else that is no regular file; a file that cannot be opened.
+/// A symbolic link, or anything else that is not a regular file; a file that cannot be opened.
 pub fn open_own(action: &'static str, path: &Path, mode: u32) -> Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = OpenOptions::new();

@@ -1,10 +1,10 @@
-//! Where programs are.
+//! Search for programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program of this name: the file itself if it is a path, else the first in a directory of the PATH or in one of `more`.
-/// Relative directories are passed over.
+/// Finds a program: `name` itself if it is a path, else the first match in the directories of PATH
+/// and `more`. Relative directories are skipped.
 pub fn find_program(name: &str, more: &[&str]) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));

@@ -1,18 +1,18 @@
-//! Progress of long work, told to whoever shows it.
+//! Progress of long work.
 
-/// Receives progress. Implementations show a bar, print lines, or drop it.
+/// Receiver of progress. Implementations show a bar, print lines, or ignore it.
 pub trait Progress: Send + Sync {
-    /// A piece of work begins; `total` in units of the caller's choice, if known.
+    /// Begins a piece of work; `total` is in units of the caller's choice, `None` if unknown.
     fn begin(&self, what: &str, total: Option<u64>);
-    /// So many units of the current piece are done.
+    /// Reports that `done` units of the current piece are done.
     fn at(&self, done: u64);
-    /// A line worth reading that is not a result.
+    /// Shows a message.
     fn note(&self, line: &str);
-    /// The current piece is over.
+    /// Ends the current piece.
     fn end(&self);
 }
 
-/// Shows nothing.
+/// Ignores all progress.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoProgress;
 

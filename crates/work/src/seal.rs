@@ -1,7 +1,7 @@
-//! What is kept beside a result so that it can be trusted: `result.json`, which says what it is and what it was made
-//! of, and `BLAKE3SUMS`, the hash of each of its files.
+//! Seals: files beside a result that verify it. `result.json` describes the result and its inputs,
+//! `BLAKE3SUMS` has the hash of each file.
 
-use crate::files::{of_schema, parse_sealed, write_atomic, write_sealed};
+use crate::files::{check_schema, parse_sealed, write_atomic, write_sealed};
 use crate::{open_file, read_file, Error, Hash, IoContext, Key, RelativePath, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -11,53 +11,53 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The version of `result.json` that is written and read.
+/// Version of `result.json`.
 pub const RESULT_SCHEMA: &str = "kerntune-result/1";
-/// Says what a result is.
+/// Name of the file that describes a result.
 pub const RESULT_FILE: &str = "result.json";
-/// The hash of each file of a result, as `b3sum --check` reads it.
+/// Name of the file with the hash of each file of a result, in the format of `b3sum --check`.
 pub const SUMS_FILE: &str = "BLAKE3SUMS";
 
-/// What a result says of itself; sealed, so that no part of it can change unseen.
+/// Description of a result. It contains its own hash, so every change is detected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     schema: String,
-    /// `kernels`, `profiles` …
+    /// Kind of result, such as `kernels` or `profiles`.
     pub kind: String,
-    /// Its name: the id of the key, or, for a result that names itself, the id it was given.
+    /// Id of the result: that of the key, or a given one for results that name themselves.
     pub id: String,
-    /// The version of kerntune that made it.
+    /// Version of kerntune that made the result.
     pub kerntune: String,
-    /// When it was finished, in seconds since 1970.
+    /// Time of completion, in seconds since 1970.
     pub made: u64,
-    /// The kind of thing and the version of the key's fields.
+    /// Kind of result and version of its key's fields.
     pub rule: String,
-    /// The code that computed it; empty where the rule's version says it.
+    /// Hash of the code that computed it; empty if `rule` has the version.
     pub code: String,
-    /// What went in.
+    /// Fields of the key: names and values.
     pub key: Vec<(String, String)>,
-    /// Other names that it goes by. The only thing that may change later.
+    /// Other names of the result. Only this field may change later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Directories of it that may change: what they hold is checked by whoever uses it.
+    /// Top-level directories that are not sealed; their users check them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loose: Vec<String>,
-    /// Number of files.
+    /// Number of sealed files.
     pub files: u64,
-    /// Bytes of all files together.
+    /// Total size of the sealed files, in bytes.
     pub bytes: u64,
-    /// BLAKE3 of `BLAKE3SUMS`.
+    /// BLAKE3 hash of `BLAKE3SUMS`.
     pub sums: String,
-    /// BLAKE3 over path and target of each symbolic link; empty without any.
+    /// BLAKE3 hash over path and target of each symbolic link; empty if there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub links: String,
 }
 
 impl Seal {
-    /// Reads what the result in `dir` says of itself.
+    /// Reads the seal of the result in `dir`.
     ///
     /// # Errors
-    /// [`Error::NotAResult`] if nothing does; [`Error::Seal`] if it is not what was written.
+    /// [`Error::NotAResult`] if there is none; [`Error::Seal`] if it was changed.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(RESULT_FILE);
         let bytes = match read_file(&path) {
@@ -66,11 +66,11 @@ impl Seal {
             }
             other => other.at("read", &path)?,
         };
-        of_schema(parse_sealed(&bytes, &path)?, &path, RESULT_SCHEMA)
+        check_schema(parse_sealed(&bytes, &path)?, &path, RESULT_SCHEMA)
     }
 
-    /// Seals the directory as it is now; but files that are links to those of `original`, another result, as they were when that
-    /// was sealed.
+    /// Seals the directory as it is now. Files that are hard links to those of `original`, another
+    /// result, get its hashes.
     pub(crate) fn make(
         dir: &Path,
         kind: &str,
@@ -80,11 +80,11 @@ impl Seal {
         names: Vec<String>,
         original: Option<&Path>,
     ) -> Result<Self> {
-        let original = original.map(Original::read).transpose()?;
-        let content = Content::of(dir, loose, original.as_ref())?;
+        let original = original.map(LinkedOriginal::read).transpose()?;
+        let content = DirectoryContent::of(dir, loose, original.as_ref())?;
         let sums = content.sums();
         let path = dir.join(SUMS_FILE);
-        // Never in place: a directory may have been made of links to another result's files.
+        // Never in place: a directory may consist of links to another result's files.
         write_atomic(&path, sums.as_bytes())?;
         let seal = Self {
             schema: RESULT_SCHEMA.into(),
@@ -106,12 +106,12 @@ impl Seal {
         Ok(seal)
     }
 
-    /// Its key.
+    /// Returns the key of the result.
     pub fn key(&self) -> Key {
         Key::kept(self.rule.clone(), self.code.clone(), self.key.clone())
     }
 
-    /// Adds a name by which the result in `dir` goes from now on.
+    /// Adds a name to the result in `dir`.
     pub(crate) fn add_name(mut self, dir: &Path, name: &str) -> Result<()> {
         if !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_owned());
@@ -120,10 +120,10 @@ impl Seal {
         Ok(())
     }
 
-    /// The hashes of the files of the result in `dir`, by path relative to it.
+    /// Reads the hashes of the files of the result in `dir`, by path relative to it.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the list is not the one that was sealed, or a line of it is no hash and a path below `dir`.
+    /// [`Error::Changed`] if the list was changed, or a line is not a hash and a path below `dir`.
     pub fn sums(&self, dir: &Path) -> Result<BTreeMap<RelativePath, Hash>> {
         let path = dir.join(SUMS_FILE);
         let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
@@ -146,14 +146,14 @@ impl Seal {
             .collect()
     }
 
-    /// Hashes every file of the result in `dir`.
+    /// Hashes and checks every file of the result in `dir`.
     ///
     /// # Errors
-    /// [`Error::Changed`] with the first file that is missing, was added, or is not what was written.
+    /// [`Error::Changed`] with the first file that is missing, was added, or was changed.
     pub fn check(&self, dir: &Path) -> Result<()> {
         let expected = self.sums(dir)?;
         let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
-        let found = Content::of(dir, &self.loose, None)?;
+        let found = DirectoryContent::of(dir, &self.loose, None)?;
         for (path, hash) in &expected {
             match found.files.get(path) {
                 None => return Err(changed(format!("{path} is missing"))),
@@ -172,7 +172,8 @@ impl Seal {
         Ok(())
     }
 
-    /// Hashes some files of the result in `dir`; a path that ends with `/` stands for all below it.
+    /// Hashes and checks some files of the result in `dir`; a path that ends with `/` means
+    /// everything below it.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -201,37 +202,37 @@ impl Seal {
     }
 }
 
-/// Seals a directory that is not made by a work directory, as a result of `kind` that names itself; `loose` are
-/// directories of it that may change.
+/// Seals a directory that a work directory did not make, as a result of `kind` that names itself.
+/// Its directories `loose` are not sealed.
 ///
 /// # Errors
-/// What keeps files from being read or written.
+/// Files that cannot be read or written.
 pub fn seal(dir: &Path, kind: &str, id: &str, loose: &[&str]) -> Result<()> {
     let loose: Vec<String> = loose.iter().map(ToString::to_string).collect();
     Seal::make(dir, kind, id, &Key::new("named-by-itself/1", ""), &loose, Vec::new(), None).map(drop)
 }
 
-/// What a directory holds.
+/// Hashes and links of a directory.
 #[derive(Default)]
-struct Content {
+struct DirectoryContent {
     files: BTreeMap<RelativePath, Hash>,
     links: BTreeMap<RelativePath, String>,
     bytes: u64,
 }
 
-/// A result whose files another one has as well, by links: what it says of them holds for both. Hashed anew, a file that was
-/// damaged since would be vouched for as it is now.
-struct Original<'a> {
+/// A result whose files another one shares by hard links, with its hashes. Hashing these files
+/// again would accept damage since they were sealed.
+struct LinkedOriginal<'a> {
     dir: &'a Path,
     sums: BTreeMap<RelativePath, Hash>,
 }
 
-impl<'a> Original<'a> {
+impl<'a> LinkedOriginal<'a> {
     fn read(dir: &'a Path) -> Result<Self> {
         Ok(Self { dir, sums: Seal::read(dir)?.sums(dir)? })
     }
 
-    /// The hash of its file `name`, if that is the file which `found` is about.
+    /// Returns the hash of the file `name` if `found` is the same file.
     fn hash(&self, name: &RelativePath, found: &fs::Metadata) -> Option<&Hash> {
         let hash = self.sums.get(name)?;
         let own = self.dir.join(name).symlink_metadata().ok()?;
@@ -239,8 +240,8 @@ impl<'a> Original<'a> {
     }
 }
 
-impl Content {
-    fn of(dir: &Path, loose: &[String], original: Option<&Original>) -> Result<Self> {
+impl DirectoryContent {
+    fn of(dir: &Path, loose: &[String], original: Option<&LinkedOriginal>) -> Result<Self> {
         let mut content = Self::default();
         let (mut paths, mut open) = (Vec::new(), vec![dir.to_owned()]);
         while let Some(directory) = open.pop() {
@@ -291,7 +292,8 @@ impl Content {
     }
 }
 
-/// The name of a file below `dir`. Each has a line in [`SUMS_FILE`], so that two names must never be one line, nor one name two.
+/// Returns the path of a file below `dir`. Each path is one line of [`SUMS_FILE`], so it must be
+/// unambiguous plain text.
 fn relative(dir: &Path, path: &Path) -> Result<RelativePath, String> {
     let name = path.strip_prefix(dir).unwrap_or(path);
     let plain = name.to_str().and_then(|name| name.parse().ok());
@@ -300,7 +302,7 @@ fn relative(dir: &Path, path: &Path) -> Result<RelativePath, String> {
     })
 }
 
-/// Hashes files, a share of them on each processor.
+/// Hashes files on all processors.
 fn hash_all(paths: Vec<(RelativePath, PathBuf)>) -> Result<BTreeMap<RelativePath, Hash>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let share = paths.len().div_ceil(workers).max(64);
@@ -312,18 +314,18 @@ fn hash_all(paths: Vec<(RelativePath, PathBuf)>) -> Result<BTreeMap<RelativePath
             .collect();
         let mut all = BTreeMap::new();
         for worker in running {
-            // A worker that panicked left nothing to go on with.
+            // Pass a worker's panic on.
             all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         Ok(all)
     })
 }
 
-/// What tells whether a file was touched since it was hashed: no program can set the time of the last change.
-type State = (u64, u64, u64, i64, i64);
+/// Identity of a file's content: device, inode, size, and change time, which no program can set.
+type FileState = (u64, u64, u64, i64, i64);
 
-/// The BLAKE3 of a file, 64 hex digits. A file that this process hashed before and that nobody touched is not read
-/// again.
+/// Returns the BLAKE3 hash of a file, 64 hex digits. An unchanged file that this process hashed
+/// before is not read again.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -332,11 +334,11 @@ pub fn hash_file(path: &Path) -> Result<String> {
 }
 
 pub(crate) fn digest(path: &Path) -> Result<Hash> {
-    static KNOWN: OnceLock<Mutex<HashMap<PathBuf, (State, Hash)>>> = OnceLock::new();
+    static KNOWN: OnceLock<Mutex<HashMap<PathBuf, (FileState, Hash)>>> = OnceLock::new();
     let file = open_file(path).at("read", path)?;
     let m = file.metadata().at("look at", path)?;
     let state = (m.dev(), m.ino(), m.len(), m.ctime(), m.ctime_nsec());
-    // A map of hashes is whole also where a thread that held it panicked.
+    // The map stays valid even if a thread panicked while it held the lock.
     let known = || KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, hash)) = known().get(path).filter(|(then, _)| *then == state) {
         return Ok(hash.clone());
@@ -344,7 +346,7 @@ pub(crate) fn digest(path: &Path) -> Result<Hash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file).at("read", path)?;
     let hash = Hash::from(hasher.finalize());
-    // Small files cost less to hash than to remember: a source tree has ninety thousand.
+    // Small files are faster to hash than to remember: a source tree has ninety thousand.
     if m.len() > 64 << 10 {
         known().insert(path.to_owned(), (state, hash.clone()));
     }

@@ -1,4 +1,4 @@
-//! What is in a work directory: how large, how old, what keeps it, and what can go.
+//! Survey of a work directory: sizes and ages of entries, their users, and candidates for deletion.
 
 use crate::dir::{discard, is_removed, partial_of};
 use crate::vouched::{check_files, FileHashes};
@@ -10,84 +10,84 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What is no result: plans of tunings, which name results, and the runs of boots that are being timed.
+/// Kinds that are not results: plans of tunings, which name results, and timed runs.
 const PLANS: &str = "tunes";
 const PLAN: &str = "plan.json";
 const RUNS: &str = "timings";
 
-/// Why something can go.
+/// Reason why an entry can be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// A deletion that was interrupted.
+pub enum RemovalReason {
+    /// An interrupted deletion.
     HalfDeleted,
-    /// A file that was being written when its process was killed.
+    /// A file whose writer was killed.
     HalfWritten,
-    /// An interrupted making. The same command would take it up again.
+    /// An unfinished result. The same command would resume it.
     Unfinished,
-    /// Not sealed: of an older version of kerntune, which this one does not read.
+    /// Not sealed: made by an older version of kerntune, which this one cannot read.
     NoResult,
-    /// Not what was sealed, with what is wrong.
+    /// Not as it was sealed; holds the difference.
     Damaged(String),
 }
 
 /// One entry of a work directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// `kernels`, `profiles` …
+pub struct StoreEntry {
+    /// Kind of the entry, such as `kernels` or `profiles`.
     pub kind: String,
-    /// The name within the kind: the id of a result.
+    /// Name within the kind: the id of a result.
     pub name: String,
-    /// Where it is.
+    /// Path of the entry.
     pub path: PathBuf,
-    /// Bytes on the disk.
+    /// Bytes on disk.
     pub bytes: u64,
-    /// Since it was last written to or used ([`crate::note_use`]).
+    /// Time since it was last written or used ([`crate::note_use`]).
     pub age: Duration,
-    /// Why it can go; None for a result that this version of kerntune reads.
-    pub reason: Option<Reason>,
-    /// Whether a process works in it now.
+    /// Reason why it can be deleted; `None` for a result that this version of kerntune reads.
+    pub reason: Option<RemovalReason>,
+    /// True if a process works in it now.
     pub in_use: bool,
-    /// The version of the code that computed it, as its key says.
+    /// Hash of the code that computed it, from its key.
     pub code: String,
-    /// Other results that were made of it, and names that it goes by.
+    /// Results made of it, and its names.
     pub kept_by: Vec<String>,
 }
 
-/// All entries, by kind and name.
+/// All entries of a work directory, by kind and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// One for each.
-    pub found: Vec<Found>,
+pub struct StoreSurvey {
+    /// The entries.
+    pub found: Vec<StoreEntry>,
 }
 
-/// Looks at every entry; `thorough` hashes every file of every result, which takes as long as reading them.
-/// `on_progress` hears of each result before it is looked at.
+/// Examines every entry. With `thorough` it hashes every file of every result, which takes as long
+/// as reading them. `on_progress` is called before each entry.
 ///
 /// # Errors
 /// A directory that cannot be listed.
-pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)) -> Result<Survey> {
+pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)) -> Result<StoreSurvey> {
     let mut found = Vec::new();
     let mut seals: BTreeMap<(String, String), Seal> = BTreeMap::new();
-    for kind in work.rooms()? {
-        let room = work.root().join(&kind);
-        for entry in fs::read_dir(&room).at("list", &room)? {
+    for kind in work.kind_dirs()? {
+        let directory = work.root().join(&kind);
+        for entry in fs::read_dir(&directory).at("list", &directory)? {
             crate::interrupt::check()?;
-            let path = entry.at("list", &room)?.path();
+            let path = entry.at("list", &directory)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(kept) = Kept::of(&kind, &name, &path) else { continue };
+            let Some(kept) = EntryState::of(&kind, &name, &path) else { continue };
             on_progress(&path);
             let mut reason = kept.reason(&kind, &name);
             if let (None, Some(seal), true) = (&reason, &kept.seal, thorough) {
-                reason = seal.check(&path).err().map(|error| Reason::Damaged(error.to_string()));
+                reason = seal.check(&path).err().map(|error| RemovalReason::Damaged(error.to_string()));
             }
             if reason.is_none() && kind == PLANS && thorough {
-                reason = check_plan(&path).err().map(|error| Reason::Damaged(error.to_string()));
+                reason = check_plan(&path).err().map(|error| RemovalReason::Damaged(error.to_string()));
             }
-            let lock = room.join(format!(".{}.lock", partial_of(&name).unwrap_or(&name)));
+            let lock = directory.join(format!(".{}.lock", partial_of(&name).unwrap_or(&name)));
             let in_use = lock.is_file() && Lock::try_take(&lock)?.is_none();
             let (bytes, age) = size(&path);
             let code = kept.seal.as_ref().map(|seal| seal.code.clone()).unwrap_or_default();
-            found.push(Found {
+            found.push(StoreEntry {
                 kind: kind.clone(),
                 name: name.clone(),
                 path,
@@ -110,12 +110,12 @@ pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)
         }
     }
     found.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
-    Ok(Survey { found })
+    Ok(StoreSurvey { found })
 }
 
-impl Survey {
-    /// The places in [`found`](Self::found) of whole results that were not used for so long, and of which nothing was
-    /// made that was used since.
+impl StoreSurvey {
+    /// Returns the indices in [`found`](Self::found) of complete results that were not used for
+    /// `patience`, and of which no result was made that was used since.
     pub fn unused(&self, patience: Duration) -> BTreeSet<usize> {
         let at: BTreeMap<String, usize> = (0..)
             .zip(&self.found)
@@ -141,18 +141,18 @@ impl Survey {
         (0..self.found.len()).filter(|at| self.found[*at].reason.is_none() && !needed.contains(at)).collect()
     }
 
-    /// Deletes an entry. One that a process works in stays.
+    /// Deletes an entry unless a process works in it. Returns whether it was deleted.
     ///
     /// # Errors
-    /// What keeps it from being deleted.
-    pub fn delete(work: &WorkDir, entry: &Found) -> Result<bool> {
+    /// An entry that cannot be deleted.
+    pub fn delete(work: &WorkDir, entry: &StoreEntry) -> Result<bool> {
         if entry.in_use {
             return Ok(false);
         }
         match &entry.reason {
-            Some(Reason::HalfDeleted) => discard(&entry.path)?,
-            Some(Reason::HalfWritten) => fs::remove_file(&entry.path).at("remove", &entry.path)?,
-            Some(Reason::Unfinished) => {
+            Some(RemovalReason::HalfDeleted) => discard(&entry.path)?,
+            Some(RemovalReason::HalfWritten) => fs::remove_file(&entry.path).at("remove", &entry.path)?,
+            Some(RemovalReason::Unfinished) => {
                 let lock =
                     entry.path.with_file_name(format!(".{}.lock", partial_of(&entry.name).unwrap_or("")));
                 let Some(_lock) = Lock::try_take(&lock)? else { return Ok(false) };
@@ -164,32 +164,33 @@ impl Survey {
     }
 }
 
-/// What an entry says of itself.
-struct Kept {
+/// Seal of an entry, or the reason why it has none.
+struct EntryState {
     seal: Option<Seal>,
     error: Option<crate::Error>,
-    reason: Option<Reason>,
+    reason: Option<RemovalReason>,
 }
 
-impl Kept {
-    /// None for what is neither a result nor left over: locks that may be taken, notes of a kind, what ccache keeps.
+impl EntryState {
+    /// Examines an entry; `None` if it is neither a result nor left over: free locks, notes,
+    /// ccache's files.
     fn of(kind: &str, name: &str, path: &Path) -> Option<Self> {
         let because = |reason| Some(Self { seal: None, error: None, reason: Some(reason) });
         if is_removed(name) {
-            because(Reason::HalfDeleted)
+            because(RemovalReason::HalfDeleted)
         } else if is_half_written(name) {
-            because(Reason::HalfWritten)
+            because(RemovalReason::HalfWritten)
         } else if kind.starts_with('.') || name.starts_with('.') || !path.is_dir() {
             None
         } else if partial_of(name).is_some() || kind == RUNS {
-            because(Reason::Unfinished)
+            because(RemovalReason::Unfinished)
         } else if kind == PLANS {
             let reason = match read_sealed::<serde_json::Value>(&path.join(PLAN)) {
                 Ok(_) => None,
                 Err(crate::Error::Seal { .. }) => {
-                    Some(Reason::Damaged(format!("{PLAN} is not the file that was written")))
+                    Some(RemovalReason::Damaged(format!("{PLAN} is not the file that was written")))
                 }
-                Err(_) => Some(Reason::NoResult),
+                Err(_) => Some(RemovalReason::NoResult),
             };
             Some(Self { seal: None, error: None, reason })
         } else {
@@ -200,43 +201,44 @@ impl Kept {
         }
     }
 
-    fn reason(&self, kind: &str, name: &str) -> Option<Reason> {
+    fn reason(&self, kind: &str, name: &str) -> Option<RemovalReason> {
         match (&self.reason, &self.seal, &self.error) {
             (Some(reason), ..) => Some(reason.clone()),
             (None, Some(seal), _) if seal.kind == kind && seal.id == name => None,
-            (None, Some(seal), _) => Some(Reason::Damaged(format!("it is {}/{}", seal.kind, seal.id))),
+            (None, Some(seal), _) => Some(RemovalReason::Damaged(format!("it is {}/{}", seal.kind, seal.id))),
             (None, None, Some(crate::Error::NotAResult { .. } | crate::Error::Schema { .. })) => {
-                Some(Reason::NoResult)
+                Some(RemovalReason::NoResult)
             }
             (None, None, None) => None,
             (None, None, error) => {
-                Some(Reason::Damaged(error.as_ref().map(ToString::to_string).unwrap_or_default()))
+                Some(RemovalReason::Damaged(error.as_ref().map(ToString::to_string).unwrap_or_default()))
             }
         }
     }
 }
 
-/// That the files beside a plan are those that it has hashes of.
+/// Checks the files beside a plan against its hashes.
 fn check_plan(directory: &Path) -> Result<()> {
     #[derive(serde::Deserialize)]
-    struct Plan {
+    struct PlanFiles {
         #[serde(default)]
         files: FileHashes,
     }
-    check_files(directory, &read_sealed::<Plan>(&directory.join(PLAN))?.files)
+    check_files(directory, &read_sealed::<PlanFiles>(&directory.join(PLAN))?.files)
 }
 
-/// `.NAME.PID`, which [`crate::write_atomic`] writes first, of a process that is no more.
+/// Returns whether `name` is `.NAME.PID`, a temporary file of [`crate::write_atomic`], of a process
+/// that has ended.
 fn is_half_written(name: &str) -> bool {
     let Some((_, process)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else {
         return false;
     };
-    // A process of another user cannot be asked, and is there.
+    // A process of another user cannot be signaled, and exists.
     let process = process.parse().ok().and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
-/// For each id who was made of it or calls it by a name.
+/// Returns for each id the results that were made of it and its names.
 fn users(work: &WorkDir, seals: &BTreeMap<(String, String), Seal>) -> BTreeMap<String, BTreeSet<String>> {
     let ids: BTreeSet<&str> = seals.keys().map(|(_, id)| id.as_str()).collect();
     let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -264,7 +266,7 @@ fn users(work: &WorkDir, seals: &BTreeMap<(String, String), Seal>) -> BTreeMap<S
     users
 }
 
-/// Bytes on the disk below a path, and how long ago the newest of it was written. A file that has two names there is one.
+/// Returns the bytes on disk below a path, and the age of the newest file. Hard links count once.
 fn size(path: &Path) -> (u64, Duration) {
     use std::os::unix::fs::MetadataExt;
     let (mut bytes, mut newest) = (0, SystemTime::UNIX_EPOCH);
@@ -313,28 +315,28 @@ mod tests {
         fs::create_dir_all(dir.path().join(".ccache2/0")).unwrap();
         fs::write(dir.path().join(".ccache2/.through.sh.4194305"), "").unwrap();
 
-        let of = |survey: &Survey, name: &str| {
+        let of = |survey: &StoreSurvey, name: &str| {
             survey.found.iter().find(|found| found.name.contains(name)).unwrap().clone()
         };
         let seen = survey(&work, false, &mut |_| {}).unwrap();
         assert_eq!(of(&seen, &kernel.id()).reason, None);
         let users = of(&seen, &kernel.id()).kept_by;
         assert_eq!(users, [format!("profiles/{}", profile.id()), "the name base".to_owned()]);
-        assert_eq!(of(&seen, "0123456789abcdef").reason, Some(Reason::NoResult));
-        assert_eq!(of(&seen, ".removed-aa").reason, Some(Reason::HalfDeleted));
-        assert_eq!(of(&seen, ".notes.json").reason, Some(Reason::HalfWritten));
-        assert_eq!(of(&seen, ".through.sh").reason, Some(Reason::HalfWritten));
+        assert_eq!(of(&seen, "0123456789abcdef").reason, Some(RemovalReason::NoResult));
+        assert_eq!(of(&seen, ".removed-aa").reason, Some(RemovalReason::HalfDeleted));
+        assert_eq!(of(&seen, ".notes.json").reason, Some(RemovalReason::HalfWritten));
+        assert_eq!(of(&seen, ".through.sh").reason, Some(RemovalReason::HalfWritten));
         assert!(seen.found.iter().all(|found| found.kind != ".ccache2" || found.name.starts_with('.')));
         let unfinished = of(&seen, ".partial");
-        assert!(unfinished.reason == Some(Reason::Unfinished) && unfinished.in_use);
-        assert!(!Survey::delete(&work, &unfinished).unwrap());
+        assert!(unfinished.reason == Some(RemovalReason::Unfinished) && unfinished.in_use);
+        assert!(!StoreSurvey::delete(&work, &unfinished).unwrap());
         drop(half);
 
         fs::write(profile_path.join("file"), "tex!").unwrap();
         let seen = survey(&work, true, &mut |_| {}).unwrap();
-        assert!(matches!(of(&seen, &profile.id()).reason, Some(Reason::Damaged(_))));
+        assert!(matches!(of(&seen, &profile.id()).reason, Some(RemovalReason::Damaged(_))));
         for entry in seen.found.iter().filter(|entry| entry.reason.is_some()) {
-            assert!(Survey::delete(&work, entry).unwrap(), "{entry:?}");
+            assert!(StoreSurvey::delete(&work, entry).unwrap(), "{entry:?}");
         }
         let left = survey(&work, true, &mut |_| {}).unwrap();
         assert_eq!(left.found.len(), 1);
@@ -352,7 +354,7 @@ mod tests {
         assert!(once >= 1 << 20 && twice - once < 1 << 16, "{once} {twice}");
     }
 
-    /// Makes everything below look as old as that.
+    /// Sets the modification time of everything below to this age.
     fn age(path: &Path, age: Duration) {
         for entry in fs::read_dir(path).unwrap().flatten() {
             let time = SystemTime::now() - age;
@@ -382,13 +384,13 @@ mod tests {
         }
         assert_eq!(unused(DAY), ids(&[&source, &kernel, &other, &old, &new]));
         assert_eq!(unused(4 * DAY), ids(&[]));
-        // A use is that all files were checked; to be listed is none.
+        // Checking all files is a use; listing is not.
         assert_eq!(work.list("made").unwrap().len(), 5);
         crate::checked(&paths[3], &["file"]).unwrap();
         assert_eq!(unused(DAY), ids(&[&source, &kernel, &other, &old, &new]));
         crate::checked(&paths[4], &[]).unwrap();
         assert_eq!(unused(DAY), ids(&[&other, &old]));
-        work.sound("made", &other.id()).unwrap();
+        work.find_verified("made", &other.id()).unwrap();
         assert_eq!(unused(DAY), ids(&[&old]));
     }
 }

@@ -1,4 +1,4 @@
-//! Files beside a sealed document that has their hashes: a plan, and what came of it.
+//! Hashes of files beside a sealed document, such as a plan and its reports.
 
 use crate::seal::digest;
 use crate::{Error, Hash, PlainName, Result};
@@ -8,10 +8,10 @@ use std::path::Path;
 /// Names of files in the document's directory, and the hash of each.
 pub type FileHashes = BTreeMap<PlainName, Hash>;
 
-/// The hash of each of these files as it is now.
+/// Hashes each of these files.
 ///
 /// # Errors
-/// A file that cannot be read, or whose name is no plain one.
+/// A file that cannot be read, or whose name is not plain.
 pub fn hash_files(directory: &Path, names: &[&str]) -> Result<FileHashes> {
     let hashed = |name: &&str| {
         let name: PlainName = name
@@ -23,10 +23,10 @@ pub fn hash_files(directory: &Path, names: &[&str]) -> Result<FileHashes> {
     names.iter().map(hashed).collect()
 }
 
-/// That each of these files is as it was hashed.
+/// Checks each of these files against its hash.
 ///
 /// # Errors
-/// [`Error::Changed`] with the first that is not, or is gone.
+/// [`Error::Changed`] with the first file that differs or is missing.
 pub fn check_files(directory: &Path, hashes: &FileHashes) -> Result<()> {
     let changed = |what: String| Error::Changed { dir: directory.to_owned(), what };
     for (name, hash) in hashes {

@@ -1,10 +1,10 @@
-//! The plugin API's functions, looked up in the running QEMU when the plugin is installed.
+//! Functions of the plugin API, looked up in the running QEMU when the plugin is installed.
 
 use crate::Failure;
 use std::ffi::{c_char, c_int, c_uint, c_void, CString};
 use std::mem::transmute_copy;
 
-/// The plugin API that we need: registers, memory, scoreboards, conditional callbacks.
+/// Required version of the plugin API: registers, memory, scoreboards, conditional callbacks.
 pub const VERSION: c_int = 4;
 
 pub type VcpuCallback = extern "C" fn(c_uint, *mut c_void);
@@ -14,7 +14,7 @@ pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 /// `qemu_plugin_u64`: a field of a scoreboard.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Field {
+pub struct ScoreboardField {
     pub score: *mut c_void,
     pub offset: usize,
 }
@@ -40,7 +40,7 @@ pub struct RegisterDescriptor {
 
 /// `qemu_info_t`.
 #[repr(C)]
-pub struct Info {
+pub struct QemuInfo {
     pub target_name: *const c_char,
     version_min: c_int,
     pub version_cur: c_int,
@@ -60,13 +60,13 @@ pub const READ_WRITE: c_int = 3;
 
 macro_rules! api {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions of the plugin API (and of GLib) that we call.
-        pub struct Api {
+        /// Functions of the plugin API (and of GLib) that the recorder calls.
+        pub struct PluginApi {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
-        impl Api {
-            /// Finds every function in the running QEMU.
+        impl PluginApi {
+            /// Looks up every function in the running QEMU.
             pub fn load() -> Result<Self, Failure> {
                 Ok(Self {
                     $($name: {
@@ -87,10 +87,10 @@ api! {
     qemu_plugin_register_atexit_cb: fn(u64, extern "C" fn(u64, *mut c_void), *mut c_void);
     qemu_plugin_register_vcpu_tb_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
     qemu_plugin_register_vcpu_tb_exec_cond_cb:
-        fn(*mut c_void, VcpuCallback, c_int, c_int, Field, u64, *mut c_void);
-    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
+        fn(*mut c_void, VcpuCallback, c_int, c_int, ScoreboardField, u64, *mut c_void);
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, ScoreboardField, u64);
     qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
-    qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
+    qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu: fn(*mut c_void, c_int, ScoreboardField, u64);
     qemu_plugin_register_vcpu_mem_cb: fn(*mut c_void, MemoryCallback, c_int, c_int, *mut c_void);
     qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
     qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;

@@ -1,38 +1,38 @@
-//! What QEMU calls when translated code runs.
+//! Callbacks that QEMU calls when translated code runs.
 
-use super::{data, halt, is_store, with, Live, Pieces, Plugin};
-use crate::board::Board;
+use super::{data, halt, is_store, with, QemuCpu, ScoreboardCounters, SingleCpuPlugin};
+use crate::inline_counters::InlineCounters;
 use crate::plan::Callback;
 use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_trace::mark::Mark;
 use std::ffi::{c_uint, c_void};
 
-/// What a callback is called with.
-struct Now<'a> {
-    board: &'a mut Board,
-    counts: &'a mut Pieces,
+/// Arguments of a callback.
+struct CallbackContext<'a> {
+    board: &'a mut InlineCounters,
+    counts: &'a mut ScoreboardCounters,
     recorder: &'a mut Recorder,
-    cpu: Live<'a>,
-    /// The hook's.
+    cpu: QemuCpu<'a>,
+    /// Number of the hook.
     number: u32,
-    /// Instructions from there to the end of the block.
+    /// Number of instructions from there to the end of the block.
     rest: u64,
 }
 
-/// Hands what QEMU says to the one that knows.
+/// Unpacks a callback's argument and calls `work`.
 #[inline]
-fn enter(argument: *mut c_void, work: impl FnOnce(Now) -> Result<(), Failure>) {
+fn enter(argument: *mut c_void, work: impl FnOnce(CallbackContext) -> Result<(), Failure>) {
     with(|plugin| {
         let (board, counts, recorder, cpu) = plugin.parts();
         let (number, rest) = (argument as u64 as u32, argument as u64 >> 32);
-        work(Now { board, counts, recorder, cpu, number, rest })
+        work(CallbackContext { board, counts, recorder, cpu, number, rest })
     });
 }
 
 macro_rules! callbacks {
     ($($variant:ident $name:ident => $work:expr,)*) => {
-        /// The function for a callback.
+        /// Returns the C function for a callback.
         pub fn of(callback: Callback) -> super::api::VcpuCallback {
             match callback {
                 $(Callback::$variant => $name,)*
@@ -111,7 +111,7 @@ callbacks! {
     Insn on_insn => |now| now.recorder.on_insn(now.number),
 }
 
-/// The only instruction of a block reads or writes memory.
+/// Handles a memory access of a block's only instruction.
 pub extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
     enter(block, |now| {
         now.recorder.on_access(now.board, now.counts, now.number);
@@ -119,7 +119,7 @@ pub extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_
     });
 }
 
-/// The instruction that was written down last has read or written memory.
+/// Handles a memory access of the last instruction in the stream.
 pub extern "C" fn on_touch(_: c_uint, info: u32, address: u64, _: *mut c_void) {
     with(|plugin| {
         let store = is_store(&plugin.api, info);
@@ -127,11 +127,11 @@ pub extern "C" fn on_touch(_: c_uint, info: u32, address: u64, _: *mut c_void) {
     });
 }
 
-/// The instruction at `code` has read or written memory.
+/// Handles a memory access of the instruction at `code`.
 pub extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, recorder, registers, bytes, .. } = plugin;
-        let mut cpu = Live { api, registers, bytes: *bytes };
+        let SingleCpuPlugin { api, recorder, registers, bytes, .. } = plugin;
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         let (access, physical) = data(api, info, address, code);
         recorder.on_data(access, physical, &mut cpu)
     });

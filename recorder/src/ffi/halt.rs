@@ -1,24 +1,26 @@
-//! The clock of a machine whose CPUs all wait.
+//! Correction of the clock when all CPUs halt.
 //!
-//! With `-icount sleep=off` QEMU's main thread moves the clock on to the next timer as soon as every CPU has halted
-//! (`icount_start_warp_timer`). A CPU counts as halted from its `hlt` on, but what it executed is added to the clock a moment
-//! later (`icount_process_data`), and no lock is between the two: a main thread that comes just then adds the whole wait to a
-//! clock that is behind, and the wait is longer by that in this run and not in others. So the clock is brought up to date
-//! before the CPU halts. QEMU exports what that takes to its loadable modules, as distributions build it; where it does not,
-//! nothing is done.
+//! With `-icount sleep=off` QEMU's main thread advances the clock to the next timer as soon as
+//! every CPU has halted (`icount_start_warp_timer`). A CPU counts as halted from its `hlt` on, but
+//! its instructions are added to the clock a little later (`icount_process_data`), without a common
+//! lock. If the main thread comes in between, it adds the whole wait to a clock that is behind, and
+//! the wait is longer in this run than in others. The recorder therefore updates the clock before
+//! the CPU halts. The functions for this are exported for QEMU's loadable modules, as in
+//! distributions' builds; if they are missing, nothing is done.
 
 use std::ffi::{c_void, CStr};
 use std::mem::transmute;
 
-/// What QEMU has for it.
-struct Clock {
-    /// `void icount_update(CPUState *)`: adds what the CPU executed, the block that it is in included.
+/// Exports of QEMU for updating the clock.
+struct IcountClock {
+    /// `void icount_update(CPUState *)`: adds the CPU's executed instructions, including those of
+    /// its current block.
     update: unsafe extern "C" fn(*mut c_void),
-    /// `__thread CPUState *current_cpu`, this thread's.
+    /// `__thread CPUState *current_cpu` of this thread.
     current: *const *mut c_void,
 }
 
-impl Clock {
+impl IcountClock {
     fn find() -> Option<Self> {
         let symbol = |name: &CStr| {
             // SAFETY: a NUL-terminated name; the default search order includes the QEMU executable.
@@ -33,11 +35,12 @@ impl Clock {
 }
 
 thread_local! {
-    /// The address of a thread's variable is that thread's: looked up at its first halt.
-    static CLOCK: Option<Clock> = Clock::find();
+    /// Looked up at each thread's first halt, because the address of a thread-local variable
+    /// depends on the thread.
+    static CLOCK: Option<IcountClock> = IcountClock::find();
 }
 
-/// Brings the clock up to date. To be called from the last instruction of a block, on the thread that executes it.
+/// Updates the clock. Must be called from the last instruction of a block, on the executing thread.
 pub(super) fn account() {
     CLOCK.with(|clock| {
         let Some(clock) = clock else { return };

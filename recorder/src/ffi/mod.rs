@@ -1,60 +1,63 @@
-//! The border to QEMU: the only files with `unsafe`.
+//! Interface to QEMU: the only files with `unsafe`.
 //!
-//! QEMU runs all virtual CPUs of an `-icount` machine on one thread, and translation on the same,
-//! so that the one [`Plugin`] is never used by two callers at a time. The plugin API's functions
-//! are looked up when the plugin is installed ([`api`]): what this QEMU does not have is said by name.
-//! Nothing here panics; if something did, `extern "C"` ends QEMU rather than unwind into it.
+//! QEMU runs all virtual CPUs of an `-icount` machine on one thread, and translates on the same
+//! thread, so the single [`SingleCpuPlugin`] never has two users at a time. The plugin API's
+//! functions are looked up when the plugin is installed ([`api`]); a missing one is reported by
+//! name. Nothing here panics; if something did, `extern "C"` would abort QEMU rather than unwind
+//! into it.
 
 mod api;
 mod callbacks;
 mod halt;
 mod several;
 
-use crate::board::Board;
-use crate::counters::{Counters, PIECE};
-use crate::data::Access;
-use crate::plan::{Action, Hook, MAX_BLOCKS};
+use crate::counters::{BlockCounters, PIECE};
+use crate::data::DataAccess;
+use crate::inline_counters::InlineCounters;
+use crate::plan::{Hook, HookAction, MAX_BLOCKS};
 use crate::recorder::Recorder;
 use crate::Failure;
-use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE};
-use kerntune_isa::{Cpu, Guest, Insn, Isa, Register};
+use api::{
+    GByteArray, PluginApi, QemuInfo, ScoreboardField, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE,
+};
+use kerntune_isa::{GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 const API_VERSION: c_int = api::VERSION;
-/// The registers that may be looked at.
-const REGISTERS: &[&str] = Guest::REGISTERS;
+/// Registers that callbacks may read.
+const REGISTERS: &[&str] = GuestIsa::REGISTERS;
 
-/// More than a kernel of ours is built for.
+/// Upper bound for virtual CPUs, above what kernels of ours are built for.
 const MAX_CPUS: usize = 16;
 
-/// Asked for by QEMU before it installs us.
+/// API version, which QEMU reads before it installs the plugin.
 #[no_mangle]
 pub static qemu_plugin_version: c_int = API_VERSION;
 
-/// Everything between two callbacks.
-struct Plugin {
-    api: Api,
+/// State kept between callbacks.
+struct SingleCpuPlugin {
+    api: PluginApi,
     recorder: Recorder,
     board_score: *mut c_void,
-    board: *mut Board,
+    board: *mut InlineCounters,
     vcpu: c_uint,
-    counts: Pieces,
+    counts: ScoreboardCounters,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
-    /// The instructions of the block that is being translated, and what they get.
+    /// Instructions and hooks of the block in translation.
     insns: Vec<Insn>,
     hooks: Vec<Hook>,
 }
 
-static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
+static PLUGIN: AtomicPtr<SingleCpuPlugin> = AtomicPtr::new(null_mut());
 
-/// Runs `work` on the plugin; a failure ends QEMU with a message, since a recording with a hole
-/// is worse than none.
+/// Runs `work` on the plugin. A failure ends QEMU with a message, since an incomplete recording is
+/// worse than none.
 #[inline]
-fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
+fn with(work: impl FnOnce(&mut SingleCpuPlugin) -> Result<(), Failure>) {
     let plugin = PLUGIN.load(Ordering::Relaxed);
     // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
     // one emulation thread uses; no callback is entered while another one runs.
@@ -71,28 +74,29 @@ fn fail(failure: &Failure) -> ! {
     unsafe { libc::_exit(RECORDER_FAILED) }
 }
 
-impl Plugin {
-    /// The board, the block counters, the recorder, and the CPU, which are independent parts.
+impl SingleCpuPlugin {
+    /// Splits the plugin into its counters, block counters, recorder and CPU.
     #[inline]
-    fn parts(&mut self) -> (&mut Board, &mut Pieces, &mut Recorder, Live<'_>) {
+    fn parts(&mut self) -> (&mut InlineCounters, &mut ScoreboardCounters, &mut Recorder, QemuCpu<'_>) {
         // SAFETY: set by `on_vcpu_init` before any translated code can run; QEMU keeps a
         // scoreboard's memory in place as long as no virtual CPU is added, and we allow one.
         let board = unsafe { &mut *self.board };
-        let cpu = Live { api: &self.api, registers: &self.registers, bytes: self.bytes };
+        let cpu = QemuCpu { api: &self.api, registers: &self.registers, bytes: self.bytes };
         (board, &mut self.counts, &mut self.recorder, cpu)
     }
 }
 
-/// Block counters in scoreboards of [`PIECE`] each, made as blocks are translated: QEMU makes room for 16 CPUs at once, and clears it.
+/// Block counters in scoreboards of [`PIECE`] each, created as blocks are translated, since QEMU
+/// allocates and clears each scoreboard for 16 CPUs.
 #[derive(Default)]
-struct Pieces(Vec<Piece>);
+struct ScoreboardCounters(Vec<CounterScoreboard>);
 
-struct Piece {
+struct CounterScoreboard {
     score: *mut c_void,
     counters: *mut u64,
 }
 
-impl Counters for Pieces {
+impl BlockCounters for ScoreboardCounters {
     #[inline]
     fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
         let counters = self.0.get(piece)?.counters;
@@ -106,34 +110,34 @@ impl Counters for Pieces {
     }
 }
 
-impl Pieces {
-    /// Makes room for so many blocks, and a piece more: blocks that are cut short have numbers of their own, which they get between
-    /// two translations. The virtual CPU is there.
-    fn reserve(&mut self, api: &Api, vcpu: c_uint, blocks: usize) {
+impl ScoreboardCounters {
+    /// Makes room for this many blocks and one piece more: blocks that are cut short get numbers
+    /// between translations. The virtual CPU must exist.
+    fn reserve(&mut self, api: &PluginApi, vcpu: c_uint, blocks: usize) {
         while self.room() < (blocks + PIECE).min(MAX_BLOCKS) {
             // SAFETY: plain calls of the API; the scoreboard is QEMU's and valid for its lifetime.
             self.0.push(unsafe {
                 let score = (api.qemu_plugin_scoreboard_new)(PIECE * size_of::<u64>());
-                Piece { score, counters: (api.qemu_plugin_scoreboard_find)(score, vcpu).cast() }
+                CounterScoreboard { score, counters: (api.qemu_plugin_scoreboard_find)(score, vcpu).cast() }
             });
         }
     }
 
-    /// Where a block is counted.
-    fn field(&self, block: u32) -> Option<Field> {
+    /// Returns the scoreboard field that counts a block.
+    fn field(&self, block: u32) -> Option<ScoreboardField> {
         let (piece, offset) = (block as usize / PIECE, block as usize % PIECE * size_of::<u64>());
-        self.0.get(piece).map(|piece| Field { score: piece.score, offset })
+        self.0.get(piece).map(|piece| ScoreboardField { score: piece.score, offset })
     }
 }
 
-/// The virtual CPU inside a callback that may read registers.
-struct Live<'a> {
-    api: &'a Api,
+/// Virtual CPU inside a callback that may read registers.
+struct QemuCpu<'a> {
+    api: &'a PluginApi,
     registers: &'a [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
 }
 
-impl Cpu for Live<'_> {
+impl StoppedCpu for QemuCpu<'_> {
     fn register(&mut self, register: Register) -> u64 {
         let Some(&handle) = self.registers.get(register.index()) else { return 0 };
         let mut value = [0; 8];
@@ -162,14 +166,15 @@ impl Cpu for Live<'_> {
     }
 }
 
-/// An access to data, as a callback of memory is told of it, and where that is in physical memory; not of devices.
+/// Describes a data access in a memory callback. The returned function yields its physical address,
+/// or `None` for a device.
 #[inline]
 fn data(
-    api: &Api,
+    api: &PluginApi,
     info: u32,
     address: u64,
     code: *mut c_void,
-) -> (Access, impl FnOnce() -> Option<u64> + '_) {
+) -> (DataAccess, impl FnOnce() -> Option<u64> + '_) {
     // SAFETY: plain calls of the API, with what a callback of memory was given; what they return is valid until the next.
     unsafe {
         let bytes = 1 << (api.qemu_plugin_mem_size_shift)(info);
@@ -179,26 +184,26 @@ fn data(
             let is_memory = !place.is_null() && !(api.qemu_plugin_hwaddr_is_io)(place);
             is_memory.then(|| (api.qemu_plugin_hwaddr_phys_addr)(place))
         };
-        (Access { code: code as u64, address, bytes, store }, physical)
+        (DataAccess { code: code as u64, address, bytes, store }, physical)
     }
 }
 
-/// Whether an access writes, as a callback of memory is told of it.
+/// Returns true if the access of a memory callback is a write.
 #[inline]
-fn is_store(api: &Api, info: u32) -> bool {
+fn is_store(api: &PluginApi, info: u32) -> bool {
     // SAFETY: a plain call of the API, with what a callback of memory was given.
     unsafe { (api.qemu_plugin_mem_is_store)(info) }
 }
 
-/// A callback's argument: a number and the count of instructions to the end of the block.
+/// Packs a callback's argument: a number, and the count of instructions to the end of the block.
 fn pack(number: u32, rest: usize) -> *mut c_void {
     (u64::from(number) | (rest as u64) << 32) as *mut c_void
 }
 
-impl Plugin {
-    /// Tells QEMU of one thing that is to happen when a block runs.
+impl SingleCpuPlugin {
+    /// Registers one hook with QEMU.
     fn register(&self, tb: *mut c_void, Hook { at, action }: Hook) {
-        let (api, board) = (&self.api, |offset| Field { score: self.board_score, offset });
+        let (api, board) = (&self.api, |offset| ScoreboardField { score: self.board_score, offset });
         // SAFETY: called during the translation of `tb`, with places that are below its number of
         // instructions; arguments are numbers, not pointers; fields lie within our scoreboards.
         unsafe {
@@ -212,7 +217,7 @@ impl Plugin {
                 }
             };
             match action {
-                Action::Call { callback, number, rest } => {
+                HookAction::Call { callback, number, rest } => {
                     let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
                     let (function, argument) = (callbacks::of(callback), pack(number, rest));
                     match insn {
@@ -222,7 +227,7 @@ impl Plugin {
                         None => (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, function, flags, argument),
                     }
                 }
-                Action::CallUnless { field, value, callback, number, rest } => {
+                HookAction::CallUnless { field, value, callback, number, rest } => {
                     let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
                     let (function, argument) = (callbacks::of(callback), pack(number, rest));
                     (api.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
@@ -235,14 +240,14 @@ impl Plugin {
                         argument,
                     );
                 }
-                Action::Store { field, value } => inline(STORE, board(field), value),
-                Action::Add { field, value } => inline(ADD, board(field), value),
-                Action::Count { block } => {
+                HookAction::Store { field, value } => inline(STORE, board(field), value),
+                HookAction::Add { field, value } => inline(ADD, board(field), value),
+                HookAction::Count { block } => {
                     if let Some(field) = self.counts.field(block) {
                         inline(ADD, field, 1);
                     }
                 }
-                Action::Data { code } => {
+                HookAction::Data { code } => {
                     if let Some(insn) = insn {
                         let function = callbacks::on_data;
                         (api.qemu_plugin_register_vcpu_mem_cb)(
@@ -254,13 +259,13 @@ impl Plugin {
                         );
                     }
                 }
-                Action::Touch => {
+                HookAction::Touch => {
                     if let Some(insn) = insn {
                         let (function, argument) = (callbacks::on_touch, null_mut());
                         (api.qemu_plugin_register_vcpu_mem_cb)(insn, function, NO_REGS, READ_WRITE, argument);
                     }
                 }
-                Action::Access { block } => {
+                HookAction::Access { block } => {
                     if let Some(insn) = insn {
                         (api.qemu_plugin_register_vcpu_mem_cb)(
                             insn,
@@ -290,8 +295,8 @@ extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
     });
 }
 
-/// The registers that may be looked at; asked for when there is a virtual CPU.
-fn registers(api: &Api) -> Result<[*mut c_void; REGISTERS.len()], Failure> {
+/// Looks up the readable registers. Requires a virtual CPU.
+fn registers(api: &PluginApi) -> Result<[*mut c_void; REGISTERS.len()], Failure> {
     let mut registers = [null_mut(); REGISTERS.len()];
     // SAFETY: the list is QEMU's, valid for its lifetime; names are NUL-terminated strings.
     unsafe {
@@ -325,7 +330,7 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
         let Some(host_page) = instructions(&plugin.api, tb, &mut plugin.insns) else { return Ok(()) };
         let insns = std::mem::take(&mut plugin.insns);
         let mut hooks = std::mem::take(&mut plugin.hooks);
-        let mut cpu = Live { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
+        let mut cpu = QemuCpu { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
         plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
         if plugin.recorder.planner.capture.edges {
             plugin.counts.reserve(&plugin.api, plugin.vcpu, plugin.recorder.blocks.len());
@@ -342,9 +347,9 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
     });
 }
 
-/// The instructions of a block that is being translated, and the number of the host's page that the first is in; `None` if
-/// there is none.
-fn instructions(api: &Api, tb: *mut c_void, insns: &mut Vec<Insn>) -> Option<u64> {
+/// Copies the instructions of the block in translation, and returns the host page number of the
+/// first; `None` if the block is empty.
+fn instructions(api: &PluginApi, tb: *mut c_void, insns: &mut Vec<Insn>) -> Option<u64> {
     // SAFETY: `tb` and its instructions are valid during the callback that we are in; each instruction's
     // bytes are copied with their length bounded by our buffer.
     unsafe {
@@ -364,14 +369,14 @@ fn instructions(api: &Api, tb: *mut c_void, insns: &mut Vec<Insn>) -> Option<u64
     }
 }
 
-/// Called by QEMU when it loads the plugin.
+/// Installs the plugin; called by QEMU when it loads the file.
 ///
 /// # Safety
 /// QEMU passes a valid `info` and `argc` valid strings in `argv`.
 #[no_mangle]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: u64,
-    info: *const Info,
+    info: *const QemuInfo,
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
@@ -391,7 +396,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
+fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure> {
     // SAFETY: QEMU's target name is a NUL-terminated string.
     let target = unsafe { CStr::from_ptr(info.target_name) }.to_string_lossy();
     if info.version_cur < API_VERSION {
@@ -400,8 +405,8 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
             info.version_cur
         )));
     }
-    if !info.system_emulation || target != Guest::NAMES.qemu_target {
-        return Err(Failure(format!("only {} is supported, this is {target}", Guest::NAMES.qemu)));
+    if !info.system_emulation || target != GuestIsa::NAMES.qemu_target {
+        return Err(Failure(format!("only {} is supported, this is {target}", GuestIsa::NAMES.qemu)));
     }
     let cpus = info.smp_vcpus.max(1) as usize;
     if info.max_vcpus != info.smp_vcpus || cpus > MAX_CPUS {
@@ -416,19 +421,19 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
         .ok_or("the argument spec=FILE is missing")?;
     let text = std::fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {path}: {e}")))?;
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
-    let api = Api::load()?;
+    let api = PluginApi::load()?;
     if cpus > 1 {
         return several::install(id, api, &spec, cpus);
     }
     let recorder = Recorder::new(&spec, 1)?;
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
     unsafe {
-        let plugin = Box::new(Plugin {
-            board_score: (api.qemu_plugin_scoreboard_new)(size_of::<Board>()),
+        let plugin = Box::new(SingleCpuPlugin {
+            board_score: (api.qemu_plugin_scoreboard_new)(size_of::<InlineCounters>()),
             bytes: (api.g_byte_array_new)(),
             board: null_mut(),
             vcpu: 0,
-            counts: Pieces::default(),
+            counts: ScoreboardCounters::default(),
             registers: [null_mut(); REGISTERS.len()],
             insns: Vec::new(),
             hooks: Vec::new(),

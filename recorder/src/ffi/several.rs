@@ -1,15 +1,16 @@
-//! Several virtual CPUs.
+//! Plugin for several virtual CPUs.
 //!
-//! QEMU executes them in turn on one thread. As it has no other thread, it takes the CPU that translates a block for the
-//! only one that will run it (`gen_cpu_index` of accel/tcg/plugin-gen.c, 9.2 and later): scoreboards and the number of
-//! the CPU that callbacks are given are those of whoever translated the block first. So no scoreboard is used here. What
-//! translated code does by itself where there is one CPU, a callback does at the beginning of each block and before
-//! each instruction that is watched ([`Driver`]); and the CPU is known by the address of its state, which generated
-//! code has in a register of the host.
+//! QEMU executes them in turn on one thread. With only one thread, it assumes that the CPU that
+//! translates a block is the only one to run it (`gen_cpu_index` of accel/tcg/plugin-gen.c, 9.2 and
+//! later). Scoreboards and the CPU number passed to callbacks are then those of the CPU that
+//! translated the block first. Scoreboards are therefore not used here. A callback at the beginning
+//! of each block and before each watched instruction does what generated code does with one CPU
+//! ([`HookRunner`]). The CPU is identified by the address of its state, which generated code keeps
+//! in a host register.
 
-use super::api::{Api, GByteArray, NO_REGS, READ_WRITE, R_REGS};
-use super::{data, fail, halt, instructions, pack, registers, Live, REGISTERS};
-use crate::drive::{Block, Driver};
+use super::api::{GByteArray, PluginApi, NO_REGS, READ_WRITE, R_REGS};
+use super::{data, fail, halt, instructions, pack, registers, QemuCpu, REGISTERS};
+use crate::drive::{HookRunner, HookedBlock};
 use crate::plan::MAX_BLOCKS;
 use crate::Failure;
 use kerntune_isa::Insn;
@@ -18,28 +19,28 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Everything between two callbacks.
-struct Plugin {
-    api: Api,
-    driver: Driver,
-    /// Translated blocks, by the number that their callbacks have.
-    blocks: Vec<Block>,
-    /// Addresses of the CPUs' states, in the order in which the CPUs began: the firmware's first, then as the kernel
-    /// starts them, which is by number.
+/// State kept between callbacks.
+struct MultiCpuPlugin {
+    api: PluginApi,
+    driver: HookRunner,
+    /// Translated blocks by callback number.
+    blocks: Vec<HookedBlock>,
+    /// Addresses of the CPUs' states in the order in which the CPUs began: the boot CPU first, then
+    /// the others as the kernel starts them, which is by number.
     states: Vec<usize>,
     cpus: usize,
-    /// The state of the CPU that executes.
+    /// Address of the executing CPU's state.
     state: usize,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
     insns: Vec<Insn>,
 }
 
-static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
+static PLUGIN: AtomicPtr<MultiCpuPlugin> = AtomicPtr::new(null_mut());
 
-/// As [`super::with`].
+/// Runs `work` on the plugin, like [`super::with`].
 #[inline]
-fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
+fn with(work: impl FnOnce(&mut MultiCpuPlugin) -> Result<(), Failure>) {
     let plugin = PLUGIN.load(Ordering::Relaxed);
     // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
     // one emulation thread uses; no callback is entered while another one runs.
@@ -50,8 +51,8 @@ fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
     }
 }
 
-// Generated code keeps the address of the CPU's state in this register (`TCG_AREG0` of tcg/*/tcg-target.h): hands it on as
-// one more argument.
+// Generated code keeps the address of the CPU's state in this register (`TCG_AREG0` of
+// tcg/*/tcg-target.h). Pass it on as an additional argument.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".hidden kerntune_on_block",
@@ -76,14 +77,14 @@ unsafe extern "C" {
     safe fn kerntune_on_block(cpu: c_uint, argument: *mut c_void);
 }
 
-/// A block begins, on the CPU with this state.
+/// Handles the beginning of a block on the CPU with this state.
 extern "C" fn on_block(_: c_uint, block: *mut c_void, state: usize) {
     with(|plugin| {
         if plugin.state != state {
             plugin.turn(state)?;
         }
-        let Plugin { api, driver, blocks, registers, bytes, .. } = plugin;
-        let mut cpu = Live { api, registers, bytes: *bytes };
+        let MultiCpuPlugin { api, driver, blocks, registers, bytes, .. } = plugin;
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         match blocks.get(block as u64 as u32 as usize) {
             Some(block) => driver.begin(block, &mut cpu),
             None => Ok(()),
@@ -91,12 +92,12 @@ extern "C" fn on_block(_: c_uint, block: *mut c_void, state: usize) {
     });
 }
 
-/// An instruction that is watched is about to run.
+/// Handles a watched instruction before it runs.
 extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
     with(|plugin| {
         let (block, at) = (argument as u64 as u32, (argument as u64 >> 32) as usize);
-        let Plugin { api, driver, blocks, registers, bytes, .. } = plugin;
-        let mut cpu = Live { api, registers, bytes: *bytes };
+        let MultiCpuPlugin { api, driver, blocks, registers, bytes, .. } = plugin;
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         match blocks.get(block as usize) {
             Some(block) => driver.before(block, at, &mut cpu),
             None => Ok(()),
@@ -104,13 +105,13 @@ extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
     });
 }
 
-/// The CPU is about to halt.
+/// Handles a halt.
 extern "C" fn on_halt(vcpu: c_uint, argument: *mut c_void) {
     halt::account();
     on_instruction(vcpu, argument);
 }
 
-/// The only instruction of a block reads or writes memory.
+/// Handles a memory access of a block's only instruction.
 extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
     with(|plugin| {
         plugin.driver.access(block as u64 as u32);
@@ -118,18 +119,18 @@ extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void
     });
 }
 
-/// The instruction at `code` has read or written memory.
+/// Handles a memory access of the instruction at `code`.
 extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, driver, registers, bytes, .. } = plugin;
-        let mut cpu = Live { api, registers, bytes: *bytes };
+        let MultiCpuPlugin { api, driver, registers, bytes, .. } = plugin;
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         let (access, physical) = data(api, info, address, code);
         driver.recorder.on_data(access, physical, &mut cpu)
     });
 }
 
-impl Plugin {
-    /// It is the turn of the CPU with another state.
+impl MultiCpuPlugin {
+    /// Switches to the CPU with another state.
     #[cold]
     fn turn(&mut self, state: usize) -> Result<(), Failure> {
         let cpu = match self.states.iter().position(|known| *known == state) {
@@ -163,9 +164,9 @@ extern "C" fn on_exit(_: u64, _: *mut c_void) {
 
 extern "C" fn on_translation(_: u64, tb: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
+        let MultiCpuPlugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
         let Some(host_page) = instructions(api, tb, insns) else { return Ok(()) };
-        let mut cpu = Live { api, registers, bytes: *bytes };
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         let block = driver.translate(insns, host_page, &mut cpu);
         let number = blocks.len() as u32;
         // SAFETY: called during the translation of `tb`, with places that are below its number of instructions; arguments
@@ -206,13 +207,13 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
     });
 }
 
-/// Gets ready for a run on so many CPUs.
-pub(super) fn install(id: u64, api: Api, spec: &RecorderSpec, cpus: usize) -> Result<(), Failure> {
+/// Installs the plugin for this number of CPUs.
+pub(super) fn install(id: u64, api: PluginApi, spec: &RecorderSpec, cpus: usize) -> Result<(), Failure> {
     let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
-    let driver = Driver::with_cpus(spec, cpus, blocks)?;
+    let driver = HookRunner::with_cpus(spec, cpus, blocks)?;
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
     unsafe {
-        let plugin = Box::new(Plugin {
+        let plugin = Box::new(MultiCpuPlugin {
             bytes: (api.g_byte_array_new)(),
             driver,
             blocks: Vec::new(),

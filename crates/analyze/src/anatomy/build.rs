@@ -1,50 +1,57 @@
-//! Puts together what was found.
+//! Builds the result from the collected calls.
 
-use super::collector::{Found, Seen};
-use super::followed::Gate;
-use super::layout::Layout;
-use super::model::{Anatomy, Before, Call, Node, Reached};
-use crate::Missing;
-use kerntune_profile::{FunctionIndex, How as Word};
-use kerntune_trace::How;
+use super::collector::{CollectedCalls, FoundCall};
+use super::followed::BoundaryHit;
+use super::layout::TreeLayout;
+use super::model::{Anatomy, AnatomyNode, BoundaryEntry, BoundarySummary, ExampleCall};
+use crate::MissingChunk;
+use kerntune_profile::{CallKind, FunctionIndex};
+use kerntune_trace::EnterKind;
 
-/// Of all calls, and of single ones: the typical, the worst, and the typical before the boundary.
-pub(super) fn build(found: Found, single: [Option<Found>; 3], missing: Vec<Missing>, events: u64) -> Anatomy {
-    let layout = Layout::of(&found.tree);
-    let of = |one: &Option<Found>| layout.sums(one.as_ref().map_or(&[], |one| one.sums.as_slice()));
-    let [typical, worst, gate] = single.each_ref().map(of);
+/// Builds the result from all calls and three single ones: the typical, the worst, and the typical
+/// one before the boundary.
+pub(super) fn build(
+    found: CollectedCalls,
+    single: [Option<CollectedCalls>; 3],
+    missing: Vec<MissingChunk>,
+    events: u64,
+) -> Anatomy {
+    let layout = TreeLayout::of(&found.tree);
+    let of = |one: &Option<CollectedCalls>| layout.sums(one.as_ref().map_or(&[], |one| one.sums.as_slice()));
+    let [typical, worst, boundary] = single.each_ref().map(of);
     let all = layout.sums(&found.sums);
     let node = |(place, node): (usize, &u32)| {
         let of = found.tree.nodes[*node as usize];
-        Node {
+        AnatomyNode {
             function: FunctionIndex(of.function),
-            how: word(of.how),
+            how: call_kind(of.how),
             depth: layout.depths[place],
             len: layout.lengths[place],
             all: all[place],
             typical: typical[place],
             worst: worst[place],
-            gate: gate[place],
+            boundary: boundary[place],
         }
     };
-    // A tree of calls that were all thrown away has nodes where nothing happened.
-    let nodes: Vec<Node> = match found.all.ns.count() {
+    // If all calls were discarded, the tree has nodes without any counts.
+    let nodes: Vec<AnatomyNode> = match found.all.ns.count() {
         0 => Vec::new(),
         _ => layout.nodes.iter().enumerate().map(node).collect(),
     };
-    let call = |one: &Option<Found>| one.as_ref().and_then(|one| one.call).map(|seen| call(&layout, seen));
-    let [typical, worst, gate] = single.each_ref().map(call);
+    let call =
+        |one: &Option<CollectedCalls>| one.as_ref().and_then(|one| one.call).map(|seen| call(&layout, seen));
+    let [typical, worst, boundary] = single.each_ref().map(call);
     let first = found.first.iter().map(|(function, calls)| (FunctionIndex(*function), *calls));
     Anatomy {
         nodes,
         all: found.all.spreads(),
         typical,
         worst,
-        before: Before {
+        before: BoundarySummary {
             spreads: found.before.spreads(),
             after_ns: found.after.spread(),
             functions: first.collect(),
-            typical: gate,
+            typical: boundary,
         },
         cut: found.cut,
         elsewhere: found.elsewhere,
@@ -55,21 +62,26 @@ pub(super) fn build(found: Found, single: [Option<Found>; 3], missing: Vec<Missi
     }
 }
 
-fn call(layout: &Layout, seen: Seen) -> Call {
-    let reached = |gate: Gate| Reached {
-        function: FunctionIndex(gate.function),
-        from: layout.places[gate.node as usize] as usize,
-        figures: gate.figures,
+fn call(layout: &TreeLayout, seen: FoundCall) -> ExampleCall {
+    let reached = |boundary: BoundaryHit| BoundaryEntry {
+        function: FunctionIndex(boundary.function),
+        from: layout.places[boundary.node as usize] as usize,
+        figures: boundary.figures,
     };
-    Call { begin_ns: seen.begin, thread: seen.thread, figures: seen.figures, before: seen.gate.map(reached) }
+    ExampleCall {
+        begin_ns: seen.begin,
+        thread: seen.thread,
+        figures: seen.figures,
+        before: seen.boundary.map(reached),
+    }
 }
 
-fn word(how: How) -> Word {
+fn call_kind(how: EnterKind) -> CallKind {
     match how {
-        How::Call => Word::Call,
-        How::Jump => Word::Jump,
-        How::Interrupt => Word::Interrupt,
-        How::Exception => Word::Exception,
-        How::Syscall => Word::Syscall,
+        EnterKind::Call => CallKind::Call,
+        EnterKind::Jump => CallKind::Jump,
+        EnterKind::Interrupt => CallKind::Interrupt,
+        EnterKind::Exception => CallKind::Exception,
+        EnterKind::Syscall => CallKind::Syscall,
     }
 }

@@ -1,76 +1,78 @@
-//! Follows the calls of a function through a trace.
+//! Visitor that follows the calls of a function through a trace.
 
-use super::followed::{Different, Followed, Gate, FOLLOWED};
-use super::model::{Figures, Part, Spreads, Sums};
-use super::spread::{Gather, Place};
-use super::tree::Tree;
-use super::Request;
-use crate::events::{self, Opening, Visitor};
-use kerntune_trace::{Event, How, Weights};
+use super::followed::{BoundaryHit, DistinctFunctions, FollowedCall, MAX_FOLLOWED};
+use super::model::{CallFigures, FigureSpreads, NodeFigures, NodeSums};
+use super::spread::{CallPosition, SpreadBuilder};
+use super::tree::CallTree;
+use super::AnatomyRequest;
+use crate::events::{self, ChunkOpening, EventVisitor};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 use std::collections::BTreeMap;
 
-type Machine = events::Machine<Open>;
-type Frame = events::Frame<Open>;
+type ReplayState = events::ReplayState<AnatomyFrame>;
+type StackFrame = events::StackFrame<AnatomyFrame>;
 
-/// Stands for no call of the operation.
+/// No call of the operation.
 const NONE: u32 = u32::MAX;
-/// Stands for a call of the operation that is not followed: some of it was not seen, or another one is looked for.
+/// A call of the operation that is not followed: some of it was not recorded, or a single other
+/// call is wanted.
 const UNSEEN: u32 = u32::MAX - 1;
 
-/// What is kept of an open call.
+/// State of an open call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open {
-    net: u64,
-    /// Elapsed time of callees that ended.
+pub(super) struct AnatomyFrame {
+    self_time: u64,
+    /// Total time of callees that ended.
     callees: u64,
-    /// The call of the operation that it is part of, by its number among those that are followed; or [`NONE`], [`UNSEEN`].
+    /// Index in `followed` of the operation's call that contains this one; or [`NONE`], [`UNSEEN`].
     part: u32,
-    /// Its entry there. Of a call that found no room in the tree, that of the one below it.
+    /// Index of its entry there. A call that does not fit into the tree uses the entry of its
+    /// caller.
     entry: u32,
     /// 1 for the operation.
     depth: u32,
 }
 
-impl Default for Open {
+impl Default for AnatomyFrame {
     fn default() -> Self {
-        Self { net: 0, callees: 0, part: NONE, entry: 0, depth: 0 }
+        Self { self_time: 0, callees: 0, part: NONE, entry: 0, depth: 0 }
     }
 }
 
-impl Open {
+impl AnatomyFrame {
     fn is_followed(&self) -> bool {
         self.part < UNSEEN
     }
 }
 
-/// A call that was looked for.
+/// The single call that was wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct FoundCall {
     pub begin: u64,
     pub thread: u32,
-    pub figures: Figures,
-    pub gate: Option<Gate>,
+    pub figures: CallFigures,
+    pub boundary: Option<BoundaryHit>,
 }
 
-/// Figures of calls, under construction.
+/// Builders of the spreads of all figures.
 #[derive(Debug, Default)]
-pub(super) struct Gathers {
-    pub ns: Gather,
-    pub calls: Gather,
-    pub functions: Gather,
-    pub depth: Gather,
+pub(super) struct SpreadBuilders {
+    pub ns: SpreadBuilder,
+    pub calls: SpreadBuilder,
+    pub functions: SpreadBuilder,
+    pub depth: SpreadBuilder,
 }
 
-impl Gathers {
-    fn add(&mut self, figures: &Figures, place: Place) {
+impl SpreadBuilders {
+    fn add(&mut self, figures: &CallFigures, place: CallPosition) {
         self.ns.add(figures.ns, place);
         self.calls.add(figures.calls, place);
         self.functions.add(figures.functions, place);
         self.depth.add(figures.depth, place);
     }
 
-    pub fn spreads(&self) -> Spreads {
-        Spreads {
+    pub fn spreads(&self) -> FigureSpreads {
+        FigureSpreads {
             ns: self.ns.spread(),
             calls: self.calls.spread(),
             functions: self.functions.spread(),
@@ -79,49 +81,49 @@ impl Gathers {
     }
 }
 
-/// What was found. Sums are by node of the tree.
+/// The collected calls. Sums are indexed by node of the tree.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub tree: Tree,
-    pub sums: Vec<Sums>,
-    pub all: Gathers,
-    pub before: Gathers,
-    pub after: Gather,
-    /// The boundary's functions that were the first, and in how many calls.
+pub(super) struct CollectedCalls {
+    pub tree: CallTree,
+    pub sums: Vec<NodeSums>,
+    pub all: SpreadBuilders,
+    pub before: SpreadBuilders,
+    pub after: SpreadBuilder,
+    /// Number of calls by the first function of the boundary that they reached.
     pub first: BTreeMap<u32, u64>,
     pub cut: u64,
     pub elsewhere: u64,
     pub crowded: u64,
     pub folded: u64,
-    /// The call that was looked for.
-    pub call: Option<Seen>,
+    /// The single call that was wanted, if one was.
+    pub call: Option<FoundCall>,
 }
 
-pub(super) struct Collector<'a> {
-    request: &'a Request<'a>,
-    /// The one call that is looked for; all if none.
-    only: Option<Place>,
+pub(super) struct AnatomyCollector<'a> {
+    request: &'a AnatomyRequest<'a>,
+    /// The single call that is wanted; `None` for all.
+    only: Option<CallPosition>,
     /// The chunk that was read last.
     previous: Option<usize>,
-    /// Calls of the operation that began in this chunk.
+    /// Number of the operation's calls that began in this chunk.
     begun: u32,
-    followed: Vec<Followed>,
-    /// Those of them that have ended.
+    followed: Vec<FollowedCall>,
+    /// Elements of `followed` that can be reused.
     free: Vec<u32>,
-    different: Different,
-    found: Found,
+    different: DistinctFunctions,
+    found: CollectedCalls,
 }
 
-impl Visitor for Collector<'_> {
-    type Frame = Open;
+impl EventVisitor for AnatomyCollector<'_> {
+    type PerFrame = AnatomyFrame;
 
-    fn begin(&mut self, machine: &mut Machine, opening: &Opening<'_>) {
+    fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
         let follows = self.previous.is_some_and(|previous| previous + 1 == machine.chunk)
             && !machine.regions.is_empty()
             && (opening.begin, opening.running) == (machine.now, machine.running);
         self.previous = Some(machine.chunk);
         self.begun = 0;
-        if follows && machine.is_as(opening) {
+        if follows && machine.agrees_with(opening) {
             return;
         }
         for (thread, stated) in opening.stacks.iter().enumerate() {
@@ -132,11 +134,11 @@ impl Visitor for Collector<'_> {
             let operation = self.request.function.get();
             self.found.cut += outermost(operation, stated).filter(|at| *at >= kept).count() as u64;
         }
-        machine.take(opening);
+        machine.adopt(opening);
         for (thread, stated) in opening.stacks.iter().enumerate() {
             let frames = &mut machine.stack_of(thread).frames;
             for at in outermost(self.request.function.get(), stated) {
-                let interrupt = |frame: &Frame| frame.how == How::Interrupt;
+                let interrupt = |frame: &StackFrame| frame.how == EnterKind::Interrupt;
                 let end =
                     frames[at + 1..].iter().position(interrupt).map_or(frames.len(), |end| at + 1 + end);
                 frames[at..end].iter_mut().for_each(|frame| frame.data.part = UNSEEN);
@@ -150,36 +152,36 @@ impl Visitor for Collector<'_> {
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine, ns: u64, _: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState, ns: u64, _: EventWeights, _: &Event) {
         if let Some(top) = machine.stack.frames.last_mut() {
-            top.data.net += ns;
+            top.data.self_time += ns;
         }
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine, function: u32, how: How) -> Open {
-        let below = machine.stack.frames.last().map_or(Open::default(), |frame| frame.data);
+    fn enter(&mut self, machine: &mut ReplayState, function: u32, how: EnterKind) -> AnatomyFrame {
+        let below = machine.stack.frames.last().map_or(AnatomyFrame::default(), |frame| frame.data);
         match how {
-            How::Interrupt => {}
+            EnterKind::Interrupt => {}
             _ if below.is_followed() => return self.enter_within(machine, below, function, how),
-            _ if below.part == UNSEEN => return Open { part: UNSEEN, ..Open::default() },
+            _ if below.part == UNSEEN => return AnatomyFrame { part: UNSEEN, ..AnatomyFrame::default() },
             _ => {}
         }
         match function == self.request.function.get() {
             true => self.begin_call(machine),
-            false => Open::default(),
+            false => AnatomyFrame::default(),
         }
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine, frame: Frame) {
+    fn ended(&mut self, machine: &mut ReplayState, frame: StackFrame) {
         let open = frame.data;
         if !open.is_followed() {
             return;
         }
         let call = &mut self.followed[open.part as usize];
-        call.entries[open.entry as usize].net += open.net;
-        let total = open.net + open.callees;
+        call.entries[open.entry as usize].self_time += open.self_time;
+        let total = open.self_time + open.callees;
         match machine.stack.frames.last_mut() {
             Some(below) if open.depth > 1 => below.data.callees += total,
             _ => self.end_call(machine, open.part, total),
@@ -187,9 +189,9 @@ impl Visitor for Collector<'_> {
     }
 }
 
-impl<'a> Collector<'a> {
-    /// Looks at all calls, or for one.
-    pub fn new(request: &'a Request<'a>, only: Option<Place>, tree: Tree) -> Self {
+impl<'a> AnatomyCollector<'a> {
+    /// Collects all calls, or a single one.
+    pub fn new(request: &'a AnatomyRequest<'a>, only: Option<CallPosition>, tree: CallTree) -> Self {
         Self {
             request,
             only,
@@ -197,25 +199,24 @@ impl<'a> Collector<'a> {
             begun: 0,
             followed: Vec::new(),
             free: Vec::new(),
-            different: Different::new(request.functions),
-            found: Found { tree, ..Found::default() },
+            different: DistinctFunctions::new(request.functions),
+            found: CollectedCalls { tree, ..CollectedCalls::default() },
         }
     }
 
-    /// What was found.
-    pub fn finish(self) -> Found {
+    pub fn finish(self) -> CollectedCalls {
         self.found
     }
 
-    /// The trace is over.
-    pub fn lose_all(&mut self, machine: &mut Machine) {
-        for thread in 0..=machine.nobody() {
+    /// Ends the trace: open calls count as cut.
+    pub fn lose_all(&mut self, machine: &mut ReplayState) {
+        for thread in 0..=machine.unknown_thread() {
             self.lose(thread, machine);
         }
     }
 
-    /// Nothing more is known of a thread's frames.
-    fn lose(&mut self, thread: usize, machine: &mut Machine) {
+    /// Stops following the calls on a thread's stack.
+    fn lose(&mut self, thread: usize, machine: &mut ReplayState) {
         for frame in &machine.stack_of(thread).frames {
             if frame.data.is_followed() && frame.data.depth == 1 {
                 self.found.cut += 1;
@@ -225,31 +226,37 @@ impl<'a> Collector<'a> {
     }
 
     #[inline(never)]
-    fn begin_call(&mut self, machine: &Machine) -> Open {
-        let place = Place { chunk: machine.chunk as u32, nth: self.begun };
+    fn begin_call(&mut self, machine: &ReplayState) -> AnatomyFrame {
+        let place = CallPosition { chunk: machine.chunk as u32, nth: self.begun };
         self.begun = self.begun.saturating_add(1);
-        let unseen = Open { part: UNSEEN, ..Open::default() };
+        let unseen = AnatomyFrame { part: UNSEEN, ..AnatomyFrame::default() };
         if self.only.is_some_and(|only| only != place) {
             return unseen;
         }
         let part = match self.free.pop() {
             Some(part) => part,
-            None if self.followed.len() >= FOLLOWED => {
+            None if self.followed.len() >= MAX_FOLLOWED => {
                 self.found.crowded += 1;
                 return unseen;
             }
             None => {
-                self.followed.push(Followed::default());
+                self.followed.push(FollowedCall::default());
                 self.followed.len() as u32 - 1
             }
         };
         self.followed[part as usize].begin(place, machine.now, machine.running as u32);
-        Open { part, depth: 1, ..Open::default() }
+        AnatomyFrame { part, depth: 1, ..AnatomyFrame::default() }
     }
 
-    /// A function begins within a call of the operation.
+    /// Adds a function that is entered within a call of the operation.
     #[inline]
-    fn enter_within(&mut self, machine: &Machine, below: Open, function: u32, how: How) -> Open {
+    fn enter_within(
+        &mut self,
+        machine: &ReplayState,
+        below: AnatomyFrame,
+        function: u32,
+        how: EnterKind,
+    ) -> AnatomyFrame {
         if self.request.until.get(function as usize).is_some_and(|until| *until) {
             self.reach(machine, below, function);
         }
@@ -269,36 +276,37 @@ impl<'a> Collector<'a> {
                 below.entry
             }
         };
-        Open { part: below.part, entry, depth, ..Open::default() }
+        AnatomyFrame { part: below.part, entry, depth, ..AnatomyFrame::default() }
     }
 
-    /// A function of the boundary is about to begin within a call.
+    /// Notes that a call of the operation is about to enter a function of the boundary.
     #[inline(never)]
-    fn reach(&mut self, machine: &Machine, below: Open, function: u32) {
+    fn reach(&mut self, machine: &ReplayState, below: AnatomyFrame, function: u32) {
         let call = &mut self.followed[below.part as usize];
-        if call.gate.is_some() {
+        if call.boundary.is_some() {
             return;
         }
         for entry in &mut call.entries {
-            (entry.calls_before, entry.net_before) = (entry.calls, entry.net);
+            (entry.calls_before, entry.self_time_before) = (entry.calls, entry.self_time);
         }
         let mut ns = 0;
         for frame in machine.stack.frames.iter().rev() {
             let open = frame.data;
-            call.entries[open.entry as usize].net_before += open.net;
-            ns += open.net + open.callees;
+            call.entries[open.entry as usize].self_time_before += open.self_time;
+            ns += open.self_time + open.callees;
             if open.depth == 1 {
                 break;
             }
         }
         let functions = self.different.count(&self.found.tree, &call.entries);
-        let figures = Figures { ns, calls: call.calls, functions, depth: call.depth };
-        call.gate = Some(Gate { function, node: call.entries[below.entry as usize].node, figures });
+        let figures = CallFigures { ns, calls: call.calls, functions, depth: call.depth };
+        call.boundary =
+            Some(BoundaryHit { function, node: call.entries[below.entry as usize].node, figures });
     }
 
-    /// A call of the operation has ended.
+    /// Adds a call of the operation that has ended.
     #[inline(never)]
-    fn end_call(&mut self, machine: &Machine, part: u32, ns: u64) {
+    fn end_call(&mut self, machine: &ReplayState, part: u32, ns: u64) {
         self.free.push(part);
         let call = &self.followed[part as usize];
         let counts = |region: &u32| self.request.regions.get(*region as usize).is_some_and(|counts| *counts);
@@ -308,38 +316,40 @@ impl<'a> Collector<'a> {
         }
         let found = &mut self.found;
         let functions = self.different.count(&found.tree, &call.entries);
-        let figures = Figures { ns, calls: call.calls, functions, depth: call.depth };
-        found.sums.resize(found.tree.nodes.len(), Sums::default());
+        let figures = CallFigures { ns, calls: call.calls, functions, depth: call.depth };
+        found.sums.resize(found.tree.nodes.len(), NodeSums::default());
         for (order, entry) in (0..).zip(&call.entries) {
             let sums = &mut found.sums[entry.node as usize];
             sums.operations += 1;
             sums.order = order;
-            add(&mut sums.whole, entry.calls, entry.net);
-            add(&mut sums.before, entry.calls_before, entry.net_before);
+            add(&mut sums.whole, entry.calls, entry.self_time);
+            add(&mut sums.before, entry.calls_before, entry.self_time_before);
         }
         found.folded += call.folded;
         found.all.add(&figures, call.place);
-        if let Some(gate) = &call.gate {
-            found.before.add(&gate.figures, call.place);
-            found.after.add(ns - gate.figures.ns, call.place);
-            *found.first.entry(gate.function).or_default() += 1;
+        if let Some(boundary) = &call.boundary {
+            found.before.add(&boundary.figures, call.place);
+            found.after.add(ns - boundary.figures.ns, call.place);
+            *found.first.entry(boundary.function).or_default() += 1;
         }
         if self.only.is_some() {
-            found.call = Some(Seen { begin: call.begin, thread: call.thread, figures, gate: call.gate });
+            found.call =
+                Some(FoundCall { begin: call.begin, thread: call.thread, figures, boundary: call.boundary });
         }
     }
 }
 
-fn add(part: &mut Part, calls: u64, net: u64) {
+fn add(part: &mut NodeFigures, calls: u64, self_time: u64) {
     part.calls += calls;
-    part.net_ns += net;
+    part.self_ticks += self_time;
 }
 
-/// The places of the operation's calls on a stack that are not within another one: an interrupt is within none.
-fn outermost(operation: u32, frames: &[(u32, How)]) -> impl Iterator<Item = usize> + '_ {
+/// Returns the positions on a stack of the operation's calls that are not inside another one; an
+/// interrupt begins outside of all calls.
+fn outermost(operation: u32, frames: &[(u32, EnterKind)]) -> impl Iterator<Item = usize> + '_ {
     let mut within = false;
     frames.iter().enumerate().filter_map(move |(at, &(function, how))| {
-        within &= how != How::Interrupt;
+        within &= how != EnterKind::Interrupt;
         let begins = !within && function == operation;
         within |= begins;
         begins.then_some(at)

@@ -1,60 +1,60 @@
-//! What is kept of a call while it is open.
+//! State of a followed call while it is open.
 
-use super::model::Figures;
-use super::spread::Place;
-use super::tree::{Tree, ROOT};
+use super::model::CallFigures;
+use super::spread::CallPosition;
+use super::tree::{CallTree, ROOT};
 
-/// Calls at a time: more threads are not within one function.
-pub(super) const FOLLOWED: usize = 1 << 10;
+/// Maximum number of calls followed at a time, one for each thread within the function.
+pub(super) const MAX_FOLLOWED: usize = 1 << 10;
 
-/// What a call did so far at one node of the tree.
+/// Counts of a call at one node of the tree.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct NodeEntry {
     pub node: u32,
     pub calls: u64,
-    pub net: u64,
-    /// The same before the boundary; 0 as long as it is not reached.
+    pub self_time: u64,
+    /// The same counts before the boundary; 0 until it is reached.
     pub calls_before: u64,
-    pub net_before: u64,
+    pub self_time_before: u64,
 }
 
-/// How the boundary was reached.
+/// First entry of a function of the boundary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gate {
-    /// The function of the boundary.
+pub(super) struct BoundaryHit {
     pub function: u32,
-    /// The node of what entered it.
+    /// Node of the caller.
     pub node: u32,
-    pub figures: Figures,
+    pub figures: CallFigures,
 }
 
-/// A call that is open. Its entries are in the order in which their nodes were first entered.
+/// An open call of the operation. Its entries are in the order in which their nodes were first
+/// entered.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
-    pub place: Place,
+pub(super) struct FollowedCall {
+    pub place: CallPosition,
     pub begin: u64,
     pub thread: u32,
     pub calls: u64,
     pub depth: u64,
-    /// Calls among them that found no room in the tree.
+    /// Calls inside it that did not fit into the tree.
     pub folded: u64,
-    pub gate: Option<Gate>,
-    pub entries: Vec<Entry>,
-    /// Where a node's entry is, if that is one of the node.
+    pub boundary: Option<BoundaryHit>,
+    pub entries: Vec<NodeEntry>,
+    /// Index of a node's entry; valid only if that entry is of the node.
     places: Vec<u32>,
 }
 
-impl Followed {
-    /// A call begins; room is taken over from one that has ended.
-    pub fn begin(&mut self, place: Place, begin: u64, thread: u32) {
+impl FollowedCall {
+    /// Begins a call, reusing the memory of one that has ended.
+    pub fn begin(&mut self, place: CallPosition, begin: u64, thread: u32) {
         (self.place, self.begin, self.thread) = (place, begin, thread);
-        (self.calls, self.depth, self.folded, self.gate) = (1, 1, 0, None);
+        (self.calls, self.depth, self.folded, self.boundary) = (1, 1, 0, None);
         self.entries.clear();
         let root = self.entry(ROOT);
         self.entries[root as usize].calls = 1;
     }
 
-    /// The number of a node's entry.
+    /// Returns the index of a node's entry; makes the entry if there is none.
     #[inline]
     pub fn entry(&mut self, node: u32) -> u32 {
         let at = node as usize;
@@ -68,26 +68,26 @@ impl Followed {
         }
         let place = self.entries.len() as u32;
         self.places[at] = place;
-        self.entries.push(Entry { node, calls: 0, net: 0, calls_before: 0, net_before: 0 });
+        self.entries.push(NodeEntry { node, calls: 0, self_time: 0, calls_before: 0, self_time_before: 0 });
         place
     }
 }
 
-/// Counts different functions.
+/// Counter of distinct functions.
 #[derive(Debug)]
-pub(super) struct Different {
-    /// When each was last seen.
+pub(super) struct DistinctFunctions {
+    /// Value of `turn` when each function was last counted.
     seen: Vec<u64>,
     turn: u64,
 }
 
-impl Different {
+impl DistinctFunctions {
     pub fn new(functions: usize) -> Self {
         Self { seen: vec![0; functions + 1], turn: 0 }
     }
 
-    /// How many functions a call was in so far.
-    pub fn count(&mut self, tree: &Tree, entries: &[Entry]) -> u64 {
+    /// Returns the number of distinct functions in a call so far.
+    pub fn count(&mut self, tree: &CallTree, entries: &[NodeEntry]) -> u64 {
         self.turn += 1;
         let mut count = 0;
         for entry in entries {

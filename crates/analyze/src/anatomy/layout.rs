@@ -1,26 +1,26 @@
-//! A tree's nodes in preorder, and what they come to with all that is below them.
+//! Order of a tree's nodes, and sums over subtrees.
 
-use super::model::{Part, Sums};
-use super::tree::{Tree, ROOT};
+use super::model::{NodeFigures, NodeSums};
+use super::tree::{CallTree, ROOT};
 
-/// Where each node of a tree is, in preorder; children are in the order of their numbers.
+/// A tree's nodes in preorder; children are in the order of their node numbers.
 #[derive(Debug)]
-pub(super) struct Layout {
-    /// The node at each place.
+pub(super) struct TreeLayout {
+    /// Node at each position.
     pub nodes: Vec<u32>,
-    /// The place of each node; of the one that stands for none, 0.
+    /// Position of each node; 0 for the dummy node.
     pub places: Vec<u32>,
-    /// The function at each place.
+    /// Function at each position.
     functions: Vec<u32>,
-    /// Its parent's place; of the first, its own.
+    /// Position of the parent; the root is its own parent.
     parents: Vec<u32>,
     pub depths: Vec<u32>,
-    /// How many places its subtree has.
+    /// Number of positions in the subtree.
     pub lengths: Vec<u32>,
 }
 
-impl Layout {
-    pub fn of(tree: &Tree) -> Self {
+impl TreeLayout {
+    pub fn of(tree: &CallTree) -> Self {
         let count = tree.nodes.len();
         let (mut first, mut next) = (vec![0u32; count], vec![0u32; count]);
         for node in (2..count).rev() {
@@ -51,15 +51,15 @@ impl Layout {
         Self { nodes, places, functions, parents, depths, lengths }
     }
 
-    /// What was found at each node, by place, with what is below it.
-    pub fn sums(&self, found: &[Sums]) -> Vec<Sums> {
+    /// Returns sums over each subtree, by position.
+    pub fn sums(&self, found: &[NodeSums]) -> Vec<NodeSums> {
         let at = |node: &u32| found.get(*node as usize).copied().unwrap_or_default();
-        let mut sums: Vec<Sums> = self.nodes.iter().map(at).collect();
-        for part in [whole as fn(&mut Sums) -> &mut Part, before] {
+        let mut sums: Vec<NodeSums> = self.nodes.iter().map(at).collect();
+        for part in [whole as fn(&mut NodeSums) -> &mut NodeFigures, before] {
             let there: Vec<bool> = sums.iter_mut().map(|sums| part(sums).calls > 0).collect();
             for (sums, count) in sums.iter_mut().zip(self.different(&there)) {
                 let part = part(sums);
-                (part.functions, part.elapsed_ns) = (count, part.net_ns);
+                (part.functions, part.elapsed_ns) = (count, part.self_ticks);
             }
             for place in (1..sums.len()).rev() {
                 let below = part(&mut sums[place]).elapsed_ns;
@@ -69,16 +69,18 @@ impl Layout {
         sums
     }
 
-    /// How many different functions there are at each place and below it, of those places that are `there`.
+    /// Returns, for each position, the number of distinct functions in its subtree, of those
+    /// positions that are `there`.
     ///
-    /// A subtree is a row of places: going through them from first to last, the last place of each function so far is
-    /// marked, and those marked are counted (Fenwick's tree) from where a subtree begins when it ends.
+    /// A subtree is a range of positions. Going through them from first to last, the last position
+    /// of each function so far is marked; where a subtree ends, the marks from its beginning on are
+    /// counted with a Fenwick tree.
     fn different(&self, there: &[bool]) -> Vec<u64> {
         let count = self.nodes.len();
         let ends = |place: u32| place + self.lengths[place as usize] - 1;
         let most = self.functions.iter().copied().max().unwrap_or(0) as usize;
         let mut marked: Vec<Option<usize>> = vec![None; most + 1];
-        let (mut marks, mut found) = (Marks(vec![0; count + 1]), vec![0; count]);
+        let (mut marks, mut found) = (PrefixSums(vec![0; count + 1]), vec![0; count]);
         for place in 0..count {
             if there[place] {
                 if let Some(before) = marked[self.functions[place] as usize].replace(place) {
@@ -99,18 +101,18 @@ impl Layout {
     }
 }
 
-fn whole(sums: &mut Sums) -> &mut Part {
+fn whole(sums: &mut NodeSums) -> &mut NodeFigures {
     &mut sums.whole
 }
 
-fn before(sums: &mut Sums) -> &mut Part {
+fn before(sums: &mut NodeSums) -> &mut NodeFigures {
     &mut sums.before
 }
 
-/// Numbers whose sums are kept as they change.
-struct Marks(Vec<i64>);
+/// Fenwick tree: numbers that can change, and sums of their prefixes.
+struct PrefixSums(Vec<i64>);
 
-impl Marks {
+impl PrefixSums {
     fn add(&mut self, place: usize, change: i64) {
         let mut at = place + 1;
         while let Some(sum) = self.0.get_mut(at) {
@@ -119,7 +121,7 @@ impl Marks {
         }
     }
 
-    /// The sum of those before `place`.
+    /// Returns the sum of the numbers before `place`.
     fn below(&self, place: usize) -> i64 {
         let (mut at, mut sum) = (place, 0);
         while at > 0 {
@@ -133,14 +135,14 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_trace::How;
+    use kerntune_trace::EnterKind;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn tree(walks: &[Vec<u32>]) -> Tree {
-        let mut tree = Tree::new(3);
+    fn tree(walks: &[Vec<u32>]) -> CallTree {
+        let mut tree = CallTree::new(3);
         for walk in walks {
-            walk.iter().fold(ROOT, |node, function| tree.enter(node, *function, How::Call).unwrap());
+            walk.iter().fold(ROOT, |node, function| tree.enter(node, *function, EnterKind::Call).unwrap());
         }
         tree
     }
@@ -149,12 +151,12 @@ mod tests {
     fn by_hand() {
         // 3 -> 1 -> 2, 3 -> 0, 1 -> 1; 0 has no calls.
         let tree = tree(&[vec![1, 2], vec![0], vec![1, 1]]);
-        let layout = Layout::of(&tree);
+        let layout = TreeLayout::of(&tree);
         let at = |place: usize| layout.functions[place];
         assert_eq!((0..5).map(at).collect::<Vec<_>>(), [3, 1, 2, 1, 0]);
         assert_eq!((&layout.depths[..], &layout.lengths[..]), (&[0, 1, 2, 2, 1][..], &[5, 3, 1, 1, 1][..]));
-        let part = |calls, net_ns| Part { calls, net_ns, ..Part::default() };
-        let sums = |whole| Sums { whole, ..Sums::default() };
+        let part = |calls, self_ticks| NodeFigures { calls, self_ticks, ..NodeFigures::default() };
+        let sums = |whole| NodeSums { whole, ..NodeSums::default() };
         let found = [part(0, 0), part(1, 5), part(2, 10), part(1, 7), part(0, 0), part(3, 1)].map(sums);
         let sums = layout.sums(&found);
         let found: Vec<_> = sums.iter().map(|sums| (sums.whole.elapsed_ns, sums.whole.functions)).collect();
@@ -168,19 +170,19 @@ mod tests {
             seed in any::<u64>(),
         ) {
             let tree = tree(&walks);
-            let found: Vec<Sums> = (0..tree.nodes.len() as u64)
+            let found: Vec<NodeSums> = (0..tree.nodes.len() as u64)
                 .map(|node| {
                     let random = crate::hash::mix(seed, node);
-                    let whole = Part { calls: random % 2, net_ns: random >> 40, ..Part::default() };
-                    Sums { whole, ..Sums::default() }
+                    let whole = NodeFigures { calls: random % 2, self_ticks: random >> 40, ..NodeFigures::default() };
+                    NodeSums { whole, ..NodeSums::default() }
                 })
                 .collect();
-            let layout = Layout::of(&tree);
+            let layout = TreeLayout::of(&tree);
             let sums = layout.sums(&found);
             prop_assert_eq!(layout.nodes.len(), tree.nodes.len() - 1);
             for (place, sum) in sums.iter().enumerate() {
                 let below = place..place + layout.lengths[place] as usize;
-                let total: u64 = below.clone().map(|at| sums[at].whole.net_ns).sum();
+                let total: u64 = below.clone().map(|at| sums[at].whole.self_ticks).sum();
                 let there = below.filter(|at| sums[*at].whole.calls > 0);
                 let functions: BTreeSet<u32> = there.map(|at| layout.functions[at]).collect();
                 prop_assert_eq!((sum.whole.elapsed_ns, sum.whole.functions), (total, functions.len() as u64));

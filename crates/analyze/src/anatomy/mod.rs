@@ -1,22 +1,23 @@
-//! What the calls of one function do: all of them as one tree, how their figures are spread, and what they do before
-//! a boundary.
+//! Anatomy of a function's calls: all of them as one tree, distributions of their figures, and
+//! their behavior before a boundary.
 //!
-//! [`anatomy`] reads the whole trace once. What is kept does not grow with it: a tree with a limit, and for each call that
-//! is open what it did at the tree's nodes so far. Two or three calls are then read again, through the trace's index:
-//! the one in the middle, the longest, and the one in the middle of those that reach the boundary.
+//! [`anatomy`] reads the whole trace once. Its memory does not grow with the trace: it keeps a tree
+//! of limited size, and for each open call its counts at the tree's nodes. Then it reads two or
+//! three calls again, through the trace's index: the one with the median time, the longest one, and
+//! the one with the median time before the boundary.
 //!
-//! Times follow the rules at the head of `src/functions.rs`: neither interrupts nor time off the CPU belong to a call, an
-//! exception is a callee. So the times of all calls sum to what the profile's table of functions says of those that
-//! ended, as long as the function does not call itself.
+//! Times follow the rules in `src/functions.rs`: neither interrupts nor time off the CPU belong to
+//! a call; an exception is a callee. So the times of all calls sum to the total time of ended calls
+//! in the profile's table of functions, unless the function calls itself.
 //!
-//! # Which calls
+//! # Selected calls
 //!
-//! Those that begin and end within what was recorded, and end in one of the regions that were asked for: there the
-//! profile counts their ends, too. A function that is called within its own call, but for an interrupt's sake, is a
-//! callee like others and no call of its own; in an interrupt it is.
+//! The calls that begin and end within the recording, and end in one of the requested regions; the
+//! profile counts their ends in the same way. A function that is called within its own call is a
+//! callee like others, except within an interrupt, where it is a call of its own.
 //!
 //! ```
-//! use kerntune_analyze::anatomy::{anatomy, Request};
+//! use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
 //! use kerntune_analyze::{Error, TraceFile};
 //! use kerntune_profile::FunctionIndex;
 //! use std::ops::ControlFlow;
@@ -24,7 +25,7 @@
 //! /// The instructions of a function's calls, all regions together.
 //! fn instructions(trace: &TraceFile<'_>, function: FunctionIndex, functions: usize) -> Result<u64, Error> {
 //!     let regions = vec![true; trace.recording.regions.len()];
-//!     let request = Request { function, functions, regions: &regions, until: &[], partial: false };
+//!     let request = AnatomyRequest { function, functions, regions: &regions, until: &[], partial: false };
 //!     Ok(anatomy(trace, &request, &mut |_| ControlFlow::Continue(()))?.all.ns.sum)
 //! }
 //! ```
@@ -37,82 +38,85 @@ mod model;
 mod spread;
 mod tree;
 
-pub use model::{Anatomy, Before, Call, Figures, Node, Part, Reached, Spreads, Sums};
-pub use spread::Spread;
+pub use model::{
+    Anatomy, AnatomyNode, BoundaryEntry, BoundarySummary, CallFigures, ExampleCall, FigureSpreads,
+    NodeFigures, NodeSums,
+};
+pub use spread::FigureSpread;
 
-use crate::events::{replay, Bounds, Machine, Visitor, TIME_LIMIT};
-use crate::{Chunk, Error, Missing, Progress, TraceFile};
-use collector::{Collector, Found, Seen};
+use crate::events::{replay, EventVisitor, ReplayState, TraceBounds, TIME_LIMIT};
+use crate::{Error, EventProgress, MissingChunk, TraceChunk, TraceFile};
+use collector::{AnatomyCollector, CollectedCalls, FoundCall};
 use kerntune_profile::FunctionIndex;
-use spread::Pick;
-use tree::Tree;
+use spread::PickedCall;
+use tree::CallTree;
 
-/// Whose calls, where, and up to what.
+/// Selection of calls for [`anatomy`].
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// The function.
+pub struct AnatomyRequest<'a> {
+    /// The function whose calls are the operations.
     pub function: FunctionIndex,
     /// Number of rows in the table of symbols.
     pub functions: usize,
-    /// Whether calls that end in a region count, by its number.
+    /// True for regions in which calls count if they end there; indexed by region.
     pub regions: &'a [bool],
-    /// Whether a function is the boundary, by its number; none is if it is empty.
+    /// True for functions of the boundary, indexed by function; empty for no boundary.
     pub until: &'a [bool],
-    /// Leave damaged chunks out instead of giving up, and say so: [`Anatomy::missing`].
+    /// Leave damaged chunks out and list them in [`Anatomy::missing`], instead of failing.
     pub partial: bool,
 }
 
-/// Looks at every call of a function.
+/// Analyzes every call of a function.
 ///
 /// # Errors
-/// Any damage, unless a partial result was asked for; [`Error::Changed`] if the trace is another one when calls are read
-/// again; [`Error::Stopped`] if `progress` breaks.
+/// Damage in the trace, unless [`AnatomyRequest::partial`] is set; [`Error::Changed`] if the trace
+/// changed before calls are read again; [`Error::Stopped`] if `progress` breaks.
 pub fn anatomy(
     trace: &TraceFile<'_>,
-    request: &Request<'_>,
-    progress: Progress<'_>,
+    request: &AnatomyRequest<'_>,
+    progress: EventProgress<'_>,
 ) -> Result<Anatomy, Error> {
-    let mut collector = Collector::new(request, None, Tree::new(request.function.get()));
+    let mut collector = AnatomyCollector::new(request, None, CallTree::new(request.function.get()));
     let (missing, events) = read_all(trace, request, &mut collector, progress)?;
     let mut found = collector.finish();
     let (middle, longest) = (found.all.ns.median(), found.all.ns.greatest());
     let before = found.before.ns.median();
-    let mut one = |pick: Option<Pick>, of: fn(&Seen) -> Option<u64>| match pick {
+    let mut one = |pick: Option<PickedCall>, of: fn(&FoundCall) -> Option<u64>| match pick {
         Some(pick) => read_one(trace, request, &mut found.tree, pick, of).map(Some),
         None => Ok(None),
     };
-    let whole = |call: &Seen| Some(call.figures.ns);
+    let whole = |call: &FoundCall| Some(call.figures.ns);
     let typical = one(middle, whole)?;
     let worst = one(longest, whole)?;
-    let gate = one(before, |call| call.gate.map(|gate| gate.figures.ns))?;
-    Ok(build::build(found, [typical, worst, gate], missing, events))
+    let boundary = one(before, |call| call.boundary.map(|boundary| boundary.figures.ns))?;
+    Ok(build::build(found, [typical, worst, boundary], missing, events))
 }
 
-fn bounds(trace: &TraceFile<'_>, request: &Request<'_>) -> Bounds {
+fn bounds(trace: &TraceFile<'_>, request: &AnatomyRequest<'_>) -> TraceBounds {
     let regions = trace.recording.regions.len();
-    Bounds { functions: request.functions, regions, ..Bounds::of(trace.recording) }
+    TraceBounds { functions: request.functions, regions, ..TraceBounds::of(trace.recording) }
 }
 
-/// Takes the collector through the whole trace; returns the chunks that were left out, and the number of events.
+/// Reads the whole trace; returns the chunks that were left out, and the number of events.
 fn read_all(
     trace: &TraceFile<'_>,
-    request: &Request<'_>,
-    collector: &mut Collector<'_>,
-    progress: Progress<'_>,
-) -> Result<(Vec<Missing>, u64), Error> {
+    request: &AnatomyRequest<'_>,
+    collector: &mut AnatomyCollector<'_>,
+    progress: EventProgress<'_>,
+) -> Result<(Vec<MissingChunk>, u64), Error> {
     let bounds = bounds(trace, request);
-    let mut machine = Machine::new(bounds);
+    let mut machine = ReplayState::new(bounds);
     let mut reader = trace.reader()?;
     let (mut missing, mut events, mut time) = (Vec::new(), 0, 0u64);
     for number in 0..trace.chunks() {
         let mut read = || -> Result<u64, Error> {
             let chunk = reader.read(number)?;
-            // What a chunk that turns out to be damaged has counted must not be kept.
+            // The counts of a chunk that turns out to be damaged must not be kept.
             if request.partial {
-                whole(&mut Machine::new(bounds), &mut Nobody, &chunk)?;
+                whole(&mut ReplayState::new(bounds), &mut NullVisitor, &chunk)?;
             }
             let events = whole(&mut machine, collector, &chunk)?;
-            // Calls share this time: no sum of theirs can be more.
+            // Calls share this time: no sum of theirs can be greater.
             time = time.saturating_add(machine.now() - chunk.header.begin);
             match time < TIME_LIMIT {
                 true => Ok(events),
@@ -121,7 +125,7 @@ fn read_all(
         };
         match read() {
             Ok(more) => events += more,
-            Err(error) if request.partial => missing.push(Missing::of(trace.recording, number, &error)),
+            Err(error) if request.partial => missing.push(MissingChunk::of(trace.recording, number, &error)),
             Err(error) => return Err(error.in_time(trace.recording, number)),
         }
         if progress(events).is_break() {
@@ -132,17 +136,17 @@ fn read_all(
     Ok((missing, events))
 }
 
-/// Reads a call again, of which `of` is what it was picked for.
+/// Reads a single call again. `of` returns the figure for which it was picked.
 fn read_one(
     trace: &TraceFile<'_>,
-    request: &Request<'_>,
-    tree: &mut Tree,
-    pick: Pick,
-    of: fn(&Seen) -> Option<u64>,
-) -> Result<Found, Error> {
+    request: &AnatomyRequest<'_>,
+    tree: &mut CallTree,
+    pick: PickedCall,
+    of: fn(&FoundCall) -> Option<u64>,
+) -> Result<CollectedCalls, Error> {
     let chunk = pick.place.chunk as usize;
-    let mut collector = Collector::new(request, Some(pick.place), std::mem::take(tree));
-    let mut machine = Machine::new(bounds(trace, request));
+    let mut collector = AnatomyCollector::new(request, Some(pick.place), std::mem::take(tree));
+    let mut machine = ReplayState::new(bounds(trace, request));
     let mut reader = trace.reader()?;
     for number in chunk..trace.chunks() {
         let read = reader.read(number).and_then(|chunk| replay(&mut machine, &mut collector, &chunk));
@@ -159,11 +163,11 @@ fn read_one(
     }
 }
 
-/// Takes the machine through a chunk, which must have as many events as it says.
-fn whole<V: Visitor>(
-    machine: &mut Machine<V::Frame>,
+/// Replays a chunk, and checks the number of its events.
+fn whole<V: EventVisitor>(
+    machine: &mut ReplayState<V::PerFrame>,
     visitor: &mut V,
-    chunk: &Chunk<'_>,
+    chunk: &TraceChunk<'_>,
 ) -> Result<u64, Error> {
     let found = replay(machine, visitor, chunk)?;
     let expected = chunk.header.events.into();
@@ -173,9 +177,9 @@ fn whole<V: Visitor>(
     }
 }
 
-/// Is told of everything and keeps nothing.
-struct Nobody;
+/// Visitor that does nothing.
+struct NullVisitor;
 
-impl Visitor for Nobody {
-    type Frame = ();
+impl EventVisitor for NullVisitor {
+    type PerFrame = ();
 }

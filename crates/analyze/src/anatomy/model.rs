@@ -1,144 +1,147 @@
-//! What the calls of a function come to.
+//! Result types of an anatomy.
 
-use super::spread::Spread;
-use crate::Missing;
-use kerntune_profile::{FunctionIndex, How};
+use super::spread::FigureSpread;
+use crate::MissingChunk;
+use kerntune_profile::{CallKind, FunctionIndex};
 use std::collections::BTreeMap;
 
-/// What the calls of a function do.
+/// Anatomy of a function's calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anatomy {
-    /// Every way in which functions are reached from the operation, as a tree in preorder; the first node is the operation.
-    /// Children are in the order in which the trace has them first. Net times sum to that of all calls.
-    pub nodes: Vec<Node>,
-    /// How figures are spread over all calls.
-    pub all: Spreads,
-    /// The first of the calls whose time is the median; none without calls.
-    pub typical: Option<Call>,
-    /// The first of the calls whose time is the greatest; none without calls.
-    pub worst: Option<Call>,
-    /// What calls do before they reach the boundary; all 0 if none was asked for.
-    pub before: Before,
-    /// Calls of which the beginning, the end or something between was not recorded.
+    /// Call paths below the operation, as a tree in preorder; the first node is the operation.
+    /// Children are in the order in which the trace first enters them. The self times sum to the
+    /// time of all calls.
+    pub nodes: Vec<AnatomyNode>,
+    /// Distributions over all calls.
+    pub all: FigureSpreads,
+    /// The first of the calls with the median time; `None` if there is no call.
+    pub typical: Option<ExampleCall>,
+    /// The first of the calls with the greatest time; `None` if there is no call.
+    pub worst: Option<ExampleCall>,
+    /// Behavior before the boundary; all 0 if there is no boundary.
+    pub before: BoundarySummary,
+    /// Number of calls of which some part was not recorded.
     pub cut: u64,
-    /// Calls that were seen whole and ended elsewhere than in the regions that were asked for.
+    /// Number of complete calls that ended outside of the requested regions.
     pub elsewhere: u64,
-    /// Calls that were left out since more than a thousand others were open.
+    /// Number of calls left out because more than a thousand others were open.
     pub crowded: u64,
-    /// Calls below that found no room in the tree: they are counted, and their time is that of the node above them.
+    /// Number of callees that did not fit into the tree: their time counts for the node above them.
     pub folded: u64,
     /// Chunks that were left out.
-    pub missing: Vec<Missing>,
-    /// Events that were read.
+    pub missing: Vec<MissingChunk>,
+    /// Number of events that were read.
     pub events: u64,
 }
 
-/// Figures of one call. Interrupts are no part of it.
+/// Figures of one call, without interrupts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Its time, in nanoseconds: on the emulator, instructions.
+pub struct CallFigures {
+    /// Total time, in ticks.
     pub ns: u64,
-    /// Calls within it, and itself.
+    /// Number of calls within it, itself included.
     pub calls: u64,
-    /// Different functions that ran, the operation among them.
+    /// Number of distinct functions that ran, the operation included.
     pub functions: u64,
-    /// Greatest number of calls open at a time, itself among them.
+    /// Greatest number of nested calls, itself included.
     pub depth: u64,
 }
 
-/// How the [`Figures`] of calls are spread.
+/// Distributions of the [`CallFigures`] of many calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spreads {
-    /// Of their times.
-    pub ns: Spread,
-    /// Of their calls.
-    pub calls: Spread,
-    /// Of their functions.
-    pub functions: Spread,
-    /// Of their depths.
-    pub depth: Spread,
+pub struct FigureSpreads {
+    /// Distribution of total times.
+    pub ns: FigureSpread,
+    /// Distribution of the numbers of calls.
+    pub calls: FigureSpread,
+    /// Distribution of the numbers of distinct functions.
+    pub functions: FigureSpread,
+    /// Distribution of depths.
+    pub depth: FigureSpread,
 }
 
-/// One call.
+/// A single call, as an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
-    /// Virtual time of its beginning.
+pub struct ExampleCall {
+    /// Virtual time of its entry, in ticks.
     pub begin_ns: u64,
-    /// Index into [`kerntune_trace::Recording::threads`]; a number beyond them stands for a thread that is not known.
+    /// Index into [`kerntune_trace::Recording::threads`]; a greater number stands for an unknown
+    /// thread.
     pub thread: u32,
-    /// All of it.
-    pub figures: Figures,
-    /// How it reached the boundary, if it did.
-    pub before: Option<Reached>,
+    /// Figures of the whole call.
+    pub figures: CallFigures,
+    /// First entry into the boundary; `None` if the call did not reach it.
+    pub before: Option<BoundaryEntry>,
 }
 
-/// How a call reached the boundary.
+/// First entry of a call into the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reached {
+pub struct BoundaryEntry {
     /// The function of the boundary.
     pub function: FunctionIndex,
-    /// The node of what called it, in [`Anatomy::nodes`].
+    /// Index in [`Anatomy::nodes`] of the node that called it.
     pub from: usize,
-    /// What it did before.
-    pub figures: Figures,
+    /// Figures of the call up to this point.
+    pub figures: CallFigures,
 }
 
-/// What calls do before the first function of the boundary that is entered within them. Its call is not counted.
+/// Behavior of calls before they enter the first function of the boundary. The call of that
+/// function is not counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Before {
-    /// Of the calls that reach it: what they do before.
-    pub spreads: Spreads,
-    /// Of the same calls: their time from then on.
-    pub after_ns: Spread,
-    /// Which function of the boundary was the first one, and in how many calls.
+pub struct BoundarySummary {
+    /// Distributions of the figures before the boundary, over the calls that reach it.
+    pub spreads: FigureSpreads,
+    /// Distribution of the time from the boundary on, over the same calls.
+    pub after_ns: FigureSpread,
+    /// Number of calls by the first function of the boundary that they reach.
     pub functions: BTreeMap<FunctionIndex, u64>,
-    /// The first of the calls whose time before is the median.
-    pub typical: Option<Call>,
+    /// The first of the calls with the median time before the boundary.
+    pub typical: Option<ExampleCall>,
 }
 
-/// A way in which a function is reached.
+/// A call path below the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    /// The function.
+pub struct AnatomyNode {
+    /// Function at the end of the path.
     pub function: FunctionIndex,
-    /// How it was entered; of the operation itself, which may be entered in several ways, a call.
-    pub how: How,
+    /// Kind of entry. The operation itself may be entered in several ways; it always has `Call`.
+    pub how: CallKind,
     /// 0 for the operation.
     pub depth: u32,
-    /// Nodes of its subtree, itself among them: the next sibling, if there is one, is so much further on.
+    /// Number of nodes of the subtree, itself included: the index distance to the next sibling.
     pub len: u32,
-    /// All calls together.
-    pub all: Sums,
-    /// [`Anatomy::typical`].
-    pub typical: Sums,
-    /// [`Anatomy::worst`].
-    pub worst: Sums,
-    /// [`Before::typical`].
-    pub gate: Sums,
+    /// Sums over all calls.
+    pub all: NodeSums,
+    /// Counts of the call [`Anatomy::typical`].
+    pub typical: NodeSums,
+    /// Counts of the call [`Anatomy::worst`].
+    pub worst: NodeSums,
+    /// Counts of the call [`BoundarySummary::typical`].
+    pub boundary: NodeSums,
 }
 
-/// What happened at a node.
+/// Counts at a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Calls of the operation in which it was there.
+pub struct NodeSums {
+    /// Number of operations that entered the node.
     pub operations: u64,
-    /// All of it.
-    pub whole: Part,
-    /// What of it was before the boundary.
-    pub before: Part,
-    /// Of one call: its place in the order in which that call first entered its nodes.
+    /// Counts of whole operations.
+    pub whole: NodeFigures,
+    /// The part of them before the boundary.
+    pub before: NodeFigures,
+    /// For a single call: rank of the node in the order of first entries.
     pub order: u32,
 }
 
 /// Figures of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Part {
-    /// How often it was entered.
+pub struct NodeFigures {
+    /// Number of entries.
     pub calls: u64,
-    /// Time in the function itself, ns.
-    pub net_ns: u64,
-    /// Time with all that is below, ns.
+    /// Self time, in ticks.
+    pub self_ticks: u64,
+    /// Total time of the subtree, in ticks.
     pub elapsed_ns: u64,
-    /// Different functions at it and below it.
+    /// Number of distinct functions in the subtree.
     pub functions: u64,
 }

@@ -1,44 +1,45 @@
-//! How a figure is spread over calls, in bounded memory.
+//! Distribution of a figure over calls, in bounded memory.
 
-use crate::hash::Mixed;
+use crate::hash::BuildIntegerHasher;
 use std::collections::HashMap;
 
-/// Different values that are told apart; of more, neighbours are taken for one another.
-const VALUES: usize = 1 << 16;
+/// Maximum number of distinct values; beyond it neighboring values are merged.
+const MAX_VALUES: usize = 1 << 16;
 
-/// How a figure is spread over calls. All are 0 of no calls.
+/// Distribution of a figure over calls. All fields are 0 if there are no calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spread {
-    /// How many calls.
+pub struct FigureSpread {
+    /// Number of calls.
     pub count: u64,
-    /// All of them together.
+    /// Sum over all calls.
     pub sum: u64,
-    /// The least.
+    /// Least value.
     pub least: u64,
-    /// What half of them are not above: of an even number the lower of the two in the middle.
+    /// Median; of an even number of calls the lower of the two middle values.
     pub median: u64,
-    /// The greatest.
+    /// Greatest value.
     pub greatest: u64,
-    /// How far the median may be off; 0 but for figures of more than 65,536 different values.
+    /// Maximum error of the median; 0 unless there are more than 65,536 distinct values.
     pub rounding: u64,
 }
 
-/// Where a call begins: the chunk, and how many calls of the function begin before it there.
+/// Position of a call in the trace: its chunk, and the number of calls of the function that begin
+/// before it there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct CallPosition {
     pub chunk: u32,
     pub nth: u32,
 }
 
-/// A call with what it was picked for.
+/// A call, with the value for which it was picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pick {
+pub(super) struct PickedCall {
     pub value: u64,
-    pub place: Place,
+    pub place: CallPosition,
 }
 
-impl Pick {
-    /// The greater, or of two alike the one that began first.
+impl PickedCall {
+    /// Returns the call with the greater value; of equal ones the one that began first.
     fn greater(self, other: Self) -> Self {
         let above = |pick: Self| (pick.value, std::cmp::Reverse(pick.place));
         if above(other) > above(self) {
@@ -49,28 +50,28 @@ impl Pick {
     }
 }
 
-/// A [`Spread`] under construction.
+/// Builder of a [`FigureSpread`].
 #[derive(Debug, Default)]
-pub(super) struct Gather {
+pub(super) struct SpreadBuilder {
     count: u64,
     sum: u64,
     least: Option<u64>,
-    greatest: Option<Pick>,
-    /// How often there was each value, without as many of its last bits, and the call that began first.
-    values: HashMap<u64, (u64, Pick), Mixed>,
+    greatest: Option<PickedCall>,
+    /// Number of calls by value, without the last `bits` bits of it, and the first of these calls.
+    values: HashMap<u64, (u64, PickedCall), BuildIntegerHasher>,
     bits: u32,
 }
 
-impl Gather {
-    /// Adds a call's figure.
-    pub fn add(&mut self, value: u64, place: Place) {
-        let pick = Pick { value, place };
+impl SpreadBuilder {
+    /// Adds the figure of a call.
+    pub fn add(&mut self, value: u64, place: CallPosition) {
+        let pick = PickedCall { value, place };
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         self.least = Some(self.least.map_or(value, |least| least.min(value)));
         self.greatest = Some(self.greatest.map_or(pick, |greatest| greatest.greater(pick)));
         self.count_value(1, pick);
-        while self.values.len() > VALUES {
+        while self.values.len() > MAX_VALUES {
             self.bits += 1;
             for (_, (count, pick)) in std::mem::take(&mut self.values) {
                 self.count_value(count, pick);
@@ -78,7 +79,7 @@ impl Gather {
         }
     }
 
-    fn count_value(&mut self, count: u64, pick: Pick) {
+    fn count_value(&mut self, count: u64, pick: PickedCall) {
         let (sum, first) = self.values.entry(pick.value >> self.bits).or_insert((0, pick));
         *sum += count;
         if pick.place < first.place {
@@ -86,31 +87,30 @@ impl Gather {
         }
     }
 
-    /// How many calls.
+    /// Returns the number of calls.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The first call of the greatest figure.
-    pub fn greatest(&self) -> Option<Pick> {
+    /// Returns the first call with the greatest value.
+    pub fn greatest(&self) -> Option<PickedCall> {
         self.greatest
     }
 
-    /// The first call of the figure that half of all are not above.
-    pub fn median(&self) -> Option<Pick> {
+    /// Returns the first call with the median value.
+    pub fn median(&self) -> Option<PickedCall> {
         let mut all: Vec<_> = self.values.iter().map(|(value, seen)| (*value, *seen)).collect();
         all.sort_unstable_by_key(|(value, _)| *value);
         let mut below = 0;
-        let reaches = |(_, (count, _)): &(u64, (u64, Pick))| {
+        let reaches = |(_, (count, _)): &(u64, (u64, PickedCall))| {
             below += count;
             below >= self.count.div_ceil(2)
         };
         all.into_iter().find(reaches).map(|(_, (_, first))| first)
     }
 
-    /// What it came to.
-    pub fn spread(&self) -> Spread {
-        Spread {
+    pub fn spread(&self) -> FigureSpread {
+        FigureSpread {
             count: self.count,
             sum: self.sum,
             least: self.least.unwrap_or(0),
@@ -126,16 +126,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn gather(values: impl IntoIterator<Item = u64>) -> Gather {
-        let mut gather = Gather::default();
-        values.into_iter().zip(0..).for_each(|(value, nth)| gather.add(value, Place { chunk: nth / 7, nth }));
+    fn gather(values: impl IntoIterator<Item = u64>) -> SpreadBuilder {
+        let mut gather = SpreadBuilder::default();
+        values
+            .into_iter()
+            .zip(0..)
+            .for_each(|(value, nth)| gather.add(value, CallPosition { chunk: nth / 7, nth }));
         gather
     }
 
     #[test]
     fn nothing_is_spread_over_nothing() {
-        assert_eq!(Gather::default().spread(), Spread::default());
-        assert_eq!((Gather::default().median(), Gather::default().greatest()), (None, None));
+        assert_eq!(SpreadBuilder::default().spread(), FigureSpread::default());
+        assert_eq!((SpreadBuilder::default().median(), SpreadBuilder::default().greatest()), (None, None));
     }
 
     #[test]
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn of_many_values_the_median_is_near() {
-        let many = 3 * VALUES as u64;
+        let many = 3 * MAX_VALUES as u64;
         let spread = gather((0..many).map(|value| 5 * value)).spread();
         assert_eq!((spread.least, spread.greatest, spread.count), (0, 5 * (many - 1), many));
         assert!((1..64).contains(&spread.rounding), "{spread:?}");
@@ -160,7 +163,7 @@ mod tests {
             let spread = gather(values.iter().copied()).spread();
             let mut sorted = values.clone();
             sorted.sort_unstable();
-            let expected = Spread {
+            let expected = FigureSpread {
                 count: values.len() as u64,
                 sum: values.iter().sum(),
                 least: sorted[0],

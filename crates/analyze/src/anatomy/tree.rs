@@ -1,49 +1,50 @@
-//! The ways in which functions are reached within a call, as a tree that grows up to a limit.
+//! Tree of the call paths within a call, up to a limit of size.
 //!
-//! As in `src/tree.rs`, looking up a callee is what is done most: a node remembers the child that was asked for last, and
-//! that one the sibling that was asked for after it.
+//! As in `src/tree.rs`, looking up a callee is the most frequent operation: a node remembers the
+//! child that was looked up last, and each child the sibling that was looked up after it.
 
-use crate::hash::Mixed;
-use kerntune_trace::How;
+use crate::hash::BuildIntegerHasher;
+use kerntune_trace::EnterKind;
 use std::collections::HashMap;
 
-/// Nodes at most. What finds no room belongs to the node above it.
-const LIMIT: usize = 1 << 16;
+/// Maximum number of nodes. Calls that do not fit count for the node above them.
+const MAX_NODES: usize = 1 << 16;
 
-/// The operation's own node.
+/// Node of the operation.
 pub(super) const ROOT: u32 = 1;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct CallTreeNode {
     pub parent: u32,
     pub function: u32,
-    pub how: How,
+    pub how: EnterKind,
     last_child: u32,
-    /// The sibling that was entered after this one.
+    /// The sibling that was looked up after this one.
     next: u32,
 }
 
-/// The first node stands for none, the second for the operation.
+/// The first node is a dummy, the second is the operation.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    pub nodes: Vec<Node>,
-    children: HashMap<(u32, u32, u8), u32, Mixed>,
+pub(super) struct CallTree {
+    pub nodes: Vec<CallTreeNode>,
+    children: HashMap<(u32, u32, u8), u32, BuildIntegerHasher>,
 }
 
-impl Tree {
-    /// The operation alone.
+impl CallTree {
+    /// Makes a tree of the operation alone.
     pub fn new(function: u32) -> Self {
-        let none = Node { parent: 0, function: u32::MAX, how: How::Call, last_child: 0, next: 0 };
-        Self { nodes: vec![none, Node { function, ..none }], children: HashMap::default() }
+        let none =
+            CallTreeNode { parent: 0, function: u32::MAX, how: EnterKind::Call, last_child: 0, next: 0 };
+        Self { nodes: vec![none, CallTreeNode { function, ..none }], children: HashMap::default() }
     }
 
-    /// The child of `parent` for a function that was entered so; `None` if there is no room for it.
+    /// Returns the child of `parent` for a function and kind of entry; `None` if the tree is full.
     #[inline]
-    pub fn enter(&mut self, parent: u32, function: u32, how: How) -> Option<u32> {
+    pub fn enter(&mut self, parent: u32, function: u32, how: EnterKind) -> Option<u32> {
         let last = self.nodes[parent as usize].last_child;
         let expected = self.nodes[last as usize].next;
         let child = &self.nodes[expected as usize];
-        // The node that stands for none has no function.
+        // The dummy node has no function.
         if child.function == function && child.how == how {
             self.nodes[parent as usize].last_child = expected;
             return Some(expected);
@@ -52,14 +53,14 @@ impl Tree {
     }
 
     #[inline(never)]
-    fn enter_another(&mut self, parent: u32, function: u32, how: How) -> Option<u32> {
+    fn enter_another(&mut self, parent: u32, function: u32, how: EnterKind) -> Option<u32> {
         let key = (parent, function, how as u8);
         let node = match self.children.get(&key) {
             Some(known) => *known,
-            None if self.nodes.len() >= LIMIT => return None,
+            None if self.nodes.len() >= MAX_NODES => return None,
             None => {
                 let number = self.nodes.len() as u32;
-                self.nodes.push(Node { parent, function, how, last_child: 0, next: 0 });
+                self.nodes.push(CallTreeNode { parent, function, how, last_child: 0, next: 0 });
                 self.children.insert(key, number);
                 number
             }
@@ -77,13 +78,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HOWS: [How; 5] = [How::Call, How::Jump, How::Interrupt, How::Exception, How::Syscall];
+    const HOWS: [EnterKind; 5] =
+        [EnterKind::Call, EnterKind::Jump, EnterKind::Interrupt, EnterKind::Exception, EnterKind::Syscall];
 
     proptest! {
-        /// Whatever is remembered, the same path is the same node, and another one another.
+        /// Whatever the nodes remember, equal paths have the same node and different paths have
+        /// different nodes.
         #[test]
         fn a_path_is_a_node(walks in prop::collection::vec(prop::collection::vec((0u32..4, 0usize..5), 0..6), 0..60)) {
-            let mut tree = Tree::new(9);
+            let mut tree = CallTree::new(9);
             let mut known = HashMap::new();
             for walk in walks {
                 let mut node = ROOT;
@@ -100,10 +103,10 @@ mod tests {
 
     #[test]
     fn a_full_tree_takes_what_it_knows() {
-        let mut tree = Tree::new(0);
-        let new = (0..).find(|function| tree.enter(ROOT, *function, How::Call).is_none());
-        assert_eq!((new, tree.nodes.len()), (Some(LIMIT as u32 - 2), LIMIT));
-        assert_eq!(tree.enter(ROOT, 0, How::Call), Some(2));
-        assert_eq!(tree.enter(2, 0, How::Call), None);
+        let mut tree = CallTree::new(0);
+        let new = (0..).find(|function| tree.enter(ROOT, *function, EnterKind::Call).is_none());
+        assert_eq!((new, tree.nodes.len()), (Some(MAX_NODES as u32 - 2), MAX_NODES));
+        assert_eq!(tree.enter(ROOT, 0, EnterKind::Call), Some(2));
+        assert_eq!(tree.enter(2, 0, EnterKind::Call), None);
     }
 }

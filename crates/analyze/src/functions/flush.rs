@@ -1,45 +1,52 @@
-//! What a chunk has counted goes into the accumulators: where the innermost region changes, and at the end.
+//! Flushes the counters of a chunk into the accumulators: where the innermost region changes, and
+//! at the chunk's end.
 
-use super::{Functions, Open, OpenRegion, Pending};
-use crate::events::{Frame, Machine};
-use crate::record::{Opened, Record, RegionPart, ThreadPart};
-use crate::tree::what;
-use kerntune_trace::{ChunkState, Weights};
+use super::{FrameTimes, FunctionCollector, OpenRegion, UnflushedTimes};
+use crate::events::{ReplayState, StackFrame};
+use crate::record::{ChunkRecord, OpenFrame, RegionRecord, ThreadRecord};
+use crate::tree::node_kind;
+use kerntune_trace::{ChunkState, EventWeights};
 
-impl Functions<'_> {
-    pub(super) fn measure(&self, machine: &Machine<Open>, open: OpenRegion, ended: bool) -> RegionPart {
+impl FunctionCollector<'_> {
+    pub(super) fn measure(
+        &self,
+        machine: &ReplayState<FrameTimes>,
+        open: OpenRegion,
+        ended: bool,
+    ) -> RegionRecord {
         let OpenRegion { region, busy, idle, began } = open;
-        RegionPart { region, busy: self.busy(machine) - busy, idle: machine.idle - idle, began, ended }
+        RegionRecord { region, busy: self.busy(machine) - busy, idle: machine.idle - idle, began, ended }
     }
 
-    /// Busy time since the chunk began.
-    pub(super) fn busy(&self, machine: &Machine<Open>) -> u64 {
+    /// Returns the busy time since the chunk began.
+    pub(super) fn busy(&self, machine: &ReplayState<FrameTimes>) -> u64 {
         machine.now - self.start - machine.idle
     }
 
-    /// Gives the running thread, or the interrupts, the time since this was last done. To be
-    /// called before either changes.
-    pub(super) fn charge_thread(&mut self, machine: &Machine<Open>) {
+    /// Adds the time since the last call to the running thread's account, or to that of interrupts.
+    /// Must be called before either changes.
+    pub(super) fn charge_thread(&mut self, machine: &ReplayState<FrameTimes>) {
         let interrupted = machine.stack.interrupts > 0;
         let thread = if interrupted { self.known.interrupt() } else { machine.running };
         let busy = self.busy(machine);
-        self.pending[thread].account.net += busy - self.charged;
+        self.pending[thread].account.self_time += busy - self.charged;
         self.charged = busy;
     }
 
-    /// Gives the CPU that executes, of several, the time since this was last done.
-    pub(super) fn charge_cpu(&mut self, machine: &Machine<Open>) {
+    /// With several CPUs, adds the time since the last call to the account of the CPU that
+    /// executes.
+    pub(super) fn charge_cpu(&mut self, machine: &ReplayState<FrameTimes>) {
         if self.known.has_several_cpus() {
             let busy = self.busy(machine);
-            let account = self.sums.several.cpus.entry((self.region, machine.cpu as u32)).or_default();
+            let account = self.sums.multi_cpu.cpus.entry((self.region, machine.cpu as u32)).or_default();
             account.busy = account.busy.wrapping_add(busy - self.charged_cpu);
             self.charged_cpu = busy;
         }
     }
 
-    /// The innermost region is about to change, or the chunk is over: all of its time goes to its accounts, and
-    /// the calls that are open count as made in it.
-    pub(super) fn flush(&mut self, machine: &mut Machine<Open>) {
+    /// Moves all pending time into the accounts of the innermost region, and counts its open calls
+    /// as made there. Called before the innermost region changes, and at the end of a chunk.
+    pub(super) fn flush(&mut self, machine: &mut ReplayState<FrameTimes>) {
         self.charge_thread(machine);
         self.charge_cpu(machine);
         let Self { known, sums, threads, pending, region, .. } = self;
@@ -47,31 +54,31 @@ impl Functions<'_> {
         let interrupt = known.interrupt() as u32;
         for &thread in self.ran.iter().chain([&interrupt]) {
             let at = thread as usize;
-            let Pending { mut account, user, unattributed } = std::mem::take(&mut pending[at]);
-            // Those that were not touched in this region have nothing.
+            let UnflushedTimes { mut account, user, unattributed } = std::mem::take(&mut pending[at]);
+            // Frames of a thread that did not run in this region have no new time.
             if threads[at].region == region {
                 for frame in &mut machine.stack_of(at).frames {
                     let open = &mut frame.data;
-                    let net = std::mem::take(&mut open.net);
-                    open.credited += net;
-                    let interrupted = sums.accounts.interrupted(open.place.account);
-                    interrupted.net = interrupted.net.wrapping_add(net);
+                    let self_time = std::mem::take(&mut open.self_time);
+                    open.credited += self_time;
+                    let spanning = sums.accounts.spanning(open.place.account);
+                    spanning.self_time = spanning.self_time.wrapping_add(self_time);
                     let node = &mut sums.tree.nodes[open.place.node as usize];
-                    node.net = node.net.wrapping_add(net);
+                    node.self_time = node.self_time.wrapping_add(self_time);
                     if !std::mem::replace(&mut open.counted, true) {
-                        interrupted.calls += 1;
+                        spanning.calls += 1;
                         node.calls += u64::from(!open.place.folded);
                     }
                     if bounds.is_user(frame.function) {
-                        account.user += net;
+                        account.user += self_time;
                     }
                 }
             }
-            for (bare, kind) in [(user, what::USER), (unattributed, what::UNATTRIBUTED)] {
-                if bare.ns > 0 || bare.weights != Weights::NONE {
+            for (bare, kind) in [(user, node_kind::USER), (unattributed, node_kind::UNATTRIBUTED)] {
+                if bare.ns > 0 || bare.weights != EventWeights::NONE {
                     let leaf = sums.tree.leaf(threads[at].root, kind);
                     let node = &mut sums.tree.nodes[leaf as usize];
-                    node.net = node.net.wrapping_add(bare.ns);
+                    node.self_time = node.self_time.wrapping_add(bare.ns);
                     sums.tree.add_weights(leaf, bare.weights);
                 }
             }
@@ -90,8 +97,14 @@ impl Functions<'_> {
         self.closed = busy;
     }
 
-    /// The chunk is over.
-    pub fn end(&mut self, machine: &mut Machine<Open>, begin: u64, events: u64, state: ChunkState) -> Record {
+    /// Ends the chunk and returns its record.
+    pub fn end(
+        &mut self,
+        machine: &mut ReplayState<FrameTimes>,
+        begin: u64,
+        events: u64,
+        state: ChunkState,
+    ) -> ChunkRecord {
         self.flush(machine);
         for open in std::mem::take(&mut self.open) {
             let part = self.measure(machine, open, false);
@@ -100,21 +113,21 @@ impl Functions<'_> {
         }
         for &thread in &self.ran {
             let frames = &machine.stack_of(thread as usize).frames;
-            let carried = frames.iter().take_while(|frame| frame.data.carried).count();
-            let (carried, opened) = frames.split_at(carried);
-            self.record.threads.push(ThreadPart {
+            let inherited = frames.iter().take_while(|frame| frame.data.inherited).count();
+            let (inherited, opened) = frames.split_at(inherited);
+            self.record.threads.push(ThreadRecord {
                 thread,
                 ended: std::mem::take(&mut self.threads[thread as usize].ended),
-                carried: carried.iter().map(|frame| (frame.data.credited, frame.data.callees)).collect(),
+                inherited: inherited.iter().map(|frame| (frame.data.credited, frame.data.callees)).collect(),
                 opened: opened.iter().map(opened_from).collect(),
             });
         }
         let (end, running, user) = (machine.now, machine.running, machine.user);
-        Record { begin, end, events, state, running, user, ..std::mem::take(&mut self.record) }
+        ChunkRecord { begin, end, events, state, running, user, ..std::mem::take(&mut self.record) }
     }
 }
 
-fn opened_from(frame: &Frame<Open>) -> Opened {
-    let Open { credited: net, callees, begin, .. } = frame.data;
-    Opened { function: frame.function, how: frame.how, net, callees, begin, cut: false }
+fn opened_from(frame: &StackFrame<FrameTimes>) -> OpenFrame {
+    let FrameTimes { credited: self_time, callees, begin, .. } = frame.data;
+    OpenFrame { function: frame.function, how: frame.how, self_time, callees, begin, cut: false }
 }

@@ -1,62 +1,64 @@
-//! What is changed of a profile's arcs before time is handed up: arcs of the code added, arcs cut.
+//! Changes to the arcs of a profile before its time is propagated: arcs from the code added, arcs
+//! cut.
 
 use super::cut::{self, AutoCut};
-use super::{Arc, CutBy, GraphError, Tie};
+use super::{ArcBinding, CutReason, GraphArc, GraphError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Arcs to add and to cut; nothing by default.
+/// Arcs to add and to cut; none by default.
 #[derive(Debug, Clone, Default)]
-pub struct Changes<'a> {
-    /// Callers and callees, numbers of nodes. Calls of a function by itself are never cut: they bind no cycle.
+pub struct ArcChanges<'a> {
+    /// Caller and callee of arcs to cut, as indices of nodes. Direct recursion is never cut, as it
+    /// binds no cycle.
     pub cut: BTreeSet<(usize, usize)>,
-    /// Also cut what binds cycles by few calls.
+    /// Also cuts arcs that bind cycles by few calls.
     pub auto: Option<AutoCut>,
-    /// Arcs that the code has; those that were taken change nothing.
+    /// Arcs that the code has. Those that were also taken change nothing.
     pub code: &'a [CodeArc],
-    /// Arcs that the code has and that nobody took bind cycles, too, as in gprof: then cycles do not depend on which calls
-    /// a run happened to make.
+    /// True if arcs of the code that were not taken bind cycles, as in gprof: then the cycles do
+    /// not depend on the calls that a run happened to make.
     pub code_binds: bool,
 }
 
-/// A call or jump of one function to the beginning of another, as the code has it.
+/// A call or jump from a function to the start of another one, found in the code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeArc {
-    /// Who calls.
+    /// Index of the calling function's node.
     pub caller: usize,
-    /// Who is called.
+    /// Index of the called function's node.
     pub callee: usize,
-    /// In how many places by a call.
+    /// Number of call instructions.
     pub calls: u32,
-    /// In how many places by a jump.
+    /// Number of jump instructions.
     pub jumps: u32,
 }
 
-impl Changes<'_> {
-    /// `arcs` has one for each pair, sorted, and is so afterwards.
-    pub(super) fn apply(&self, nodes: usize, arcs: &mut Vec<Arc>) -> Result<(), GraphError> {
-        let is_named = |arc: &Arc| {
+impl ArcChanges<'_> {
+    /// Applies the changes. `arcs` has one arc for each pair, sorted, before and after.
+    pub(super) fn apply(&self, nodes: usize, arcs: &mut Vec<GraphArc>) -> Result<(), GraphError> {
+        let is_named = |arc: &GraphArc| {
             let caller = arc.caller.filter(|caller| *caller != arc.callee);
             caller.is_some_and(|caller| self.cut.contains(&(caller, arc.callee)))
         };
         for arc in arcs.iter_mut().filter(|arc| is_named(arc)) {
-            arc.tie = Tie::Cut(CutBy::Name);
+            arc.tie = ArcBinding::Cut(CutReason::Name);
         }
         if !self.code.is_empty() {
-            let mut all: BTreeMap<(Option<usize>, usize), Arc> =
+            let mut all: BTreeMap<(Option<usize>, usize), GraphArc> =
                 arcs.drain(..).map(|arc| ((arc.caller, arc.callee), arc)).collect();
-            let tie = if self.code_binds { Tie::Bound } else { Tie::Loose };
+            let tie = if self.code_binds { ArcBinding::Bound } else { ArcBinding::Loose };
             for &CodeArc { caller, callee, .. } in self.code {
                 if let Some(node) = [caller, callee].into_iter().find(|node| *node >= nodes) {
                     return Err(GraphError::NoNode { node, nodes });
                 }
-                let arc = Arc { caller: Some(caller), callee, tie, ..Arc::default() };
+                let arc = GraphArc { caller: Some(caller), callee, tie, ..GraphArc::default() };
                 all.entry((Some(caller), callee)).or_insert(arc);
             }
             arcs.extend(all.into_values());
         }
         if let Some(limit) = self.auto {
             for at in cut::backward(nodes, arcs, limit) {
-                arcs[at].tie = Tie::Cut(CutBy::Heuristic);
+                arcs[at].tie = ArcBinding::Cut(CutReason::Heuristic);
             }
         }
         Ok(())

@@ -1,24 +1,23 @@
-//! Strongly connected components (Tarjan 1972), with a stack of our own: a chain of calls from
-//! foreign bytes may be as long as it likes.
+//! Strongly connected components (Tarjan 1972), with an explicit stack: in damaged input a chain of
+//! calls may be of any length.
 
-use super::{Arc, Tie};
+use super::{ArcBinding, GraphArc};
 
-/// Which component each node is in, callees before callers.
-pub(super) struct Components {
+/// The component of each node; callees' components come before callers'.
+pub(super) struct CallComponents {
     /// Component of each node.
     pub of: Vec<usize>,
     /// Members of each component. No arc leads from a component to a later one.
     pub members: Vec<Vec<usize>>,
 }
 
-/// Not visited yet.
 const NEW: usize = usize::MAX;
 
-impl Components {
-    /// Arcs have callers and callees below `nodes`.
-    pub fn of(nodes: usize, arcs: &[Arc]) -> Self {
+impl CallComponents {
+    /// Finds the components. All callers and callees in `arcs` must be below `nodes`.
+    pub fn of(nodes: usize, arcs: &[GraphArc]) -> Self {
         let mut callees = vec![Vec::new(); nodes];
-        for arc in arcs.iter().filter(|arc| arc.tie == Tie::Bound) {
+        for arc in arcs.iter().filter(|arc| arc.tie == ArcBinding::Bound) {
             if let Some(caller) = arc.caller {
                 callees[caller].push(arc.callee);
             }
@@ -26,7 +25,7 @@ impl Components {
         let mut found = Self { of: vec![NEW; nodes], members: Vec::new() };
         let (mut number, mut low) = (vec![NEW; nodes], vec![NEW; nodes]);
         let (mut next, mut open) = (0, Vec::new());
-        // A node and how many of its callees were looked at.
+        // A node, and the number of its callees that were visited.
         let mut path: Vec<(usize, usize)> = Vec::new();
         for root in 0..nodes {
             if number[root] != NEW {
@@ -61,7 +60,7 @@ impl Components {
         found
     }
 
-    /// The component whose first visited node is `root`: everything open above it.
+    /// Makes a component of everything open above `root`, its first visited node.
     fn close(&mut self, open: &mut Vec<usize>, root: usize) {
         let component = self.members.len();
         let from = open.iter().rposition(|node| *node == root).unwrap_or(0);

@@ -1,37 +1,38 @@
-//! Which arcs to cut so that cycles fall apart, and few calls with them.
+//! Heuristic that cuts cycles at arcs with few calls.
 
-use super::components::Components;
-use super::{Arc, CutBy, Tie};
+use super::components::CallComponents;
+use super::{ArcBinding, CutReason, GraphArc};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Steps of the search for arcs that need not be cut. A kernel takes some thousands; what foreign bytes make of it ends
-/// with more arcs cut than need be.
+/// Maximum number of steps of the search for arcs that need not be cut. A kernel takes some
+/// thousands; damaged input may reach the limit, which cuts more arcs than necessary.
 const STEPS: usize = 20_000_000;
 
-/// How far the heuristic goes that cuts cycles open.
+/// Limit of the heuristic that cuts cycles.
 ///
-/// It puts the functions of each cycle in an order in which few calls go backwards (Eades, Lin and Smyth, "A fast and
-/// effective heuristic for the feedback arc set problem", 1993, with calls as weights), and cuts the arcs that do; those that
-/// need not be cut are taken back, those with the most calls first. Arcs with more calls than the limit stay, and the cycle
-/// with them: functions that really call each other in turns are one, and their time cannot be told apart.
+/// The heuristic orders the functions of each cycle so that few calls go backwards (Eades, Lin and
+/// Smyth, "A fast and effective heuristic for the feedback arc set problem", 1993, with calls as
+/// weights), and cuts the backward arcs. Then it restores the arcs that need not be cut, those with
+/// the most calls first. Arcs with more calls than the limit stay, and their cycle with them:
+/// functions that really call each other in turns are one unit, and their time cannot be separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoCut {
-    /// The most calls that an arc may have to be cut, per cent of the calls within its cycle.
-    pub most_percent: u8,
+    /// Maximum number of calls of an arc to cut, in per cent of the calls within its cycle.
+    pub max_percent: u8,
 }
 
 impl Default for AutoCut {
     /// Five per cent.
     fn default() -> Self {
-        Self { most_percent: 5 }
+        Self { max_percent: 5 }
     }
 }
 
-/// Indices of the arcs to cut, sorted.
-pub(super) fn backward(nodes: usize, arcs: &[Arc], limit: AutoCut) -> Vec<usize> {
-    let components = Components::of(nodes, arcs);
+/// Returns the indices of the arcs to cut, sorted.
+pub(super) fn backward(nodes: usize, arcs: &[GraphArc], limit: AutoCut) -> Vec<usize> {
+    let components = CallComponents::of(nodes, arcs);
     let mut inner: Vec<Vec<usize>> = vec![Vec::new(); components.members.len()];
-    for (at, arc) in arcs.iter().enumerate().filter(|(_, arc)| arc.tie == Tie::Bound) {
+    for (at, arc) in arcs.iter().enumerate().filter(|(_, arc)| arc.tie == ArcBinding::Bound) {
         let component = components.of[arc.callee];
         if arc.caller.is_some_and(|caller| caller != arc.callee && components.of[caller] == component) {
             inner[component].push(at);
@@ -42,14 +43,14 @@ pub(super) fn backward(nodes: usize, arcs: &[Arc], limit: AutoCut) -> Vec<usize>
     let mut steps = STEPS;
     for (members, inner) in components.members.iter().zip(&inner).filter(|(members, _)| members.len() > 1) {
         let calls = inner.iter().fold(0, |sum: u64, at| sum.saturating_add(arcs[*at].calls));
-        let most = u128::from(calls) * u128::from(limit.most_percent);
+        let most = u128::from(calls) * u128::from(limit.max_percent);
         for (at, member) in order(members, inner, arcs).into_iter().enumerate() {
             place[member] = at;
         }
         let is_back = |at: &usize| arcs[*at].caller.is_some_and(|from| place[from] > place[arcs[*at].callee]);
         let (mut back, mut forward): (Vec<usize>, Vec<usize>) = inner.iter().partition(|at| is_back(at));
         back.sort_by_key(|at| (std::cmp::Reverse(arcs[*at].calls), *at));
-        // Those with the most calls first: what may not be cut is among them.
+        // Sorted by calls, most first: so the arcs that must not be cut are restored first.
         back.retain(|&at| {
             let stays = u128::from(arcs[at].calls) * 100 > most || !closes(arcs, &forward, at, &mut steps);
             if stays {
@@ -62,9 +63,11 @@ pub(super) fn backward(nodes: usize, arcs: &[Arc], limit: AutoCut) -> Vec<usize>
     without_use(nodes, arcs, chosen)
 }
 
-/// The order of a cycle's members by Eades, Lin and Smyth: again and again those that call nobody of the rest go to the
-/// end, those that nobody calls to the beginning, and else the one that makes the most calls more than it gets.
-fn order(members: &[usize], inner: &[usize], arcs: &[Arc]) -> Vec<usize> {
+/// Orders the members of a cycle by the method of Eades, Lin and Smyth. Repeatedly takes, of the
+/// remaining functions, those that call none of the others to the end and those that none of the
+/// others calls to the beginning; if there are none of either, the function with the greatest
+/// surplus of calls made over calls received comes first.
+fn order(members: &[usize], inner: &[usize], arcs: &[GraphArc]) -> Vec<usize> {
     let number: std::collections::HashMap<usize, usize> =
         members.iter().enumerate().map(|(at, member)| (*member, at)).collect();
     let count = members.len();
@@ -100,7 +103,8 @@ fn order(members: &[usize], inner: &[usize], arcs: &[Arc]) -> Vec<usize> {
             first.push(members[at]);
             at
         } else if let Some((gain, std::cmp::Reverse(at))) = heap.pop() {
-            // An entry of before its neighbours went has a successor in the heap.
+            // A stale heap entry: the neighbors of the function changed since, and a newer entry
+            // exists.
             if !is_left[at] || gain != calls_out[at] - calls_in[at] {
                 continue;
             }
@@ -131,8 +135,8 @@ fn order(members: &[usize], inner: &[usize], arcs: &[Arc]) -> Vec<usize> {
     first
 }
 
-/// Whether an arc would close a circle with `forward`; true if `steps` are used up.
-fn closes(arcs: &[Arc], forward: &[usize], at: usize, steps: &mut usize) -> bool {
+/// Checks whether an arc would close a cycle with `forward`; true if no `steps` are left.
+fn closes(arcs: &[GraphArc], forward: &[usize], at: usize, steps: &mut usize) -> bool {
     let Some(goal) = arcs[at].caller else { return false };
     let mut callees: std::collections::HashMap<usize, Vec<usize>> = std::collections::HashMap::new();
     if *steps < forward.len() {
@@ -156,11 +160,11 @@ fn closes(arcs: &[Arc], forward: &[usize], at: usize, steps: &mut usize) -> bool
     false
 }
 
-/// Takes back what is cut within a cycle that is there all the same.
-fn without_use(nodes: usize, arcs: &[Arc], mut chosen: Vec<usize>) -> Vec<usize> {
+/// Restores arcs whose cycle persists although they were cut.
+fn without_use(nodes: usize, arcs: &[GraphArc], mut chosen: Vec<usize>) -> Vec<usize> {
     let mut cut = arcs.to_vec();
-    chosen.iter().for_each(|at| cut[*at].tie = Tie::Cut(CutBy::Heuristic));
-    let left = Components::of(nodes, &cut);
+    chosen.iter().for_each(|at| cut[*at].tie = ArcBinding::Cut(CutReason::Heuristic));
+    let left = CallComponents::of(nodes, &cut);
     let apart =
         |at: &usize| arcs[*at].caller.map(|caller| left.of[caller]) != Some(left.of[arcs[*at].callee]);
     chosen.retain(apart);

@@ -1,66 +1,54 @@
-//! Time goes up the graph, from the leaves to those that nothing calls.
+//! Propagates time up the graph, from the leaves to the functions without callers.
 
-use super::components::Components;
-use super::{Arc, CallGraph, Cycle, Function, Node, Propagation, Share, Tie};
+use super::components::CallComponents;
+use super::{ArcBinding, ArcShare, CallCycle, CallGraph, GraphArc, GraphFunction, GraphNode, Propagation};
 
-/// Why there is no graph.
+/// Error in building a call graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum GraphError {
-    /// An arc that leads from or to nothing.
     #[error("an arc names function {node}, but there are only {nodes}")]
-    NoNode {
-        /// The number that it names.
-        node: usize,
-        /// How many there are.
-        nodes: usize,
-    },
-    /// Exact propagation of arcs that were only counted.
+    NoNode { node: usize, nodes: usize },
     #[error(
-        "the calls of \"{callee}\" were counted but not timed, so its time cannot be handed up exactly; \
+        "the calls of \"{callee}\" were counted but not timed, so its time cannot be propagated exactly; \
          propagate by counts"
     )]
-    NotTimed {
-        /// Who was called.
-        callee: String,
-    },
-    /// An arc cannot be cut out of times that hold each other.
+    NotTimed { callee: String },
     #[error(
-        "the calls of \"{callee}\" cannot be cut out of the measured times: the tree of call paths, which says what \
-         passed below them, is not in the profile or was cut for its size; propagate by counts (--propagate counts)"
+        "the calls of \"{callee}\" cannot be cut: the profile's tree of call paths, which has the time below them, is \
+         missing or was cut for its size; propagate by counts (--propagate counts)"
     )]
-    NotDivided {
-        /// Whose calls were to be cut.
-        callee: String,
-    },
+    NotDivided { callee: String },
 }
 
-/// Arcs are sorted, one for each pair, and name only functions that there are.
+/// Propagates time. Arcs must be sorted, one for each pair, and refer to existing nodes.
 pub(super) fn propagate(
-    nodes: Vec<Node>,
-    arcs: &[Arc],
-    components: &Components,
+    nodes: Vec<GraphNode>,
+    arcs: &[GraphArc],
+    components: &CallComponents,
     propagation: Propagation,
 ) -> Result<CallGraph, GraphError> {
-    let mut functions: Vec<Function> = nodes
+    let mut functions: Vec<GraphFunction> = nodes
         .into_iter()
-        .map(|Node { name, file, self_ns, ended_self_ns }| Function {
+        .map(|GraphNode { name, file, self_ns, ended_self_ticks }| GraphFunction {
             name,
             file,
             self_ns,
-            ended_self_ns,
-            ..Function::default()
+            ended_self_ticks,
+            ..GraphFunction::default()
         })
         .collect();
     let mut shares = Vec::with_capacity(arcs.len());
     let mut entering = vec![Vec::new(); components.members.len()];
     for (at, arc) in arcs.iter().enumerate() {
-        let Arc { caller, callee, calls, tie, .. } = *arc;
-        shares.push(Share { caller, callee, calls, tie, ..Share::default() });
+        let GraphArc { caller, callee, calls, tie, .. } = *arc;
+        shares.push(ArcShare { caller, callee, calls, tie, ..ArcShare::default() });
         functions[callee].parents.push(at);
         if let Some(caller) = caller {
             functions[caller].children.push(at);
         }
-        if tie == Tie::Loose || tie.is_cut() && propagation == Propagation::Counts {
+        if tie == ArcBinding::Loose || tie.is_cut() && propagation == Propagation::Counts {
             continue;
         }
         let function = &mut functions[callee];
@@ -80,12 +68,12 @@ pub(super) fn propagate(
     let mut cycles = Vec::new();
     for (component, members) in components.members.iter().enumerate() {
         let entering = &entering[component];
-        let mut whole = Cycle { members: members.clone(), ..Cycle::default() };
+        let mut whole = CallCycle { members: members.clone(), ..CallCycle::default() };
         for &member in members {
-            // Callees outside of the cycle have handed up their time already.
+            // Callees outside of the cycle have propagated their time already.
             let handed_up = |arc: &usize| match shares[*arc].tie {
-                Tie::Bound => shares[*arc].total_ns(),
-                Tie::Loose | Tie::Cut(_) => 0,
+                ArcBinding::Bound => shares[*arc].total_ns(),
+                ArcBinding::Loose | ArcBinding::Cut(_) => 0,
             };
             let function = &functions[member];
             let descendants = function.children.iter().map(handed_up).fold(0, u64::saturating_add);
@@ -107,8 +95,8 @@ pub(super) fn propagate(
         }
         if members.len() > 1 {
             let inner = |at: &&usize| {
-                let Share { caller, callee, tie, .. } = shares[**at];
-                tie == Tie::Bound
+                let ArcShare { caller, callee, tie, .. } = shares[**at];
+                tie == ArcBinding::Bound
                     && caller != Some(callee)
                     && caller.map(|caller| components.of[caller]) == Some(component)
             };
@@ -128,9 +116,9 @@ pub(super) fn propagate(
     Ok(CallGraph { functions, arcs: shares, cycles, total_ns, propagation })
 }
 
-/// Splits a total by number of calls. The parts sum to the whole: what rounding takes from one
-/// arc it gives to the next.
-fn by_counts(whole: &Cycle, entering: &[usize], shares: &mut [Share]) {
+/// Splits a total by number of calls. The parts sum to the whole: one arc gets what rounding takes
+/// from another.
+fn by_counts(whole: &CallCycle, entering: &[usize], shares: &mut [ArcShare]) {
     let part = |total: u64, calls: u64| {
         (u128::from(total) * u128::from(calls)).checked_div(u128::from(whole.calls)).unwrap_or(0) as u64
     };
@@ -143,15 +131,15 @@ fn by_counts(whole: &Cycle, entering: &[usize], shares: &mut [Share]) {
     }
 }
 
-/// Hands up what was measured. How it divides into self and descendants is measured too, or in
-/// the proportion of the whole. Returns an arc that was not timed, if there is one: of one that is cut the elapsed time is
-/// of no use, as that of the callers above holds it.
+/// Propagates measured times. The division into self and descendants is measured too, or in the
+/// proportion of the whole. Returns an arc that was not timed, if there is one; the total time of a
+/// cut arc cannot be used, as the calls above include it.
 fn exactly<'a>(
-    whole: &Cycle,
+    whole: &CallCycle,
     entering: &[usize],
-    arcs: &'a [Arc],
-    shares: &mut [Share],
-) -> Result<(), &'a Arc> {
+    arcs: &'a [GraphArc],
+    shares: &mut [ArcShare],
+) -> Result<(), &'a GraphArc> {
     let total = u128::from(whole.self_ns) + u128::from(whole.descendants_ns);
     for &at in entering {
         let arc = &arcs[at];
@@ -162,7 +150,7 @@ fn exactly<'a>(
         };
         let in_proportion =
             || (u128::from(elapsed) * u128::from(whole.self_ns)).checked_div(total).unwrap_or(0) as u64;
-        // Where only elapsed times are known, net time of calls that had not ended may be more.
+        // If only total times are known, the self time may be greater, by calls that had not ended.
         shares[at].self_ns = arc.self_ns.unwrap_or_else(in_proportion).min(elapsed);
         shares[at].descendants_ns = elapsed - shares[at].self_ns;
     }

@@ -1,12 +1,13 @@
-//! A profile's tables as a call graph.
+//! Builds call graphs from the tables of a profile.
 
-use super::components::Components;
-use super::{merged, propagate, Arc, CallGraph, Changes, GraphError, Node, Propagation};
-use kerntune_profile::{FunctionIndex, How, PathKind, Tables};
+use super::components::CallComponents;
+use super::{merged, propagate, ArcChanges, CallGraph, GraphArc, GraphError, GraphNode, Propagation};
+use kerntune_profile::{CallKind, FunctionIndex, PathKind, Tables};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl CallGraph {
-    /// The graph of the regions for which `wanted` holds. Node `i` is row `i` of the symbols.
+    /// Builds the graph of the regions for which `wanted` returns true. Node `i` is row `i` of the
+    /// symbols.
     ///
     /// A call by an interrupt, a system call from untraced code, and the first function of a thread
     /// have no caller.
@@ -18,51 +19,56 @@ impl CallGraph {
         wanted: impl Fn(u32) -> bool,
         propagation: Propagation,
     ) -> Result<Self, GraphError> {
-        Self::of_tables_with(tables, wanted, propagation, &Changes::default())
+        Self::of_tables_with(tables, wanted, propagation, &ArcChanges::default())
     }
 
-    /// The same, with arcs added and cut.
+    /// Like [`CallGraph::of_tables`], but adds and cuts arcs.
     ///
     /// # Errors
-    /// As [`CallGraph::of_tables`]; [`GraphError::NotDivided`] for [`Propagation::Exact`] with cuts of a profile whose tree
-    /// of call paths is not whole; [`GraphError::NoNode`] of arcs of other code.
+    /// As [`CallGraph::of_tables`]; [`GraphError::NotDivided`] for [`Propagation::Exact`] with cuts
+    /// if the profile's tree of call paths is incomplete; [`GraphError::NoNode`] for arcs of other
+    /// code.
     pub fn of_tables_with(
         tables: &Tables,
         wanted: impl Fn(u32) -> bool,
         propagation: Propagation,
-        changes: &Changes,
+        changes: &ArcChanges,
     ) -> Result<Self, GraphError> {
-        let mut nodes: Vec<Node> = tables
+        let mut nodes: Vec<GraphNode> = tables
             .symbols
             .iter()
-            .map(|symbol| Node { name: symbol.name.clone(), file: symbol.file.clone(), ..Node::default() })
+            .map(|symbol| GraphNode {
+                name: symbol.name.clone(),
+                file: symbol.file.clone(),
+                ..GraphNode::default()
+            })
             .collect();
         for row in tables.functions.iter().filter(|row| wanted(row.region)) {
             let node = nodes.get_mut(row.function.get() as usize);
             if let Some(node) = node {
-                node.self_ns = node.self_ns.saturating_add(row.net_ns.get());
-                node.ended_self_ns = node.ended_self_ns.saturating_add(row.ended_net_ns.get());
+                node.self_ns = node.self_ns.saturating_add(row.self_ticks.get());
+                node.ended_self_ticks = node.ended_self_ticks.saturating_add(row.ended_self_ticks.get());
             }
         }
         let timed = is_timed(tables);
-        let arcs = tables.arcs.iter().filter(|row| wanted(row.region)).map(|row| Arc {
+        let arcs = tables.arcs.iter().filter(|row| wanted(row.region)).map(|row| GraphArc {
             caller: row.caller.known().map(|caller| caller.get() as usize),
             callee: row.callee.get() as usize,
             calls: row.calls,
             ended: row.ended,
-            elapsed_ns: timed.then(|| row.elapsed_ns.get()),
-            ..Arc::default()
+            elapsed_ns: timed.then(|| row.total_ticks.get()),
+            ..GraphArc::default()
         });
         let mut arcs = merged(nodes.len(), arcs)?;
         changes.apply(nodes.len(), &mut arcs)?;
-        let components = Components::of(nodes.len(), &arcs);
+        let components = CallComponents::of(nodes.len(), &arcs);
         if propagation == Propagation::Exact {
             divide(&mut arcs, tables, wanted, &components, &nodes);
         }
         propagate::propagate(nodes, &arcs, &components, propagation)
     }
 
-    /// The propagation that suits a profile: exact if its arcs have times.
+    /// Returns the propagation for a profile: exact if its arcs have times.
     pub fn suits(tables: &Tables) -> Propagation {
         match is_timed(tables) {
             true => Propagation::Exact,
@@ -71,43 +77,46 @@ impl CallGraph {
     }
 }
 
-/// A sampled profile has counts of calls and no time of any.
+/// Checks whether calls have times: a sampled profile has only their counts.
 fn is_timed(tables: &Tables) -> bool {
-    tables.arcs.is_empty() || tables.arcs.iter().any(|row| row.elapsed_ns.get() > 0)
+    tables.arcs.is_empty() || tables.arcs.iter().any(|row| row.total_ticks.get() > 0)
 }
 
-/// Says of each arc what time passed in its calls, and which part of it was the callee's own, from the tree of
-/// call paths: the time at and below a path belongs to the arc by which its function's cycle was entered.
+/// Sets total time and callee's self time of each arc from the tree of call paths: time at and
+/// below a path belongs to the arc by which the cycle of its function was entered.
 fn divide(
-    arcs: &mut [Arc],
+    arcs: &mut [GraphArc],
     tables: &Tables,
     wanted: impl Fn(u32) -> bool,
-    components: &Components,
-    nodes: &[Node],
+    components: &CallComponents,
+    nodes: &[GraphNode],
 ) {
     if tables.paths.is_empty() {
         return;
     }
-    type Entry = (Option<usize>, usize);
+    type EntryArc = (Option<usize>, usize);
     let cut: BTreeSet<(Option<usize>, usize)> =
         arcs.iter().filter(|arc| arc.tie.is_cut()).map(|arc| (arc.caller, arc.callee)).collect();
     let component = |function: usize| components.of.get(function).copied();
-    let mut entries: Vec<Option<Entry>> = Vec::with_capacity(tables.paths.len());
-    // Whether the path is where its function's cycle was entered, and whether that was by an arc that is cut.
+    let mut entries: Vec<Option<EntryArc>> = Vec::with_capacity(tables.paths.len());
+    // True if the path enters its function's cycle, and if it does so over a cut arc.
     let mut enters = vec![false; tables.paths.len()];
     let mut is_cut = vec![false; tables.paths.len()];
     let mut below: Vec<u64> = Vec::with_capacity(tables.paths.len());
-    let mut sums: BTreeMap<Entry, (u64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<EntryArc, (u64, u64)> = BTreeMap::new();
     let mut own = vec![0u64; nodes.len()];
     for ((row, enters), is_cut) in tables.paths.iter().zip(&mut enters).zip(&mut is_cut) {
-        let net = if wanted(row.region) { row.net_ns.get() } else { 0 };
+        let self_time = if wanted(row.region) { row.self_ticks.get() } else { 0 };
         let entry = (row.kind == PathKind::Function && row.function != FunctionIndex::NONE).then(|| {
             let function = row.function.get() as usize;
             if let Some(sum) = own.get_mut(function) {
-                *sum = sum.saturating_add(net);
+                *sum = sum.saturating_add(self_time);
             }
-            let parent =
-                entries.get(row.parent as usize).copied().flatten().filter(|_| row.how != How::Interrupt);
+            let parent = entries
+                .get(row.parent as usize)
+                .copied()
+                .flatten()
+                .filter(|_| row.how != CallKind::Interrupt);
             let caller = tables.paths.get(row.parent as usize).map(|parent| parent.function.get() as usize);
             let (entry, is_first) = match (parent, caller) {
                 (Some(_), Some(caller)) if cut.contains(&(Some(caller), function)) => {
@@ -122,10 +131,10 @@ fn divide(
             entry
         });
         entries.push(entry);
-        below.push(net);
+        below.push(self_time);
         if let Some(entry) = entry {
             let sum = &mut sums.entry(entry).or_default().1;
-            *sum = sum.saturating_add(net);
+            *sum = sum.saturating_add(self_time);
         }
     }
     // Parents come before children.
@@ -142,7 +151,7 @@ fn divide(
             *above = above.saturating_add(ns);
         }
     }
-    // In a tree that was cut, time of functions is that of others above them.
+    // In a tree that was cut, time of deep functions counts for functions above them.
     let whole = nodes.iter().zip(&own).all(|(node, own)| node.self_ns == *own);
     for arc in arcs {
         let (total, own) = sums.get(&(arc.caller, arc.callee)).copied().unwrap_or_default();

@@ -1,19 +1,20 @@
-//! Hand-made graphs, with the arithmetic beside them, and random ones against plain recursion.
+//! Hand-made graphs with the arithmetic in comments, and random ones checked against plain
+//! recursion.
 
 use super::*;
 use proptest::prelude::*;
 
-fn node(name: &str, self_ns: u64) -> Node {
-    Node { name: name.into(), self_ns, ..Node::default() }
+fn node(name: &str, self_ns: u64) -> GraphNode {
+    GraphNode { name: name.into(), self_ns, ..GraphNode::default() }
 }
 
-fn arc(caller: Option<usize>, callee: usize, calls: u64, elapsed_ns: Option<u64>) -> Arc {
-    Arc { caller, callee, calls, ended: calls, elapsed_ns, ..Arc::default() }
+fn arc(caller: Option<usize>, callee: usize, calls: u64, elapsed_ns: Option<u64>) -> GraphArc {
+    GraphArc { caller, callee, calls, ended: calls, elapsed_ns, ..GraphArc::default() }
 }
 
-/// 0 main calls 1 short (10 calls, 1 ns each) and 2 long (1 call); both call 3 leaf: short's
-/// ten calls of it take 10 ns together, long's one takes 90.
-fn unequal() -> (Vec<Node>, Vec<Arc>) {
+/// 0 main calls 1 short (10 calls, 1 ns each) and 2 long (1 call); both call 3 leaf: short's ten
+/// calls of it take 10 ns together, long's one call takes 90.
+fn unequal() -> (Vec<GraphNode>, Vec<GraphArc>) {
     let nodes = vec![node("main", 5), node("short", 10), node("long", 20), node("leaf", 100)];
     let arcs = vec![
         arc(None, 0, 1, Some(135)),
@@ -41,7 +42,8 @@ fn exact_knows_which_calls_were_long_and_counts_do_not() {
 
 #[test]
 fn what_calls_ran_though_nothing_is_counted_of_it() {
-    // Of leaf's 100 ns one call of a thousand is entry's: a tenth, which is no whole nanosecond. `never` does nothing.
+    // Of leaf's 100 ns one call of a thousand is entry's: a tenth, less than one nanosecond.
+    // `never` does nothing.
     let nodes = vec![node("entry", 0), node("main", 5), node("leaf", 100), node("never", 0)];
     let arcs = vec![
         arc(Some(0), 2, 1, None),
@@ -57,8 +59,8 @@ fn what_calls_ran_though_nothing_is_counted_of_it() {
 
 #[test]
 fn a_cycle_is_one_and_nothing_counts_twice() {
-    // main → a ⇄ b, b → b, b → leaf. One call of a from outside: a 3, b 4 (outer), inner a 5 …
-    // Net a 8, b 6, leaf 30; the arc main → a took 44 = 8 + 6 + 30.
+    // main → a ⇄ b, b → b, b → leaf. One call of a from outside: a 3, b 4 (outer), inner a 5 … Self
+    // times: a 8, b 6, leaf 30; the arc main → a took 44 = 8 + 6 + 30.
     let nodes = vec![node("main", 1), node("a", 8), node("b", 6), node("leaf", 30)];
     let arcs = vec![
         arc(Some(0), 1, 1, Some(44)),
@@ -94,7 +96,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(CallGraph::new(nodes, [arc(None, 0, 0, None)], Propagation::Exact).is_ok());
 }
 
-/// high → low a thousand times, and low → high ten times: one cycle of both for ten calls.
+/// high → low a thousand times, and low → high ten times: ten calls join both into one cycle.
 #[test]
 fn what_few_calls_bind_is_cut_and_what_many_bind_is_not() {
     let nodes = || vec![node("main", 1), node("high", 10), node("low", 20), node("a", 5), node("b", 5)];
@@ -105,7 +107,7 @@ fn what_few_calls_bind_is_cut_and_what_many_bind_is_not() {
                 .map(|(from, to, calls)| arc(Some(from), to, calls, None)),
         )
         .unwrap();
-        Changes { auto, ..Changes::default() }.apply(5, &mut arcs).unwrap();
+        ArcChanges { auto, ..ArcChanges::default() }.apply(5, &mut arcs).unwrap();
         CallGraph::new(nodes(), arcs, Propagation::Counts).unwrap()
     };
     assert_eq!(tables(None).cycles.len(), 2);
@@ -113,20 +115,20 @@ fn what_few_calls_bind_is_cut_and_what_many_bind_is_not() {
     let cuts: Vec<_> = graph.cuts().map(|cut| (cut.caller, cut.callee, cut.calls)).collect();
     assert_eq!(cuts, [(Some(2), 1, 10)]);
     assert_eq!(graph.cycles.len(), 1, "a and b call each other in turns");
-    // gprof's way: the ten calls are gone, and high's time is main's.
+    // gprof's method: the ten calls are gone, and high's time is main's.
     let high = &graph.functions[1];
     assert_eq!((high.calls, high.descendants_ns), (100, 20));
     assert_eq!(graph.functions[0].descendants_ns, 40);
-    assert_eq!(tables(Some(AutoCut { most_percent: 50 })).cycles.len(), 0);
+    assert_eq!(tables(Some(AutoCut { max_percent: 50 })).cycles.len(), 0);
 }
 
 #[test]
 fn what_is_cut_out_of_measured_times_must_have_been_measured() {
-    let cut = Arc { tie: Tie::Cut(CutBy::Name), ..arc(Some(0), 1, 2, Some(5)) };
+    let cut = GraphArc { tie: ArcBinding::Cut(CutReason::Name), ..arc(Some(0), 1, 2, Some(5)) };
     let nodes = || vec![node("f", 1), node("g", 9)];
     let error = CallGraph::new(nodes(), [cut], Propagation::Exact).unwrap_err();
     assert!(error.to_string().contains("the calls of \"g\" cannot be cut"), "{error}");
-    let cut = Arc { total_ns: Some(9), self_ns: Some(9), ..cut };
+    let cut = GraphArc { total_ns: Some(9), self_ns: Some(9), ..cut };
     let graph = CallGraph::new(nodes(), [cut], Propagation::Exact).unwrap();
     assert_eq!((graph.functions[0].descendants_ns, graph.arcs[0].total_ns()), (0, 9));
     assert_eq!(graph.functions[1].calls, 2);
@@ -140,7 +142,7 @@ fn arcs_of_the_code_bind_only_if_they_are_asked_to() {
     ];
     let graph = |binds| {
         let mut arcs = vec![arc(Some(0), 1, 3, None)];
-        let changes = Changes { code: &code, code_binds: binds, ..Changes::default() };
+        let changes = ArcChanges { code: &code, code_binds: binds, ..ArcChanges::default() };
         changes.apply(2, &mut arcs).unwrap();
         CallGraph::new(vec![node("f", 1), node("g", 2)], arcs, Propagation::Counts).unwrap()
     };
@@ -148,12 +150,14 @@ fn arcs_of_the_code_bind_only_if_they_are_asked_to() {
     assert_eq!((loose.cycles.len(), loose.arcs.len(), loose.functions[0].descendants_ns), (0, 2, 2));
     assert_eq!(graph(true).cycles.len(), 1);
     let mut arcs = vec![];
-    let changes =
-        Changes { code: &[CodeArc { caller: 0, callee: 7, ..CodeArc::default() }], ..Changes::default() };
+    let changes = ArcChanges {
+        code: &[CodeArc { caller: 0, callee: 7, ..CodeArc::default() }],
+        ..ArcChanges::default()
+    };
     assert_eq!(changes.apply(2, &mut arcs), Err(GraphError::NoNode { node: 7, nodes: 2 }));
 }
 
-/// A cycle of many, bound by few calls each time: nothing takes long, and nothing is left.
+/// A large cycle, bound by few calls each time: cutting is fast and complete.
 #[test]
 fn a_great_cycle_falls_apart() {
     let count = 3_000;
@@ -163,9 +167,9 @@ fn a_great_cycle_falls_apart() {
     let arcs =
         arcs.filter(|(from, to, _)| from != to).map(|(from, to, calls)| arc(Some(from), to, calls, None));
     let mut arcs = merged(count, arcs).unwrap();
-    let changes = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
+    let changes = ArcChanges { auto: Some(AutoCut { max_percent: 100 }), ..ArcChanges::default() };
     changes.apply(count, &mut arcs).unwrap();
-    let graph = CallGraph::new(vec![Node::default(); count], arcs, Propagation::Counts).unwrap();
+    let graph = CallGraph::new(vec![GraphNode::default(); count], arcs, Propagation::Counts).unwrap();
     assert_eq!(graph.cycles.len(), 0);
     let (cut, all): (u64, u64) =
         (graph.cuts().map(|arc| arc.calls).sum(), graph.arcs.iter().map(|arc| arc.calls).sum());
@@ -181,26 +185,26 @@ fn a_very_long_chain_needs_no_stack() {
     assert_eq!(graph.functions[0].total_ns(), length as u64);
 }
 
-/// Calls as they would be recorded: a tree, each call with its own time.
+/// A tree of recorded calls, each with its self time.
 #[derive(Debug, Clone)]
-struct Call {
+struct RecordedCall {
     function: usize,
-    net: u64,
-    callees: Vec<Call>,
+    self_time: u64,
+    callees: Vec<RecordedCall>,
 }
 
-impl Call {
+impl RecordedCall {
     fn elapsed(&self) -> u64 {
-        self.net + self.callees.iter().map(Call::elapsed).sum::<u64>()
+        self.self_time + self.callees.iter().map(RecordedCall::elapsed).sum::<u64>()
     }
 
-    fn record(&self, caller: Option<usize>, nodes: &mut [Node], arcs: &mut Vec<Arc>) {
-        nodes[self.function].self_ns += self.net;
+    fn record(&self, caller: Option<usize>, nodes: &mut [GraphNode], arcs: &mut Vec<GraphArc>) {
+        nodes[self.function].self_ns += self.self_time;
         arcs.push(arc(caller, self.function, 1, Some(self.elapsed())));
         self.callees.iter().for_each(|callee| callee.record(Some(self.function), nodes, arcs));
     }
 
-    /// Time in which any of `group` is open: what nothing may count twice.
+    /// Time in which any of `group` is open, which must not count twice.
     fn within(&self, group: &[usize]) -> u64 {
         match group.contains(&self.function) {
             true => self.elapsed(),
@@ -209,19 +213,20 @@ impl Call {
     }
 }
 
-fn calls() -> impl Strategy<Value = Call> {
-    let leaf = (0usize..7, 0u64..100).prop_map(|(function, net)| Call { function, net, callees: vec![] });
+fn calls() -> impl Strategy<Value = RecordedCall> {
+    let leaf = (0usize..7, 0u64..100).prop_map(|(function, self_time)| RecordedCall {
+        function,
+        self_time,
+        callees: vec![],
+    });
     leaf.prop_recursive(6, 60, 4, |inner| {
-        (0usize..7, 0u64..100, prop::collection::vec(inner, 0..4)).prop_map(|(function, net, callees)| Call {
-            function,
-            net,
-            callees,
-        })
+        (0usize..7, 0u64..100, prop::collection::vec(inner, 0..4))
+            .prop_map(|(function, self_time, callees)| RecordedCall { function, self_time, callees })
     })
 }
 
-/// Whether `to` can be reached from `from`, by the definition.
-fn reaches(arcs: &[Share], from: usize, to: usize) -> bool {
+/// Checks whether `to` can be reached from `from`, by the definition.
+fn reaches(arcs: &[ArcShare], from: usize, to: usize) -> bool {
     let mut seen = vec![from];
     let mut at = 0;
     while let Some(&node) = seen.get(at) {
@@ -241,12 +246,12 @@ fn reaches(arcs: &[Share], from: usize, to: usize) -> bool {
 proptest! {
     #[test]
     fn totals_are_those_of_the_calls(roots in prop::collection::vec(calls(), 1..5)) {
-        let mut nodes = vec![Node::default(); 7];
+        let mut nodes = vec![GraphNode::default(); 7];
         let mut arcs = Vec::new();
         roots.iter().for_each(|root| root.record(None, &mut nodes, &mut arcs));
         let exact = CallGraph::new(nodes.clone(), arcs.clone(), Propagation::Exact).unwrap();
         let counts = CallGraph::new(nodes, arcs, Propagation::Counts).unwrap();
-        let all: u64 = roots.iter().map(Call::elapsed).sum();
+        let all: u64 = roots.iter().map(RecordedCall::elapsed).sum();
         prop_assert_eq!(exact.total_ns, all);
         let mut groups: Vec<(Vec<usize>, u64)> =
             exact.cycles.iter().map(|cycle| (cycle.members.clone(), cycle.total_ns())).collect();
@@ -255,8 +260,8 @@ proptest! {
             prop_assert_eq!(total, roots.iter().map(|root| root.within(&group)).sum::<u64>(), "{:?}", group);
         }
         for graph in [&exact, &counts] {
-            // Nothing is lost: what nothing called has all the time.
-            let top = graph.arcs.iter().filter(|arc| arc.caller.is_none()).map(Share::total_ns).sum::<u64>();
+            // No time is lost: the functions without callers have all of it.
+            let top = graph.arcs.iter().filter(|arc| arc.caller.is_none()).map(ArcShare::total_ns).sum::<u64>();
             prop_assert_eq!(top, all);
             for a in 0..7 {
                 for b in 0..7 {

@@ -1,65 +1,66 @@
-//! A run and what it does.
+//! Learned runs and their effects.
 
 use crate::accumulators::Accumulators;
-use crate::events::{Frame, Machine, DEPTH_LIMIT, TIME_LIMIT};
-use crate::functions::{Functions, Open};
+use crate::events::{ReplayState, StackFrame, DEPTH_LIMIT, TIME_LIMIT};
+use crate::functions::{FrameTimes, FunctionCollector};
 
-/// Net time, and elapsed time of callees that ended.
-pub(super) type Times = (u64, u64);
+/// Self time, and total time of callees that ended.
+pub(super) type SelfAndCallees = (u64, u64);
 
-/// What a run does. Times count from its beginning.
+/// Changes that a run makes. Times count from its beginning.
 #[derive(Debug, Default)]
-pub(super) struct Effect {
+pub(super) struct RunEffect {
     pub events: u64,
     pub ns: u64,
-    /// Frames above those at its beginning, at most.
+    /// Maximum number of frames above those at the beginning.
     pub rise: usize,
-    /// Whether the CPU is in user mode afterwards.
+    /// True if the CPU is in user mode afterwards.
     pub user: bool,
-    /// What the frames get that were open before: those that end, from the top, and the one that is on top then.
-    pub ended: Vec<Times>,
-    pub top: Times,
-    /// The frames that are open afterwards.
-    pub opened: Vec<Frame<Open>>,
+    /// Times of the frames that were open before: of those that end, from the top, and of the one
+    /// that is on top afterwards.
+    pub ended: Vec<SelfAndCallees>,
+    pub top: SelfAndCallees,
+    /// Frames that the run opened and did not end.
+    pub opened: Vec<StackFrame<FrameTimes>>,
     /// Time with an empty stack, in user mode and otherwise.
     pub bare_user: u64,
     pub bare: u64,
-    /// Net time of calls of user functions.
+    /// Self time of calls of user functions.
     pub user_functions: u64,
-    /// The calls that began and ended.
-    pub calls: Box<[Calls]>,
+    /// Calls that began and ended within the run.
+    pub calls: Box<[RepeatedCalls]>,
 }
 
-/// Calls of one path whose elapsed times are in one bucket.
+/// Calls of one path whose total times are in one bucket.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Calls {
+pub(super) struct RepeatedCalls {
     pub node: u32,
     pub bucket: u32,
     pub count: u64,
-    /// All of them together.
-    pub net: u64,
-    pub elapsed: u64,
+    /// Sums over these calls.
+    pub self_time: u64,
+    pub total: u64,
 }
 
-/// A run that was learned.
-pub(super) struct Run {
-    /// With those of the event that cuts it.
+/// A learned run.
+pub(super) struct EventRun {
+    /// With the event that cuts the run.
     pub bytes: Box<[u8]>,
-    /// Those of the run.
+    /// Length without that event, in bytes.
     pub length: usize,
-    pub effect: Effect,
-    /// How often it was met since it was learned.
+    pub effect: RunEffect,
+    /// Number of repetitions since the run was learned.
     times: u64,
 }
 
-impl Run {
-    pub fn new(bytes: Box<[u8]>, length: usize, effect: Effect) -> Self {
+impl EventRun {
+    pub fn new(bytes: Box<[u8]>, length: usize, effect: RunEffect) -> Self {
         Self { bytes, length, effect, times: 0 }
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory that the run takes, in bytes.
     pub fn size(&self) -> usize {
-        let Effect { calls, opened, ended, .. } = &self.effect;
+        let RunEffect { calls, opened, ended, .. } = &self.effect;
         size_of::<Self>()
             + size_of_val(&*self.bytes)
             + size_of_val(&**calls)
@@ -67,17 +68,22 @@ impl Run {
             + size_of_val(ended.as_slice())
     }
 
-    /// It happens; false if something forbids it, which reading its events finds out.
+    /// Applies the run; returns `false` if a limit forbids it, which replaying its events will
+    /// report.
     #[inline]
-    pub fn repeat(&mut self, machine: &mut Machine<Open>, functions: &mut Functions<'_>) -> bool {
+    pub fn repeat(
+        &mut self,
+        machine: &mut ReplayState<FrameTimes>,
+        functions: &mut FunctionCollector<'_>,
+    ) -> bool {
         let (effect, start) = (&self.effect, machine.now);
         let now = start + effect.ns;
         if now >= TIME_LIMIT || machine.stack.frames.len() + effect.rise > DEPTH_LIMIT {
             return false;
         }
-        let add = |machine: &mut Machine<Open>, (net, callees): Times| {
+        let add = |machine: &mut ReplayState<FrameTimes>, (self_time, callees): SelfAndCallees| {
             if let Some(top) = machine.stack.frames.last_mut() {
-                top.data.net += net;
+                top.data.self_time += self_time;
                 top.data.callees += callees;
             }
         };
@@ -87,8 +93,8 @@ impl Run {
         }
         add(machine, effect.top);
         machine.stack.frames.extend(effect.opened.iter().map(|frame| {
-            let data = Open { begin: start + frame.data.begin, ..frame.data };
-            Frame { data, ..*frame }
+            let data = FrameTimes { begin: start + frame.data.begin, ..frame.data };
+            StackFrame { data, ..*frame }
         }));
         let pending = &mut functions.pending[machine.running];
         pending.user.ns += effect.bare_user;
@@ -99,15 +105,17 @@ impl Run {
         true
     }
 
-    /// Adds what all of its repetitions counted.
+    /// Adds the counts of all repetitions.
     pub fn settle(self, sums: &mut Accumulators) {
         let times = self.times;
-        for &Calls { node, bucket, count, net, elapsed } in self.effect.calls.iter().filter(|_| times > 0) {
+        for &RepeatedCalls { node, bucket, count, self_time, total } in
+            self.effect.calls.iter().filter(|_| times > 0)
+        {
             let node = &mut sums.tree.nodes[node as usize];
-            let (count, net) = (count * times, net.wrapping_mul(times));
-            node.net = node.net.wrapping_add(net);
+            let (count, self_time) = (count * times, self_time.wrapping_mul(times));
+            node.self_time = node.self_time.wrapping_add(self_time);
             node.calls += count;
-            sums.accounts.repeat(node.account, bucket, count, net, elapsed.saturating_mul(times));
+            sums.accounts.repeat(node.account, bucket, count, self_time, total.saturating_mul(times));
         }
     }
 }

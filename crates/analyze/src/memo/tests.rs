@@ -1,21 +1,22 @@
 use super::*;
-use crate::accounts::{Account, AccountKey};
+use crate::accounts::{AccountKey, ArcAccount};
 use crate::accumulators::{RegionAccount, ThreadAccount};
-use crate::known::Known;
-use crate::record::Record;
-use crate::Input;
+use crate::known::TraceContext;
+use crate::record::ChunkRecord;
+use crate::AnalysisInput;
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Health, OpenStack, Recording, Region, Thread, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, OpenStack, RecordedRegion, RecordedThread, Recording,
+    RecordingHealth, VERSION,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const FUNCTIONS: u32 = 8;
 
-fn known() -> Known {
-    let thread = |i| Thread { task: 0x1000 + u64::from(i), pid: i, tgid: i, comm: format!("t{i}") };
-    let region = Region {
+fn known() -> TraceContext {
+    let thread = |i| RecordedThread { task: 0x1000 + u64::from(i), pid: i, tgid: i, comm: format!("t{i}") };
+    let region = RecordedRegion {
         name: "r".into(),
         begin_ns: 0,
         elapsed_ns: 0,
@@ -32,7 +33,7 @@ fn known() -> Known {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: FUNCTIONS - 3,
         cpus: 1,
         per_cpu: Vec::new(),
@@ -40,7 +41,7 @@ fn known() -> Known {
         threads: (0..3).map(thread).collect(),
         chunks: Vec::new(),
         events: 0,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     };
     let symbol = |i| Symbol {
@@ -54,24 +55,27 @@ fn known() -> Known {
     let symbols: Vec<Symbol> = (0..FUNCTIONS).map(symbol).collect();
     let trace: &[u8] = &[];
     let points = [("p".to_owned(), FunctionIndex(0))];
-    Known::new(&Input { points: &points, ..Input::new(&trace, &recording, &symbols) }, false)
+    TraceContext::new(
+        &AnalysisInput { points: &points, ..AnalysisInput::new(&trace, &recording, &symbols) },
+        false,
+    )
 }
 
-/// All that was counted, without the order in which nodes and accounts were made.
+/// All counters, independent of the order in which nodes and accounts were made.
 #[derive(Debug)]
 #[allow(dead_code)] // compared as text
-struct Counted {
-    accounts: Vec<(AccountKey, Account)>,
+struct ReplayCounts {
+    accounts: Vec<(AccountKey, ArcAccount)>,
     nodes: Vec<(u32, u32, u32, u8, u64, u64)>,
     threads: BTreeMap<(u32, u32), ThreadAccount>,
     regions: Vec<RegionAccount>,
     rest: String,
 }
 
-impl Counted {
+impl ReplayCounts {
     fn of(mut sums: Accumulators) -> Self {
-        let node = |n: &crate::tree::Node| (n.region, n.parent, n.function, n.what, n.net, n.calls);
-        let rest = sums.take_rest();
+        let node = |n: &crate::tree::TreeNode| (n.region, n.parent, n.function, n.kind, n.self_time, n.calls);
+        let rest = sums.take_sorted_counts();
         Self {
             nodes: sums.tree.nodes.iter().map(node).collect(),
             threads: std::mem::take(&mut sums.threads).into_iter().collect(),
@@ -82,11 +86,11 @@ impl Counted {
     }
 }
 
-type Outcome = Result<(Counted, Vec<Record>), String>;
+type ReplayOutcome = Result<(ReplayCounts, Vec<ChunkRecord>), String>;
 
-/// Counts chunks, given with their beginning, with a memo or without.
-fn count(known: &Known, payloads: &[(u64, Vec<u8>)], memo: Option<&mut Memo>) -> Outcome {
-    let (mut machine, mut functions) = (Machine::new(known.bounds), Functions::new(known));
+/// Counts chunks, given with their beginnings, with or without a memo.
+fn count(known: &TraceContext, payloads: &[(u64, Vec<u8>)], memo: Option<&mut ReplayMemo>) -> ReplayOutcome {
+    let (mut machine, mut functions) = (ReplayState::new(known.bounds), FunctionCollector::new(known));
     let mut memo = memo;
     let mut records = Vec::new();
     for (number, (begin, payload)) in payloads.iter().enumerate() {
@@ -101,14 +105,17 @@ fn count(known: &Known, payloads: &[(u64, Vec<u8>)], memo: Option<&mut Memo>) ->
             payload: payload.len() as u32,
             compressed: 0,
         };
-        let stack = |thread, frames: &[(u32, How)]| OpenStack {
+        let stack = |thread, frames: &[(u32, EnterKind)]| OpenStack {
             thread,
             running: thread == 1,
             frames: frames.to_vec(),
         };
-        let stacks = vec![stack(1, &[(6, How::Call), (1, How::Syscall)]), stack(2, &[(2, How::Interrupt)])];
+        let stacks = vec![
+            stack(1, &[(6, EnterKind::Call), (1, EnterKind::Syscall)]),
+            stack(2, &[(2, EnterKind::Interrupt)]),
+        ];
         let state = ChunkState { user: false, regions: vec![0], stacks, ..ChunkState::default() };
-        let chunk = Chunk { number, header, state, payload, wide: false };
+        let chunk = TraceChunk { number, header, state, payload, wide: false };
         let events = match &mut memo {
             Some(memo) => memo.replay(&mut machine, &mut functions, &chunk),
             None => events::replay(&mut machine, &mut functions, &chunk),
@@ -119,12 +126,12 @@ fn count(known: &Known, payloads: &[(u64, Vec<u8>)], memo: Option<&mut Memo>) ->
     if let Some(memo) = memo {
         memo.settle(&mut functions.sums);
     }
-    Ok((Counted::of(functions.sums), records))
+    Ok((ReplayCounts::of(functions.sums), records))
 }
 
-fn assert_same(payloads: &[(u64, Vec<u8>)]) -> Memo {
+fn assert_same(payloads: &[(u64, Vec<u8>)]) -> ReplayMemo {
     let known = known();
-    let mut memo = Memo::new(known.bounds);
+    let mut memo = ReplayMemo::new(known.bounds);
     let plain = count(&known, payloads, None);
     let found = count(&known, payloads, Some(&mut memo));
     assert_eq!(format!("{found:?}"), format!("{plain:?}"));
@@ -134,11 +141,11 @@ fn assert_same(payloads: &[(u64, Vec<u8>)]) -> Memo {
 fn any_event() -> impl Strategy<Value = Event> {
     let how = |how| (0..FUNCTIONS).prop_map(move |function| Event::Enter { function, how });
     prop_oneof![
-        60 => how(How::Call),
-        10 => how(How::Jump),
-        1 => how(How::Interrupt),
-        4 => how(How::Exception),
-        10 => how(How::Syscall),
+        60 => how(EnterKind::Call),
+        10 => how(EnterKind::Jump),
+        1 => how(EnterKind::Interrupt),
+        4 => how(EnterKind::Exception),
+        10 => how(EnterKind::Syscall),
         60 => Just(Event::Exit),
         4 => Just(Event::Resume),
         8 => Just(Event::Leave),
@@ -158,7 +165,7 @@ fn encoded(events: &[(u64, Event)]) -> Vec<u8> {
     bytes
 }
 
-/// Ends all frames of all threads, and goes on with thread 1 in user mode.
+/// Ends all frames of all threads, and continues with thread 1 in user mode.
 fn reset() -> Vec<u8> {
     let thread = |thread| [(3, Event::Switch { thread }), (2, Event::Unwind { frames: 300 })];
     encoded(&[[(1, Event::Leave); 2], thread(2), thread(0), thread(1), [(1, Event::Leave); 2]].concat())
@@ -171,7 +178,7 @@ proptest! {
     fn what_repeats_counts_as_if_it_had_been_read_each_time(
         blocks in prop::collection::vec(prop::collection::vec((0u64..200, any_event()), 1..200), 1..4),
         order in prop::collection::vec((0usize..4, any::<bool>(), 0u8..10), 1..60),
-        // Not always in their order, which only a damaged trace has.
+        // Not always in order, as in a damaged trace.
         begins in prop::collection::vec(0u64..3_000_000, 1..4),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
@@ -198,13 +205,13 @@ proptest! {
     }
 }
 
-/// A system call of 82 events that begins so many ns after what was before it.
+/// A system call of 82 events that begins `delay` ns after the event before it.
 fn system_call(delay: u64) -> Vec<u8> {
     let enter = |function, how| Event::Enter { function, how };
-    let call = |n: u32| [(u64::from(n), enter(1 + n % 4, How::Call)), (7, Event::Exit)];
+    let call = |n: u32| [(u64::from(n), enter(1 + n % 4, EnterKind::Call)), (7, Event::Exit)];
     encoded(
         &[
-            &[(delay, enter(0, How::Syscall))],
+            &[(delay, enter(0, EnterKind::Syscall))],
             (0..40).flat_map(call).collect::<Vec<_>>().as_slice(),
             &[(3, Event::Leave)],
         ]
@@ -217,14 +224,14 @@ fn what_repeats_is_not_read_again() {
     let payload = [reset(), system_call(40).repeat(1_000)].concat();
     let memo = assert_same(&[(0, payload.clone()), (9_000_000, payload)]);
     let events = 2 * 82 * 1_000;
-    assert!(memo.credit > CREDIT + events * 95 / 100, "{} of {events}", memo.credit - CREDIT);
+    assert!(memo.credit > INITIAL_CREDIT + events * 95 / 100, "{} of {events}", memo.credit - INITIAL_CREDIT);
 }
 
 #[test]
 fn of_what_never_repeats_nothing_is_kept() {
     let calls = (0..3_000).flat_map(system_call);
     let memo = assert_same(&[(0, [reset(), calls.collect()].concat())]);
-    assert_eq!((memo.runs.len(), memo.credit), (0, CREDIT));
+    assert_eq!((memo.runs.len(), memo.credit), (0, INITIAL_CREDIT));
 }
 
 #[test]
@@ -232,6 +239,11 @@ fn what_is_kept_is_bounded() {
     // Each twice, so that all of them are learned.
     let calls = (0..9_000).flat_map(|delay| system_call(delay).repeat(2));
     let memo = assert_same(&[(0, [reset(), calls.collect()].concat())]);
-    assert!(memo.size <= KEPT && memo.credit < CREDIT - COST * 82 * 8_900, "{} {}", memo.size, memo.credit);
+    assert!(
+        memo.size <= MAX_RUN_BYTES && memo.credit < INITIAL_CREDIT - LEARNING_COST * 82 * 8_900,
+        "{} {}",
+        memo.size,
+        memo.credit
+    );
     assert!(memo.runs.len() < 8_900);
 }

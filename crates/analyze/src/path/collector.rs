@@ -1,38 +1,39 @@
-//! Reads a trace from where a path begins to where it ends.
+//! Visitor that reads a path from a trace.
 
-use super::model::{EntryKind, Operation, Path, Stretch, ThreadPath};
-use super::record::{Budget, Frame, Open, Thread};
-use super::select::{Begins, Plan};
+use super::model::{CodePath, PathEntryKind, SelectedOperation, ThreadPath, ThreadStretch};
+use super::record::{EntryBudget, PathFrame, StackFrame, ThreadRecorder};
+use super::select::{PathBegin, PathPlan};
 use super::PathError;
-use crate::events::{self, replay, Bounds, Opening, Visitor};
+use crate::events::{self, replay, ChunkOpening, EventVisitor, TraceBounds};
 use crate::known::is_idle;
 use crate::TraceFile;
-use kerntune_trace::{Event, How, Recording, Weights};
+use kerntune_trace::{EnterKind, Event, EventWeights, Recording};
 
-type Machine = events::Machine<Open>;
+type ReplayState = events::ReplayState<PathFrame>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// What the path begins with did not happen yet.
+enum PathPhase {
+    /// The event that begins the path has not come yet.
     Waiting,
     Active,
     Done,
 }
 
-/// Reads the path of `plan`; of several calls that begin at its time, the `candidate`th.
+/// Reads the path of `plan`; if several calls begin at its time, the `candidate`th of them.
 pub(super) fn run(
     trace: &TraceFile<'_>,
     functions: usize,
-    plan: &Plan,
+    plan: &PathPlan,
     candidate: u64,
-) -> Result<Path, PathError> {
-    let mut collector = Collector::new(trace.recording, plan, candidate);
-    let bounds = Bounds { functions, regions: trace.recording.regions.len(), ..Bounds::of(trace.recording) };
-    let mut machine = Machine::new(bounds);
+) -> Result<CodePath, PathError> {
+    let mut collector = PathCollector::new(trace.recording, plan, candidate);
+    let bounds =
+        TraceBounds { functions, regions: trace.recording.regions.len(), ..TraceBounds::of(trace.recording) };
+    let mut machine = ReplayState::new(bounds);
     let mut reader = trace.reader()?;
     for number in trace.covering(plan.window.0, u64::MAX) {
         let Some(index) = trace.recording.chunks.get(number) else { break };
-        if collector.phase == Phase::Done {
+        if collector.phase == PathPhase::Done {
             break;
         }
         if !collector.needs(index.begin_ns, index.end_ns) {
@@ -45,57 +46,57 @@ pub(super) fn run(
     collector.finish(&mut machine)
 }
 
-struct Collector<'a> {
+struct PathCollector<'a> {
     recording: &'a Recording,
-    plan: &'a Plan,
+    plan: &'a PathPlan,
     candidate: u64,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadRecorder>,
     shown: Vec<bool>,
-    /// The machine's time, or where the path ended within the last interval.
+    /// The replay's virtual time; after the path's end, the time of that end.
     now: u64,
-    /// The chunk before this one, if that was read too.
+    /// Number of the chunk before this one; `None` if that was not read.
     previous: Option<usize>,
-    phase: Phase,
-    /// Whether it was ever active.
+    phase: PathPhase,
+    /// True if the path has begun.
     began: bool,
-    /// Calls or operations of those that were asked for so far.
+    /// Number of matching calls or operations so far.
     seen: u64,
-    /// Whether one call was asked for, and so its end is the end.
+    /// True if the path is a single call, which ends with that call.
     one_call: bool,
-    budget: Budget,
-    path: Path,
-    /// Since the path began, of all threads.
+    budget: EntryBudget,
+    path: CodePath,
+    /// Context switches of all threads since the path began.
     switches: u64,
     idle_ns: u64,
-    /// What they were when the last stretch ended; none before the first.
+    /// `switches` and `idle_ns` at the end of the last stretch; `None` before the first one.
     last_stretch: Option<(u64, u64)>,
-    /// Whether the thread that is being switched away is shown.
+    /// True if the thread that is being switched away is shown.
     leaves: bool,
     gap: bool,
 }
 
-impl Visitor for Collector<'_> {
-    type Frame = Open;
+impl EventVisitor for PathCollector<'_> {
+    type PerFrame = PathFrame;
 
-    fn begin(&mut self, machine: &mut Machine, opening: &Opening<'_>) {
+    fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
         let follows = machine.chunk.checked_sub(1) == self.previous && self.previous.is_some();
         let contiguous = follows && !machine.regions.is_empty() && opening.begin == self.now;
         self.previous = Some(machine.chunk);
-        if contiguous && opening.running == machine.running && machine.is_as(opening) {
+        if contiguous && opening.running == machine.running && machine.agrees_with(opening) {
             return;
         }
-        if self.phase == Phase::Active {
+        if self.phase == PathPhase::Active {
             self.lose(machine);
             if self.one_call {
-                self.phase = Phase::Done;
+                self.phase = PathPhase::Done;
                 return;
             }
         }
-        machine.take(opening);
+        machine.adopt(opening);
         self.now = opening.begin;
         match self.phase {
-            Phase::Active => self.begin_stretch(machine),
-            Phase::Waiting if self.plan.begins == Begins::Time && self.in_window(self.now) => {
+            PathPhase::Active => self.begin_stretch(machine),
+            PathPhase::Waiting if self.plan.begins == PathBegin::Time && self.in_window(self.now) => {
                 self.activate(machine);
             }
             _ => {}
@@ -103,27 +104,27 @@ impl Visitor for Collector<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == PathPhase::Done
     }
 
-    fn pass(&mut self, machine: &mut Machine, ns: u64, weights: Weights, _: &Event) {
-        if self.phase == Phase::Active && self.is_shown(machine.running) {
+    fn pass(&mut self, machine: &mut ReplayState, ns: u64, weights: EventWeights, _: &Event) {
+        if self.phase == PathPhase::Active && self.is_shown(machine.running) {
             self.add_weights(weights);
         }
         self.advance(machine, ns, false);
     }
 
-    fn idle(&mut self, machine: &mut Machine, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState, ns: u64) {
         self.advance(machine, ns, true);
     }
 
-    fn enter(&mut self, machine: &mut Machine, function: u32, how: How) -> Open {
+    fn enter(&mut self, machine: &mut ReplayState, function: u32, how: EnterKind) -> PathFrame {
         let running = machine.running;
-        if self.phase == Phase::Waiting && self.is_the_call(running, function) {
+        if self.phase == PathPhase::Waiting && self.is_the_call(running, function) {
             self.begin_call(machine);
         }
-        if self.phase != Phase::Active || !self.is_shown(running) {
-            return Open::default();
+        if self.phase != PathPhase::Active || !self.is_shown(running) {
+            return PathFrame::default();
         }
         let (thread, frames) = (&mut self.threads[running], &machine.stack.frames);
         let open = thread.open(frames, function, how, Some(self.now), &mut self.budget);
@@ -132,32 +133,32 @@ impl Visitor for Collector<'_> {
         totals.calls += 1;
         totals.depth = totals.depth.max(depth);
         match how {
-            How::Interrupt => totals.interrupts += 1,
-            How::Exception => totals.exceptions += 1,
-            How::Syscall => totals.syscalls += 1,
-            How::Call | How::Jump => {}
+            EnterKind::Interrupt => totals.interrupts += 1,
+            EnterKind::Exception => totals.exceptions += 1,
+            EnterKind::Syscall => totals.syscalls += 1,
+            EnterKind::Call | EnterKind::Jump => {}
         }
         open
     }
 
-    fn ended(&mut self, machine: &mut Machine, frame: Frame) {
+    fn ended(&mut self, machine: &mut ReplayState, frame: StackFrame) {
         let (thread, frames) = (&mut self.threads[machine.running], &mut machine.stack.frames);
         thread.ended(frames, frame, Some(self.now));
         if self.path.call == Some(machine.running as u32) && !thread.is_open(frames) {
-            self.phase = Phase::Done;
+            self.phase = PathPhase::Done;
         }
     }
 
-    fn unwind(&mut self, machine: &mut Machine, frames: u32) {
-        self.note(machine, EntryKind::Unwind(frames));
+    fn unwind(&mut self, machine: &mut ReplayState, frames: u32) {
+        self.note(machine, PathEntryKind::Unwind(frames));
     }
 
-    fn switch(&mut self, machine: &mut Machine, to: usize) {
-        self.leaves = self.leave(machine, EntryKind::Away { switches: 0, idle_ns: 0, to: to as u32 });
+    fn switch(&mut self, machine: &mut ReplayState, to: usize) {
+        self.leaves = self.leave(machine, PathEntryKind::Away { switches: 0, idle_ns: 0, to: to as u32 });
     }
 
-    fn switched(&mut self, machine: &mut Machine) {
-        if self.phase != Phase::Active {
+    fn switched(&mut self, machine: &mut ReplayState) {
+        if self.phase != PathPhase::Active {
             return;
         }
         self.switches += 1;
@@ -165,86 +166,86 @@ impl Visitor for Collector<'_> {
         self.path.totals.switches += u64::from(self.leaves || shown);
     }
 
-    fn turn(&mut self, machine: &mut Machine, _: usize) {
-        self.leave(machine, EntryKind::Turn);
+    fn turn(&mut self, machine: &mut ReplayState, _: usize) {
+        self.leave(machine, PathEntryKind::Turn);
     }
 
-    fn turned(&mut self, machine: &mut Machine) {
-        if self.phase == Phase::Active {
+    fn turned(&mut self, machine: &mut ReplayState) {
+        if self.phase == PathPhase::Active {
             self.come_back(machine);
         }
     }
 
-    fn between(&mut self, machine: &mut Machine, event: &Event) {
+    fn between(&mut self, machine: &mut ReplayState, event: &Event) {
         let kind = match *event {
-            Event::Wake { thread } => EntryKind::Wake(thread),
-            Event::Delay { ns, .. } => EntryKind::Delay(ns),
-            Event::Migrate { thread, from, to } => EntryKind::Migrate { thread, from, to },
-            Event::Signal { cpu } => EntryKind::Signal(cpu),
-            Event::Lock { address, ns, .. } => EntryKind::Lock { address, ns },
+            Event::Wake { thread } => PathEntryKind::Wake(thread),
+            Event::Delay { ns, .. } => PathEntryKind::Delay(ns),
+            Event::Migrate { thread, from, to } => PathEntryKind::Migrate { thread, from, to },
+            Event::Signal { cpu } => PathEntryKind::Signal(cpu),
+            Event::Lock { address, ns, .. } => PathEntryKind::Lock { address, ns },
             _ => return,
         };
         self.note(machine, kind);
     }
 
-    fn region_begun(&mut self, machine: &mut Machine, region: u32) {
-        if let Begins::Operation { nth, .. } = self.plan.begins {
-            if self.phase == Phase::Waiting && self.is_wanted(region) && self.seen + 1 == nth {
-                self.path.operation = Some(Operation { region, marked: false });
+    fn region_begun(&mut self, machine: &mut ReplayState, region: u32) {
+        if let PathBegin::Operation { nth, .. } = self.plan.begins {
+            if self.phase == PathPhase::Waiting && self.is_wanted(region) && self.seen + 1 == nth {
+                self.path.operation = Some(SelectedOperation { region, marked: false });
                 self.activate(machine);
             }
         }
-        self.note(machine, EntryKind::RegionBegin(region));
+        self.note(machine, PathEntryKind::RegionBegin(region));
     }
 
-    fn region_ended(&mut self, machine: &mut Machine, region: u32) {
-        self.note(machine, EntryKind::RegionEnd(region));
-        if self.phase == Phase::Active && self.is_wanted(region) {
-            self.phase = Phase::Done;
+    fn region_ended(&mut self, machine: &mut ReplayState, region: u32) {
+        self.note(machine, PathEntryKind::RegionEnd(region));
+        if self.phase == PathPhase::Active && self.is_wanted(region) {
+            self.phase = PathPhase::Done;
         }
     }
 
-    fn operation(&mut self, machine: &mut Machine) {
+    fn operation(&mut self, machine: &mut ReplayState) {
         let Some(&region) = machine.regions.last() else { return };
         if !self.is_wanted(region) {
-            return self.note(machine, EntryKind::Operation);
+            return self.note(machine, PathEntryKind::Operation);
         }
         self.seen += 1;
-        if self.phase == Phase::Active {
-            self.path.operation = Some(Operation { region, marked: true });
-            self.note(machine, EntryKind::Operation);
-            self.phase = Phase::Done;
+        if self.phase == PathPhase::Active {
+            self.path.operation = Some(SelectedOperation { region, marked: true });
+            self.note(machine, PathEntryKind::Operation);
+            self.phase = PathPhase::Done;
             return;
         }
-        let Begins::Operation { region: name, nth } = &self.plan.begins else { return };
+        let PathBegin::Operation { region: name, nth } = &self.plan.begins else { return };
         let upto = self.recording.regions.iter().take(region as usize + 1).filter(|r| r.name == *name);
         if self.seen + 1 == *nth && *nth <= upto.map(|r| r.operations).sum() {
-            self.path.operation = Some(Operation { region, marked: true });
+            self.path.operation = Some(SelectedOperation { region, marked: true });
             self.activate(machine);
         }
     }
 
-    fn point(&mut self, machine: &mut Machine, point: u32) {
-        self.note(machine, EntryKind::Point(point));
+    fn point(&mut self, machine: &mut ReplayState, point: u32) {
+        self.note(machine, PathEntryKind::Point(point));
     }
 }
 
-impl<'a> Collector<'a> {
-    fn new(recording: &'a Recording, plan: &'a Plan, candidate: u64) -> Self {
+impl<'a> PathCollector<'a> {
+    fn new(recording: &'a Recording, plan: &'a PathPlan, candidate: u64) -> Self {
         Self {
             recording,
             plan,
             candidate,
-            threads: plan.shown.iter().map(|_| Thread::default()).collect(),
+            threads: plan.shown.iter().map(|_| ThreadRecorder::default()).collect(),
             shown: plan.shown.clone(),
             now: 0,
             previous: None,
-            phase: Phase::Waiting,
+            phase: PathPhase::Waiting,
             began: false,
             seen: 0,
-            one_call: matches!(plan.begins, Begins::Call { .. } | Begins::CallAt { .. }),
-            budget: Budget { left: plan.limit.max(1), depth: plan.depth, more: 0, hidden: 0 },
-            path: Path::default(),
+            one_call: matches!(plan.begins, PathBegin::Call { .. } | PathBegin::CallAt { .. }),
+            budget: EntryBudget { left: plan.limit.max(1), depth: plan.depth, more: 0, hidden: 0 },
+            path: CodePath::default(),
             switches: 0,
             idle_ns: 0,
             last_stretch: None,
@@ -253,16 +254,16 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether anything in a chunk can be of interest.
+    /// Checks whether a chunk with these times can contain a part of the path.
     fn needs(&self, begin: u64, end: u64) -> bool {
         match self.phase {
-            Phase::Waiting => self.plan.windows.iter().any(|w| w.0 <= end && begin <= w.1),
-            Phase::Active => begin <= self.plan.window.1,
-            Phase::Done => false,
+            PathPhase::Waiting => self.plan.windows.iter().any(|w| w.0 <= end && begin <= w.1),
+            PathPhase::Active => begin <= self.plan.window.1,
+            PathPhase::Done => false,
         }
     }
 
-    fn add_weights(&mut self, more: Weights) {
+    fn add_weights(&mut self, more: EventWeights) {
         let sum = &mut self.path.totals.weights;
         for (sum, more) in [
             (&mut sum.taken_branches, more.taken_branches),
@@ -277,39 +278,39 @@ impl<'a> Collector<'a> {
         self.plan.window.0 <= time && time <= self.plan.window.1
     }
 
-    /// Something between two chunks was not recorded: no frame is known any more.
-    fn lose(&mut self, machine: &mut Machine) {
+    /// Discards all frames after a gap in the recording.
+    fn lose(&mut self, machine: &mut ReplayState) {
         for (number, thread) in self.threads.iter_mut().enumerate() {
             thread.lose(&mut machine.stack_of(number).frames);
         }
         if self.is_shown(machine.running) {
             let now = self.now;
             self.with_running(machine, |thread, frames, budget| {
-                thread.leaf(frames, EntryKind::Gap, Some(now), None, 0, budget);
+                thread.leaf(frames, PathEntryKind::Gap, Some(now), None, 0, budget);
             });
         }
         self.end_stretch();
         self.gap = true;
     }
 
-    /// The path begins here.
-    fn activate(&mut self, machine: &mut Machine) {
-        (self.phase, self.began) = (Phase::Active, true);
+    /// Begins the path.
+    fn activate(&mut self, machine: &mut ReplayState) {
+        (self.phase, self.began) = (PathPhase::Active, true);
         self.path.begin_ns = self.now;
         for thread in 0..self.threads.len() {
             let frames = &mut machine.stack_of(thread).frames;
-            frames.iter_mut().for_each(|frame| frame.data = Open::default());
+            frames.iter_mut().for_each(|frame| frame.data = PathFrame::default());
         }
         self.begin_stretch(machine);
     }
 
-    /// Time passes; the path may begin or end in it.
-    fn advance(&mut self, machine: &mut Machine, by: u64, idle: bool) {
+    /// Lets time pass, during which the path may begin or end.
+    fn advance(&mut self, machine: &mut ReplayState, by: u64, idle: bool) {
         let after = self.now + by;
         let (begin, end) = self.plan.window;
         let mut begun_before = false;
-        if self.phase == Phase::Waiting
-            && self.plan.begins == Begins::Time
+        if self.phase == PathPhase::Waiting
+            && self.plan.begins == PathBegin::Time
             && after >= begin
             && self.now <= end
         {
@@ -317,22 +318,29 @@ impl<'a> Collector<'a> {
             self.now = self.now.max(begin);
             self.activate(machine);
         }
-        if self.phase == Phase::Active {
+        if self.phase == PathPhase::Active {
             let until = after.min(end);
             self.spend(machine, until, idle, begun_before, after > end);
             self.now = until;
         }
         let last =
-            if self.phase == Phase::Active { Some(end) } else { self.plan.windows.last().map(|w| w.1) };
+            if self.phase == PathPhase::Active { Some(end) } else { self.plan.windows.last().map(|w| w.1) };
         if last.is_some_and(|last| after > last) {
-            self.phase = Phase::Done;
+            self.phase = PathPhase::Done;
         } else {
             self.now = after;
         }
     }
 
-    /// Gives the time from now until `until` to whom it belongs.
-    fn spend(&mut self, machine: &mut Machine, until: u64, idle: bool, begun_before: bool, goes_on: bool) {
+    /// Attributes the time from now until `until`.
+    fn spend(
+        &mut self,
+        machine: &mut ReplayState,
+        until: u64,
+        idle: bool,
+        begun_before: bool,
+        goes_on: bool,
+    ) {
         let (from, ns) = (self.now, until - self.now);
         if idle {
             self.idle_ns += ns;
@@ -346,31 +354,31 @@ impl<'a> Collector<'a> {
             totals.idle_ns += ns;
             let (begin, end) = ((!begun_before).then_some(from), (!goes_on).then_some(until));
             return self.with_running(machine, |thread, frames, budget| {
-                thread.leaf(frames, EntryKind::Idle, begin, end, ns, budget);
+                thread.leaf(frames, PathEntryKind::Idle, begin, end, ns, budget);
             });
         }
-        totals.busy_ns += ns;
+        totals.busy_ticks += ns;
         totals.interrupt_ns += if interrupted { ns } else { 0 };
         if ns == 0 || self.threads[machine.running].spend(&mut machine.stack.frames, ns) {
             return;
         }
         let idle_task = self.recording.threads.get(machine.running).is_some_and(is_idle);
         let kind = if machine.user && !idle_task {
-            totals.user_ns += ns;
-            EntryKind::User
+            totals.user_ticks += ns;
+            PathEntryKind::User
         } else {
-            totals.unattributed_ns += ns;
-            EntryKind::Unattributed
+            totals.unattributed_ticks += ns;
+            PathEntryKind::Unattributed
         };
         self.with_running(machine, |thread, frames, budget| thread.homeless(frames, kind, from, ns, budget));
     }
 
-    /// Whether the call that begins now is the one that was asked for.
+    /// Checks whether the call that begins now is the selected one.
     fn is_the_call(&mut self, running: usize, function: u32) -> bool {
         let now = self.now;
         let (wanted, nth) = match self.plan.begins {
-            Begins::Call { function, nth } => (function.map(|f| f.0), nth),
-            Begins::CallAt { function } => (Some(function.0), self.candidate),
+            PathBegin::Call { function, nth } => (function.map(|f| f.0), nth),
+            PathBegin::CallAt { function } => (Some(function.0), self.candidate),
             _ => return false,
         };
         let here = || self.plan.windows.iter().any(|w| w.0 <= now && now <= w.1);
@@ -381,8 +389,8 @@ impl<'a> Collector<'a> {
         self.seen == nth
     }
 
-    /// The path is one call of the running thread, which begins now.
-    fn begin_call(&mut self, machine: &mut Machine) {
+    /// Begins a path that is one call of the running thread.
+    fn begin_call(&mut self, machine: &mut ReplayState) {
         let running = machine.running;
         self.threads[running].base = machine.stack.frames.len();
         for (thread, shown) in self.shown.iter_mut().enumerate() {
@@ -392,9 +400,9 @@ impl<'a> Collector<'a> {
         self.activate(machine);
     }
 
-    /// The running thread, if it is shown, does not execute from here on. Whether it is.
-    fn leave(&mut self, machine: &mut Machine, kind: EntryKind) -> bool {
-        let shown = self.phase == Phase::Active && self.is_shown(machine.running);
+    /// Notes that the running thread stops executing. Returns whether it is shown.
+    fn leave(&mut self, machine: &mut ReplayState, kind: PathEntryKind) -> bool {
+        let shown = self.phase == PathPhase::Active && self.is_shown(machine.running);
         if shown {
             let (now, so_far) = (self.now, (self.switches, self.idle_ns));
             self.with_running(machine, |thread, frames, budget| {
@@ -405,8 +413,8 @@ impl<'a> Collector<'a> {
         shown
     }
 
-    /// The running thread, if it is shown, executes again. Whether it is.
-    fn come_back(&mut self, machine: &mut Machine) -> bool {
+    /// Notes that the running thread executes again. Returns whether it is shown.
+    fn come_back(&mut self, machine: &mut ReplayState) -> bool {
         let shown = self.is_shown(machine.running);
         if shown {
             self.threads[machine.running].come_back(self.now, self.switches, self.idle_ns);
@@ -415,11 +423,11 @@ impl<'a> Collector<'a> {
         shown
     }
 
-    fn begin_stretch(&mut self, machine: &mut Machine) {
+    fn begin_stretch(&mut self, machine: &mut ReplayState) {
         if !self.is_shown(machine.running) {
             return;
         }
-        // Without room no stretch begins: what is shown is what came first.
+        // If the budget is used up no stretch begins, so that the first entries are shown.
         let room = self.budget.left > 0;
         self.with_running(machine, |thread, frames, budget| {
             if !thread.introduced {
@@ -430,7 +438,7 @@ impl<'a> Collector<'a> {
             return;
         }
         let (switches, idle_ns) = self.last_stretch.unwrap_or((self.switches, self.idle_ns));
-        self.path.stretches.push(Stretch {
+        self.path.stretches.push(ThreadStretch {
             thread: machine.running as u32,
             begin_ns: self.now,
             end_ns: self.now,
@@ -441,7 +449,7 @@ impl<'a> Collector<'a> {
         self.last_stretch = None;
     }
 
-    /// The running thread is about to stop running.
+    /// Ends the running thread's stretch.
     fn end_stretch(&mut self) {
         if let Some(stretch) = self.path.stretches.last_mut() {
             if self.last_stretch.is_none() {
@@ -451,14 +459,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether operations of this region are what was asked for.
+    /// Checks whether operations of this region are selected.
     fn is_wanted(&self, region: u32) -> bool {
-        let Begins::Operation { region: name, .. } = &self.plan.begins else { return false };
+        let PathBegin::Operation { region: name, .. } = &self.plan.begins else { return false };
         self.recording.regions.get(region as usize).is_some_and(|region| region.name == *name)
     }
 
-    fn note(&mut self, machine: &mut Machine, kind: EntryKind) {
-        if self.phase == Phase::Active && self.is_shown(machine.running) {
+    fn note(&mut self, machine: &mut ReplayState, kind: PathEntryKind) {
+        if self.phase == PathPhase::Active && self.is_shown(machine.running) {
             let now = self.now;
             self.with_running(machine, |thread, frames, budget| thread.note(frames, kind, now, budget));
         }
@@ -466,8 +474,8 @@ impl<'a> Collector<'a> {
 
     fn with_running(
         &mut self,
-        machine: &mut Machine,
-        act: impl FnOnce(&mut Thread, &mut [Frame], &mut Budget),
+        machine: &mut ReplayState,
+        act: impl FnOnce(&mut ThreadRecorder, &mut [StackFrame], &mut EntryBudget),
     ) {
         act(&mut self.threads[machine.running], &mut machine.stack.frames, &mut self.budget);
     }
@@ -476,7 +484,7 @@ impl<'a> Collector<'a> {
         self.shown.get(thread).copied().unwrap_or(false)
     }
 
-    fn finish(mut self, machine: &mut Machine) -> Result<Path, PathError> {
+    fn finish(mut self, machine: &mut ReplayState) -> Result<CodePath, PathError> {
         if !self.began {
             return Err(self.not_found());
         }
@@ -505,22 +513,22 @@ impl<'a> Collector<'a> {
         let (begin, end) = self.plan.window;
         let chunks = &self.recording.chunks;
         match &self.plan.begins {
-            Begins::Time => PathError::Outside {
+            PathBegin::Time => PathError::Outside {
                 begin,
                 end,
                 first: chunks.first().map_or(0, |chunk| chunk.begin_ns),
                 last: chunks.last().map_or(0, |chunk| chunk.end_ns),
             },
-            Begins::Operation { region, nth } if self.seen == 0 && *nth > 1 => {
+            PathBegin::Operation { region, nth } if self.seen == 0 && *nth > 1 => {
                 PathError::NoOperations { region: region.clone(), wanted: *nth }
             }
-            Begins::Operation { region, nth } => {
+            PathBegin::Operation { region, nth } => {
                 PathError::NoNthOperation { region: region.clone(), wanted: *nth, found: self.seen }
             }
-            Begins::Call { function: Some(_), nth } => {
+            PathBegin::Call { function: Some(_), nth } => {
                 PathError::NoNthCall { wanted: *nth, found: self.seen }
             }
-            Begins::Call { .. } | Begins::CallAt { .. } => PathError::NoCall { at: begin },
+            PathBegin::Call { .. } | PathBegin::CallAt { .. } => PathError::NoCall { at: begin },
         }
     }
 }

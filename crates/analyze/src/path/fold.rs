@@ -1,58 +1,59 @@
-//! Identical repeated parts of a path, written once.
+//! Folding of a path: repeated parts are shown once.
 //!
-//! Two entries are of one shape if they are of one kind and their children are, in order, of one
-//! shape each. What follows itself in the same shape, or several entries that follow themselves
-//! together (A B A B A B), become one with their number and their times. Entries that were not
-//! seen whole have a shape of their own: their times are no one else's.
+//! Two entries have the same shape if they are of the same kind and their children have the same
+//! shapes in the same order. Consecutive entries of one shape, or a sequence of entries that
+//! repeats (A B A B A B), become one line with a count and the sums of times. Entries of which some
+//! part was not recorded have a shape of their own, so that their times are not mixed with others.
 
-use super::model::{Entry, EntryKind};
+use super::model::{PathEntry, PathEntryKind};
 use std::collections::HashMap;
 
-/// Entries that repeat together at most.
-const PERIOD: usize = 8;
+/// Maximum number of entries in a repeating sequence.
+const MAX_PERIOD: usize = 8;
 
 /// A line of a folded path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
-    /// What it is.
-    pub kind: LineKind,
-    /// As [`Entry::level`].
+pub struct PathLine {
+    /// Kind of the line.
+    pub kind: PathLineKind,
+    /// Nesting level, as [`PathEntry::level`].
     pub level: u32,
-    /// The first of the entries that it stands for; for a group, its first entry.
+    /// Index of the first entry that the line stands for; of a group, of its first entry.
     pub entry: u32,
-    /// How often in a row, each time that what contains it ran.
+    /// Number of consecutive repetitions within one instance of the line's parent.
     pub times: u32,
-    /// Entries (for a group: turns) that it stands for, in everything that was folded around it.
+    /// Number of entries (of a group: repetitions) that the line stands for, over all instances of
+    /// its parent.
     pub count: u64,
-    /// Net times of them.
-    pub net: Spread,
-    /// Total times of them.
-    pub total: Spread,
+    /// Self times of these entries.
+    pub self_time: TimeSpread,
+    /// Total times of these entries.
+    pub total: TimeSpread,
 }
 
-/// What a line is.
+/// Kind of a [`PathLine`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineKind {
+pub enum PathLineKind {
     /// An entry; its children follow.
     Entry,
-    /// What follows, up to [`LineKind::GroupEnd`], repeats together.
+    /// Beginning of a repeating sequence, which ends with [`PathLineKind::GroupEnd`].
     Group,
-    /// The end of the innermost group.
+    /// End of the innermost group.
     GroupEnd,
 }
 
-/// How times are spread, ns.
+/// Sum, minimum and maximum of times, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spread {
-    /// Sum.
+pub struct TimeSpread {
+    /// Sum of the times.
     pub sum: u64,
-    /// Least.
+    /// Minimum.
     pub min: u64,
-    /// Greatest.
+    /// Maximum.
     pub max: u64,
 }
 
-impl Spread {
+impl TimeSpread {
     fn of(times: impl Iterator<Item = u64>) -> Self {
         let mut spread = Self { sum: 0, min: u64::MAX, max: 0 };
         for ns in times {
@@ -63,22 +64,22 @@ impl Spread {
     }
 }
 
-/// The lines of a thread's entries. `stretches` keeps what the thread did before it was switched
-/// away apart from what it did after, for those who show other threads in between.
-pub fn fold(entries: &[Entry], stretches: bool) -> Vec<Line> {
-    let mut folder = Folder { entries, shapes: shapes(entries, stretches), lines: Vec::new() };
+/// Folds a thread's entries into lines. With `stretches`, entries before and after a period off the
+/// CPU are not folded together, so that other threads can be shown in between.
+pub fn fold(entries: &[PathEntry], stretches: bool) -> Vec<PathLine> {
+    let mut folder = PathFolder { entries, shapes: shapes(entries, stretches), lines: Vec::new() };
     folder.children(&children(entries, 0..entries.len()), &[0]);
     folder.lines
 }
 
-/// One line for each entry.
-pub fn unfolded(entries: &[Entry]) -> Vec<Line> {
-    let folder = Folder { entries, shapes: Vec::new(), lines: Vec::new() };
+/// Returns one line for each entry.
+pub fn unfolded(entries: &[PathEntry]) -> Vec<PathLine> {
+    let folder = PathFolder { entries, shapes: Vec::new(), lines: Vec::new() };
     (0..entries.len()).map(|at| folder.line(&[at], 1)).collect()
 }
 
-/// Where the entries at the top of a part of a list are.
-fn children(entries: &[Entry], part: std::ops::Range<usize>) -> Vec<usize> {
+/// Returns the indices of the top-level entries of a range.
+fn children(entries: &[PathEntry], part: std::ops::Range<usize>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = part.start;
     while at < part.end {
@@ -88,18 +89,18 @@ fn children(entries: &[Entry], part: std::ops::Range<usize>) -> Vec<usize> {
     found
 }
 
-/// A number for each entry, the same for those of one shape.
-fn shapes(entries: &[Entry], stretches: bool) -> Vec<u32> {
-    let mut known: HashMap<(EntryKind, u32, Vec<u32>), u32> = HashMap::new();
+/// Returns a number for each entry; entries of the same shape have the same number.
+fn shapes(entries: &[PathEntry], stretches: bool) -> Vec<u32> {
+    let mut known: HashMap<(PathEntryKind, u32, Vec<u32>), u32> = HashMap::new();
     let mut shapes = vec![0; entries.len()];
     let mut next = 0;
     // Children come after their parents.
     for (at, entry) in entries.iter().enumerate().rev() {
         let kind = match entry.kind {
-            EntryKind::Away { .. } => EntryKind::Away { switches: 0, idle_ns: 0, to: 0 },
+            PathEntryKind::Away { .. } => PathEntryKind::Away { switches: 0, idle_ns: 0, to: 0 },
             kind => kind,
         };
-        let away = stretches && matches!(kind, EntryKind::Away { .. });
+        let away = stretches && matches!(kind, PathEntryKind::Away { .. });
         shapes[at] = if entry.complete() && !away {
             let parts = children(entries, at + 1..at + entry.len.max(1) as usize);
             let parts = parts.into_iter().map(|part| shapes[part]).collect();
@@ -112,15 +113,15 @@ fn shapes(entries: &[Entry], stretches: bool) -> Vec<u32> {
     shapes
 }
 
-struct Folder<'a> {
-    entries: &'a [Entry],
+struct PathFolder<'a> {
+    entries: &'a [PathEntry],
     shapes: Vec<u32>,
-    lines: Vec<Line>,
+    lines: Vec<PathLine>,
 }
 
-impl Folder<'_> {
-    /// Writes the children at these places of a parent; of the others of its shape, `shifts` says
-    /// how much further on they are.
+impl PathFolder<'_> {
+    /// Adds lines for the children at `places` of one parent. `shifts` are the distances to the
+    /// other instances of that parent.
     fn children(&mut self, places: &[usize], shifts: &[usize]) {
         let mut at = 0;
         while at < places.len() {
@@ -140,11 +141,11 @@ impl Folder<'_> {
         }
     }
 
-    /// How many entries at the beginning repeat together, and how often.
+    /// Returns length and number of repetitions of the sequence at the beginning.
     fn repetition(&self, places: &[usize]) -> (usize, usize) {
         let shape = |at: usize| places.get(at).map(|&place| self.shapes[place]);
         let mut best = (1, 1);
-        for period in 1..=PERIOD.min(places.len() / 2) {
+        for period in 1..=MAX_PERIOD.min(places.len() / 2) {
             let mut length = period;
             while length < places.len() && shape(length) == shape(length - period) {
                 length += 1;
@@ -169,40 +170,40 @@ impl Folder<'_> {
     fn group(&mut self, parts: &[Vec<usize>], times: u32) {
         let turns = parts.first().map_or(0, Vec::len);
         let entries = self.entries;
-        let turn = |of: fn(&Entry) -> u64| {
+        let turn = |of: fn(&PathEntry) -> u64| {
             let sum = move |turn: usize| parts.iter().map(|part| of(&entries[part[turn]])).sum();
-            Spread::of((0..turns).map(sum))
+            TimeSpread::of((0..turns).map(sum))
         };
-        let (net, total) = (turn(|entry| entry.net_ns), turn(|entry| entry.total_ns));
+        let (self_time, total) = (turn(|entry| entry.self_ticks), turn(|entry| entry.total_ns));
         let first = parts[0][0];
         let level = self.entries[first].level;
-        let group = Line {
-            kind: LineKind::Group,
+        let group = PathLine {
+            kind: PathLineKind::Group,
             level,
             entry: first as u32,
             times,
             count: turns as u64,
-            net,
+            self_time,
             total,
         };
         self.lines.push(group);
         for part in parts {
             self.entry(part, 1);
         }
-        self.lines.push(Line { kind: LineKind::GroupEnd, ..group });
+        self.lines.push(PathLine { kind: PathLineKind::GroupEnd, ..group });
     }
 
-    fn line(&self, instances: &[usize], times: u32) -> Line {
+    fn line(&self, instances: &[usize], times: u32) -> PathLine {
         let first = instances[0];
         let all = || instances.iter().map(|&at| &self.entries[at]);
-        Line {
-            kind: LineKind::Entry,
+        PathLine {
+            kind: PathLineKind::Entry,
             level: self.entries[first].level,
             entry: first as u32,
             times,
             count: instances.len() as u64,
-            net: Spread::of(all().map(|entry| entry.net_ns)),
-            total: Spread::of(all().map(|entry| entry.total_ns)),
+            self_time: TimeSpread::of(all().map(|entry| entry.self_ticks)),
+            total: TimeSpread::of(all().map(|entry| entry.total_ns)),
         }
     }
 }

@@ -1,14 +1,15 @@
-//! Code paths: what ran in a window of a trace, call by call in real time (McRae's Figure 4).
+//! Code paths: everything that ran in a window of a trace, call by call in the order of time
+//! (McRae's Figure 4).
 //!
-//! [`collect`] reads the chunks that a [`Selection`] needs and no others: it begins with the one that
-//! covers the wanted time, takes the stacks that are open there, and stops where the selection
-//! ends. What it returns, a [`Path`], has one list of entries for each thread that is shown, each
-//! a tree in preorder, and the order in which the threads ran. [`fold`] makes a thread's entries
-//! short by writing identical repeated parts once.
+//! [`collect`] reads only the chunks that a [`PathSelection`] needs: it begins with the chunk that
+//! contains the wanted time, adopts the stacks that are open there, and stops at the end of the
+//! selection. Its result, a [`CodePath`], has the entries of each shown thread, as a tree in
+//! preorder, and the order in which the threads ran. [`fold`] shortens a thread's entries by
+//! showing repeated parts once.
 //!
-//! Times follow the rules at the head of `src/functions.rs`: neither interrupts nor time off the CPU
-//! count in the net and total time of a call. What was not seen whole says so
-//! ([`Entry::complete`]); its times are those that were seen.
+//! Times follow the rules in `src/functions.rs`: neither interrupts nor time off the CPU count in a
+//! call's self and total time. Entries of which some part was not recorded have the times that
+//! were, and are not [complete](PathEntry::complete).
 
 mod collector;
 mod error;
@@ -18,27 +19,33 @@ mod record;
 mod select;
 
 pub use error::PathError;
-pub use fold::{fold, unfolded, Line, LineKind, Spread};
-pub use model::{Entry, EntryKind, Operation, Path, Stretch, ThreadPath, Totals};
-pub use select::{CallStart, Selection, Span};
+pub use fold::{fold, unfolded, PathLine, PathLineKind, TimeSpread};
+pub use model::{
+    CodePath, PathEntry, PathEntryKind, PathTotals, SelectedOperation, ThreadPath, ThreadStretch,
+};
+pub use select::{CallStart, PathSelection, PathSpan};
 
 use crate::TraceFile;
 
-/// Reads the path that `selection` asks for.
+/// Reads the path that `selection` describes.
 ///
-/// `functions` is the number of rows in the table of symbols. The chunks before and after what is
-/// selected are not read: damage in them does not matter.
+/// `functions` is the number of rows in the table of symbols. Chunks before and after the selection
+/// are not read: damage in them does not matter.
 ///
 /// # Errors
-/// Damage in the chunks that are needed, and a selection of something that is not there.
-pub fn collect(trace: &TraceFile<'_>, functions: usize, selection: &Selection) -> Result<Path, PathError> {
+/// Damage in a chunk that is needed, or a selection that matches nothing.
+pub fn collect(
+    trace: &TraceFile<'_>,
+    functions: usize,
+    selection: &PathSelection,
+) -> Result<CodePath, PathError> {
     if !trace.recording.capture.functions {
         return Err(PathError::NoFunctions);
     }
     let plan = select::plan(trace.recording, selection)?;
     let Some(elapsed) = plan.elapsed() else { return collector::run(trace, functions, &plan, 1) };
     // Several calls of a function may begin in the same nanosecond (a jump to itself, a function
-    // that falls into itself): the one that took as long as it should is meant.
+    // that falls through to itself): the one with the expected total time is meant.
     let mut seen = None;
     for candidate in 1.. {
         match collector::run(trace, functions, &plan, candidate) {

@@ -1,46 +1,47 @@
-//! What a path consists of.
+//! Types of a code path.
 
-use kerntune_profile::{FunctionIndex, How};
-use kerntune_trace::Weights;
+use kerntune_profile::{CallKind, FunctionIndex};
+use kerntune_trace::EventWeights;
 
 /// A window of a trace, call by call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Path {
-    /// Virtual time where it begins, ns.
+pub struct CodePath {
+    /// Virtual time of its beginning, in ticks.
     pub begin_ns: u64,
-    /// Virtual time where it ends, ns.
+    /// Virtual time of its end, in ticks.
     pub end_ns: u64,
-    /// The threads that are shown and ran, in the order in which they first did.
+    /// The shown threads that ran, in the order in which they first did.
     pub threads: Vec<ThreadPath>,
-    /// When each of them ran, in order of time.
-    pub stretches: Vec<Stretch>,
-    /// If one call was selected: the number of its thread; it is the first entry there.
+    /// Periods in which these threads ran, in order of time.
+    pub stretches: Vec<ThreadStretch>,
+    /// Thread of the selected call, which is the first entry there; `None` if no single call was
+    /// selected.
     pub call: Option<u32>,
-    /// Sums over the threads that are shown.
-    pub totals: Totals,
-    /// Entries left out because there were more than [`super::Selection::limit`].
+    /// Sums over the shown threads.
+    pub totals: PathTotals,
+    /// Number of entries left out because of [`super::PathSelection::limit`].
     pub more: u64,
-    /// Calls left out because they were deeper than [`super::Selection::depth`].
+    /// Number of calls left out because of [`super::PathSelection::depth`].
     pub hidden: u64,
-    /// If an operation was selected: its region, and whether it has operations at all.
-    pub operation: Option<Operation>,
-    /// Chunks that were read.
+    /// The selected operation; `None` if no operation was selected.
+    pub operation: Option<SelectedOperation>,
+    /// Number of chunks that were read.
     pub chunks: u64,
 }
 
-impl Path {
-    /// Total time of the selected call; 0 if none was.
+impl CodePath {
+    /// Returns the total time of the selected call; 0 if no single call was selected.
     pub fn call_ns(&self) -> u64 {
         self.call_entry().map_or(0, |entry| entry.total_ns)
     }
 
-    /// The selected call.
-    pub fn call_entry(&self) -> Option<&Entry> {
+    /// Returns the selected call.
+    pub fn call_entry(&self) -> Option<&PathEntry> {
         let thread = self.call?;
         self.threads.iter().find(|t| t.thread == thread)?.entries.first()
     }
 
-    /// Whether more than one thread is shown.
+    /// Checks whether more than one thread is shown.
     pub fn is_timeline(&self) -> bool {
         self.threads.len() > 1
     }
@@ -48,157 +49,158 @@ impl Path {
 
 /// The operation that a path shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operation {
+pub struct SelectedOperation {
     /// Index into [`kerntune_trace::Recording::regions`].
     pub region: u32,
-    /// Whether its end was marked. If not, no operation of the region was: the path is the region from begin to end.
+    /// True if the operation's end was marked. If not, the region has no marks, and the path is the
+    /// whole region.
     pub marked: bool,
 }
 
-/// What one thread did.
+/// Entries of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadPath {
-    /// Index into [`kerntune_trace::Recording::threads`]; the number after the last stands for a
-    /// thread that was not identified.
+    /// Index into [`kerntune_trace::Recording::threads`]; the number after the last stands for an
+    /// unknown thread.
     pub thread: u32,
-    /// A tree in preorder: the children of an entry follow it, see [`Entry::len`].
-    pub entries: Vec<Entry>,
+    /// A tree in preorder: the children of an entry follow it, see [`PathEntry::len`].
+    pub entries: Vec<PathEntry>,
 }
 
-/// A stretch of time in which one of the threads ran.
+/// A period in which one of the shown threads ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
-    /// As [`ThreadPath::thread`].
+pub struct ThreadStretch {
+    /// Thread, as [`ThreadPath::thread`].
     pub thread: u32,
-    /// Virtual ns.
+    /// Virtual time of its beginning, in ticks.
     pub begin_ns: u64,
-    /// Virtual ns.
+    /// Virtual time of its end, in ticks.
     pub end_ns: u64,
-    /// Context switches since the stretch before; 0 for the first.
+    /// Number of context switches since the stretch before; 0 for the first.
     pub switches: u64,
     /// Idle time since the stretch before.
     pub idle_ns: u64,
-    /// Whether nothing was recorded between this stretch and the one before.
+    /// True if the recording has a gap between this stretch and the one before.
     pub gap: bool,
 }
 
-/// One thing that happened.
+/// A call or another event of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// What.
-    pub kind: EntryKind,
-    /// How deep: 0 for what nothing shown contains.
+pub struct PathEntry {
+    /// Kind of the entry.
+    pub kind: PathEntryKind,
+    /// Nesting level; 0 for entries that no other shown entry contains.
     pub level: u32,
-    /// Number of entries from this one to the end of its subtree: the next sibling, if there is
-    /// one, is that much further on.
+    /// Number of entries of the subtree, itself included: the index distance to the next sibling.
     pub len: u32,
-    /// Virtual time of the beginning; none if that was before the path.
+    /// Virtual time of the beginning; `None` if that was before the path.
     pub begin_ns: Option<u64>,
-    /// Virtual time of the end; none if it did not end within the path.
+    /// Virtual time of the end; `None` if it did not end within the path.
     pub end_ns: Option<u64>,
-    /// Time in itself. For what is no call, as [`Entry::total_ns`].
-    pub net_ns: u64,
-    /// Time from beginning to end without interrupts and without time off the CPU.
+    /// Self time of a call; otherwise the same as [`PathEntry::total_ns`].
+    pub self_ticks: u64,
+    /// Time from beginning to end, without interrupts and without time off the CPU.
     pub total_ns: u64,
-    /// Calls within it that are left out because of the depth.
+    /// Number of calls within it that are left out because of the depth.
     pub hidden: u32,
 }
 
-impl Entry {
-    /// Whether all of it was seen.
+impl PathEntry {
+    /// Checks whether both beginning and end are within the path.
     pub fn complete(&self) -> bool {
         self.begin_ns.is_some() && self.end_ns.is_some()
     }
 }
 
-/// What an entry is.
+/// Kind of a [`PathEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EntryKind {
-    /// A function ran.
+pub enum PathEntryKind {
+    /// A call of a function.
     Call {
-        /// Which.
+        /// The called function.
         function: FunctionIndex,
-        /// How it came to run.
-        how: How,
+        /// Kind of entry: call, jump, interrupt, exception or system call.
+        how: CallKind,
     },
     /// User code outside of traced functions.
     User,
     /// Kernel code with no function open.
     Unattributed,
-    /// The CPU was halted.
+    /// All CPUs were halted.
     Idle,
-    /// An inline point, by its number in [`kerntune_trace::RecorderSpec::points`].
+    /// An inline point; index into [`kerntune_trace::RecorderSpec::points`].
     Point(u32),
-    /// One operation is done.
+    /// The end of one operation.
     Operation,
-    /// A region begins: index into [`kerntune_trace::Recording::regions`].
+    /// Begin of a region; index into [`kerntune_trace::Recording::regions`].
     RegionBegin(u32),
-    /// A region ends.
+    /// End of a region; index into [`kerntune_trace::Recording::regions`].
     RegionEnd(u32),
-    /// So many frames ended without a return.
+    /// Number of frames that ended without a return.
     Unwind(u32),
-    /// The thread was off the CPU. Its times are what passed meanwhile.
+    /// The thread was off the CPU. The entry's times are the time that passed meanwhile.
     Away {
-        /// Context switches, the one away and the one back included.
+        /// Number of context switches, including the ones away and back.
         switches: u64,
-        /// Time in which the CPU was halted.
+        /// Idle time meanwhile.
         idle_ns: u64,
         /// The thread that ran next.
         to: u32,
     },
-    /// The thread kept its CPU while others had their turn. Its times are what passed meanwhile.
+    /// The thread kept its CPU while other CPUs executed. The entry's times are the time that
+    /// passed meanwhile.
     Turn,
-    /// Another thread is woken up: index into [`kerntune_trace::Recording::threads`].
+    /// Another thread is woken up; index into [`kerntune_trace::Recording::threads`].
     Wake(u32),
-    /// The thread waited so many ns for a CPU before it ran on.
+    /// Time for which the thread waited for a CPU before it ran on, in ticks.
     Delay(u64),
-    /// A thread is to run on another CPU.
+    /// A thread moves to another CPU.
     Migrate {
         /// Index into [`kerntune_trace::Recording::threads`].
         thread: u32,
         /// The CPU that it ran on.
         from: u32,
-        /// The CPU that it is to run on.
+        /// The CPU that it will run on.
         to: u32,
     },
-    /// Another CPU is interrupted.
+    /// Number of another CPU that is interrupted.
     Signal(u32),
-    /// A lock was waited for.
+    /// A wait for a lock.
     Lock {
-        /// Where it is.
+        /// Address of the lock.
         address: u64,
-        /// For how long.
+        /// Length of the wait, in ticks.
         ns: u64,
     },
-    /// Nothing was recorded.
+    /// A gap in the recording.
     Gap,
 }
 
-/// Sums over the threads that are shown, within the path.
+/// Sums over the shown threads, within the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Time in which one of them ran: on the emulator, instructions.
-    pub busy_ns: u64,
-    /// The part of it in interrupts.
+pub struct PathTotals {
+    /// Time in which the shown threads ran, in ticks.
+    pub busy_ticks: u64,
+    /// The part of `busy_ticks` in interrupts.
     pub interrupt_ns: u64,
-    /// The part of it in user code outside of traced functions.
-    pub user_ns: u64,
-    /// The part of it in kernel code with no function open.
-    pub unattributed_ns: u64,
-    /// Time in which the CPU was halted while one of them (an idle task) ran.
+    /// The part of `busy_ticks` in user code outside of traced functions.
+    pub user_ticks: u64,
+    /// The part of `busy_ticks` in kernel code with no function open.
+    pub unattributed_ticks: u64,
+    /// Idle time while one of these threads (an idle task) ran.
     pub idle_ns: u64,
-    /// Calls that began, of any kind.
+    /// Number of calls that began, of any kind.
     pub calls: u64,
-    /// Interrupts among them.
+    /// Number of interrupts among them.
     pub interrupts: u64,
-    /// Exceptions among them.
+    /// Number of exceptions among them.
     pub exceptions: u64,
-    /// System calls among them.
+    /// Number of system calls among them.
     pub syscalls: u64,
-    /// Context switches to or from them.
+    /// Number of context switches to or from these threads.
     pub switches: u64,
-    /// Greatest number of calls open at a time, from the level that is shown as 0.
+    /// Greatest number of nested calls, counted from level 0.
     pub depth: u64,
-    /// Branches and misses, where the trace has them.
-    pub weights: Weights,
+    /// Taken branches and misses; 0 if the trace has no weights.
+    pub weights: EventWeights,
 }

@@ -1,50 +1,50 @@
-//! The entries of one thread under construction.
+//! Entries of one thread under construction.
 
-use super::model::{Entry, EntryKind};
+use super::model::{PathEntry, PathEntryKind};
 use crate::events;
-use kerntune_profile::{FunctionIndex, How as Word};
-use kerntune_trace::How;
+use kerntune_profile::{CallKind, FunctionIndex};
+use kerntune_trace::EnterKind;
 
-/// Stands for a frame that has no entry.
+/// No entry.
 const NONE: u32 = u32::MAX;
-/// Interrupts within interrupts that are shown beyond the wanted depth.
+/// Number of nested interrupts that are shown beyond the selected depth.
 const NESTED: u32 = 100;
 
-/// An open call with what is recorded of it.
-pub(super) type Frame = events::Frame<Open>;
+/// An open call with its recorded state.
+pub(super) type StackFrame = events::StackFrame<PathFrame>;
 
-/// What is recorded of an open call.
+/// Recorded state of an open call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open {
-    net: u64,
+pub(super) struct PathFrame {
+    self_time: u64,
     /// Total time of callees that ended.
     callees: u64,
-    /// Its entry, or [`NONE`].
+    /// Index of its entry, or [`NONE`].
     node: u32,
-    /// The entry of the nearest frame that has one, itself included.
+    /// Index of the entry of the nearest frame that has one, itself included.
     home: u32,
-    /// Level of what happens within it.
+    /// Level of its callees.
     inner: u32,
 }
 
-impl Default for Open {
+impl Default for PathFrame {
     fn default() -> Self {
-        Self { net: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
+        Self { self_time: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
     }
 }
 
-/// How much may be recorded, and how much was not.
+/// Limits of the number and depth of entries, and the number of entries that exceeded them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(super) struct EntryBudget {
     pub left: usize,
     pub depth: u32,
-    /// Entries left out for want of room.
+    /// Entries left out because of the limit.
     pub more: u64,
     /// Calls left out because of their depth.
     pub hidden: u64,
 }
 
-impl Budget {
+impl EntryBudget {
     fn take(&mut self) -> bool {
         let some = self.left > 0;
         if some {
@@ -56,93 +56,93 @@ impl Budget {
     }
 }
 
-/// Where a thread is that was switched away.
+/// Period off the CPU that has begun.
 #[derive(Debug, Clone, Copy)]
-struct Away {
+struct AwayPeriod {
     node: u32,
     since: u64,
     switches: u64,
     idle_ns: u64,
 }
 
-/// What is recorded of a thread. Its open frames are the machine's.
+/// Recorded entries of a thread. Its open frames are in the replay state.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
-    pub entries: Vec<Entry>,
+pub(super) struct ThreadRecorder {
+    pub entries: Vec<PathEntry>,
     /// Frames below this one are not shown.
     pub base: usize,
-    /// Shown frames that an interrupt entered.
+    /// Number of shown frames that an interrupt entered.
     pub interrupts: u32,
-    /// Whether the frames that were open when it first ran have entries.
+    /// True if the frames that were open when the thread first ran have entries.
     pub introduced: bool,
-    away: Option<Away>,
+    away: Option<AwayPeriod>,
 }
 
-impl Thread {
-    /// Whether a frame is open that is shown.
-    pub fn is_open(&self, frames: &[Frame]) -> bool {
+impl ThreadRecorder {
+    /// Checks whether a shown frame is open.
+    pub fn is_open(&self, frames: &[StackFrame]) -> bool {
         frames.len() > self.base
     }
 
-    /// Time for the frame on top; false if there is none.
-    pub fn spend(&mut self, frames: &mut [Frame], ns: u64) -> bool {
+    /// Adds time to the top frame; returns `false` if no shown frame is open.
+    pub fn spend(&mut self, frames: &mut [StackFrame], ns: u64) -> bool {
         let open = self.is_open(frames);
         match frames.last_mut() {
-            Some(top) if open => top.data.net += ns,
+            Some(top) if open => top.data.self_time += ns,
             _ => return false,
         }
         true
     }
 
-    /// The frames that are open have entries from here on, as they had not when they began.
-    pub fn introduce(&mut self, frames: &mut [Frame], budget: &mut Budget) {
+    /// Gives entries to frames that were open before the path began.
+    pub fn introduce(&mut self, frames: &mut [StackFrame], budget: &mut EntryBudget) {
         self.introduced = true;
         self.interrupts = 0;
         for at in self.base..frames.len() {
-            let Frame { function, how, data } = frames[at];
+            let StackFrame { function, how, data } = frames[at];
             let opened = self.open(&frames[..at], function, how, None, budget);
-            frames[at].data = Open { net: data.net, callees: data.callees, ..opened };
+            frames[at].data = PathFrame { self_time: data.self_time, callees: data.callees, ..opened };
         }
     }
 
-    /// A call begins upon `frames`: gives it its entry.
+    /// Adds the entry of a call above `frames`.
     pub fn open(
         &mut self,
-        frames: &[Frame],
+        frames: &[StackFrame],
         function: u32,
-        how: How,
+        how: EnterKind,
         begin_ns: Option<u64>,
-        budget: &mut Budget,
-    ) -> Open {
+        budget: &mut EntryBudget,
+    ) -> PathFrame {
         let below = if self.is_open(frames) { frames.last() } else { None };
         let (level, home) = below.map_or((0, NONE), |frame| (frame.data.inner, frame.data.home));
-        let interrupt = how == How::Interrupt;
+        let interrupt = how == EnterKind::Interrupt;
         self.interrupts += u32::from(interrupt);
         if level >= budget.depth && !(interrupt && level < budget.depth + NESTED) {
             budget.hidden += 1;
             if let Some(entry) = self.entries.get_mut(home as usize) {
                 entry.hidden = entry.hidden.saturating_add(1);
             }
-            return Open { inner: level, home, ..Open::default() };
+            return PathFrame { inner: level, home, ..PathFrame::default() };
         }
         let inner = level + 1;
         if !budget.take() {
-            return Open { inner, home, ..Open::default() };
+            return PathFrame { inner, home, ..PathFrame::default() };
         }
         let node = self.entries.len() as u32;
-        let kind = EntryKind::Call { function: FunctionIndex(function), how: word(how) };
-        self.entries.push(Entry { begin_ns, end_ns: None, ..leaf(kind, level) });
-        Open { inner, node, home: node, ..Open::default() }
+        let kind = PathEntryKind::Call { function: FunctionIndex(function), how: call_kind(how) };
+        self.entries.push(PathEntry { begin_ns, end_ns: None, ..leaf(kind, level) });
+        PathFrame { inner, node, home: node, ..PathFrame::default() }
     }
 
-    /// A frame that lay on `frames` ended, or is no longer followed if no time is given.
-    pub fn ended(&mut self, frames: &mut [Frame], frame: Frame, end_ns: Option<u64>) {
+    /// Ends a frame that lay above `frames`; with `None` as time, its end is not known.
+    pub fn ended(&mut self, frames: &mut [StackFrame], frame: StackFrame, end_ns: Option<u64>) {
         if frames.len() < self.base {
             return;
         }
-        let Open { net: net_ns, callees, node, .. } = frame.data;
-        let total_ns = net_ns + callees;
-        if frame.how == How::Interrupt {
+        let PathFrame { self_time: self_ticks, callees, node, .. } = frame.data;
+        let total_ns = self_ticks + callees;
+        if frame.how == EnterKind::Interrupt {
             self.interrupts = self.interrupts.saturating_sub(1);
         } else if self.is_open(frames) {
             if let Some(below) = frames.last_mut() {
@@ -151,74 +151,88 @@ impl Thread {
         }
         let length = self.entries.len() as u32;
         if let Some(entry) = self.entries.get_mut(node as usize) {
-            *entry = Entry { end_ns, net_ns, total_ns, len: length - node, ..*entry };
+            *entry = PathEntry { end_ns, self_ticks, total_ns, len: length - node, ..*entry };
         }
     }
 
-    /// Something without parts happens.
-    pub fn note(&mut self, frames: &[Frame], kind: EntryKind, now: u64, budget: &mut Budget) {
+    /// Adds an entry without length and children.
+    pub fn note(&mut self, frames: &[StackFrame], kind: PathEntryKind, now: u64, budget: &mut EntryBudget) {
         self.leaf(frames, kind, Some(now), Some(now), 0, budget);
     }
 
-    /// Something without parts, of a length.
+    /// Adds an entry without children.
     pub fn leaf(
         &mut self,
-        frames: &[Frame],
-        kind: EntryKind,
+        frames: &[StackFrame],
+        kind: PathEntryKind,
         begin_ns: Option<u64>,
         end_ns: Option<u64>,
         ns: u64,
-        budget: &mut Budget,
+        budget: &mut EntryBudget,
     ) {
         let top = if self.is_open(frames) { frames.last() } else { None };
         let level = top.map_or(0, |frame| frame.data.inner);
         if budget.take() {
-            self.entries.push(Entry { begin_ns, end_ns, net_ns: ns, total_ns: ns, ..leaf(kind, level) });
+            self.entries.push(PathEntry {
+                begin_ns,
+                end_ns,
+                self_ticks: ns,
+                total_ns: ns,
+                ..leaf(kind, level)
+            });
         }
     }
 
-    /// Time that no frame has; goes on with the last entry where that is of the same kind.
-    pub fn homeless(&mut self, frames: &[Frame], kind: EntryKind, from: u64, ns: u64, budget: &mut Budget) {
+    /// Adds time outside of all frames; extends the last entry if it has the same kind.
+    pub fn homeless(
+        &mut self,
+        frames: &[StackFrame],
+        kind: PathEntryKind,
+        from: u64,
+        ns: u64,
+        budget: &mut EntryBudget,
+    ) {
         match self.entries.last_mut() {
             Some(last) if last.kind == kind && last.level == 0 && last.end_ns == Some(from) => {
                 last.end_ns = Some(from + ns);
-                last.net_ns += ns;
+                last.self_ticks += ns;
                 last.total_ns += ns;
             }
             _ => self.leaf(frames, kind, Some(from), Some(from + ns), ns, budget),
         }
     }
 
-    /// Another thread runs from here on, or another CPU executes: that `kind` says. `switches` and `idle_ns` are what there was until now.
+    /// Notes that the thread stops executing, with an entry of `kind`. `switches` and `idle_ns` are
+    /// the totals so far.
     pub fn leave(
         &mut self,
-        frames: &[Frame],
-        kind: EntryKind,
+        frames: &[StackFrame],
+        kind: PathEntryKind,
         now: u64,
         so_far: (u64, u64),
-        budget: &mut Budget,
+        budget: &mut EntryBudget,
     ) {
         let (switches, idle_ns) = so_far;
         let before = self.entries.len() as u32;
         self.leaf(frames, kind, Some(now), None, 0, budget);
         let node = if self.entries.len() as u32 > before { before } else { NONE };
-        self.away = Some(Away { node, since: now, switches, idle_ns });
+        self.away = Some(AwayPeriod { node, since: now, switches, idle_ns });
     }
 
-    /// It runs again.
+    /// Notes that the thread executes again.
     pub fn come_back(&mut self, now: u64, switches: u64, idle_ns: u64) {
         let Some(away) = self.away.take() else { return };
         let Some(entry) = self.entries.get_mut(away.node as usize) else { return };
-        if let EntryKind::Away { to, .. } = entry.kind {
+        if let PathEntryKind::Away { to, .. } = entry.kind {
             let (switches, idle_ns) = (switches - away.switches, idle_ns - away.idle_ns);
-            entry.kind = EntryKind::Away { switches, idle_ns, to };
+            entry.kind = PathEntryKind::Away { switches, idle_ns, to };
         }
         entry.end_ns = Some(now);
-        (entry.net_ns, entry.total_ns) = (now - away.since, now - away.since);
+        (entry.self_ticks, entry.total_ns) = (now - away.since, now - away.since);
     }
 
-    /// Nothing more is known of its frames.
-    pub fn lose(&mut self, frames: &mut Vec<Frame>) {
+    /// Discards all frames, as their ends are not known.
+    pub fn lose(&mut self, frames: &mut Vec<StackFrame>) {
         while let Some(frame) = frames.pop() {
             self.ended(frames, frame, None);
         }
@@ -226,16 +240,16 @@ impl Thread {
     }
 }
 
-fn leaf(kind: EntryKind, level: u32) -> Entry {
-    Entry { kind, level, len: 1, begin_ns: None, end_ns: None, net_ns: 0, total_ns: 0, hidden: 0 }
+fn leaf(kind: PathEntryKind, level: u32) -> PathEntry {
+    PathEntry { kind, level, len: 1, begin_ns: None, end_ns: None, self_ticks: 0, total_ns: 0, hidden: 0 }
 }
 
-fn word(how: How) -> Word {
+fn call_kind(how: EnterKind) -> CallKind {
     match how {
-        How::Call => Word::Call,
-        How::Jump => Word::Jump,
-        How::Interrupt => Word::Interrupt,
-        How::Exception => Word::Exception,
-        How::Syscall => Word::Syscall,
+        EnterKind::Call => CallKind::Call,
+        EnterKind::Jump => CallKind::Jump,
+        EnterKind::Interrupt => CallKind::Interrupt,
+        EnterKind::Exception => CallKind::Exception,
+        EnterKind::Syscall => CallKind::Syscall,
     }
 }

@@ -1,93 +1,94 @@
-//! What is to be shown, and what of the trace that needs.
+//! Selection of a path, and the part of the trace that it needs.
 
 use super::PathError;
 use kerntune_profile::FunctionIndex;
-use kerntune_trace::{Recording, Region};
+use kerntune_trace::{RecordedRegion, Recording};
 use std::ops::RangeInclusive;
 
-/// What is to be shown.
+/// Selection of a path and of the entries to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// From where to where.
-    pub span: Span,
-    /// Only this thread, by its pid, or those of this name.
+pub struct PathSelection {
+    /// Begin and end of the path.
+    pub span: PathSpan,
+    /// Pid or name of the threads to show; `None` for all.
     pub thread: Option<String>,
-    /// Whether other threads are shown where one call is selected.
+    /// True if other threads are shown if a single call is selected.
     pub all: bool,
-    /// Levels of calls that are shown; an interrupt is shown wherever it hits.
+    /// Number of levels of calls to show; an interrupt begins a new count.
     pub depth: Option<u32>,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub limit: usize,
 }
 
-impl Default for Selection {
+impl Default for PathSelection {
     fn default() -> Self {
-        let span = Span::Operation { region: None, nth: 1 };
+        let span = PathSpan::Operation { region: None, nth: 1 };
         Self { span, thread: None, all: false, depth: None, limit: 1_000_000 }
     }
 }
 
-/// From where to where a path goes.
+/// Begin and end of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Span {
-    /// Two virtual times, both included.
+pub enum PathSpan {
+    /// Between two virtual times, both included.
     Window {
-        /// The first, in nanoseconds.
+        /// Begin, in ticks.
         begin_ns: u64,
-        /// The last, in nanoseconds.
+        /// End, in ticks.
         end_ns: u64,
     },
-    /// From one operation's mark to the next: the first begins with its region. A region without
-    /// such marks is shown whole.
+    /// From one operation's mark to the next; the first operation begins with its region. A region
+    /// without such marks is shown whole.
     Operation {
-        /// The region's name; the first that has operations if none.
+        /// Name of the region; `None` for the first one that has operations.
         region: Option<String>,
-        /// 1 for the first.
+        /// Number of the operation, from 1.
         nth: u64,
     },
-    /// One call from beginning to end.
+    /// A single call, from entry to exit.
     Call(CallStart),
 }
 
-/// Which call.
+/// Selection of a single call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallStart {
-    /// The call of a function that began at a time and took so long.
+    /// The call of a function with a given begin and total time.
     At {
-        /// Which function.
+        /// The called function.
         function: FunctionIndex,
-        /// Virtual ns.
+        /// Virtual time of the entry, in ticks.
         begin_ns: u64,
-        /// What its total time must be; any if none.
+        /// Range of the total time; `None` for any.
         elapsed_ns: Option<RangeInclusive<u64>>,
     },
-    /// The first call of any function that began at a time or later.
+    /// The first call of any function at a time or later.
     From {
-        /// Virtual ns.
+        /// Virtual time, in ticks.
         begin_ns: u64,
     },
     /// The nth call of a function.
     Nth {
-        /// Which function.
+        /// The called function.
         function: FunctionIndex,
-        /// 1 for the first.
+        /// Number of the call, from 1.
         nth: u64,
-        /// Only those that begin in the regions of this name.
+        /// Name of the regions in which the call must begin; `None` for anywhere.
         region: Option<String>,
     },
 }
 
-/// Levels that are shown at most, so that whoever walks the tree may recurse.
+/// Maximum number of levels, so that code that walks the tree may recurse.
 const DEPTH_SHOWN: u32 = 1_000;
 
-/// A selection in numbers.
-pub(super) struct Plan {
-    pub begins: Begins,
-    /// Where the path lies: what ends before or begins after is not read.
+/// A selection, resolved to times and numbers.
+pub(super) struct PathPlan {
+    pub begins: PathBegin,
+    /// Times between which the path lies; chunks outside are not read.
     pub window: (u64, u64),
-    /// What makes the path begin happens in one of these, in order of time.
+    /// Times between which the path can begin, in order.
     pub windows: Vec<(u64, u64)>,
-    /// Threads that are shown, by number, with room for [`crate::events::Machine::nobody`].
+    /// True for shown threads, indexed by thread; includes
+    /// [`crate::events::ReplayState::unknown_thread`].
     pub shown: Vec<bool>,
     pub all: bool,
     pub depth: u32,
@@ -95,35 +96,35 @@ pub(super) struct Plan {
     elapsed: Option<RangeInclusive<u64>>,
 }
 
-/// What makes a path begin.
+/// Event that begins a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Begins {
+pub(super) enum PathBegin {
     Time,
     /// The `nth` operation of a region of this name.
     Operation {
         region: String,
         nth: u64,
     },
-    /// The `nth` call of this function (of any if none).
+    /// The `nth` call of this function; `None` for any function.
     Call {
         function: Option<FunctionIndex>,
         nth: u64,
     },
-    /// The first call of this function at the first time of the window.
+    /// A call of this function at the first time of the window.
     CallAt {
         function: FunctionIndex,
     },
 }
 
-impl Plan {
+impl PathPlan {
     pub fn elapsed(&self) -> Option<RangeInclusive<u64>> {
         self.elapsed.clone()
     }
 }
 
-pub(super) fn plan(recording: &Recording, selection: &Selection) -> Result<Plan, PathError> {
-    let mut plan = Plan {
-        begins: Begins::Time,
+pub(super) fn plan(recording: &Recording, selection: &PathSelection) -> Result<PathPlan, PathError> {
+    let mut plan = PathPlan {
+        begins: PathBegin::Time,
         window: (0, u64::MAX),
         windows: Vec::new(),
         shown: shown(recording, selection.thread.as_deref())?,
@@ -133,31 +134,31 @@ pub(super) fn plan(recording: &Recording, selection: &Selection) -> Result<Plan,
         elapsed: None,
     };
     match &selection.span {
-        &Span::Window { begin_ns: begin, end_ns: end } => {
+        &PathSpan::Window { begin_ns: begin, end_ns: end } => {
             if end < begin {
                 return Err(PathError::Backwards { begin, end });
             }
             plan.window = (begin, end);
             plan.windows.push((begin, end));
         }
-        Span::Operation { region, nth } => {
+        PathSpan::Operation { region, nth } => {
             let first = first_region(recording, region.as_deref())?;
             plan.windows = regions(recording, &first.name).map(|r| (r.begin_ns, end(r))).collect();
             plan.window = (first.begin_ns, plan.windows.iter().map(|w| w.1).max().unwrap_or(u64::MAX));
-            plan.begins = Begins::Operation { region: first.name.clone(), nth: (*nth).max(1) };
+            plan.begins = PathBegin::Operation { region: first.name.clone(), nth: (*nth).max(1) };
         }
-        Span::Call(CallStart::At { function, begin_ns, elapsed_ns }) => {
+        PathSpan::Call(CallStart::At { function, begin_ns, elapsed_ns }) => {
             plan.window = (*begin_ns, u64::MAX);
             plan.windows.push((*begin_ns, *begin_ns));
-            plan.begins = Begins::CallAt { function: *function };
+            plan.begins = PathBegin::CallAt { function: *function };
             plan.elapsed = elapsed_ns.clone();
         }
-        Span::Call(CallStart::From { begin_ns }) => {
+        PathSpan::Call(CallStart::From { begin_ns }) => {
             plan.window = (*begin_ns, u64::MAX);
             plan.windows.push((*begin_ns, u64::MAX));
-            plan.begins = Begins::Call { function: None, nth: 1 };
+            plan.begins = PathBegin::Call { function: None, nth: 1 };
         }
-        Span::Call(CallStart::Nth { function, nth, region }) => {
+        PathSpan::Call(CallStart::Nth { function, nth, region }) => {
             plan.windows = match region {
                 None => vec![(0, u64::MAX)],
                 Some(name) => {
@@ -166,13 +167,13 @@ pub(super) fn plan(recording: &Recording, selection: &Selection) -> Result<Plan,
                 }
             };
             plan.window = (plan.windows.first().map_or(0, |w| w.0), u64::MAX);
-            plan.begins = Begins::Call { function: Some(*function), nth: (*nth).max(1) };
+            plan.begins = PathBegin::Call { function: Some(*function), nth: (*nth).max(1) };
         }
     }
     Ok(plan)
 }
 
-fn end(region: &Region) -> u64 {
+fn end(region: &RecordedRegion) -> u64 {
     if region.closed {
         region.begin_ns.saturating_add(region.elapsed_ns)
     } else {
@@ -180,11 +181,11 @@ fn end(region: &Region) -> u64 {
     }
 }
 
-fn regions<'a>(recording: &'a Recording, name: &'a str) -> impl Iterator<Item = &'a Region> {
+fn regions<'a>(recording: &'a Recording, name: &'a str) -> impl Iterator<Item = &'a RecordedRegion> {
     recording.regions.iter().filter(move |region| region.name == name)
 }
 
-fn first_region<'a>(recording: &'a Recording, name: Option<&str>) -> Result<&'a Region, PathError> {
+fn first_region<'a>(recording: &'a Recording, name: Option<&str>) -> Result<&'a RecordedRegion, PathError> {
     let all = &recording.regions;
     let found = match name {
         Some(name) => all.iter().find(|region| region.name == name),
@@ -199,7 +200,7 @@ fn first_region<'a>(recording: &'a Recording, name: Option<&str>) -> Result<&'a 
     })
 }
 
-/// Which threads are shown, with room for the machine's nobody.
+/// Returns whether each thread is shown, including the pseudo-threads after the last.
 fn shown(recording: &Recording, wanted: Option<&str>) -> Result<Vec<bool>, PathError> {
     let threads = &recording.threads;
     let Some(wanted) = wanted else { return Ok(vec![true; threads.len() + 2]) };
@@ -213,9 +214,9 @@ fn shown(recording: &Recording, wanted: Option<&str>) -> Result<Vec<bool>, PathE
     Err(PathError::NoThread { name: wanted.into(), known })
 }
 
-/// Names for a message, each once, not more than fit.
+/// Lists names for a message, each once, up to a limit.
 fn known(names: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 20;
+    const MAX_NAMES: usize = 20;
     let mut all: Vec<String> = Vec::new();
     for name in names {
         if !all.contains(&name) {
@@ -224,7 +225,9 @@ fn known(names: impl Iterator<Item = String>) -> String {
     }
     match all.len() {
         0 => "none".into(),
-        count if count > MOST => format!("{} and {} more", all[..MOST].join(", "), count - MOST),
+        count if count > MAX_NAMES => {
+            format!("{} and {} more", all[..MAX_NAMES].join(", "), count - MAX_NAMES)
+        }
         _ => all.join(", "),
     }
 }

@@ -1,78 +1,78 @@
-//! What each of several CPUs does when: executes, waits for its turn, is halted.
+//! Activity of each of several CPUs over time: executing, waiting for its turn, or halted.
 
-use super::{holder_of, Holder, HALTED};
-use crate::events::{Bounds, Machine};
+use super::{holder_of, CpuHolder, HALTED};
+use crate::events::{ReplayState, TraceBounds};
 
-/// What a CPU does with its time.
+/// Activity of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Doing {
-    /// It executes: at every instant at most one CPU does.
+pub enum CpuActivity {
+    /// Executes. At most one CPU does at a time.
     Executes,
-    /// It could execute, but it is another CPU's turn.
+    /// Is ready to execute while another CPU has its turn.
     Waits,
-    /// It is halted.
+    /// Is halted.
     Halted,
 }
 
-/// What a CPU does, and who has it.
+/// Activity of a CPU, and its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuState {
-    /// What it does.
-    pub doing: Doing,
-    /// Who has it; [`super::Lane::Idle`] while it is halted.
-    pub holder: Holder,
+    /// Activity of the CPU.
+    pub doing: CpuActivity,
+    /// Holder of the CPU; [`super::TimelineLane::Idle`] while the CPU is halted.
+    pub holder: CpuHolder,
 }
 
-/// A stretch of time in which a CPU does one thing for one holder.
+/// A period in which a CPU's activity and holder do not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuSlice {
-    /// Virtual time, ns.
+    /// Virtual time of its beginning, in ticks.
     pub begin: u64,
-    /// Virtual time, ns; after `begin`.
+    /// Virtual time of its end, in ticks; after `begin`.
     pub end: u64,
-    /// What it does.
+    /// Activity and holder of the CPU.
     pub state: CpuState,
 }
 
-/// Time of one state of a CPU in one bin.
+/// Time of one state of a CPU within one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuBin {
-    /// The bin's number, counted over all spans.
+    /// Number of the bin, counted over all spans.
     pub bin: u32,
-    /// The CPU's number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// What it does.
+    /// Activity and holder of the CPU.
     pub state: CpuState,
-    /// For how long, ns.
+    /// Length of that time, in ticks.
     pub ns: u64,
 }
 
-const ASLEEP: CpuState = CpuState { doing: Doing::Halted, holder: HALTED };
+const ASLEEP: CpuState = CpuState { doing: CpuActivity::Halted, holder: HALTED };
 
-/// What every CPU does while `holder` has the one that executes, or while all are halted. Nothing of a single CPU, of
-/// which the holder says all.
+/// Returns the state of each CPU while `holder` has the one that executes, or while all are halted.
+/// Empty with one CPU, for which `holder` is sufficient.
 pub(super) fn states<T: Copy + Default>(
-    machine: &Machine<T>,
-    holder: Holder,
+    machine: &ReplayState<T>,
+    holder: CpuHolder,
 ) -> impl Iterator<Item = CpuState> + '_ {
     let count = if machine.bounds.cpus > 1 { machine.bounds.cpus } else { 0 };
     (0..count).map(move |cpu| match machine.waiting(cpu) {
         _ if holder == HALTED => ASLEEP,
-        None => CpuState { doing: Doing::Executes, holder },
+        None => CpuState { doing: CpuActivity::Executes, holder },
         Some((waiting, _)) if waiting.halted => ASLEEP,
         Some((waiting, interrupts)) => CpuState {
-            doing: Doing::Waits,
+            doing: CpuActivity::Waits,
             holder: holder_of(machine.bounds, waiting.running, waiting.user, interrupts),
         },
     })
 }
 
-/// Room for the slices of each of several CPUs.
-pub(super) fn lanes(bounds: Bounds) -> Vec<Vec<CpuSlice>> {
+/// Returns an empty list of slices for each of several CPUs; none for a single CPU.
+pub(super) fn lanes(bounds: TraceBounds) -> Vec<Vec<CpuSlice>> {
     vec![Vec::new(); if bounds.cpus > 1 { bounds.cpus } else { 0 }]
 }
 
-/// Appends a slice to those of a CPU, or lengthens the last if it goes on.
+/// Appends a slice, or extends the last one if the state is the same.
 pub(super) fn extend(slices: &mut Vec<CpuSlice>, slice: CpuSlice) {
     match slices.last_mut() {
         Some(last) if last.end == slice.begin && last.state == slice.state => last.end = slice.end,

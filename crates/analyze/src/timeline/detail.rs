@@ -1,94 +1,95 @@
-//! Every call of a window of time.
+//! All calls of a window of time.
 
 use super::cpus::{self, CpuSlice};
-use super::{extend, holder, Holder, Slice, HALTED};
-use crate::events::{replay, Bounds, Frame, Machine, Visitor};
+use super::{extend, holder, CpuHolder, HolderSlice, HALTED};
+use crate::events::{replay, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use crate::trace_file::TraceFile;
 use crate::Error;
-use kerntune_trace::{Event, How, Weights};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 
-/// When a window ends.
+/// End of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// At this virtual time, ns.
+pub enum WindowEnd {
+    /// Virtual time, in ticks.
     Time(u64),
-    /// When so many operations are done.
+    /// After this number of operations.
     Operations(u32),
-    /// When the call of this function that began where the window begins has ended.
+    /// At the end of the call of this function that begins where the window begins.
     EndOf(u32),
 }
 
-/// What to look at.
+/// A window of time for [`detail`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// Virtual time at which it begins, ns.
+pub struct DetailWindow {
+    /// Virtual time of its beginning, in ticks.
     pub begin: u64,
-    /// When it ends.
-    pub until: Until,
-    /// It ends earlier where there are more calls than this.
+    /// Its end.
+    pub until: WindowEnd,
+    /// Maximum number of calls; the window ends earlier if there are more.
     pub calls: usize,
 }
 
-impl Window {
-    /// Virtual time at which it ends, ns, if that is what ends it.
+impl DetailWindow {
+    /// Returns the virtual time of the window's end if that is fixed, else the maximum.
     fn end(&self) -> u64 {
         match self.until {
-            Until::Time(end) => end,
+            WindowEnd::Time(end) => end,
             _ => u64::MAX,
         }
     }
 }
 
-/// A call, or the part of one that lies in a window.
+/// A call, or the part of a call within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
-    /// When it began, or the window did; virtual ns.
+pub struct WindowCall {
+    /// Virtual time of the entry, or of the window's beginning if that is later, in ticks.
     pub begin: u64,
-    /// When it ended, or the window did. Includes what interrupted it and the time in which its
-    /// thread did not run.
+    /// Virtual time of the exit, or of the window's end if that is earlier. The difference to
+    /// `begin` includes interrupts and time in which the thread did not run.
     pub end: u64,
-    /// Number of the thread on whose stack it lies: interrupts lie on the stack that they hit.
+    /// Number of the thread on whose stack the call lies. Interrupts lie on the stack of the thread
+    /// that they interrupt.
     pub thread: u32,
-    /// Frames below it.
+    /// Number of frames below it.
     pub depth: u32,
     /// Number of the function.
     pub function: u32,
-    /// How it came to run.
-    pub how: How,
-    /// It began before the window.
+    /// Kind of entry.
+    pub how: EnterKind,
+    /// True if the call began before the window.
     pub cut_begin: bool,
-    /// It ended after the window.
+    /// True if the call ended after the window.
     pub cut_end: bool,
 }
 
-/// What happened in a window.
+/// Calls and CPU holders of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// Virtual time, ns.
+pub struct WindowDetail {
+    /// Virtual time of its beginning, in ticks.
     pub begin: u64,
-    /// Virtual time at which it ended, or from where on there would have been too many calls.
+    /// Virtual time of its end, or the time up to which the limit of calls allowed to read.
     pub end: u64,
-    /// Whether it goes as far as was asked for.
+    /// True if the window was read up to its requested end.
     pub whole: bool,
-    /// The calls in the order in which they began, callers before callees.
-    pub calls: Vec<Call>,
-    /// Who had the CPU, without a gap.
-    pub slices: Vec<Slice>,
-    /// What each of several CPUs did, without a gap; empty of one.
+    /// The calls, sorted by beginning; callers before callees.
+    pub calls: Vec<WindowCall>,
+    /// Holders of the executing CPU, without a gap.
+    pub slices: Vec<HolderSlice>,
+    /// States of each of several CPUs, without a gap; empty with one CPU.
     pub cpus: Vec<Vec<CpuSlice>>,
 }
 
 /// Reads a window through the trace's index.
 ///
 /// # Errors
-/// Any damage in the chunks that the window lies in.
-pub fn detail(trace: &TraceFile<'_>, window: &Window) -> Result<Detail, Error> {
-    let bounds = Bounds::of(trace.recording);
-    let (mut collect, mut machine) = (Collect::new(*window, bounds), Machine::new(bounds));
+/// Damage in a chunk that overlaps the window.
+pub fn detail(trace: &TraceFile<'_>, window: &DetailWindow) -> Result<WindowDetail, Error> {
+    let bounds = TraceBounds::of(trace.recording);
+    let (mut collect, mut machine) = (DetailCollector::new(*window, bounds), ReplayState::new(bounds));
     let mut reader = trace.reader()?;
     for number in trace.covering(window.begin, u64::MAX) {
         let chunk = reader.read(number)?;
-        // Outside of regions nothing was recorded: there the window ends.
+        // Nothing is recorded outside of regions: the window ends at such a gap.
         if collect.started && chunk.header.begin != machine.now() {
             break;
         }
@@ -100,26 +101,26 @@ pub fn detail(trace: &TraceFile<'_>, window: &Window) -> Result<Detail, Error> {
     Ok(collect.finish())
 }
 
-struct Collect {
-    window: Window,
-    out: Detail,
+struct DetailCollector {
+    window: DetailWindow,
+    out: WindowDetail,
     started: bool,
     done: bool,
-    /// For each thread and depth the call that is open there.
+    /// Index of the open call, by thread and depth.
     open: Vec<Vec<usize>>,
-    /// The call that [`Until::EndOf`] waits for.
+    /// Index of the call that [`WindowEnd::EndOf`] waits for.
     awaited: Option<usize>,
     operations: u32,
 }
 
-impl Visitor for Collect {
-    type Frame = ();
+impl EventVisitor for DetailCollector {
+    type PerFrame = ();
 
     fn is_done(&self) -> bool {
         self.done
     }
 
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, event: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, event: &Event) {
         let (before, now) = (machine.now(), machine.now() + ns);
         if now < self.window.begin {
             return;
@@ -134,12 +135,12 @@ impl Visitor for Collect {
         }
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         if awake <= self.window.begin && asleep < self.window.begin {
             return;
         }
-        // Perhaps the window begins while the CPU is halted.
+        // The window may begin while the CPU is halted.
         self.start(machine, self.window.begin);
         let end = self.window.end().max(self.window.begin);
         self.slice(machine, asleep, awake.min(end), HALTED);
@@ -148,10 +149,10 @@ impl Visitor for Collect {
         }
     }
 
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         let now = machine.now();
         if self.started {
-            let is_awaited = self.window.until == Until::EndOf(function) && now == self.window.begin;
+            let is_awaited = self.window.until == WindowEnd::EndOf(function) && now == self.window.begin;
             if is_awaited && self.awaited.is_none() {
                 self.awaited = Some(self.out.calls.len());
             }
@@ -159,7 +160,7 @@ impl Visitor for Collect {
         }
     }
 
-    fn ended(&mut self, machine: &mut Machine<()>, _: Frame<()>) {
+    fn ended(&mut self, machine: &mut ReplayState<()>, _: StackFrame<()>) {
         let open = &mut self.open[machine.running()];
         while open.len() > machine.frames().len() {
             let Some(at) = open.pop() else { break };
@@ -172,20 +173,20 @@ impl Visitor for Collect {
         }
     }
 
-    fn operation(&mut self, _: &mut Machine<()>) {
+    fn operation(&mut self, _: &mut ReplayState<()>) {
         if self.started {
             self.operations += 1;
-            if matches!(self.window.until, Until::Operations(wanted) if self.operations >= wanted) {
+            if matches!(self.window.until, WindowEnd::Operations(wanted) if self.operations >= wanted) {
                 self.end(true);
             }
         }
     }
 }
 
-impl Collect {
-    fn new(window: Window, bounds: Bounds) -> Self {
+impl DetailCollector {
+    fn new(window: DetailWindow, bounds: TraceBounds) -> Self {
         let cpus = cpus::lanes(bounds);
-        let out = Detail { begin: window.begin, end: window.begin, cpus, ..Detail::default() };
+        let out = WindowDetail { begin: window.begin, end: window.begin, cpus, ..WindowDetail::default() };
         Self {
             window,
             out,
@@ -197,13 +198,13 @@ impl Collect {
         }
     }
 
-    /// The window ends, or there is no room for more.
+    /// Ends the window; `whole` is `false` if it exceeds the limit of calls.
     fn end(&mut self, whole: bool) {
         (self.out.whole, self.done) = (whole, true);
     }
 
-    /// What is open where the window begins.
-    fn start(&mut self, machine: &mut Machine<()>, begin: u64) {
+    /// Begins the window with the calls that are open.
+    fn start(&mut self, machine: &mut ReplayState<()>, begin: u64) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
@@ -215,13 +216,21 @@ impl Collect {
         }
     }
 
-    fn push(&mut self, thread: usize, depth: usize, function: u32, how: How, begin: u64, cut_begin: bool) {
+    fn push(
+        &mut self,
+        thread: usize,
+        depth: usize,
+        function: u32,
+        how: EnterKind,
+        begin: u64,
+        cut_begin: bool,
+    ) {
         let Some(open) = self.open.get_mut(thread) else { return };
         open.truncate(depth);
         open.push(self.out.calls.len());
-        self.out.calls.push(Call {
+        self.out.calls.push(WindowCall {
             begin,
-            // Until it is seen to end.
+            // Until the call ends.
             end: u64::MAX,
             thread: thread as u32,
             depth: depth as u32,
@@ -232,11 +241,11 @@ impl Collect {
         });
     }
 
-    fn slice(&mut self, machine: &Machine<()>, begin: u64, end: u64, holder: Holder) {
+    fn slice(&mut self, machine: &ReplayState<()>, begin: u64, end: u64, holder: CpuHolder) {
         let begin = begin.max(self.out.begin);
         if end > begin {
             let cpu = if holder == HALTED { 0 } else { machine.cpu() as u32 };
-            extend(&mut self.out.slices, Slice { begin, end, holder, cpu });
+            extend(&mut self.out.slices, HolderSlice { begin, end, holder, cpu });
             for (state, slices) in cpus::states(machine, holder).zip(&mut self.out.cpus) {
                 cpus::extend(slices, CpuSlice { begin, end, state });
             }
@@ -244,7 +253,7 @@ impl Collect {
         self.out.end = self.out.end.max(end);
     }
 
-    fn finish(mut self) -> Detail {
+    fn finish(mut self) -> WindowDetail {
         for call in self.out.calls.iter_mut().filter(|call| call.cut_end) {
             call.end = self.out.end.max(call.begin);
         }

@@ -1,91 +1,91 @@
-//! A trace as a picture over time: who had the CPU when, and, for chosen windows, every call.
+//! Timelines: holders of the CPU over time, and all calls of chosen windows.
 //!
-//! [`overview`] reads the whole trace once, in bounded memory, and says for each of a few thousand
-//! bins how long each thread, the interrupts and idling had the CPU; stretches at least as long as a
-//! bin are given one by one as well. [`detail`] reads one window through the trace's index and gives
-//! its calls, and [`stream`] tells of a part of any length as it reads it. Of several CPUs all say what each of
-//! them does ([`CpuState`]); of one the first two leave that out.
+//! [`overview`] reads the whole trace once, in bounded memory. It returns how long each thread,
+//! interrupts and idling had the CPU in each of a few thousand bins, and lists periods that are at
+//! least as long as a bin. [`detail`] reads one window through the trace's index and returns its
+//! calls. [`stream`] reports a part of any length while reading it. With several CPUs all three
+//! also report the state of each CPU ([`CpuState`]); with one CPU only `stream` does.
 //!
-//! All keep the rules of `src/functions.rs`: an interval between two events belongs to the state
-//! before the second one; interrupts are nobody's; idle time lies between intervals. Calls are not
-//! paired with what they cost here: a call in [`Detail`] is where it began and where it ended.
+//! All follow the rules of `src/functions.rs`: an interval between two events belongs to the state
+//! before the second one; interrupts do not belong to threads; idle time lies between intervals. A
+//! call in [`WindowDetail`] has only its beginning and end, not its self and total time.
 
 mod cpus;
 mod detail;
 mod overview;
 mod stream;
 
-pub use cpus::{CpuBin, CpuSlice, CpuState, Doing};
-pub use detail::{detail, Call, Detail, Until, Window};
-pub use overview::{overview, Bin, Overview, Span};
-pub use stream::{stream, Part, Sink, Streamed};
+pub use cpus::{CpuActivity, CpuBin, CpuSlice, CpuState};
+pub use detail::{detail, DetailWindow, WindowCall, WindowDetail, WindowEnd};
+pub use overview::{overview, HolderBin, RecordedSpan, TimelineOverview};
+pub use stream::{stream, StreamSelection, StreamSummary, TimelineSink};
 
-use crate::events::{Bounds, Machine};
+use crate::events::{ReplayState, TraceBounds};
 
-/// Who had the CPU.
+/// Holder of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lane {
-    /// A thread: its number in [`kerntune_trace::Recording::threads`].
+pub enum TimelineLane {
+    /// A thread; index into [`kerntune_trace::Recording::threads`].
     Thread(u32),
-    /// An interrupt, whichever thread it hit.
+    /// An interrupt of any thread.
     Interrupt,
-    /// The CPU was halted.
+    /// No holder: the CPU is halted.
     Idle,
     /// A thread that the trace does not name.
     Unknown,
 }
 
-/// What a lane had the CPU for, and in which mode.
+/// Holder of a CPU, with the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holder {
-    /// Who.
-    pub lane: Lane,
-    /// In user mode; always `false` for interrupts and idle.
+pub struct CpuHolder {
+    /// Thread, interrupt or idle.
+    pub lane: TimelineLane,
+    /// True if the CPU is in user mode; always `false` for interrupts and idle.
     pub user: bool,
 }
 
-/// A stretch of time with one holder.
+/// A period in which the holder does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice {
-    /// Virtual time, ns.
+pub struct HolderSlice {
+    /// Virtual time of its beginning, in ticks.
     pub begin: u64,
-    /// Virtual time, ns; not before `begin`.
+    /// Virtual time of its end, in ticks; not before `begin`.
     pub end: u64,
-    /// Who had the CPU.
-    pub holder: Holder,
-    /// Which CPU executed; 0 while all were halted.
+    /// Holder of the executing CPU.
+    pub holder: CpuHolder,
+    /// Number of the executing CPU; 0 while all are halted.
     pub cpu: u32,
 }
 
-impl Slice {
-    /// Whether this is more of the same.
+impl HolderSlice {
+    /// Checks whether this slice continues another one.
     fn follows(&self, before: &Self) -> bool {
         (before.end, before.holder, before.cpu) == (self.begin, self.holder, self.cpu)
     }
 }
 
-/// Nobody has the CPU: it is halted.
-const HALTED: Holder = Holder { lane: Lane::Idle, user: false };
+/// Holder while all CPUs are halted.
+const HALTED: CpuHolder = CpuHolder { lane: TimelineLane::Idle, user: false };
 
-/// Who has the CPU while it is not halted.
+/// Returns the holder of the executing CPU.
 #[inline]
-fn holder<T>(machine: &Machine<T>) -> Holder {
+fn holder<T>(machine: &ReplayState<T>) -> CpuHolder {
     holder_of(machine.bounds, machine.running, machine.user, machine.stack.interrupts)
 }
 
-/// Who has a CPU on which this thread runs, in this mode, with so many frames of interrupts.
+/// Returns the holder of a CPU with this thread, mode and number of interrupt frames.
 #[inline]
-fn holder_of(bounds: Bounds, running: usize, user: bool, interrupts: u32) -> Holder {
+fn holder_of(bounds: TraceBounds, running: usize, user: bool, interrupts: u32) -> CpuHolder {
     let thread = u32::try_from(running).ok().filter(|_| running < bounds.threads);
     match thread {
-        _ if interrupts > 0 => Holder { lane: Lane::Interrupt, user: false },
-        Some(thread) => Holder { lane: Lane::Thread(thread), user },
-        None => Holder { lane: Lane::Unknown, user },
+        _ if interrupts > 0 => CpuHolder { lane: TimelineLane::Interrupt, user: false },
+        Some(thread) => CpuHolder { lane: TimelineLane::Thread(thread), user },
+        None => CpuHolder { lane: TimelineLane::Unknown, user },
     }
 }
 
-/// Appends a slice, or lengthens the one before it if that is its beginning.
-fn extend(slices: &mut Vec<Slice>, slice: Slice) {
+/// Appends a slice, or extends the last one if this slice continues it.
+fn extend(slices: &mut Vec<HolderSlice>, slice: HolderSlice) {
     match slices.last_mut() {
         Some(last) if slice.follows(last) => last.end = slice.end,
         _ => slices.push(slice),

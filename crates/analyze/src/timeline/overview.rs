@@ -1,72 +1,81 @@
-//! The whole trace in a few thousand bins.
+//! Overview of a whole trace in a few thousand bins.
 
 use super::cpus::{self, CpuBin, CpuSlice, CpuState};
-use super::{extend, holder, Holder, Slice, HALTED};
-use crate::events::{replay, Bounds, Machine, Opening, Visitor};
+use super::{extend, holder, CpuHolder, HolderSlice, HALTED};
+use crate::events::{replay, ChunkOpening, EventVisitor, ReplayState, TraceBounds};
 use crate::trace_file::TraceFile;
-use crate::{Error, Progress};
-use kerntune_trace::{Event, Weights};
+use crate::{Error, EventProgress};
+use kerntune_trace::{Event, EventWeights};
 use std::collections::BTreeMap;
 
-/// A stretch of recorded time without a gap, and its share of the bins.
+/// A recorded period without a gap, and its share of the bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Virtual time, ns.
+pub struct RecordedSpan {
+    /// Virtual time of its beginning, in ticks.
     pub begin: u64,
-    /// Virtual time, ns; after `begin`.
+    /// Virtual time of its end, in ticks; after `begin`.
     pub end: u64,
     /// Number of its first bin.
     pub first_bin: u32,
-    /// Number of its bins, at least one; all of one width, rounded to whole ns.
+    /// Number of its bins, at least one. All have the same width, rounded to whole ticks.
     pub bins: u32,
 }
 
-impl Span {
-    /// Where bin `n` of this span begins, ns; its end for `n == bins`.
+impl RecordedSpan {
+    /// Returns the virtual time at which bin `n` of this span begins; for `n == bins`, at which the
+    /// span ends.
     pub fn edge(&self, n: u32) -> u64 {
         let offset = u128::from(self.end - self.begin) * u128::from(n) / u128::from(self.bins.max(1));
         self.begin + offset as u64
     }
 
-    /// Width of a bin, ns, rounded up.
+    /// Returns the width of a bin in ticks, rounded up.
     pub fn width(&self) -> u64 {
         (self.end - self.begin).div_ceil(u64::from(self.bins.max(1)))
     }
 }
 
-/// Time of one holder in one bin.
+/// Time of one holder within one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bin {
-    /// Its number, counted over all spans.
+pub struct HolderBin {
+    /// Number of the bin, counted over all spans.
     pub bin: u32,
-    /// Who had the CPU.
-    pub holder: Holder,
-    /// For how long, ns.
+    /// Holder of the executing CPU.
+    pub holder: CpuHolder,
+    /// Length of that time, in ticks.
     pub ns: u64,
 }
 
-/// Who had the CPU when.
+/// Overview of a whole trace: holders of the CPU over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Overview {
-    /// The recorded stretches, in order.
-    pub spans: Vec<Span>,
-    /// All time, by bin. The times of a bin's rows sum to its width as long as the trace is whole.
-    pub bins: Vec<Bin>,
-    /// Stretches of one holder that are at least as long as a bin, in order.
-    pub slices: Vec<Slice>,
-    /// All time of each of several CPUs, by bin; empty of one. The times of each CPU's rows of a bin sum to its width.
+pub struct TimelineOverview {
+    /// Recorded periods, in order.
+    pub spans: Vec<RecordedSpan>,
+    /// Time by bin and holder. The times of a bin sum to its width, unless chunks are missing.
+    pub bins: Vec<HolderBin>,
+    /// Periods of one holder that are at least as long as a bin, in order.
+    pub slices: Vec<HolderSlice>,
+    /// Time by bin, CPU and state; empty with one CPU. The times of a CPU in a bin sum to the bin's
+    /// width.
     pub cpu_bins: Vec<CpuBin>,
-    /// For each of several CPUs what it did for at least as long as a bin, in order; empty of one.
+    /// Periods of one state that are at least as long as a bin, by CPU, in order; empty with one
+    /// CPU.
     pub cpu_slices: Vec<Vec<CpuSlice>>,
 }
 
-/// Reads the whole trace. `bins` is the number of bins to share out; each span gets at least one.
+/// Reads the whole trace. `bins` is the number of bins to divide among the spans; each span gets at
+/// least one.
 ///
 /// # Errors
-/// Any damage, and [`Error::Stopped`] if `progress` breaks.
-pub fn overview(trace: &TraceFile<'_>, bins: u32, progress: Progress<'_>) -> Result<Overview, Error> {
-    let bounds = Bounds::of(trace.recording);
-    let (mut paint, mut machine) = (Paint::new(spans(trace, bins), bounds), Machine::new(bounds));
+/// Damage in the trace; [`Error::Stopped`] if `progress` breaks.
+pub fn overview(
+    trace: &TraceFile<'_>,
+    bins: u32,
+    progress: EventProgress<'_>,
+) -> Result<TimelineOverview, Error> {
+    let bounds = TraceBounds::of(trace.recording);
+    let (mut paint, mut machine) =
+        (OverviewCollector::new(spans(trace, bins), bounds), ReplayState::new(bounds));
     let mut reader = trace.reader()?;
     let mut events = 0;
     for number in 0..trace.chunks() {
@@ -81,14 +90,14 @@ pub fn overview(trace: &TraceFile<'_>, bins: u32, progress: Progress<'_>) -> Res
     Ok(paint.finish())
 }
 
-/// Chunks that follow each other without a gap, with bins in proportion to their time.
-fn spans(trace: &TraceFile<'_>, bins: u32) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
+/// Joins chunks without a gap to spans, with bins in proportion to their lengths.
+fn spans(trace: &TraceFile<'_>, bins: u32) -> Vec<RecordedSpan> {
+    let mut spans: Vec<RecordedSpan> = Vec::new();
     for chunk in trace.recording.chunks.iter().filter(|chunk| chunk.end_ns > chunk.begin_ns) {
         match spans.last_mut() {
-            // Not before: an index that goes backwards must not make spans that overlap.
+            // `<=`: an index that goes backwards must not make spans that overlap.
             Some(last) if chunk.begin_ns <= last.end => last.end = last.end.max(chunk.end_ns),
-            _ => spans.push(Span { begin: chunk.begin_ns, end: chunk.end_ns, first_bin: 0, bins: 0 }),
+            _ => spans.push(RecordedSpan { begin: chunk.begin_ns, end: chunk.end_ns, first_bin: 0, bins: 0 }),
         }
     }
     let all: u128 = spans.iter().map(|span| u128::from(span.end - span.begin)).sum();
@@ -96,7 +105,7 @@ fn spans(trace: &TraceFile<'_>, bins: u32) -> Vec<Span> {
     for span in &mut spans {
         let length = u128::from(span.end - span.begin);
         let share = u128::from(bins) * length / all.max(1);
-        // Never narrower than a nanosecond.
+        // At least one tick wide.
         span.bins = share.clamp(1, length) as u32;
         span.first_bin = next;
         next = next.saturating_add(span.bins);
@@ -104,33 +113,33 @@ fn spans(trace: &TraceFile<'_>, bins: u32) -> Vec<Span> {
     spans
 }
 
-/// Collects time into bins.
-struct Paint {
-    out: Overview,
+/// Visitor that collects time into bins.
+struct OverviewCollector {
+    out: TimelineOverview,
     span: usize,
-    /// The bin that is being filled, within its span, and where it ends.
+    /// The current bin, within its span, and the virtual time at which it ends.
     bin: u32,
     edge: u64,
-    cells: BTreeMap<Holder, u64>,
+    cells: BTreeMap<CpuHolder, u64>,
     cpu_cells: BTreeMap<(u32, CpuState), u64>,
-    pending: Option<Slice>,
-    /// The same of each CPU.
+    pending: Option<HolderSlice>,
+    /// Like `pending`, by CPU.
     cpu_pending: Vec<Option<CpuSlice>>,
-    /// Who has had the CPU since when.
-    holder: Holder,
+    /// Current holder, and the virtual time since which it has had the CPU.
+    holder: CpuHolder,
     since: u64,
 }
 
-impl Visitor for Paint {
-    type Frame = ();
+impl EventVisitor for OverviewCollector {
+    type PerFrame = ();
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
-        machine.take(opening);
+    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
+        machine.adopt(opening);
         (self.since, self.holder) = (opening.begin, holder(machine));
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, _: &Event) {
         let holder = holder(machine);
         if ns > 0 && holder != self.holder {
             self.until(machine);
@@ -138,15 +147,15 @@ impl Visitor for Paint {
         }
     }
 
-    fn turn(&mut self, machine: &mut Machine<()>, _: usize) {
+    fn turn(&mut self, machine: &mut ReplayState<()>, _: usize) {
         self.until(machine);
     }
 
-    fn turned(&mut self, machine: &mut Machine<()>) {
+    fn turned(&mut self, machine: &mut ReplayState<()>) {
         self.holder = holder(machine);
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         self.until(machine);
         self.time(machine, asleep, awake, HALTED);
@@ -154,8 +163,8 @@ impl Visitor for Paint {
     }
 }
 
-impl Paint {
-    fn new(spans: Vec<Span>, bounds: Bounds) -> Self {
+impl OverviewCollector {
+    fn new(spans: Vec<RecordedSpan>, bounds: TraceBounds) -> Self {
         let edge = spans.first().map_or(0, |span| span.edge(1));
         let cpu_slices = cpus::lanes(bounds);
         Self {
@@ -168,23 +177,23 @@ impl Paint {
             cpu_pending: vec![None; cpu_slices.len()],
             holder: HALTED,
             since: 0,
-            out: Overview { spans, cpu_slices, ..Overview::default() },
+            out: TimelineOverview { spans, cpu_slices, ..TimelineOverview::default() },
         }
     }
 
-    /// The holder has had the CPU until now.
-    fn until(&mut self, machine: &Machine<()>) {
+    /// Adds the time of the current holder up to now.
+    fn until(&mut self, machine: &ReplayState<()>) {
         self.time(machine, self.since, machine.now(), self.holder);
         self.since = machine.now();
     }
 
-    /// `holder` had the CPU from `begin` to `end`. To be called in the order of time.
-    fn time(&mut self, machine: &Machine<()>, begin: u64, end: u64, holder: Holder) {
+    /// Adds the time from `begin` to `end` for `holder`. Must be called in the order of time.
+    fn time(&mut self, machine: &ReplayState<()>, begin: u64, end: u64, holder: CpuHolder) {
         if end <= begin {
             return;
         }
         let cpu = if holder == HALTED { 0 } else { machine.cpu() as u32 };
-        self.slice(Slice { begin, end, holder, cpu });
+        self.slice(HolderSlice { begin, end, holder, cpu });
         for (cpu, state) in cpus::states(machine, holder).enumerate() {
             self.cpu_slice(cpu, CpuSlice { begin, end, state });
         }
@@ -199,7 +208,7 @@ impl Paint {
         }
     }
 
-    /// Makes the bin that `at` lies in the current one; `false` behind the last.
+    /// Makes the bin that contains `at` the current one; returns `false` after the last bin.
     fn seek(&mut self, at: u64) -> bool {
         while at >= self.edge {
             let Some(span) = self.out.spans.get(self.span).copied() else { return false };
@@ -216,16 +225,16 @@ impl Paint {
         true
     }
 
-    fn flush(&mut self, span: Span) {
+    fn flush(&mut self, span: RecordedSpan) {
         let bin = span.first_bin + self.bin;
         let cells = std::mem::take(&mut self.cells);
-        self.out.bins.extend(cells.into_iter().map(|(holder, ns)| Bin { bin, holder, ns }));
+        self.out.bins.extend(cells.into_iter().map(|(holder, ns)| HolderBin { bin, holder, ns }));
         let cells = std::mem::take(&mut self.cpu_cells).into_iter();
         self.out.cpu_bins.extend(cells.map(|((cpu, state), ns)| CpuBin { bin, cpu, state, ns }));
     }
 
-    /// Keeps what is long enough, joined across chunks.
-    fn slice(&mut self, slice: Slice) {
+    /// Joins slices across chunks, and keeps long ones.
+    fn slice(&mut self, slice: HolderSlice) {
         match &mut self.pending {
             Some(last) if slice.follows(last) => last.end = slice.end,
             _ => {
@@ -242,13 +251,13 @@ impl Paint {
         }
     }
 
-    /// Whether a stretch of time is at least as long as a bin there.
+    /// Checks whether a period is at least as long as a bin at its time.
     fn is_long(&self, begin: u64, end: u64) -> bool {
         let at = self.out.spans.partition_point(|span| span.end <= begin);
         self.out.spans.get(at).is_some_and(|span| end - begin >= span.width())
     }
 
-    /// As [`Self::slice`], of one of several CPUs.
+    /// Like [`Self::slice`], for one of several CPUs.
     fn cpu_slice(&mut self, cpu: usize, slice: CpuSlice) {
         match self.cpu_pending.get_mut(cpu) {
             Some(Some(last)) if last.end == slice.begin && last.state == slice.state => last.end = slice.end,
@@ -267,7 +276,7 @@ impl Paint {
         }
     }
 
-    fn finish(mut self) -> Overview {
+    fn finish(mut self) -> TimelineOverview {
         self.keep();
         for (cpu, slice) in std::mem::take(&mut self.cpu_pending).into_iter().enumerate() {
             self.keep_of_cpu(cpu, slice);

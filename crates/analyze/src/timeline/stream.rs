@@ -1,92 +1,93 @@
-//! What happened in a part of a trace, told as it is read: for exports of any length, in bounded memory.
+//! Streaming of a part of a trace to a sink: for exports of any length, in bounded memory.
 
-use super::cpus::{self, CpuSlice, CpuState, Doing};
-use super::{holder, Holder, Slice, HALTED};
-use crate::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
+use super::cpus::{self, CpuActivity, CpuSlice, CpuState};
+use super::{holder, CpuHolder, HolderSlice, HALTED};
+use crate::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use crate::trace_file::TraceFile;
-use crate::{Error, Progress};
-use kerntune_trace::{Event, How, Weights};
+use crate::{Error, EventProgress};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 
-/// What to tell of.
+/// The part of a trace to stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// From this virtual time on, ns.
+pub struct StreamSelection {
+    /// Virtual time of its beginning, in ticks.
     pub from: u64,
-    /// Until this virtual time, ns.
+    /// Virtual time of its end, in ticks.
     pub to: u64,
-    /// Only while one of these regions is open: by its number. `None`: all that was recorded.
+    /// Only while one of these regions is open, indexed by region; `None` for everything recorded.
     pub regions: Option<Vec<bool>>,
-    /// At most so many events.
+    /// Maximum number of events.
     pub events: u64,
 }
 
-impl Part {
+impl StreamSelection {
     /// The whole trace.
     pub const ALL: Self = Self { from: 0, to: u64::MAX, regions: None, events: u64::MAX };
 }
 
-/// How far it got.
+/// Extent of what was streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Streamed {
-    /// Virtual time of the first instant that was told of, ns.
+pub struct StreamSummary {
+    /// Virtual time of the first streamed instant, in ticks.
     pub begin: u64,
-    /// Virtual time of the last, ns.
+    /// Virtual time of the last streamed instant, in ticks.
     pub end: u64,
-    /// Events that were told of.
+    /// Number of streamed events.
     pub events: u64,
-    /// Time that a CPU executed in it, ns.
+    /// Time within it in which a CPU executed, in ticks.
     pub busy: u64,
-    /// Time that all CPUs were halted in it, ns.
+    /// Time within it in which all CPUs were halted, in ticks.
     pub idle: u64,
-    /// Whether that is all of what was asked for.
+    /// True if everything that was requested was streamed.
     pub whole: bool,
 }
 
-/// Who is told. Times are virtual, ns, and rise. Threads are numbers in the recording; the number of threads and the one
-/// after it stand for threads that the trace does not name.
-pub trait Sink {
-    /// Whether it takes no more: reading stops.
+/// Receiver of a stream. Times are virtual, in ticks, and do not decrease. Threads are indices into
+/// the recording's threads; the number of threads and the one after it stand for unknown threads.
+pub trait TimelineSink {
+    /// Checks whether the sink accepts no more events. Then reading stops.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// A function begins, or was open where the part begins.
-    fn enter(&mut self, at: u64, thread: u32, function: u32, how: How);
+    /// A function is entered, or is open where the part begins.
+    fn enter(&mut self, at: u64, thread: u32, function: u32, how: EnterKind);
 
-    /// The topmost open function of a thread ends, or the part does.
+    /// The top function of a thread ends, or the part does.
     fn exit(&mut self, at: u64, thread: u32);
 
-    /// So long the thread executed with everything as it is. While an interrupt has the CPU it is on the stack of the thread.
-    fn ran(&mut self, slice: Slice, thread: u32);
+    /// A thread executed for a period, without an event. While an interrupt has the CPU, `thread`
+    /// is the one on whose stack it runs.
+    fn ran(&mut self, slice: HolderSlice, thread: u32);
 
-    /// A CPU did one thing for so long.
+    /// A CPU was in one state for a period.
     fn cpu(&mut self, cpu: u32, slice: CpuSlice);
 
-    /// A region begins, or was open where the part begins.
+    /// A region begins, or is open where the part begins.
     fn region_begun(&mut self, at: u64, region: u32);
 
     /// The innermost open region ends, or the part does.
     fn region_ended(&mut self, at: u64, region: u32);
 }
 
-/// Reads a part of a trace through its index.
+/// Streams a part of a trace, read through its index.
 ///
 /// # Errors
-/// Any damage in the chunks that the part lies in; [`Error::Stopped`] where progress says so.
+/// Damage in a chunk that overlaps the part; [`Error::Stopped`] if `progress` breaks.
 pub fn stream(
     trace: &TraceFile<'_>,
-    part: &Part,
-    sink: &mut dyn Sink,
-    progress: Progress<'_>,
-) -> Result<Streamed, Error> {
-    let bounds = Bounds::of(trace.recording);
-    let mut machine = Machine::new(bounds);
-    let mut teller = Teller::new(part, sink, bounds);
+    part: &StreamSelection,
+    sink: &mut dyn TimelineSink,
+    progress: EventProgress<'_>,
+) -> Result<StreamSummary, Error> {
+    let bounds = TraceBounds::of(trace.recording);
+    let mut machine = ReplayState::new(bounds);
+    let mut visitor = StreamVisitor::new(part, sink, bounds);
     let (mut from, mut to) = (part.from, part.to);
     if let Some(wanted) = &part.regions {
         let wanted = trace.recording.regions.iter().zip(wanted).filter(|(_, wanted)| **wanted);
         let spans = wanted.map(|(region, _)| {
-            // The end of one that is open to the end is not known.
+            // The end of a region that was never closed is not known.
             let end = region.begin_ns.saturating_add(region.elapsed_ns);
             (region.begin_ns, if region.closed { end } else { u64::MAX })
         });
@@ -96,48 +97,48 @@ pub fn stream(
     let mut reader = trace.reader()?;
     let mut read = 0;
     for number in trace.covering(from, to) {
-        read += replay(&mut machine, &mut teller, &reader.read(number)?)?;
-        if teller.done {
+        read += replay(&mut machine, &mut visitor, &reader.read(number)?)?;
+        if visitor.done {
             break;
         }
         if progress(read).is_break() {
             return Err(Error::Stopped);
         }
     }
-    let end = teller.told.end;
-    teller.leave(&mut machine, end);
-    Ok(teller.told)
+    let end = visitor.summary.end;
+    visitor.leave(&mut machine, end);
+    Ok(visitor.summary)
 }
 
-struct Teller<'a> {
-    part: &'a Part,
-    sink: &'a mut dyn Sink,
-    told: Streamed,
-    /// Whether anything was.
+struct StreamVisitor<'a> {
+    part: &'a StreamSelection,
+    sink: &'a mut dyn TimelineSink,
+    summary: StreamSummary,
+    /// True if anything was streamed.
     begun: bool,
-    /// Whether the sink knows of what is open.
+    /// True if the sink knows the open functions and regions.
     active: bool,
     done: bool,
-    /// What each CPU has been doing; nothing until it is known.
+    /// Current state of each CPU; `None` while unknown.
     cpus: Vec<Option<CpuSlice>>,
-    /// Regions that the sink knows of, outermost first.
+    /// Regions that the sink knows, outermost first.
     regions: Vec<u32>,
 }
 
-impl Visitor for Teller<'_> {
-    type Frame = ();
+impl EventVisitor for StreamVisitor<'_> {
+    type PerFrame = ();
 
     fn is_done(&self) -> bool {
         self.done
     }
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
-        // Outside of regions nothing is recorded.
+    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
+        // Nothing is recorded outside of regions.
         if self.active && machine.now() != opening.begin {
             let now = machine.now();
             self.leave(machine, now);
         }
-        machine.go_on(self, opening);
+        machine.continue_from(self, opening);
         if self.active && self.regions != machine.regions {
             let now = machine.now();
             self.leave(machine, now);
@@ -145,7 +146,7 @@ impl Visitor for Teller<'_> {
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, _: &Event) {
         let (before, now) = (machine.now(), machine.now() + ns);
         if now < self.part.from || !self.is_wanted(machine) {
             return;
@@ -153,17 +154,17 @@ impl Visitor for Teller<'_> {
         if before >= self.part.to && before > self.part.from {
             return self.end(machine, before.min(self.part.to), true);
         }
-        if self.told.events >= self.part.events || self.sink.is_full() {
+        if self.summary.events >= self.part.events || self.sink.is_full() {
             return self.end(machine, before, false);
         }
         let (begin, end) = (before.max(self.part.from), now.min(self.part.to));
         self.enter_part(machine, begin);
-        self.told.events += 1;
+        self.summary.events += 1;
         if end > begin {
             let holder = holder(machine);
-            self.told.busy += end - begin;
-            self.told.end = end;
-            let slice = Slice { begin, end, holder, cpu: machine.cpu() as u32 };
+            self.summary.busy += end - begin;
+            self.summary.end = end;
+            let slice = HolderSlice { begin, end, holder, cpu: machine.cpu() as u32 };
             self.sink.ran(slice, machine.running() as u32);
             self.cpus(machine, begin, end, holder);
         }
@@ -172,7 +173,7 @@ impl Visitor for Teller<'_> {
         }
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         if awake < self.part.from || asleep > self.part.to || !self.is_wanted(machine) {
             return;
@@ -180,8 +181,8 @@ impl Visitor for Teller<'_> {
         let (begin, end) = (asleep.max(self.part.from), awake.min(self.part.to));
         self.enter_part(machine, begin);
         if end > begin {
-            self.told.idle += end - begin;
-            self.told.end = end;
+            self.summary.idle += end - begin;
+            self.summary.end = end;
             self.cpus(machine, begin, end, HALTED);
         }
         if awake > self.part.to {
@@ -190,20 +191,20 @@ impl Visitor for Teller<'_> {
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         if self.active {
             self.sink.enter(machine.now(), machine.running() as u32, function, how);
         }
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine<()>, _: Frame<()>) {
+    fn ended(&mut self, machine: &mut ReplayState<()>, _: StackFrame<()>) {
         if self.active {
             self.sink.exit(machine.now(), machine.running() as u32);
         }
     }
 
-    fn region_begun(&mut self, machine: &mut Machine<()>, region: u32) {
+    fn region_begun(&mut self, machine: &mut ReplayState<()>, region: u32) {
         let now = machine.now();
         if self.active {
             self.regions.push(region);
@@ -213,7 +214,7 @@ impl Visitor for Teller<'_> {
         }
     }
 
-    fn region_ended(&mut self, machine: &mut Machine<()>, region: u32) {
+    fn region_ended(&mut self, machine: &mut ReplayState<()>, region: u32) {
         if !self.active {
             return;
         }
@@ -221,7 +222,7 @@ impl Visitor for Teller<'_> {
         if !self.is_wanted(machine) {
             return self.leave(machine, now);
         }
-        // Of regions that end in another order than they began, those within end, too, and begin again.
+        // If regions overlap, those inside the one that ends are ended, too, and begun again.
         let Some(place) = self.regions.iter().rposition(|open| *open == region) else { return };
         let within = self.regions.split_off(place);
         within.iter().rev().for_each(|open| self.sink.region_ended(now, *open));
@@ -232,44 +233,44 @@ impl Visitor for Teller<'_> {
     }
 }
 
-impl<'a> Teller<'a> {
-    fn new(part: &'a Part, sink: &'a mut dyn Sink, bounds: Bounds) -> Self {
-        let told = Streamed { begin: 0, end: 0, events: 0, busy: 0, idle: 0, whole: true };
+impl<'a> StreamVisitor<'a> {
+    fn new(part: &'a StreamSelection, sink: &'a mut dyn TimelineSink, bounds: TraceBounds) -> Self {
+        let summary = StreamSummary { begin: 0, end: 0, events: 0, busy: 0, idle: 0, whole: true };
         let cpus = vec![None; bounds.cpus];
-        Self { part, sink, told, begun: false, active: false, done: false, cpus, regions: Vec::new() }
+        Self { part, sink, summary, begun: false, active: false, done: false, cpus, regions: Vec::new() }
     }
 
     #[inline]
-    fn is_wanted(&self, machine: &Machine<()>) -> bool {
+    fn is_wanted(&self, machine: &ReplayState<()>) -> bool {
         let Some(wanted) = &self.part.regions else { return true };
         machine.regions.iter().any(|region| wanted.get(*region as usize).copied().unwrap_or(false))
     }
 
-    /// Everything that is open begins for the sink.
+    /// Begins everything that is open, if the sink does not know it yet.
     #[inline]
-    fn enter_part(&mut self, machine: &mut Machine<()>, at: u64) {
+    fn enter_part(&mut self, machine: &mut ReplayState<()>, at: u64) {
         if !self.active {
             self.open(machine, at);
         }
     }
 
     #[inline(never)]
-    fn open(&mut self, machine: &mut Machine<()>, at: u64) {
+    fn open(&mut self, machine: &mut ReplayState<()>, at: u64) {
         self.active = true;
         if !std::mem::replace(&mut self.begun, true) {
-            (self.told.begin, self.told.end) = (at, at);
+            (self.summary.begin, self.summary.end) = (at, at);
         }
         self.regions.clone_from(&machine.regions);
         self.regions.iter().for_each(|region| self.sink.region_begun(at, *region));
-        for thread in 0..=machine.nobody() {
+        for thread in 0..=machine.unknown_thread() {
             for frame in &machine.stack_of(thread).frames {
                 self.sink.enter(at, thread as u32, frame.function, frame.how);
             }
         }
     }
 
-    /// Everything that is open ends for the sink.
-    fn leave(&mut self, machine: &mut Machine<()>, at: u64) {
+    /// Ends everything that is open.
+    fn leave(&mut self, machine: &mut ReplayState<()>, at: u64) {
         for (cpu, slice) in (0..).zip(&mut self.cpus) {
             if let Some(slice) = slice.take() {
                 self.sink.cpu(cpu, slice);
@@ -278,7 +279,7 @@ impl<'a> Teller<'a> {
         if !std::mem::replace(&mut self.active, false) {
             return;
         }
-        for thread in 0..=machine.nobody() {
+        for thread in 0..=machine.unknown_thread() {
             for _ in &machine.stack_of(thread).frames {
                 self.sink.exit(at, thread as u32);
             }
@@ -288,17 +289,17 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// The part ends, or there is no room for more.
+    /// Ends the part; `whole` is `false` if a limit ended it.
     #[inline(never)]
-    fn end(&mut self, machine: &mut Machine<()>, at: u64, whole: bool) {
+    fn end(&mut self, machine: &mut ReplayState<()>, at: u64, whole: bool) {
         self.leave(machine, at);
-        (self.told.whole, self.done) = (whole, true);
+        (self.summary.whole, self.done) = (whole, true);
     }
 
     #[inline]
-    fn cpus(&mut self, machine: &Machine<()>, begin: u64, end: u64, holder: Holder) {
+    fn cpus(&mut self, machine: &ReplayState<()>, begin: u64, end: u64, holder: CpuHolder) {
         if let [only] = self.cpus.as_mut_slice() {
-            let doing = if holder == HALTED { Doing::Halted } else { Doing::Executes };
+            let doing = if holder == HALTED { CpuActivity::Halted } else { CpuActivity::Executes };
             let slice = CpuSlice { begin, end, state: CpuState { doing, holder } };
             return extend(only, 0, slice, self.sink);
         }
@@ -308,9 +309,9 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// Lengthens what a CPU has been doing, or tells of it as it does something else.
+/// Extends the current slice of a CPU, or passes it to the sink if the state changes.
 #[inline]
-fn extend(known: &mut Option<CpuSlice>, cpu: u32, slice: CpuSlice, sink: &mut dyn Sink) {
+fn extend(known: &mut Option<CpuSlice>, cpu: u32, slice: CpuSlice, sink: &mut dyn TimelineSink) {
     match known {
         Some(known) if known.end == slice.begin && known.state == slice.state => known.end = slice.end,
         other => {

@@ -1,32 +1,35 @@
-//! Folding: what becomes one line, and with which figures.
+//! Folding: lines and their figures.
 
-use super::sim::Sim;
-use kerntune_analyze::path::{fold, CallStart, Entry, EntryKind, Line, LineKind, Selection, Span};
+use super::sim::TraceSim;
+use kerntune_analyze::path::{
+    fold, CallStart, PathEntry, PathEntryKind, PathLine, PathLineKind, PathSelection, PathSpan,
+};
 use kerntune_profile::FunctionIndex;
 use kerntune_trace::Event;
 
-/// The calls within the first call of f0 as folded lines: name, times/count, net sum, total least..greatest.
-fn folded(sim: &Sim) -> Vec<String> {
+/// The calls within the first call of f0 as folded lines: name, times/count, self sum, total
+/// least..greatest.
+fn folded(sim: &TraceSim) -> Vec<String> {
     let call = CallStart::Nth { function: FunctionIndex(0), nth: 1, region: None };
-    let path = sim.path(&Selection { span: Span::Call(call), ..Selection::default() }).unwrap();
+    let path = sim.path(&PathSelection { span: PathSpan::Call(call), ..PathSelection::default() }).unwrap();
     let entries = &path.threads[0].entries;
     fold(entries, false).iter().map(|line| show(line, entries)).collect()
 }
 
-fn show(line: &Line, entries: &[Entry]) -> String {
+fn show(line: &PathLine, entries: &[PathEntry]) -> String {
     let what = match (line.kind, entries[line.entry as usize].kind) {
-        (LineKind::GroupEnd, _) => return "}".into(),
-        (LineKind::Group, _) => "{".into(),
-        (_, EntryKind::Call { function, .. }) => format!("f{}", function.0),
+        (PathLineKind::GroupEnd, _) => return "}".into(),
+        (PathLineKind::Group, _) => "{".into(),
+        (_, PathEntryKind::Call { function, .. }) => format!("f{}", function.0),
         (_, kind) => format!("{kind:?}"),
     };
-    let Line { times, count, net, total, .. } = line;
-    format!("{what} x{times}/{count} net {} total {}..{}", net.sum, total.min, total.max)
+    let PathLine { times, count, self_time, total, .. } = line;
+    format!("{what} x{times}/{count} net {} total {}..{}", self_time.sum, total.min, total.max)
 }
 
 #[test]
 fn calls_in_a_row_become_one_with_their_spread() {
-    let mut sim = Sim::new(2);
+    let mut sim = TraceSim::new(2);
     sim.call(1, 0);
     for took in [5, 3, 9, 4] {
         sim.call(1, 1).call(2, 2).exit(took).exit(1);
@@ -47,7 +50,7 @@ fn calls_in_a_row_become_one_with_their_spread() {
 
 #[test]
 fn what_repeats_together_becomes_a_group() {
-    let mut sim = Sim::new(2);
+    let mut sim = TraceSim::new(2);
     sim.call(1, 0);
     for turn in 1..=3 {
         sim.call(0, 1).exit(turn);
@@ -74,10 +77,10 @@ fn what_repeats_together_becomes_a_group() {
 
 #[test]
 fn what_was_not_seen_whole_is_folded_with_nothing() {
-    let mut sim = Sim::new(2);
+    let mut sim = TraceSim::new(2);
     sim.call(1, 1).exit(5).call(1, 1).exit(5).call(1, 1).exit(5).call(1, 1).exit(5).end(1);
-    let span = Span::Window { begin_ns: 1_003, end_ns: 1_021 };
-    let path = sim.path(&Selection { span, ..Selection::default() }).unwrap();
+    let span = PathSpan::Window { begin_ns: 1_003, end_ns: 1_021 };
+    let path = sim.path(&PathSelection { span, ..PathSelection::default() }).unwrap();
     let entries = &path.threads[0].entries;
     let lines: Vec<_> = fold(entries, false).iter().map(|line| show(line, entries)).collect();
     assert_eq!(
@@ -96,14 +99,14 @@ fn what_was_not_seen_whole_is_folded_with_nothing() {
 
 #[test]
 fn switches_are_folded_only_where_one_thread_is_shown() {
-    let mut sim = Sim::new(3);
+    let mut sim = TraceSim::new(3);
     sim.call(1, 0);
     for _ in 0..2 {
         sim.call(1, 1).switch(2, 2).call(3, 5).exit(4).switch(5, 1).exit(6);
     }
     sim.exit(1).end(1);
     let call = CallStart::Nth { function: FunctionIndex(0), nth: 1, region: None };
-    let path = sim.path(&Selection { span: Span::Call(call), ..Selection::default() }).unwrap();
+    let path = sim.path(&PathSelection { span: PathSpan::Call(call), ..PathSelection::default() }).unwrap();
     let entries = &path.threads[0].entries;
     let lines =
         |stretches| fold(entries, stretches).iter().map(|line| show(line, entries)).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! Paths of hand-made traces, entry by entry, and of random ones against an independent model.
+//! Paths of hand-made traces, entry by entry, and of random ones checked against an independent
+//! model.
 
 mod by_hand;
 mod folding;

@@ -1,24 +1,27 @@
 //! Random traces: every figure again, from the definition instead of by passing times on.
 
-use super::sim::{Life, Sim, FUNCTIONS, KERNEL};
-use kerntune_analyze::path::{fold, unfolded, CallStart, Entry, EntryKind, LineKind, Selection, Span};
-use kerntune_analyze::{Analysis, Input};
+use super::sim::{FrameLife, TraceSim, FUNCTIONS, KERNEL};
+use kerntune_analyze::path::{
+    fold, unfolded, CallStart, PathEntry, PathEntryKind, PathLineKind, PathSelection, PathSpan,
+};
+use kerntune_analyze::{Analysis, AnalysisInput};
 use kerntune_profile::{bounds, Address, FunctionIndex, Symbol};
-use kerntune_trace::{Event, How};
+use kerntune_trace::{EnterKind, Event};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
 /// Builds a well-formed trace of random steps.
-fn random(steps: &[(u8, u32, u64)]) -> Sim {
-    let mut sim = Sim::new(4);
+fn random(steps: &[(u8, u32, u64)]) -> TraceSim {
+    let mut sim = TraceSim::new(4);
     for &(what, argument, delta) in steps {
         let depth = sim.stacks[sim.running].len();
-        let entered = (0..depth).rev().find(|&at| matches!(sim.how(at), How::Interrupt | How::Exception));
+        let entered =
+            (0..depth).rev().find(|&at| matches!(sim.how(at), EnterKind::Interrupt | EnterKind::Exception));
         match what % 16 {
             0..=3 => sim.call(delta, argument % 4),
-            4 => sim.enter(delta, 4 + argument % 2, How::Jump),
-            5 => sim.enter(delta, 6, How::Interrupt),
-            6 => sim.enter(delta, 7, How::Exception),
+            4 => sim.enter(delta, 4 + argument % 2, EnterKind::Jump),
+            5 => sim.enter(delta, 6, EnterKind::Interrupt),
+            6 => sim.enter(delta, 7, EnterKind::Exception),
             7 if depth == 0 => sim.call(delta, KERNEL + 1 + argument % 2),
             7..=9 if depth > 0 => sim.exit(delta),
             10 if entered.is_some() => sim.at(delta, Event::Resume),
@@ -28,7 +31,7 @@ fn random(steps: &[(u8, u32, u64)]) -> Sim {
             14 if argument % 3 == 0 => sim.at(delta, Event::Leave),
             14 => sim.at(delta, Event::Point { point: argument }),
             15 => sim.cut(),
-            _ => sim.enter(delta, 8, How::Syscall),
+            _ => sim.enter(delta, 8, EnterKind::Syscall),
         };
     }
     sim.end(3);
@@ -39,15 +42,15 @@ fn steps() -> impl Strategy<Value = Vec<(u8, u32, u64)>> {
     prop::collection::vec((any::<u8>(), 0u32..12, 0u64..20), 0..200)
 }
 
-/// Net and total time of a frame between two times, by the definition: it has the CPU if it is on
-/// top; it ages if no interrupt came above it.
-fn times(sim: &Sim, life: usize, (begin, end): (u64, u64)) -> (u64, u64) {
+/// Self and total time of a frame between two times, by the definition: it has the CPU if it is on
+/// top; it ages if no interrupt is above it.
+fn times(sim: &TraceSim, life: usize, (begin, end): (u64, u64)) -> (u64, u64) {
     let (mut net, mut total) = (0, 0);
     for interval in sim.intervals.iter().filter(|interval| !interval.idle) {
         let ns = interval.to.min(end).saturating_sub(interval.from.max(begin));
         let Some(at) = interval.stack.iter().position(|&l| l == life) else { continue };
         let above = &interval.stack[at + 1..];
-        if above.iter().all(|&l| sim.lives[l].how != How::Interrupt) {
+        if above.iter().all(|&l| sim.lives[l].how != EnterKind::Interrupt) {
             total += ns;
         }
         if above.is_empty() {
@@ -57,11 +60,11 @@ fn times(sim: &Sim, life: usize, (begin, end): (u64, u64)) -> (u64, u64) {
     (net, total)
 }
 
-fn calls(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Call { .. }))
+fn calls(entries: &[PathEntry]) -> impl Iterator<Item = &PathEntry> {
+    entries.iter().filter(|entry| matches!(entry.kind, PathEntryKind::Call { .. }))
 }
 
-fn check_tree(entries: &[Entry]) {
+fn check_tree(entries: &[PathEntry]) {
     let mut open: Vec<(u32, usize)> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         while open.last().is_some_and(|&(_, end)| at >= end) {
@@ -74,9 +77,9 @@ fn check_tree(entries: &[Entry]) {
     }
 }
 
-fn check_window(sim: &Sim, begin: u64, end: u64) {
-    let span = Span::Window { begin_ns: begin, end_ns: end };
-    let path = sim.path(&Selection { span, ..Selection::default() }).unwrap();
+fn check_window(sim: &TraceSim, begin: u64, end: u64) {
+    let span = PathSpan::Window { begin_ns: begin, end_ns: end };
+    let path = sim.path(&PathSelection { span, ..PathSelection::default() }).unwrap();
     let (begin, end) = (begin.max(1_000), end.min(sim.now));
     assert_eq!((path.begin_ns, path.end_ns), (begin, end));
     for thread in 0..4 {
@@ -87,7 +90,7 @@ fn check_window(sim: &Sim, begin: u64, end: u64) {
         assert_eq!(shown.is_some(), ran, "thread {thread}");
         let Some(shown) = shown else { continue };
         check_tree(&shown.entries);
-        let there = |life: &&(usize, Life)| {
+        let there = |life: &&(usize, FrameLife)| {
             let (_, life) = life;
             let early = life.begin < begin && life.end.is_none_or(|end| end >= begin);
             life.thread == thread && (early || begin <= life.begin && life.begin <= end)
@@ -97,38 +100,39 @@ fn check_window(sim: &Sim, begin: u64, end: u64) {
         let found: Vec<_> = calls(&shown.entries).collect();
         assert_eq!(found.len(), expected.len(), "calls of thread {thread}");
         for (entry, (at, life)) in found.into_iter().zip(expected) {
-            let EntryKind::Call { function, .. } = entry.kind else { unreachable!() };
+            let PathEntryKind::Call { function, .. } = entry.kind else { unreachable!() };
             assert_eq!(function.0, life.function);
             assert_eq!(entry.begin_ns, Some(life.begin).filter(|&ns| ns >= begin));
             assert_eq!(entry.end_ns, life.end.filter(|&ns| ns <= end));
-            assert_eq!((entry.net_ns, entry.total_ns), times(sim, *at, (begin, end)), "{entry:?}");
+            assert_eq!((entry.self_ticks, entry.total_ns), times(sim, *at, (begin, end)), "{entry:?}");
         }
     }
     let all = || path.threads.iter().flat_map(|thread| &thread.entries);
-    let sum = |of: fn(&EntryKind) -> bool| all().filter(|e| of(&e.kind)).map(|e| e.net_ns).sum::<u64>();
+    let sum =
+        |of: fn(&PathEntryKind) -> bool| all().filter(|e| of(&e.kind)).map(|e| e.self_ticks).sum::<u64>();
     let totals = path.totals;
-    assert_eq!(sum(|kind| matches!(kind, EntryKind::User)), totals.user_ns);
-    assert_eq!(sum(|kind| matches!(kind, EntryKind::Unattributed)), totals.unattributed_ns);
-    assert_eq!(sum(|kind| matches!(kind, EntryKind::Idle)), totals.idle_ns);
-    let calls = sum(|kind| matches!(kind, EntryKind::Call { .. }));
-    assert_eq!(calls + totals.user_ns + totals.unattributed_ns, totals.busy_ns);
-    assert_eq!(totals.busy_ns + totals.idle_ns, end - begin, "nothing is left over");
+    assert_eq!(sum(|kind| matches!(kind, PathEntryKind::User)), totals.user_ticks);
+    assert_eq!(sum(|kind| matches!(kind, PathEntryKind::Unattributed)), totals.unattributed_ticks);
+    assert_eq!(sum(|kind| matches!(kind, PathEntryKind::Idle)), totals.idle_ns);
+    let calls = sum(|kind| matches!(kind, PathEntryKind::Call { .. }));
+    assert_eq!(calls + totals.user_ticks + totals.unattributed_ticks, totals.busy_ticks);
+    assert_eq!(totals.busy_ticks + totals.idle_ns, end - begin, "nothing is left over");
     let ran: u64 = path.stretches.iter().map(|stretch| stretch.end_ns - stretch.begin_ns).sum();
     assert_eq!(ran, end - begin);
     for thread in &path.threads {
         assert_eq!(unfolded(&thread.entries).len(), thread.entries.len());
         for stretches in [false, true] {
-            // Whatever is folded, nothing is lost.
+            // Folding loses nothing.
             let lines = fold(&thread.entries, stretches);
-            let lines: Vec<_> = lines.iter().filter(|line| line.kind == LineKind::Entry).collect();
+            let lines: Vec<_> = lines.iter().filter(|line| line.kind == PathLineKind::Entry).collect();
             assert_eq!(lines.iter().map(|line| line.count).sum::<u64>(), thread.entries.len() as u64);
-            let net: u64 = lines.iter().map(|line| line.net.sum).sum();
-            assert_eq!(net, thread.entries.iter().map(|entry| entry.net_ns).sum::<u64>());
+            let net: u64 = lines.iter().map(|line| line.self_time.sum).sum();
+            assert_eq!(net, thread.entries.iter().map(|entry| entry.self_ticks).sum::<u64>());
         }
     }
 }
 
-fn analyse(sim: &Sim) -> Analysis {
+fn analyze(sim: &TraceSim) -> Analysis {
     let symbol = |at: u32| Symbol {
         function: FunctionIndex(at),
         name: format!("f{at}"),
@@ -141,7 +145,8 @@ fn analyse(sim: &Sim) -> Analysis {
     let (bytes, recording) = sim.trace();
     let source = bytes.as_slice();
     let points = vec![("point".to_string(), FunctionIndex(0)); 12];
-    let input = Input { threads: 1, points: &points, ..Input::new(&source, &recording, &symbols) };
+    let input =
+        AnalysisInput { threads: 1, points: &points, ..AnalysisInput::new(&source, &recording, &symbols) };
     kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -150,18 +155,18 @@ proptest! {
     #[test]
     fn what_the_profile_names_is_there(steps in steps()) {
         let sim = random(&steps);
-        let tables = analyse(&sim).tables;
+        let tables = analyze(&sim).tables;
         let find = |function, begin_ns, elapsed| {
             let call = CallStart::At { function, begin_ns, elapsed_ns: Some(elapsed) };
-            sim.path(&Selection { span: Span::Call(call), ..Selection::default() }).map(|path| path.call_ns())
+            sim.path(&PathSelection { span: PathSpan::Call(call), ..PathSelection::default() }).map(|path| path.call_ns())
         };
         for row in tables.functions.iter().filter(|row| row.ended > 0) {
-            let took = row.slowest_ns.get();
-            prop_assert_eq!(find(row.function, row.slowest_at_ns.get(), took..=took).ok(), Some(took));
+            let took = row.slowest_ticks.get();
+            prop_assert_eq!(find(row.function, row.slowest_at_ticks.get(), took..=took).ok(), Some(took));
         }
         for row in &tables.histograms {
             let (low, high) = bounds(row.bucket);
-            let found = find(row.function, row.example_ns.get(), low.get()..=high.get());
+            let found = find(row.function, row.example_ticks.get(), low.get()..=high.get());
             prop_assert!(found.is_ok(), "{row:?}: {found:?}");
         }
     }
@@ -180,8 +185,8 @@ proptest! {
         check_window(&sim, begin, end);
     }
 
-    /// Every call that is looked up by its beginning and its time is the one that it should be,
-    /// and its wall time has no hole.
+    /// A call that is looked up by its beginning and its time is the right one, and its wall time
+    /// has no gap.
     #[test]
     fn single_calls(steps in steps(), which in any::<prop::sample::Index>()) {
         let sim = random(&steps);
@@ -194,23 +199,23 @@ proptest! {
             begin_ns: life.begin,
             elapsed_ns: Some(total..=total),
         };
-        let path = sim.path(&Selection { span: Span::Call(call), ..Selection::default() }).unwrap();
+        let path = sim.path(&PathSelection { span: PathSpan::Call(call), ..PathSelection::default() }).unwrap();
         let entry = path.call_entry().unwrap();
         prop_assert_eq!(entry.total_ns, total);
         let twins = whole.iter().filter(|(_, l)| l.begin == life.begin && l.function == life.function);
         if twins.count() == 1 {
-            prop_assert_eq!(entry.net_ns, net);
+            prop_assert_eq!(entry.self_ticks, net);
             prop_assert_eq!(entry.end_ns, life.end);
         }
         prop_assert!(entry.complete());
         check_tree(&path.threads[0].entries);
-        let away = |e: &&Entry| matches!(e.kind, EntryKind::Away { .. });
+        let away = |e: &&PathEntry| matches!(e.kind, PathEntryKind::Away { .. });
         let away: u64 = path.threads[0].entries.iter().filter(away).map(|entry| entry.total_ns).sum();
         let totals = path.totals;
-        prop_assert_eq!(totals.busy_ns + totals.idle_ns + away, path.end_ns - path.begin_ns);
-        // An interrupt that was selected is in interrupt time itself.
-        if life.how != How::Interrupt {
-            prop_assert_eq!(totals.busy_ns - totals.interrupt_ns, total);
+        prop_assert_eq!(totals.busy_ticks + totals.idle_ns + away, path.end_ns - path.begin_ns);
+        // A selected interrupt is in interrupt time itself.
+        if life.how != EnterKind::Interrupt {
+            prop_assert_eq!(totals.busy_ticks - totals.interrupt_ns, total);
         }
     }
 }

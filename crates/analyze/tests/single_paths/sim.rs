@@ -1,11 +1,11 @@
-//! Writes a trace event by event, and keeps what any reader should find: for every interval of
-//! time who ran, with which frames open.
+//! Writes a trace event by event, and keeps the expected results: the running thread and the open
+//! frames in every interval of time.
 
-use kerntune_analyze::path::{collect, Path, PathError, Selection};
+use kerntune_analyze::path::{collect, CodePath, PathError, PathSelection};
 use kerntune_analyze::TraceFile;
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
-    Thread, TraceFileWriter, TraceHeader, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, ModeCounters, OpenStack, RecordedRegion,
+    RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 
 /// Functions below this number are the kernel's.
@@ -13,41 +13,41 @@ pub const KERNEL: u32 = 100;
 /// Rows of the table of symbols.
 pub const FUNCTIONS: usize = 120;
 
-/// A frame's life.
+/// Entry and exit of a frame.
 #[derive(Debug, Clone, Copy)]
-pub struct Life {
+pub struct FrameLife {
     pub thread: usize,
     pub function: u32,
-    pub how: How,
+    pub how: EnterKind,
     pub begin: u64,
     pub end: Option<u64>,
 }
 
-/// What was open from when to when on the thread that ran.
+/// Open frames of the running thread during an interval.
 #[derive(Debug, Clone)]
-pub struct Interval {
+pub struct RunInterval {
     pub from: u64,
     pub to: u64,
     pub idle: bool,
-    /// Open frames, as indices of lives.
+    /// Indices into the simulation's list of frames.
     pub stack: Vec<usize>,
 }
 
-pub struct Sim {
+pub struct TraceSim {
     pub now: u64,
     pub running: usize,
     pub user: bool,
     pub stacks: Vec<Vec<usize>>,
-    pub lives: Vec<Life>,
-    pub intervals: Vec<Interval>,
-    /// When the thread was given the CPU.
+    pub lives: Vec<FrameLife>,
+    pub intervals: Vec<RunInterval>,
+    /// Times at which each thread got the CPU.
     pub runs: Vec<(u64, usize)>,
-    pub regions: Vec<Region>,
+    pub regions: Vec<RecordedRegion>,
     open: Vec<u32>,
     chunks: Vec<(ChunkState, u64, u64, u32, Vec<u8>)>,
 }
 
-impl Sim {
+impl TraceSim {
     /// Thread 0 is the idle task; thread 1 runs, in user mode, in region `r`, from 1,000 ns on.
     pub fn new(threads: usize) -> Self {
         let mut sim = Self::silent(threads);
@@ -70,7 +70,7 @@ impl Sim {
         }
     }
 
-    /// A new chunk begins; without an open region, after a gap.
+    /// Begins a new chunk; without an open region, after a gap.
     pub fn cut(&mut self) -> &mut Self {
         let frames = |stack: &Vec<usize>| {
             stack.iter().map(|&life| (self.lives[life].function, self.lives[life].how)).collect::<Vec<_>>()
@@ -94,7 +94,7 @@ impl Sim {
             self.cut();
         }
         let region = self.regions.len() as u32;
-        self.regions.push(Region {
+        self.regions.push(RecordedRegion {
             name: name.into(),
             begin_ns: self.now,
             elapsed_ns: 0,
@@ -129,17 +129,17 @@ impl Sim {
     fn pass(&mut self, delta: u64, idle: bool) {
         let (from, to) = (self.now, self.now + delta);
         let stack = self.stacks[self.running].clone();
-        self.intervals.push(Interval { from, to, idle, stack });
+        self.intervals.push(RunInterval { from, to, idle, stack });
         self.now = to;
     }
 
-    fn pop(&mut self) -> Option<How> {
+    fn pop(&mut self) -> Option<EnterKind> {
         let life = self.stacks[self.running].pop()?;
         self.lives[life].end = Some(self.now);
         Some(self.lives[life].how)
     }
 
-    pub fn how(&self, at: usize) -> How {
+    pub fn how(&self, at: usize) -> EnterKind {
         self.lives[self.stacks[self.running][at]].how
     }
 
@@ -152,11 +152,13 @@ impl Sim {
             Event::Enter { function, how } => {
                 self.user = function > KERNEL;
                 self.stacks[self.running].push(self.lives.len());
-                let life = Life { thread: self.running, function, how, begin: self.now, end: None };
+                let life = FrameLife { thread: self.running, function, how, begin: self.now, end: None };
                 self.lives.push(life);
             }
-            Event::Exit => while self.pop() == Some(How::Jump) {},
-            Event::Resume => while !matches!(self.pop(), Some(How::Interrupt | How::Exception)) {},
+            Event::Exit => while self.pop() == Some(EnterKind::Jump) {},
+            Event::Resume => {
+                while !matches!(self.pop(), Some(EnterKind::Interrupt | EnterKind::Exception)) {}
+            }
             Event::Leave => {
                 while self.stacks[self.running].last().is_some_and(|&l| self.lives[l].function <= KERNEL) {
                     self.pop();
@@ -181,12 +183,12 @@ impl Sim {
         self
     }
 
-    pub fn enter(&mut self, delta: u64, function: u32, how: How) -> &mut Self {
+    pub fn enter(&mut self, delta: u64, function: u32, how: EnterKind) -> &mut Self {
         self.at(delta, Event::Enter { function, how })
     }
 
     pub fn call(&mut self, delta: u64, function: u32) -> &mut Self {
-        self.enter(delta, function, How::Call)
+        self.enter(delta, function, EnterKind::Call)
     }
 
     pub fn exit(&mut self, delta: u64) -> &mut Self {
@@ -197,7 +199,7 @@ impl Sim {
         self.at(delta, Event::Switch { thread })
     }
 
-    /// The trace file and what the recorder says of it.
+    /// The trace file and its recording.
     pub fn trace(&self) -> (Vec<u8>, Recording) {
         let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
         for (sequence, (state, begin, end, events, payload)) in self.chunks.iter().enumerate() {
@@ -217,12 +219,13 @@ impl Sim {
             writer.chunk(header, &raw).unwrap();
         }
         let (bytes, chunks) = writer.finish().unwrap();
-        let thread = |i| Thread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
+        let thread =
+            |i| RecordedThread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
         let recording = Recording {
             ran: Vec::new(),
             ran_since_boot: Vec::new(),
             version: VERSION,
-            capture: Capture { functions: true, edges: false, weights: false },
+            capture: CaptureSpec { functions: true, edges: false, weights: false },
             kernel_functions: KERNEL,
             cpus: 1,
             per_cpu: Vec::new(),
@@ -230,19 +233,19 @@ impl Sim {
             threads: (0..self.stacks.len() as u64).map(thread).collect(),
             events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
             chunks,
-            health: Health::default(),
+            health: RecordingHealth::default(),
             notes: Vec::new(),
         };
         (bytes, recording)
     }
 
-    pub fn path(&self, selection: &Selection) -> Result<Path, PathError> {
+    pub fn path(&self, selection: &PathSelection) -> Result<CodePath, PathError> {
         let (bytes, recording) = self.trace();
         read(&bytes, &recording, selection)
     }
 }
 
-pub fn read(bytes: &[u8], recording: &Recording, selection: &Selection) -> Result<Path, PathError> {
+pub fn read(bytes: &[u8], recording: &Recording, selection: &PathSelection) -> Result<CodePath, PathError> {
     let trace = TraceFile::open(&bytes, recording).unwrap();
     collect(&trace, FUNCTIONS, selection)
 }

@@ -1,25 +1,25 @@
-//! The lanes of CPUs against what the CPUs counted.
+//! Checks the lanes of CPUs against the table of CPUs.
 
-use kerntune_analyze::timeline::{detail, overview, CpuSlice, Doing, Until, Window};
+use kerntune_analyze::timeline::{detail, overview, CpuActivity, CpuSlice, DetailWindow, WindowEnd};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::Tables;
 use kerntune_trace::Recording;
 use std::ops::ControlFlow;
 
 /// Times of a CPU: executed, halted, all.
-type Times = [u64; 3];
+type CpuTimes = [u64; 3];
 
-fn add(times: &mut Times, doing: Doing, ns: u64) {
+fn add(times: &mut CpuTimes, doing: CpuActivity, ns: u64) {
     times[2] += ns;
     match doing {
-        Doing::Executes => times[0] += ns,
-        Doing::Halted => times[1] += ns,
-        Doing::Waits => {}
+        CpuActivity::Executes => times[0] += ns,
+        CpuActivity::Halted => times[1] += ns,
+        CpuActivity::Waits => {}
     }
 }
 
-fn of_slices(slices: &[CpuSlice]) -> Times {
-    let mut times = Times::default();
+fn of_slices(slices: &[CpuSlice]) -> CpuTimes {
+    let mut times = CpuTimes::default();
     for slice in slices {
         add(&mut times, slice.state.doing, slice.end - slice.begin);
     }
@@ -27,18 +27,18 @@ fn of_slices(slices: &[CpuSlice]) -> Times {
     times
 }
 
-/// The lanes of the whole trace have the times of the table of CPUs, and windows over all of it have them, too.
+/// Checks that overview and windows have the times of the table of CPUs.
 pub fn assert_lanes(bytes: &[u8], recording: &Recording, tables: &Tables) {
     let trace = TraceFile::open(&bytes, recording).unwrap();
     let whole = overview(&trace, 50, &mut |_| ControlFlow::Continue(())).unwrap();
     let count = if recording.cpus > 1 { recording.cpus as usize } else { 0 };
-    let mut bins = vec![Times::default(); count];
+    let mut bins = vec![CpuTimes::default(); count];
     for bin in &whole.cpu_bins {
         add(&mut bins[bin.cpu as usize], bin.state.doing, bin.ns);
     }
-    let mut windows = vec![Times::default(); count];
+    let mut windows = vec![CpuTimes::default(); count];
     for span in &whole.spans {
-        let window = Window { begin: span.begin, until: Until::Time(span.end), calls: usize::MAX };
+        let window = DetailWindow { begin: span.begin, until: WindowEnd::Time(span.end), calls: usize::MAX };
         let found = detail(&trace, &window).unwrap();
         assert_eq!(found.cpus.len(), count);
         for (sum, slices) in windows.iter_mut().zip(&found.cpus) {
@@ -48,12 +48,16 @@ pub fn assert_lanes(bytes: &[u8], recording: &Recording, tables: &Tables) {
     let elapsed: u64 = whole.spans.iter().map(|span| span.end - span.begin).sum();
     let counted = (0..count as u32).map(|cpu| {
         let rows = || tables.cpus.iter().filter(move |row| row.cpu == cpu);
-        [rows().map(|row| row.busy_ns.get()).sum(), rows().map(|row| row.halted_ns.get()).sum(), elapsed]
+        [
+            rows().map(|row| row.busy_ticks.get()).sum(),
+            rows().map(|row| row.halted_ticks.get()).sum(),
+            elapsed,
+        ]
     });
-    let counted: Vec<Times> = counted.collect();
+    let counted: Vec<CpuTimes> = counted.collect();
     assert_eq!(bins, counted);
     assert_eq!(windows, counted);
-    // What is given one by one is not more than all.
+    // The listed slices are not longer than all time.
     assert_eq!(whole.cpu_slices.len(), count);
     for (slices, all) in whole.cpu_slices.iter().zip(counted) {
         assert!(of_slices(slices).iter().zip(all).all(|(found, all)| *found <= all));

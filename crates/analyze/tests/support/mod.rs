@@ -1,5 +1,5 @@
-//! Writes traces as the recorder does: stacks are followed always, events are written while a
-//! region is open, each chunk begins with what is going on.
+//! Writes traces like the recorder: stacks are always tracked, events are written while a region is
+//! open, each chunk begins with the current state.
 #![allow(dead_code)]
 
 pub mod lanes;
@@ -7,47 +7,48 @@ pub mod plans;
 
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, CpuCounters, Event, Health, How, ModeCounters, OpenStack,
-    Recording, Region, Thread, TraceFileWriter, TraceHeader, WaitingCpu, Weights, VERSION,
+    encode, CaptureSpec, ChunkHeader, ChunkState, CpuCounters, EnterKind, Event, EventWeights, ModeCounters,
+    OpenStack, RecordedRegion, RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader,
+    WaitingCpu, VERSION,
 };
 use std::io::Write;
 
-/// What happened, for those who replay it in another way.
+/// A step of the trace, for other implementations of the replay.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// A chunk begins after a gap, or the first: the time, the CPU that executes, what runs on all of them and in which mode,
-    /// and everyone's frames.
+pub enum TraceStep {
+    /// The first chunk, or one after a gap, begins: time, executing CPU, thread and mode of each
+    /// CPU, frames of each thread.
     Start {
         now: u64,
         cpu: usize,
         cpus: Vec<(usize, bool)>,
-        stacks: Vec<Vec<(u32, How)>>,
+        stacks: Vec<Vec<(u32, EnterKind)>>,
     },
-    Event(u64, Weights, Event),
+    Event(u64, EventWeights, Event),
 }
 
 /// Functions above this number are user code's.
 pub const KERNEL_FUNCTIONS: u32 = 32;
 
-pub struct Writer<W: Write = Vec<u8>> {
-    pub stacks: Vec<Vec<(u32, How)>>,
+pub struct TestTraceWriter<W: Write = Vec<u8>> {
+    pub stacks: Vec<Vec<(u32, EnterKind)>>,
     pub running: usize,
     /// The CPU that executes.
     cpu: usize,
-    /// What runs on each, and in which mode; out of date for the one that executes.
+    /// Thread and mode of each CPU; stale for the one that executes.
     cpus: Vec<(usize, bool)>,
-    /// Instructions of each since the outermost region began.
+    /// Instructions of each CPU since the outermost region began.
     executed: Vec<u64>,
-    /// Which are halted, without the time in which all are.
+    /// True for CPUs that are halted while another one executes.
     halted: Vec<bool>,
-    /// For how long each was since the outermost region began.
+    /// Halted time of each CPU since the outermost region began.
     halted_ns: Vec<u64>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     pub recording: Recording,
     pub user: bool,
-    /// What comes with the next event of a wide trace.
-    pub weights: Weights,
-    /// Whether to keep `steps`.
+    /// Weights of the next event of a wide trace.
+    pub weights: EventWeights,
+    /// True to keep `steps`.
     pub keep: bool,
     open: Vec<(usize, u64, u64)>,
     now: u64,
@@ -62,21 +63,22 @@ pub struct Writer<W: Write = Vec<u8>> {
     begin_cpu: u32,
 }
 
-impl Writer {
+impl TestTraceWriter {
     pub fn new(threads: usize) -> Self {
         Self::into(Vec::new(), threads, false)
     }
 
-    /// Its events carry weights.
+    /// A writer of a trace whose events carry weights.
     pub fn wide(threads: usize) -> Self {
         Self::into(Vec::new(), threads, true)
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> TestTraceWriter<W> {
     /// Thread 0 is the idle task; thread 1 runs, in user mode.
     pub fn into(sink: W, threads: usize, wide: bool) -> Self {
-        let thread = |i| Thread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
+        let thread =
+            |i| RecordedThread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
         Self {
             stacks: vec![Vec::new(); threads],
             running: 1,
@@ -90,7 +92,7 @@ impl<W: Write> Writer<W> {
                 ran: Vec::new(),
                 ran_since_boot: Vec::new(),
                 version: VERSION,
-                capture: Capture { functions: true, edges: false, weights: wide },
+                capture: CaptureSpec { functions: true, edges: false, weights: wide },
                 kernel_functions: KERNEL_FUNCTIONS,
                 cpus: 1,
                 per_cpu: Vec::new(),
@@ -98,11 +100,11 @@ impl<W: Write> Writer<W> {
                 threads: (0..threads as u64).map(thread).collect(),
                 chunks: Vec::new(),
                 events: 0,
-                health: Health::default(),
+                health: RecordingHealth::default(),
                 notes: Vec::new(),
             },
             user: true,
-            weights: Weights::NONE,
+            weights: EventWeights::NONE,
             keep: true,
             open: Vec::new(),
             now: 1_000_000,
@@ -118,7 +120,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// There is another CPU, on which the idle task runs.
+    /// Adds a CPU, on which the idle task runs.
     pub fn another_cpu(&mut self) -> &mut Self {
         self.cpus.push((0, false));
         self.executed.push(0);
@@ -128,7 +130,7 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// `delta` instructions pass, then something happens.
+    /// `delta` instructions pass, then `event` happens.
     pub fn at(&mut self, delta: u64, event: Event) -> &mut Self {
         self.pass(delta);
         self.follow(event);
@@ -138,12 +140,12 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    pub fn enter(&mut self, delta: u64, function: u32, how: How) -> &mut Self {
+    pub fn enter(&mut self, delta: u64, function: u32, how: EnterKind) -> &mut Self {
         self.at(delta, Event::Enter { function, how })
     }
 
     pub fn call(&mut self, delta: u64, function: u32) -> &mut Self {
-        self.enter(delta, function, How::Call)
+        self.enter(delta, function, EnterKind::Call)
     }
 
     pub fn exit(&mut self, delta: u64) -> &mut Self {
@@ -160,7 +162,7 @@ impl<W: Write> Writer<W> {
             self.halted_ns.fill(0);
             self.begin_chunk();
             self.cpus[self.cpu] = (self.running, true);
-            self.steps.push(Step::Start {
+            self.steps.push(TraceStep::Start {
                 now: self.now,
                 cpu: self.cpu,
                 cpus: self.cpus.clone(),
@@ -168,7 +170,7 @@ impl<W: Write> Writer<W> {
             });
         }
         let region = self.recording.regions.len();
-        self.recording.regions.push(Region {
+        self.recording.regions.push(RecordedRegion {
             name: name.into(),
             begin_ns: self.now,
             elapsed_ns: 0,
@@ -207,7 +209,7 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// Goes on in a new chunk.
+    /// Begins a new chunk.
     pub fn cut(&mut self) -> &mut Self {
         if !self.open.is_empty() && self.events > 0 {
             self.close_chunk();
@@ -229,7 +231,7 @@ impl<W: Write> Writer<W> {
         self.now
     }
 
-    /// The trace file and what the recorder says of it. Nothing can be written afterwards.
+    /// The trace file and its recording. Nothing can be written afterwards.
     pub fn finish(&mut self) -> (W, Recording) {
         if self.events > 0 {
             self.close_chunk();
@@ -251,9 +253,10 @@ impl<W: Write> Writer<W> {
         let stack = &mut self.stacks[self.running];
         match event {
             Event::Enter { function, how } => stack.push((function, how)),
-            Event::Exit => while matches!(stack.pop(), Some((_, How::Jump))) {},
+            Event::Exit => while matches!(stack.pop(), Some((_, EnterKind::Jump))) {},
             Event::Resume => {
-                let entry = |&(_, how): &(u32, How)| matches!(how, How::Interrupt | How::Exception);
+                let entry =
+                    |&(_, how): &(u32, EnterKind)| matches!(how, EnterKind::Interrupt | EnterKind::Exception);
                 let at = stack.iter().rposition(entry).expect("well-formed");
                 stack.truncate(at);
             }
@@ -280,7 +283,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn write(&mut self, delta: u64, event: Event) {
-        let weights = std::mem::replace(&mut self.weights, Weights::NONE);
+        let weights = std::mem::replace(&mut self.weights, EventWeights::NONE);
         match self.wide {
             true => encode::wide_event(&mut self.raw, delta, weights, event),
             false => encode::event(&mut self.raw, delta, event),
@@ -292,7 +295,7 @@ impl<W: Write> Writer<W> {
             _ => {}
         }
         if self.keep {
-            self.steps.push(Step::Event(delta, weights, event));
+            self.steps.push(TraceStep::Event(delta, weights, event));
         }
         self.events += 1;
         self.recording.events += 1;
@@ -300,7 +303,7 @@ impl<W: Write> Writer<W> {
 
     fn begin_chunk(&mut self) {
         (self.begin, self.begin_cpu) = (self.now, self.cpu as u32);
-        let stack = |(i, frames): (usize, &Vec<(u32, How)>)| OpenStack {
+        let stack = |(i, frames): (usize, &Vec<(u32, EnterKind)>)| OpenStack {
             thread: i as u32,
             running: i == self.running,
             frames: frames.clone(),

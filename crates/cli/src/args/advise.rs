@@ -1,18 +1,19 @@
-//! `kerntune advise`.
+//! Arguments of `kerntune advise`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub struct Advise {
+pub struct AdviseOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     pub profile: String,
-    /// Only what happened in the regions of this name
+    /// Use only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// Also apply the rules of this directory (*.toml); a rule with the name of a built-in one replaces it
+    /// Also apply the rules in this directory (*.toml); a rule replaces the built-in rule of the
+    /// same name
     #[arg(long, value_name = "DIR")]
     pub rules: Option<PathBuf>,
     /// Also list the rules that do not apply, each with the reason
@@ -22,5 +23,5 @@ pub struct Advise {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }

@@ -1,39 +1,41 @@
-//! `kerntune anatomy`.
+//! Arguments of `kerntune anatomy`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::Args;
 
-/// Which calls, and how they are shown.
+/// Options of `kerntune anatomy`: the calls to examine, and the form of the tables.
 #[derive(Debug, Args)]
-pub struct Anatomy {
-    /// A function (`vfs_read`, or `name@file` where several have that name), a system call (`read`), or an interrupt's first
-    /// function (`asm_common_interrupt:0x22`)
+pub struct AnatomyOptions {
+    /// A function (`vfs_read`, or `name@file` if several have the name), a system call (`read`), or
+    /// the first function of an interrupt (`asm_common_interrupt:0x22`)
     pub operation: String,
-    /// The profile, which must have its trace: beginning of an id, directory, or `latest`
+    /// The profile, with its trace: beginning of an id, directory, or `latest`
     #[arg(long, default_value = "latest", value_name = "PROFILE")]
     pub profile: String,
-    /// Only calls that end in the regions of this name
+    /// Count only calls that end in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Also show what each call does before it enters this boundary: a function (submit_bio), a pattern (`blk_*`), or a file or
     /// directory of the source (net/core/)
     #[arg(long, value_name = "FUNCTION|PATTERN|DIR")]
     pub until: Option<String>,
-    /// Another profile (B), usually of another kernel: figures of both, and which functions explain the difference
+    /// Compare with this profile (B), usually of another kernel: show the figures of both and the
+    /// functions that explain the difference
     #[arg(long, value_name = "PROFILE")]
     pub against: Option<String>,
     /// Show at most N levels of calls below the operation
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
-    /// Show at most N rows of each table except the tree [default: as many as suit the table in text, all in JSON]
+    /// Show at most N rows of each table except the tree [default: a number that suits each table
+    /// in text, all rows in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Fold calls that take less than this share of the operation's time on average, in the typical call and in the worst
-    /// [default: 1 in text, 0 in JSON]
+    /// Fold calls whose share of the operation's time is below this, both on average and in the
+    /// typical and the worst call [default: 1 in text, 0 in JSON]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub min: Option<f64>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -1,94 +1,96 @@
-//! `kerntune bench`.
+//! Arguments of `kerntune bench`.
 
-use super::{Counters, Cpus, Interval, Json, Model};
+use super::{CounterOptions, CpuOptions, FormatOptions, IntervalOptions, ModelOptions};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub enum Bench {
-    /// List the rows of all suites, and the machines that can run them
+pub enum BenchCommand {
+    /// List the rows of all suites and the machines that can run them
     List {
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
-    /// Run rows of suites on a machine, and record their figures
-    Run(BenchRun),
+    /// Run rows of suites on a machine and record their figures
+    Run(BenchRunOptions),
     /// Compare timed results of two kernels: ratios with confidence intervals, and a verdict for each row (docs/statistics.md)
-    Compare(BenchCompare),
-    /// Compare what the emulator and its front-end model say of a recipe with measured times: rank correlation over rows and
-    /// recipes (docs/models.md)
+    Compare(BenchCompareOptions),
+    /// Compare the emulator's and its front-end model's figures of a recipe with measured times:
+    /// rank correlation over rows and recipes (docs/models.md)
     #[command(alias = "predict")]
-    Correlate(BenchCorrelate),
+    Correlate(BenchCorrelateOptions),
 }
 
 #[derive(Debug, Args)]
-pub struct BenchRun {
-    /// Suites: workloads by name or .toml file, as `bench list` shows them
+pub struct BenchRunOptions {
+    /// Suites: workloads by name or .toml file, as listed by `bench list`
     #[arg(required = true, value_name = "SUITE")]
     pub suites: Vec<String>,
-    /// The machine: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed, the kernel is a process), or
-    /// host (timed, under the kernel that is booted)
-    #[arg(long, value_enum, default_value_t = Machine::Emulator, value_name = "MACHINE")]
-    pub machine: Machine,
-    /// Only this row, of every suite or as SUITE/ROW; may be repeated
+    /// The machine: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed,
+    /// the kernel is a process), or host (timed, on the running kernel)
+    #[arg(long, value_enum, default_value_t = BenchMachine::Emulator, value_name = "MACHINE")]
+    pub machine: BenchMachine,
+    /// Run only this row: ROW for every suite, or SUITE/ROW; may be repeated
     #[arg(long, value_name = "ROW")]
     pub row: Vec<String>,
     /// The guest's kernel: label, beginning of an id, or directory [default: the suites' base kernel, built if it is missing;
     /// none on uml]
     #[arg(long)]
     pub kernel: Option<String>,
-    /// How often to boot the guest [default: 5 on kvm and uml, 1 on the emulator, where more boots only show that figures repeat]
+    /// Number of boots of the guest [default: 5 on kvm and uml; 1 on the emulator, where more boots
+    /// only show that figures repeat]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub boots: Option<u32>,
-    /// On the host: how often to run each suite [default: 5]. On the emulator: runs instead of each boot, each begun at another
-    /// moment [default: 1]
+    /// On the host: number of runs of each suite [default: 5]. On the emulator: number of runs per
+    /// boot, each with another start offset [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// On kvm and uml: how often each row is timed in a boot; for servers, how often their load runs [default: 5 for the suite
-    /// batched, 1 for servers; other suites allow only 1]
+    /// On kvm and uml: measurements of each row per boot; for servers, runs of their load [default:
+    /// 5 for the suite batched, 1 for servers; other suites allow only 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
-    /// How many times its usual work each row does [default: 1 on the emulator, 10 elsewhere; 4 for batched in a guest]
+    /// Work of each row, as a multiple of its usual work [default: 1 on the emulator, 10 elsewhere;
+    /// 4 for batched in a guest]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuOptions,
     #[command(flatten)]
-    pub counters: Counters,
+    pub counters: CounterOptions,
     #[command(flatten)]
-    pub model: Model,
+    pub model: ModelOptions,
     /// Also write the results to this file (docs/json.md)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Machine {
+pub enum BenchMachine {
     Emulator,
     Kvm,
     Uml,
     Host,
 }
 
-/// `kerntune bench compare`.
+/// Options of `kerntune bench compare`.
 #[derive(Debug, Args)]
-pub struct BenchCompare {
+pub struct BenchCompareOptions {
     /// Results of the base kernel, as `kerntune bench run` writes them
     #[arg(value_name = "BASE.json")]
     pub base: PathBuf,
     /// Results of the kernel to compare with it
     #[arg(value_name = "TUNED.json")]
     pub tuned: PathBuf,
-    /// More results of the base kernel: of other boots or builds; may be repeated
+    /// More results of the base kernel, from other boots or builds; may be repeated
     #[arg(long = "base", value_name = "FILE")]
     pub more_base: Vec<PathBuf>,
     /// More results of the tuned kernel; may be repeated
     #[arg(long = "tuned", value_name = "FILE")]
     pub more_tuned: Vec<PathBuf>,
-    /// Results of a second measurement of the base kernel, for the A/A pair; without them, kerntune compares one half of the base
-    /// kernel's values with the other; may be repeated
+    /// Results of a second measurement of the base kernel, for the A/A comparison; without them,
+    /// kerntune compares one half of the base kernel's values with the other half; may be repeated
     #[arg(long, value_name = "FILE")]
     pub aa: Vec<PathBuf>,
     /// Smallest difference that matters: rows shown to differ by less are called equivalent
@@ -101,47 +103,48 @@ pub struct BenchCompare {
     #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
     pub correction: RowCorrection,
     #[command(flatten)]
-    pub interval: Interval,
-    /// Also print the table in the papers' form: base, optimised, standard deviation, improvement
+    pub interval: IntervalOptions,
+    /// Also print the table in the papers' form: base, optimized, standard deviation, improvement
     #[arg(long, conflicts_with = "json")]
     pub paper: bool,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
-/// `kerntune bench correlate`.
+/// Options of `kerntune bench correlate`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("model").required(true).args(["exact", "kernels"]))]
-pub struct BenchCorrelate {
-    /// Timed results of a base kernel and of a tuned one, as `kerntune time`, `kerntune prove` or `kerntune bench run
-    /// --machine uml` writes them. Separate several files of one kernel (more boots) by commas. May be repeated, once for each
-    /// recipe
+pub struct BenchCorrelateOptions {
+    /// Timed results of a base kernel and of a tuned kernel, written by `kerntune time`, `kerntune
+    /// prove` or `kerntune bench run --machine uml`. Separate several files of one kernel (more
+    /// boots) by commas. May be repeated, once for each recipe
     #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub timed: Vec<String>,
-    /// Exact results of the same recipe, as `kerntune bench run --machine emulator` writes them: one pair for each --timed, in
-    /// the same order. Repeat all pairs for each further front-end model; a gain is then a range
+    /// Exact results of the same recipe, written by `kerntune bench run --machine emulator`: one
+    /// pair for each --timed, in the same order. Repeat all pairs for each further front-end model;
+    /// gains are then ranges
     #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub exact: Vec<PathBuf>,
-    /// Instead of --exact: the same recipe's kernels for the emulator, on which kerntune then runs the rows; one pair for each
-    /// --timed, in the same order
+    /// Instead of --exact: run the rows on these kernels of the same recipe in the emulator; one
+    /// pair for each --timed, in the same order
     #[arg(long, num_args = 2, value_names = ["BASE", "TUNED"])]
     pub kernels: Vec<String>,
-    /// With --kernels: the front-end models of the range [default: those of several CPUs, each with a front end that waits
-    /// and with one that runs ahead (docs/models.md)]
+    /// With --kernels: the front-end models of the range [default: models of several CPUs, each
+    /// with a front end that waits and with one that runs ahead (docs/models.md)]
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     pub models: Vec<String>,
-    /// Leave out this row (ROW or SUITE/ROW), for example because the machines do not run the same code (docs/models.md); may be
-    /// repeated
+    /// Leave out this row (ROW or SUITE/ROW), for example if the machines run different code for it
+    /// (docs/models.md); may be repeated
     #[arg(long, value_name = "ROW")]
     pub skip: Vec<String>,
     /// Confidence level of each interval
     #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
     pub confidence: f64,
-    /// Also write a picture of all rows as SVG; needs several models
+    /// Also draw all rows into this SVG file; needs several models
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -151,14 +154,15 @@ pub enum RowCorrection {
     None,
 }
 
-/// `1%`, `0.5 %` as a part of 1. A number without the sign might be meant either way.
+/// Parses `1%` or `0.5 %` into a fraction of 1. The sign is required, because a bare number could
+/// mean either.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim_end).and_then(|number| number.parse::<f64>().ok());
     let number = number.filter(|number| number.is_finite());
     number.map(|number| number / 100.0).ok_or_else(|| "not a percentage; write it as 1% or 0.5%".into())
 }
 
-/// The same above 0.
+/// Parses a percentage as [`percent`] does, and rejects values that are not above 0.
 pub(super) fn positive_percent(text: &str) -> Result<f64, String> {
     percent(text).and_then(|part| if part > 0.0 { Ok(part) } else { Err("it must be above 0".into()) })
 }

@@ -1,92 +1,94 @@
-//! `kerntune fleet`.
+//! Arguments of `kerntune fleet`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::{Args, Subcommand};
-use kerntune_fleet::{Filter, Key};
+use kerntune_fleet::{PartitionKey, ProfileFilter};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub enum Fleet {
-    /// Put copies of profiles below a prefix, by build id, date, host and workload
+pub enum FleetCommand {
+    /// Copy profiles below a prefix, ordered by build id, date, host and workload
     Add {
         /// The directory of the fleet's profiles, created if it does not exist
         prefix: PathBuf,
         /// Beginnings of ids, directories, `latest`, or `latest:workload=rr,kernel=base`
         #[arg(required = true)]
         profiles: Vec<String>,
-        /// The machine that the profiles come from [default: the name of this machine]
+        /// The machine that recorded the profiles [default: the name of this machine]
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
-    /// Add up profiles of one kernel, thousands in bounded memory, into one profile in the work directory
+    /// Add up profiles of one kernel into one profile in the work directory; memory stays bounded
+    /// for thousands of profiles
     Merge {
         /// The directory of the fleet's profiles
         prefix: PathBuf,
         #[command(flatten)]
-        which: Which,
-        /// Weight of the profiles whose build_id, date, host or workload has this value: a whole number up to 1,000,000, as in
-        /// workload=redis:3; 0 leaves them out. The first match counts, and a profile without a match has weight 1; may be
-        /// repeated
+        which: FleetSelection,
+        /// Weight of the profiles whose build_id, date, host or workload has this value: a whole
+        /// number up to 1,000,000, for example workload=redis:3; 0 leaves them out. The first match
+        /// counts; profiles without a match have weight 1; may be repeated
         #[arg(long, value_name = "KEY=VALUE:WEIGHT")]
         weight: Vec<String>,
-        /// Threads that read and add profiles, each with a few dozen in memory; all CPUs if not given
+        /// Number of threads that read and add profiles, each with a few dozen in memory [default:
+        /// number of CPUs]
         #[arg(short, long, value_name = "N")]
         jobs: Option<NonZeroUsize>,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
-    /// Sum profiles by build, day, host or workload; or print the views with which DuckDB can
+    /// Sum profiles by build, day, host or workload; or print SQL views for queries with DuckDB
     Query {
         /// The directory of the fleet's profiles
         prefix: PathBuf,
         #[command(flatten)]
-        which: Which,
-        /// Sum by this: build_id, date, host or workload; may be repeated
+        which: FleetSelection,
+        /// Group by this: build_id, date, host or workload; may be repeated
         #[arg(long, value_parser = key)]
-        by: Vec<Key>,
-        /// Show what this function did in each group; reads every profile
+        by: Vec<PartitionKey>,
+        /// Show the figures of this function in each group; reads every profile
         #[arg(long, value_name = "NAME")]
         function: Option<String>,
-        /// Print DuckDB's statements for a view of each table, and nothing else
+        /// Print only DuckDB statements that define a view of each table
         #[arg(long, conflicts_with_all = ["by", "function", "json"])]
         sql: bool,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
 }
 
-/// Which profiles of a fleet.
+/// Options that select profiles of a fleet.
 #[derive(Debug, Clone, Args)]
-pub struct Which {
-    /// Only those of this kernel: the beginning of its id
+pub struct FleetSelection {
+    /// Select profiles of this kernel: the beginning of its build id
     #[arg(long, value_name = "ID")]
     build_id: Option<String>,
-    /// Only those of this machine
+    /// Select profiles of this machine
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Only those of this workload
+    /// Select profiles of this workload
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// Only those from this day on, as 2026-11-25 (UTC)
+    /// Select profiles from this day on, for example 2026-11-25 (UTC)
     #[arg(long, value_name = "DAY")]
     since: Option<String>,
-    /// Only those up to this day
+    /// Select profiles up to this day
     #[arg(long, value_name = "DAY")]
     until: Option<String>,
 }
 
-impl Which {
-    /// As the library takes it.
-    pub fn filter(&self) -> Filter {
+impl FleetSelection {
+    /// Converts the options to the fleet library's filter.
+    pub fn filter(&self) -> ProfileFilter {
         let Self { build_id, host, workload, since, until } = self.clone();
-        Filter { build_id, host, workload, since, until }
+        ProfileFilter { build_id, host, workload, since, until }
     }
 }
 
-fn key(name: &str) -> Result<Key, String> {
-    let keys = Key::ALL.map(Key::name).join(", ");
-    Key::named(name).ok_or_else(|| format!("give one of {keys}"))
+fn key(name: &str) -> Result<PartitionKey, String> {
+    let keys = PartitionKey::ALL.map(PartitionKey::name).join(", ");
+    PartitionKey::named(name).ok_or_else(|| format!("give one of {keys}"))
 }

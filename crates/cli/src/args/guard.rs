@@ -1,167 +1,172 @@
-//! `kerntune guard`.
+//! Arguments of `kerntune guard`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::{Args, Subcommand};
 use kerntune_guard::FILE;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub enum Guard {
-    /// Write the figures of a kernel or commit into a file to be committed
-    Record(GuardRecord),
-    /// Fail if an operation's path grew by more than its tolerance, and show what made it longer
-    Check(GuardCheck),
+pub enum GuardCommand {
+    /// Write the figures of a kernel or commit into a baseline file that you commit
+    Record(GuardRecordOptions),
+    /// Fail if the path of an operation grew by more than its tolerance, and show the cause
+    Check(GuardCheckOptions),
     /// Find the commit that made a path longer
-    Bisect(GuardBisect),
-    /// Draw every row over versions and commits, and say where it stepped
-    History(GuardHistory),
+    Bisect(GuardBisectOptions),
+    /// Draw every row over versions and commits, and mark the steps
+    History(GuardHistoryOptions),
     /// Check each new commit of a branch
-    Watch(GuardWatch),
-    /// Explain what is wrong with a guard.toml
+    Watch(GuardWatchOptions),
+    /// Explain the errors in a guard.toml
     Validate {
         #[command(flatten)]
-        of: GuardOf,
+        of: GuardFileOptions,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
 }
 
-/// The file that says what is guarded.
+/// The option `--file`: the guard file, which lists the guarded workloads and rows.
 #[derive(Debug, Args)]
-pub struct GuardOf {
-    /// The file that lists what is guarded (docs/guard.md)
+pub struct GuardFileOptions {
+    /// The guard file (docs/guard.md)
     #[arg(long, default_value = FILE, value_name = "FILE")]
     pub file: PathBuf,
 }
 
-/// What is measured.
+/// The kernel to measure: a built kernel, a commit, or a source. At most one is given.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub struct GuardSubject {
-    /// A kernel that is built: label, beginning of an id, or directory
+pub struct GuardSubjectOptions {
+    /// Measure this built kernel: label, beginning of an id, or directory
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// A commit of the git tree
+    /// Build and measure this commit of the git tree
     #[arg(long, value_name = "REV")]
     pub commit: Option<String>,
-    /// A source as `kernel build` takes it [default: the `source` of the file]
+    /// Build and measure this source, written as for `kernel build` [default: the `source` of the
+    /// guard file]
     #[arg(long, value_name = "SOURCE")]
-    pub source: Option<kerntune_kernel::Source>,
+    pub source: Option<kerntune_kernel::KernelSource>,
 }
 
 #[derive(Debug, Args)]
-pub struct GuardRecord {
+pub struct GuardRecordOptions {
     #[command(flatten)]
-    pub of: GuardOf,
+    pub of: GuardFileOptions,
     #[command(flatten)]
-    pub subject: GuardSubject,
-    /// The git tree of --commit [default: the `git` of the file]
+    pub subject: GuardSubjectOptions,
+    /// The git tree of --commit [default: the `git` of the guard file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Where to write it [default: the `baseline` of the file, or guard-baseline.json beside it]
+    /// Write the figures to this file [default: the `baseline` of the guard file, or
+    /// guard-baseline.json beside it]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Args)]
-pub struct GuardCheck {
+pub struct GuardCheckOptions {
     #[command(flatten)]
-    pub of: GuardOf,
+    pub of: GuardFileOptions,
     #[command(flatten)]
-    pub subject: GuardSubject,
-    /// The git tree of --commit [default: the `git` of the file]
+    pub subject: GuardSubjectOptions,
+    /// The git tree of --commit [default: the `git` of the guard file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Compare with these figures [default: the `baseline` of the file, or guard-baseline.json beside it]
+    /// Compare with these figures [default: the `baseline` of the guard file, or
+    /// guard-baseline.json beside it]
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     pub baseline: Option<PathBuf>,
-    /// Compare with this kernel instead of a file of figures
+    /// Compare with this kernel instead of recorded figures
     #[arg(long, value_name = "KERNEL")]
     pub against: Option<String>,
     /// Also explain rows that got shorter
     #[arg(long)]
     pub all: bool,
-    /// Fail with status 7 if the file's figures cannot be used and its kernel was measured again
+    /// Fail with status 7 if the recorded figures cannot be used and their kernel had to be
+    /// measured again
     #[arg(long, conflicts_with = "against")]
     pub strict: bool,
-    /// Also write the result as JUnit XML
+    /// Also write the result to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
-/// One of several variants of a kernel.
+/// Options that select one variant of a kernel: configuration and compiler.
 #[derive(Debug, Args)]
-pub struct GuardVariant {
-    /// Which configuration of the file, if it has several
+pub struct GuardVariantOptions {
+    /// Use this configuration of the guard file, if the file has several
     #[arg(long, value_name = "NAME")]
     pub configuration: Option<String>,
-    /// Which compiler of the file, if it has several
+    /// Use this compiler of the guard file, if the file has several
     #[arg(long, value_name = "NAME")]
     pub compiler: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct GuardBisect {
+pub struct GuardBisectOptions {
     /// A commit before the path got longer
     pub good: String,
     /// A commit after the path got longer
     pub bad: String,
     #[command(flatten)]
-    pub of: GuardOf,
-    /// The git tree [default: the `git` of the file]
+    pub of: GuardFileOptions,
+    /// The git tree [default: the `git` of the guard file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Only in this workload of the file
+    /// Test only this workload of the guard file
     #[arg(long, value_name = "WORKLOAD")]
     pub workload: Option<String>,
-    /// Only in this row [default: the one that grew most]
+    /// Test only this row [default: the row that grew most]
     #[arg(long, value_name = "ROW")]
     pub row: Option<String>,
     #[command(flatten)]
-    pub variant: GuardVariant,
+    pub variant: GuardVariantOptions,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Args)]
-pub struct GuardHistory {
+pub struct GuardHistoryOptions {
     #[command(flatten)]
-    pub of: GuardOf,
-    /// A kernel that is built; may be repeated, oldest first
+    pub of: GuardFileOptions,
+    /// A built kernel: label, beginning of an id, or directory; may be repeated, oldest first
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Vec<String>,
     /// Commits of the git tree, from A to B, along first parents
     #[arg(long, value_name = "A..B", value_parser = range)]
     pub commits: Option<(String, String)>,
-    /// The git tree [default: the `git` of the file]
+    /// The git tree [default: the `git` of the guard file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Measure commits that have no figures yet; without this option only commits with figures are shown
+    /// Measure commits that have no figures yet; without this option, only commits with figures are
+    /// shown
     #[arg(long, requires = "commits")]
     pub measure: bool,
     #[command(flatten)]
-    pub variant: GuardVariant,
-    /// Also write a self-contained page
+    pub variant: GuardVariantOptions,
+    /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Args)]
-pub struct GuardWatch {
-    /// The branch
+pub struct GuardWatchOptions {
+    /// The branch to watch
     pub branch: String,
     #[command(flatten)]
-    pub of: GuardOf,
-    /// The git tree [default: the `git` of the file]
+    pub of: GuardFileOptions,
+    /// The git tree [default: the `git` of the guard file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Begin after this commit, if the branch was never watched [default: its tip]
+    /// Start after this commit, if the branch was never watched [default: its tip]
     #[arg(long, value_name = "REV")]
     pub since: Option<String>,
     /// Check once and exit, with status 1 if a path grew
@@ -177,10 +182,10 @@ pub struct GuardWatch {
     #[arg(long, value_name = "DIR")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
-/// `A..B`.
+/// Parses `A..B` into its two commits.
 fn range(text: &str) -> Result<(String, String), String> {
     match text.split_once("..") {
         Some((from, to)) if !from.is_empty() && !to.is_empty() && !to.starts_with('.') => {

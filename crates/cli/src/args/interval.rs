@@ -1,12 +1,13 @@
-//! How intervals of measured times are computed.
+//! The option `--interval`: method for confidence intervals of measured times.
 
 use clap::{Args, ValueEnum};
-use kerntune_stats::Method;
+use kerntune_stats::RatioMethod;
 
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Interval {
-    /// How intervals are computed: student (of the units' means), bootstrap (hierarchical and studentised), or
-    /// hodges-lehmann (of the ratios of all pairs of units: for a machine that others slow down at times)
+pub struct IntervalOptions {
+    /// Method for intervals: student (of the units' means), bootstrap (hierarchical and
+    /// studentized), or hodges-lehmann (of the ratios of all pairs of units; for noisy shared
+    /// machines)
     #[arg(long, value_enum, default_value_t = IntervalMethod::Student, value_name = "METHOD")]
     interval: IntervalMethod,
 }
@@ -18,23 +19,23 @@ enum IntervalMethod {
     Student,
 }
 
-impl Interval {
-    /// The method that was chosen.
-    pub fn method(self) -> Method {
+impl IntervalOptions {
+    /// Returns the chosen method.
+    pub fn method(self) -> RatioMethod {
         match self.interval {
-            IntervalMethod::Bootstrap => Method::Bootstrap,
-            IntervalMethod::HodgesLehmann => Method::HodgesLehmann,
-            IntervalMethod::Student => Method::Student,
+            IntervalMethod::Bootstrap => RatioMethod::Bootstrap,
+            IntervalMethod::HodgesLehmann => RatioMethod::HodgesLehmann,
+            IntervalMethod::Student => RatioMethod::Student,
         }
     }
 
-    /// Whether it is another than the default.
+    /// Returns true if the method is not the default.
     pub fn is_asked(self) -> bool {
         self.interval != IntervalMethod::Student
     }
 
-    /// The option as a command line has it, with a space before it; empty for the default.
-    pub fn words(self) -> String {
+    /// Formats the option for a command line, with a leading space; empty for the default.
+    pub fn to_argument(self) -> String {
         let value = self.interval.to_possible_value().filter(|_| self.is_asked());
         value.map(|value| format!(" --interval {}", value.get_name())).unwrap_or_default()
     }

@@ -1,69 +1,71 @@
-//! `kerntune matrix` and `kerntune worker`.
+//! Arguments of `kerntune matrix` and `kerntune worker`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub enum Matrix {
-    /// Make a plan from a plan file, and put it into a store for workers, with the kernels that it names
+pub enum MatrixCommand {
+    /// Make a plan from a plan file, and put it and the kernels that it names into a store for
+    /// workers
     Plan {
         /// The plan file (docs/matrix.md)
         file: PathBuf,
         #[command(flatten)]
-        store: StoreAt,
+        store: StoreOptions,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
-    /// Compute a plan, here or by Slurm; resumes where it stopped
-    Run(MatrixRun),
+    /// Compute a plan, on this machine or with Slurm; resumes where it stopped
+    Run(MatrixRunOptions),
     /// Show the state of each task of a plan
     Status {
-        /// The plan file, or the beginning of a plan's id
+        /// The plan file, or the beginning of the plan's id
         plan: String,
         #[command(flatten)]
-        store: StoreAt,
+        store: StoreOptions,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
     /// Show the figures of a plan's cells
     Results {
-        /// The plan file, or the beginning of a plan's id
+        /// The plan file, or the beginning of the plan's id
         plan: String,
         #[command(flatten)]
-        store: StoreAt,
+        store: StoreOptions,
         #[command(flatten)]
-        format: Json,
+        format: FormatOptions,
     },
     /// Show the log of a cell
     Log {
-        /// The plan file, or the beginning of a plan's id
+        /// The plan file, or the beginning of the plan's id
         plan: String,
-        /// The cell: its name, or its number among `matrix results`
+        /// The cell: its name, or its number in `matrix results`
         cell: String,
         #[command(flatten)]
-        store: StoreAt,
+        store: StoreOptions,
     },
 }
 
-/// Where results and claims are.
+/// The option `--store`: the directory or URL for results and claims.
 #[derive(Debug, Clone, Args)]
-pub struct StoreAt {
-    /// A directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY [default: .matrix/store in the work directory]
+pub struct StoreOptions {
+    /// Store for results and claims: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
+    /// [default: .matrix/store in the work directory]
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct MatrixRun {
-    /// The plan file, or the beginning of the id of a plan in the store
+pub struct MatrixRunOptions {
+    /// The plan file, or the beginning of a plan's id in the store
     pub plan: String,
     #[command(flatten)]
-    pub store: StoreAt,
-    /// Who computes: local (this machine), or slurm
-    #[arg(long, value_enum, default_value_t = Engine::Local, value_name = "ENGINE")]
-    pub engine: Engine,
+    pub store: StoreOptions,
+    /// Place of the computation: local (this machine), or slurm
+    #[arg(long, value_enum, default_value_t = MatrixEngine::Local, value_name = "ENGINE")]
+    pub engine: MatrixEngine,
     /// CPUs to use on this machine [default: all]
     #[arg(long, value_name = "N")]
     pub cores: Option<NonZeroUsize>,
@@ -75,31 +77,33 @@ pub struct MatrixRun {
     pub lease: u64,
     #[command(flatten)]
     pub trust: TrustOptions,
-    /// With slurm: an option of sbatch, as --sbatch=--partition=long; may be repeated
+    /// With slurm: pass this option to sbatch, for example --sbatch=--partition=long; may be
+    /// repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
-    /// With slurm: the work directory of a node, which need not be shared [default: this one]
+    /// With slurm: the work directory on each node; need not be shared [default: this one]
     #[arg(long, value_name = "DIR")]
     pub node_dir: Option<PathBuf>,
-    /// With slurm: the program on the nodes [default: this one, at the same path]
+    /// With slurm: the kerntune program on the nodes [default: this one, at the same path]
     #[arg(long, value_name = "PROGRAM")]
     pub node_program: Option<String>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
+pub enum MatrixEngine {
     Local,
     Slurm,
 }
 
 #[derive(Debug, Args)]
-pub struct Worker {
-    /// Where results and claims are: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
+pub struct WorkerOptions {
+    /// Store for results and claims: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
     #[arg(long, value_name = "URL")]
     pub store: String,
-    /// The plan: the beginning of its id in the store (`kerntune matrix plan` prints it), or a plan file
+    /// The plan: the beginning of its id in the store (printed by `kerntune matrix plan`), or a
+    /// plan file
     #[arg(long)]
     pub plan: String,
     /// Compute only this task
@@ -115,14 +119,14 @@ pub struct Worker {
     pub trust: TrustOptions,
 }
 
-/// How far to believe a plan and the other machines of its store.
+/// Trust in a plan and in the other machines that use its store.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TrustOptions {
-    /// Run commands of the plan, and builds of sources, patches and compilers that it names, on this machine: a plan is code. Not needed
-    /// for a plan file of yours
+    /// Allow the plan to run its commands on this machine, and to build the sources, patches and
+    /// compilers that it names: a plan is code. Not needed for your own plan file
     #[arg(long)]
     pub trust_commands: bool,
-    /// Compute also what other machines computed, and refuse a result that came out differently
+    /// Compute also tasks that other machines computed, and reject a result that differs
     #[arg(long)]
     pub confirm: bool,
 }

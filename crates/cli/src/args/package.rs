@@ -1,16 +1,16 @@
-//! `kerntune package`.
+//! Arguments of `kerntune package`.
 
-use super::Json;
+use super::FormatOptions;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub struct Package {
+pub struct PackageOptions {
     /// The kernel: label, beginning of an id, or directory
     pub kernel: String,
-    /// Also put a copy of the package into this directory
+    /// Also copy the package into this directory
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }

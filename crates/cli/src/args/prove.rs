@@ -1,12 +1,12 @@
-//! `kerntune prove`.
+//! Arguments of `kerntune prove`.
 
-use super::{positive_percent, Interval, Json, Model, MOST_MINUTES};
+use super::{positive_percent, FormatOptions, IntervalOptions, ModelOptions, MAX_MINUTES};
 use clap::{Args, ValueEnum};
-use kerntune_tune::MOST_RUNS;
+use kerntune_tune::MAX_RUNS;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub struct Prove {
+pub struct ProveOptions {
     /// The base kernel: label, beginning of an id, or directory
     pub base: String,
     /// The kernel to compare with it
@@ -14,35 +14,37 @@ pub struct Prove {
     /// The workload: a name or a .toml file
     #[arg(long)]
     pub workload: String,
-    /// The machine: timed in a virtual machine (kvm) or as a process (uml), or in the emulator alone, which counts exactly and
-    /// has no clock
-    #[arg(long, value_enum, default_value_t = On::Auto)]
-    pub machine: On,
-    /// On kvm and uml: boot until every row's interval is this narrow, from end to end and relative to its estimate
+    /// The machine: a virtual machine (kvm) or a process (uml), which time the kernels, or the
+    /// emulator, which counts exactly and has no clock
+    #[arg(long, value_enum, default_value_t = ProveMachine::Auto)]
+    pub machine: ProveMachine,
+    /// On kvm and uml: boot until the interval of every row is at most this wide, relative to its
+    /// estimate
     #[arg(long, value_parser = positive_percent, default_value = "2%", value_name = "PERCENT")]
     pub until_width: f64,
     /// On kvm and uml: start no further round of boots after this many minutes
-    #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
+    #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MAX_MINUTES))]
     pub budget: u64,
     #[command(flatten)]
-    pub interval: Interval,
-    /// On the emulator: runs of each kernel, each begun at another moment
+    pub interval: IntervalOptions,
+    /// On the emulator: number of runs of each kernel, each with another start offset
     #[arg(long, default_value_t = 4, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
     pub runs: u32,
     #[command(flatten)]
-    pub model: Model,
-    /// The directory to make: kernels, workload, results, and a script that repeats it on another machine
+    pub model: ModelOptions,
+    /// Write the bundle into this new directory: kernels, workload, results, and a script that
+    /// repeats the proof on another machine
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     #[command(flatten)]
-    pub format: Json,
+    pub format: FormatOptions,
 }
 
-/// Where it is proved.
+/// Machine on which the gain is proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum On {
-    /// The best machine available: one with a clock if there is one.
+pub enum ProveMachine {
+    /// The best machine available; a machine with a clock is preferred.
     Auto,
     Kvm,
     Uml,

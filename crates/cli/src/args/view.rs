@@ -2,22 +2,22 @@
 
 use clap::Args;
 
-/// Which profile, what else, and where.
+/// Options of `kerntune view`: the profile, the profile to compare with, and the way to show them.
 #[derive(Debug, Args)]
-pub struct View {
+pub struct ViewOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(value_name = "PROFILE", default_value = "latest")]
     pub profile: String,
-    /// In the terminal: call tree, functions, paths, difference
+    /// Show it in the terminal: call tree, functions, paths, difference
     #[arg(long)]
     pub tui: bool,
-    /// Only what happened in the regions of this name
+    /// Show only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// A second profile to show beside it, with the difference between both
+    /// Show also this profile, and the difference between both
     #[arg(long, value_name = "PROFILE")]
     pub against: Option<String>,
-    /// Port on 127.0.0.1; 0 for a free one
+    /// Listen on this port of 127.0.0.1; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "tui")]
     pub port: u16,
 }

@@ -1,29 +1,29 @@
-//! `kerntune advise`.
+//! The command `kerntune advise`.
 
-use super::characterise::costs;
-use crate::args::{Advise, Global};
-use crate::exit::{held_apart, Exit, Failure};
+use super::characterize::costs;
+use crate::args::{AdviseOptions, GlobalOptions};
+use crate::exit::{separate_damage, Exit, Failure};
 use crate::files::OutputFile;
 use crate::global::work;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_guest::read_text;
 use kerntune_kernel::find_recorded;
 use kerntune_profile::{find, Manifest, Profile};
-use kerntune_report::advise::{advise, built_in, RecordedConfig, Rule};
-use kerntune_report::characterise::Wanted;
+use kerntune_report::advise::{advise, built_in, AdviceRule, RecordedConfig};
+use kerntune_report::characterize::CharacterSubject;
 use kerntune_work::{IoContext, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &AdviseOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let rules = rules(options.rules.as_deref())?;
     let work = work(global)?;
     let profile = Profile::load(&find(&work, &options.profile)?.path)?;
     let costs = costs(&profile.manifest);
-    let wanted = Wanted { profile: &profile, region: options.region.as_deref(), costs };
+    let wanted = CharacterSubject { profile: &profile, region: options.region.as_deref(), costs };
     let config = config(&work, &profile.manifest);
-    let (config, damage) = held_apart(config)?;
+    let (config, damage) = separate_damage(config)?;
     let recorded = match (&config, &damage) {
         (Some(text), _) => RecordedConfig::Known(text),
         (None, None) => RecordedConfig::Missing,
@@ -48,16 +48,19 @@ pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, F
     }
     Ok(match damage {
         Some(damage) => {
-            let unasked = advice.unasked();
-            output
-                .left_out(&damage, &format!("{} rules were not asked: {}", unasked.len(), unasked.join(", ")))
+            let unevaluated = advice.unevaluated();
+            output.left_out(
+                &damage,
+                &format!("{} rules were not asked: {}", unevaluated.len(), unevaluated.join(", ")),
+            )
         }
         None => Exit::Ok,
     })
 }
 
-/// The rules that are built in, and those of a directory in their place and beside them, by name.
-fn rules(directory: Option<&Path>) -> Result<Vec<Rule>, Failure> {
+/// Returns the built-in rules and the rules in `directory`, sorted by name; a rule in the directory
+/// replaces the built-in rule of the same name.
+fn rules(directory: Option<&Path>) -> Result<Vec<AdviceRule>, Failure> {
     let mut rules = built_in();
     let Some(directory) = directory else { return Ok(rules) };
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -72,7 +75,7 @@ fn rules(directory: Option<&Path>) -> Result<Vec<Rule>, Failure> {
     }
     for file in &files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        let rule = Rule::parse(&name, &read_text("read", file)?)
+        let rule = AdviceRule::parse(&name, &read_text("read", file)?)
             .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
         rules.retain(|known| known.name() != rule.name());
         rules.push(rule);
@@ -85,10 +88,11 @@ fn is_rule(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// The configuration of the kernel that was recorded; none if that very kernel is not here (it was not built here, or is removed).
+/// Returns the configuration of the recorded kernel, or `None` if this kernel is not in the work
+/// directory.
 ///
 /// # Errors
-/// A kernel that is here and damaged.
+/// The kernel exists and is damaged.
 fn config(work: &WorkDir, manifest: &Manifest) -> Result<Option<String>, Failure> {
     let kernel = find_recorded(work, &manifest.kernel.id)?;
     Ok(kernel.map(|kernel| read_text("read", &kernel.config())).transpose()?)
@@ -99,7 +103,7 @@ mod tests {
     use super::*;
     use kerntune_profile::{KernelId, Tables};
 
-    /// Whatever holds: each change of a rule is one that `try` takes.
+    /// Checks that `try` accepts the change of every rule, even of rules that do not apply.
     #[test]
     fn every_change_that_is_built_in_can_be_tried() {
         let directory = tempfile::tempdir().unwrap();
@@ -109,12 +113,12 @@ mod tests {
                 Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice").join(format!("{name}.toml"));
             let text = fs::read_to_string(path).unwrap();
             let Some((_, change)) = text.split_once("\n[change]\n") else { continue };
-            // One that always holds, and guards nothing.
+            // A condition that always holds.
             let head = "about = \"a\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n";
-            let rule = Rule::parse(&name, &format!("{head}[change]\n{change}")).unwrap();
+            let rule = AdviceRule::parse(&name, &format!("{head}[change]\n{change}")).unwrap();
             let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
             let profile = Profile { manifest, tables: Tables::default() };
-            let wanted = Wanted { profile: &profile, region: None, costs: None };
+            let wanted = CharacterSubject { profile: &profile, region: None, costs: None };
             let changes =
                 advise(&wanted, RecordedConfig::Known("CONFIG_X=y\n"), &[rule]).unwrap().changes().unwrap();
             let parsed = kerntune_tune::trial::parse(&changes, &directory.path().join("changes.toml"));

@@ -1,19 +1,19 @@
-//! `kerntune tune --recipe auto`.
+//! The command `kerntune tune --recipe auto`.
 
 use super::{build_request, bytes, work, workload};
-use crate::args::{Global, Tune};
+use crate::args::{GlobalOptions, TuneOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::{number, Metric};
 use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_tune::auto::{auto, Auto, AutoRequest, Measured, HARM};
+use kerntune_tune::auto::{auto, AutoRequest, AutoResult, CandidateKernel, HARM};
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::{Recipe, Session};
 use std::time::Duration;
 
-pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.dry_run {
         return Err(Failure::usage("--dry-run shows the steps of one recipe; name one with --recipe"));
     }
@@ -26,13 +26,14 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let exclusions = super::exclusions(&options.exclude)?;
     let asked = |recipe: &Recipe| match options.only.is_empty() {
-        true => options.stock || !recipe.is_stock(),
-        false => options.only.contains(recipe) || (options.stock && recipe.is_stock()),
+        true => options.stock || !recipe.is_upstream(),
+        false => options.only.contains(recipe) || (options.stock && recipe.is_upstream()),
     };
     let recipes: Vec<Recipe> = Recipe::all().filter(asked).collect();
     let of_recipe = options.of_recipe.options();
     let is_known = |recipe: &Recipe| recipe.check_options(of_recipe, &[], &Exclusions::default());
-    // A recipe that does not know an option goes without; that none knows it is a mistake.
+    // Recipes that do not accept an option run without it; an option that no recipe accepts is an
+    // error.
     if let Some(Err(unknown)) = recipes.iter().map(is_known).reduce(|one, other| one.or(other)) {
         return Err(unknown.into());
     }
@@ -65,11 +66,11 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-fn held_out(options: &Tune) -> Result<Vec<Workload>, Failure> {
+fn held_out(options: &TuneOptions) -> Result<Vec<Workload>, Failure> {
     options.held_out.iter().map(|name| workload(name, &options.cpus)).collect()
 }
 
-fn print(result: &Auto, output: &Output) {
+fn print(result: &AutoResult, output: &CliOutput) {
     let change = |change: f64| format!("{change:+.1} %");
     let best = result.measured.iter().find(|line| Some(&line.kernel) == result.best.as_ref());
     output.print(&match best {
@@ -81,7 +82,7 @@ fn print(result: &Auto, output: &Output) {
     let base = result.measured.first().map(|line| line.label.as_str()).unwrap_or_default();
     table(&format!("against {base}"), result, &|line| (line.changes, line.cycles_change), output);
     if result.measured.iter().any(|line| line.changes != line.changes_same_compiler) {
-        let same = |line: &Measured| (line.changes_same_compiler, line.cycles_change_same_compiler);
+        let same = |line: &CandidateKernel| (line.changes_same_compiler, line.cycles_change_same_compiler);
         table("against the same compiler's base kernel", result, &same, output);
     }
     output.print(
@@ -114,11 +115,17 @@ fn list(changes: &[f64; 4], change: &dyn Fn(f64) -> String) -> String {
     Metric::COUNTED.into_iter().zip(changes).map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What a table shows of a kernel: changes of the metrics and of model cycles, percent.
-type Changes = ([f64; 4], Option<f64>);
+/// Changes of the metrics and of model cycles of a kernel, in percent.
+type KernelChanges = ([f64; 4], Option<f64>);
 
-/// All kernels; the changes are those that `changes` picks, and a kernel without any has its figures.
-fn table(heading: &str, result: &Auto, changes: &dyn Fn(&Measured) -> Changes, output: &Output) {
+/// Prints a table of all kernels, with the changes that `changes` selects. The base kernel, which
+/// has no changes, is shown with its figures.
+fn table(
+    heading: &str,
+    result: &AutoResult,
+    changes: &dyn Fn(&CandidateKernel) -> KernelChanges,
+    output: &CliOutput,
+) {
     output.print(&format!("{}, {heading}:", result.workload));
     output.table(
         &[

@@ -1,10 +1,10 @@
-//! `kerntune kernel bisect`, and how exclusions are shown.
+//! The command `kerntune kernel bisect`, and the text for exclusions.
 
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
-use kerntune_tune::bisect::{bisect, judge, Bisected};
+use kerntune_tune::bisect::{bisect, judge, ObjectBisection};
 use kerntune_tune::optimize::request_of;
 use kerntune_tune::{exclusion_entries, Session};
 use kerntune_work::WorkDir;
@@ -14,7 +14,7 @@ pub fn run(
     kernel: &str,
     good: Option<&str>,
     json: bool,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<(), Failure> {
     let bad = kerntune_kernel::find(work, kernel)?;
     let session = Session::on(bad.manifest.arch, work, output.progress())?;
@@ -34,7 +34,7 @@ pub fn run(
         }
         None => None,
     };
-    // An object that is not to bear counters is not to bear what is made of them.
+    // An object that must not be instrumented must not use a profile either.
     let tuned_only = bad.manifest.recipe.as_deref() != Some(kerntune_optimize::gcc_pgo::INSTRUMENTED);
     let entries = found.iter().flat_map(|found| exclusion_entries(&found.culprits, tuned_only));
     let entries: Vec<Exclusion> = entries.collect();
@@ -61,7 +61,7 @@ pub fn run(
     Ok(())
 }
 
-/// The kernel with its objects, built again for them if need be and if what it was built from is known.
+/// Returns the kernel with its object files; rebuilds it with them if its inputs are known.
 fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
     if kernel.build_dir().is_some() {
         return Ok(kernel.clone());
@@ -71,12 +71,12 @@ fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
             let request = BuildRequest { keep_objects: true, ..request };
             Ok(build(session.work, &request, session.progress)?)
         }
-        // Whoever wants its objects says that they are not there.
+        // The caller reports the missing objects.
         Err(_) => Ok(kernel.clone()),
     }
 }
 
-fn table(bad: &Kernel, good: &Kernel, found: &Bisected, entries: &[Exclusion]) -> String {
+fn table(bad: &Kernel, good: &Kernel, found: &ObjectBisection, entries: &[Exclusion]) -> String {
     let mut text = format!(
         "{} and {} differ in {} objects; kerntune tried {} mixes of them\n",
         bad.manifest.label, good.manifest.label, found.objects, found.mixes
@@ -92,11 +92,11 @@ fn table(bad: &Kernel, good: &Kernel, found: &Bisected, entries: &[Exclusion]) -
     text + &excluded(entries)
 }
 
-/// Exclusions, ready for a list; empty if there are none.
+/// Formats exclusions for a TOML list; empty if there are none.
 pub fn excluded(entries: &[Exclusion]) -> String {
     let mut list = Exclusions::default();
     for entry in entries {
-        // What came out of a list goes into one.
+        // Exclusions parsed from a list can be added to one.
         let _ = list.push(entry.clone());
     }
     match entries.is_empty() {

@@ -1,4 +1,4 @@
-//! `kerntune command-line`, which is not in the help: manual pages and completions for those who install kerntune.
+//! The hidden command `kerntune command-line`: writes manual pages and completions for packagers.
 
 use crate::exit::{Exit, Failure};
 use clap_complete::Shell;
@@ -6,7 +6,8 @@ use kerntune_work::IoContext;
 use std::fs::{self, File};
 use std::path::Path;
 
-/// Writes manual pages and completions for bash, fish and zsh below a directory, each where it is looked for.
+/// Writes manual pages and completions for bash, fish and zsh into their usual places below a
+/// directory.
 pub fn run(directory: &Path) -> Result<Exit, Failure> {
     let share = directory.join("share");
     let mut command = crate::command();

@@ -1,32 +1,32 @@
-//! `kerntune compare`.
+//! The command `kerntune compare`.
 
 use super::{provenance, work, workload};
-use crate::args::{Compare, Global};
+use crate::args::{CompareOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_profile::Profile;
 use kerntune_report::comparison;
 use kerntune_report::html::{layouts, report, HtmlInput};
-use kerntune_tune::compare::{across_models, compare, Effort, MODELS};
+use kerntune_tune::compare::{across_models, compare, CompareEffort, MODELS};
 use kerntune_tune::model::{self, Model};
 use kerntune_tune::Session;
 
-pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &CompareOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let html = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find(false)?;
     let picture = options.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
-    let models = options.models.as_deref().map(named).transpose()?;
+    let models = options.models.as_deref().map(find_models).transpose()?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;
-    let effort = Effort {
+    let effort = CompareEffort {
         runs: options.runs.unwrap_or(1),
         seeds: options.seeds,
         layouts: options.layouts.unwrap_or(0),
-        moments_as_needed: options.runs.is_none(),
+        offsets_as_needed: options.runs.is_none(),
     };
     if options.seeds > 1 && !workload.takes_seed("measured") {
         output.note(&format!(
@@ -64,8 +64,8 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// The models of these names, or those that are taken if there are none.
-fn named(names: &[String]) -> Result<Vec<Model>, Failure> {
+/// Loads the named front-end models, or the default set if none is named.
+fn find_models(names: &[String]) -> Result<Vec<Model>, Failure> {
     let none = names.iter().all(String::is_empty);
     let names: Vec<&str> = if none { MODELS.to_vec() } else { names.iter().map(String::as_str).collect() };
     Ok(names.into_iter().map(model::find).collect::<Result<_, _>>()?)

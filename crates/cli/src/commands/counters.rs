@@ -1,18 +1,19 @@
-//! What a CPU counted beside the times.
+//! Text for CPU counters that were read during timed runs.
 
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::figure;
-use kerntune_stats::{Counter, Results, ResultsRow};
+use kerntune_stats::{BenchResults, PerfCounter, ResultsRow};
 use std::collections::BTreeMap;
 
-/// The counters that some row has, in the order of tables.
-fn counted(results: &Results) -> Vec<Counter> {
-    let has = |counter: &Counter| results.rows.iter().any(|row| row.counted(*counter).is_some());
-    Counter::all().filter(has).collect()
+/// Returns the counters that at least one row has, in table order.
+fn counted(results: &BenchResults) -> Vec<PerfCounter> {
+    let has = |counter: &PerfCounter| results.rows.iter().any(|row| row.counted(*counter).is_some());
+    PerfCounter::all().filter(has).collect()
 }
 
-/// A table of medians, a column for each counter, and why others did not count.
-pub fn table(results: &Results, output: &Output) {
+/// Prints a table of medians with a column for each counter, and the reasons that other counters
+/// were not available.
+pub fn table(results: &BenchResults, output: &CliOutput) {
     let counters = counted(results);
     if !counters.is_empty() {
         let heads =
@@ -29,15 +30,16 @@ pub fn table(results: &Results, output: &Output) {
     say_uncounted(results, output);
 }
 
-/// A line for each row and counter: the base kernel's count, and by how much others' differ. `heads` are those of the columns.
-pub fn changes(times: &[Results], heads: &[&str], output: &Output) {
+/// Prints a line for each row and counter: the base kernel's count, and the difference of each
+/// other kernel. `heads` are the column heads.
+pub fn changes(times: &[BenchResults], heads: &[&str], output: &CliOutput) {
     let Some((base, others)) = times.split_first() else { return };
     let counters = counted(base);
     let lines = base.rows.iter().flat_map(|row| counters.iter().map(move |&counter| (row, counter)));
     let lines: Vec<Vec<String>> = lines
         .filter_map(|(row, counter)| {
             let count = row.counted(counter)?;
-            let change = |other: &Results| {
+            let change = |other: &BenchResults| {
                 let same = |beside: &&ResultsRow| (&beside.suite, &beside.row) == (&row.suite, &row.row);
                 let beside = other.rows.iter().find(same).and_then(|beside| beside.counted(counter));
                 beside.map_or("-".into(), |beside| format!("{:+.2} %", (beside / count - 1.0) * 100.0))
@@ -55,7 +57,7 @@ pub fn changes(times: &[Results], heads: &[&str], output: &Output) {
     say_uncounted(base, output);
 }
 
-fn say_uncounted(results: &Results, output: &Output) {
+fn say_uncounted(results: &BenchResults, output: &CliOutput) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (counter, reason) in &results.uncounted {
         reasons.entry(reason).or_default().push(counter.name());

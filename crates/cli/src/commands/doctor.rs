@@ -1,19 +1,19 @@
-//! `kerntune doctor`.
+//! The command `kerntune doctor`.
 
-use crate::args::{Doctor, Global};
+use crate::args::{DoctorOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_kernel::Arch;
 
-pub fn run(global: &Global, options: &Doctor, output: &Output) -> Result<Exit, Failure> {
-    // The work directory is looked at, not made: doctor works outside of any project.
+pub fn run(global: &GlobalOptions, options: &DoctorOptions, output: &CliOutput) -> Result<Exit, Failure> {
+    // The work directory is only read, not created: doctor works outside of any project.
     let kernels = kerntune_work::WorkDir::open_existing(&global.dir)
         .and_then(|work| kerntune_kernel::list(&work).ok())
         .unwrap_or_default();
     let newest = |arch| {
         kernels.iter().rfind(|kernel| kernel.manifest.arch == arch).map(kerntune_kernel::Kernel::image)
     };
-    let report = kerntune_doctor::examine(&kerntune_doctor::Options {
+    let report = kerntune_doctor::examine(&kerntune_doctor::ExamineOptions {
         recorder: kerntune_machine::find_recorder().ok(),
         kernel: newest(Arch::X86_64),
         uml: newest(Arch::Um),

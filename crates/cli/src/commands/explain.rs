@@ -1,17 +1,17 @@
-//! `kerntune explain`.
+//! The command `kerntune explain`.
 
 use super::{work, workload};
-use crate::args::{Explain, Global};
+use crate::args::{ExplainOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::grouped;
-use kerntune_tune::explain::{explain, telling, Explained};
+use kerntune_tune::explain::{explain, most_changed, ExplainResult};
 use kerntune_tune::Session;
 
-/// The rows that are shown make up this share of all changes.
+/// Without `--all`, the functions shown explain this share of all changes.
 const SHOWN: f64 = 0.8;
 
-pub fn run(global: &Global, options: &Explain, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &ExplainOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find(false)?;
@@ -26,7 +26,7 @@ pub fn run(global: &Global, options: &Explain, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-fn print(explained: &Explained, all: bool, output: &Output) {
+fn print(explained: &ExplainResult, all: bool, output: &CliOutput) {
     let [base, tuned] = &explained.labels;
     let percent = |[a, b]: [u64; 2]| match a {
         0 => String::new(),
@@ -41,7 +41,7 @@ fn print(explained: &Explained, all: bool, output: &Output) {
     ));
     let taken = explained.taken_branches;
     output.print(&format!("  taken branches  {}{}\n", pair(taken), percent(taken)));
-    let rows = if all { &explained.functions[..] } else { telling(&explained.functions, SHOWN) };
+    let rows = if all { &explained.functions[..] } else { most_changed(&explained.functions, SHOWN) };
     let signed = |values: [u64; 2]| change(values.map(i128::from));
     output.table(
         &["#INSTRUCTIONS", "#TAKEN", "#CALLS", "#BYTES", "FUNCTION", "WHAT HAPPENED"],
@@ -65,7 +65,7 @@ fn print(explained: &Explained, all: bool, output: &Output) {
     ));
 }
 
-/// What the second has more than the first, with its sign.
+/// Formats `tuned - base` with its sign.
 fn change([base, tuned]: [i128; 2]) -> String {
     let sign = if tuned < base { "-" } else { "+" };
     format!("{sign}{}", grouped(u64::try_from(tuned.abs_diff(base)).unwrap_or(u64::MAX)))

@@ -1,11 +1,11 @@
-//! `kerntune fleet add|merge|query`.
+//! The commands `kerntune fleet add|merge|query`.
 
-use super::profile::Shown;
+use super::profile::ProfileJson;
 use super::work;
-use crate::args::{Fleet as Command, Global};
+use crate::args::{FleetCommand, GlobalOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use kerntune_fleet::{merge, query, views, Error, Filter, Fleet, Group, Weights};
+use crate::output::CliOutput;
+use kerntune_fleet::{merge, query, views, Error, Fleet, ProfileFilter, ProfileGroup, Weights};
 use kerntune_profile::{find, keep};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -34,12 +34,12 @@ struct QueryDocument<'a> {
     schema: &'static str,
     by: Vec<&'static str>,
     function: Option<&'a str>,
-    groups: Vec<Group>,
+    groups: Vec<ProfileGroup>,
 }
 
-pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &FleetCommand, output: &CliOutput) -> Result<Exit, Failure> {
     match command {
-        Command::Add { prefix, profiles, host, format } => {
+        FleetCommand::Add { prefix, profiles, host, format } => {
             let work = work(global)?;
             let found = profiles
                 .iter()
@@ -62,7 +62,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 output.print(&format!("{profile}{was} {}", path.display()));
             }
         }
-        Command::Merge { prefix, which, weight, jobs, format } => {
+        FleetCommand::Merge { prefix, which, weight, jobs, format } => {
             let weights = Weights::parse(weight.iter().map(String::as_str))?;
             let began = Instant::now();
             let entries = list(prefix, &which.filter())?;
@@ -77,11 +77,11 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 seconds * 1e3 / merged.parts as f64
             ));
             match format.json {
-                true => output.json(&Shown::new(&path, &merged.profile.manifest)),
+                true => output.json(&ProfileJson::new(&path, &merged.profile.manifest)),
                 false => output.print(&path.display().to_string()),
             }
         }
-        Command::Query { prefix, which, by, function, sql, format } => {
+        FleetCommand::Query { prefix, which, by, function, sql, format } => {
             let entries = list(prefix, &which.filter())?;
             if *sql {
                 let fleet = Fleet::existing(prefix)?;
@@ -104,17 +104,17 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// The profiles that are meant; at least one.
-fn list(prefix: &Path, filter: &Filter) -> Result<Vec<kerntune_fleet::Entry>, Failure> {
+/// Returns the profiles that the filter selects; fails if there are none.
+fn list(prefix: &Path, filter: &ProfileFilter) -> Result<Vec<kerntune_fleet::FleetEntry>, Failure> {
     let entries = Fleet::existing(prefix)?.list(filter)?;
     match entries.is_empty() {
-        true if *filter == Filter::default() => Err(Error::NoFleet { path: prefix.to_owned() }.into()),
+        true if *filter == ProfileFilter::default() => Err(Error::NoFleet { path: prefix.to_owned() }.into()),
         true => Err(Error::NothingFits { path: prefix.to_owned() }.into()),
         false => Ok(entries),
     }
 }
 
-fn table(by: &[&'static str], groups: &[Group], output: &Output) {
+fn table(by: &[&'static str], groups: &[ProfileGroup], output: &CliOutput) {
     let mut heads: Vec<String> = by.iter().map(|key| key.to_uppercase()).collect();
     heads.extend(
         ["#PROFILES", "FIRST", "LAST", "#ELAPSED NS", "#BUSY", "UNIT", "#EVENTS", "#LOST"].map(str::to_owned),

@@ -1,35 +1,48 @@
-//! `kerntune kernel build|order|list|show|check|verify|bisect|remove`.
+//! The commands `kerntune kernel build|order|list|show|selftest|reproduce|bisect|remove`.
 
 use super::{build_request, bytes, work, workload};
-use crate::args::{Cpus, Global, Kernel as Command};
+use crate::args::{CpuOptions, GlobalOptions, KernelCommand};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_guest::read_text;
-use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
-use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
+use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, RebuildReport};
+use kerntune_optimize::layout::{
+    prepare_coloring, prepare_order, prove, OrderAlgorithm, DEFAULT_ALGORITHM, NAME,
+};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::package::verify;
-use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
+use kerntune_tune::selftest::{differences, selftest, CheckDifference, CheckOutcome, SelfTestCheck};
 use kerntune_tune::{model, Session};
 use kerntune_work::WorkDir;
 use serde::Serialize;
 use std::path::Path;
 
-/// A kernel as `--json` shows it.
+/// A kernel in the output of `--json`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct KernelJson<'a> {
     path: &'a Path,
     #[serde(flatten)]
     manifest: &'a kerntune_kernel::KernelManifest,
 }
 
-pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, arch, label, workload: of, movable, keep_objects, object_flags, format } => {
-            let workloads =
-                of.iter().map(|name| workload(name, &Cpus::default())).collect::<Result<Vec<_>, _>>()?;
+        KernelCommand::Build {
+            build,
+            arch,
+            label,
+            workload: of,
+            movable,
+            keep_objects,
+            object_flags,
+            format,
+        } => {
+            let workloads = of
+                .iter()
+                .map(|name| workload(name, &CpuOptions::default()))
+                .collect::<Result<Vec<_>, _>>()?;
             let request = BuildRequest {
                 arch: *arch,
                 movable: *movable,
@@ -41,31 +54,31 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
-        Command::Order { kernel, profile, algorithm, sets, file, label, format } => {
+        KernelCommand::Order { kernel, profile, algorithm, sets, file, label, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let given = match (file, profile) {
-                (Some(file), _) => Given::File(file),
-                (None, Some(profile)) => Given::Profile { profile, algorithm, sets: *sets },
+                (Some(file), _) => OrderSource::File(file),
+                (None, Some(profile)) => OrderSource::Profile { profile, algorithm, sets: *sets },
                 (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
             };
             order(&work, &kernel, given, label, format.json, output)?;
         }
-        Command::List { format } => list(&work, format.json, output)?,
-        Command::Show { kernel, format } => {
+        KernelCommand::List { format } => list(&work, format.json, output)?,
+        KernelCommand::Show { kernel, format } => {
             show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
         }
-        Command::Selftest { kernel, against, format } => {
+        KernelCommand::Selftest { kernel, against, format } => {
             return check(&work, kernel, against.as_deref(), format.json, output);
         }
-        Command::Reproduce { kernel, jobs, format } => {
+        KernelCommand::Reproduce { kernel, jobs, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
             return Ok(verified(&kernel, &rebuilt, format.json, output));
         }
-        Command::Bisect { kernel, good, format } => {
+        KernelCommand::Bisect { kernel, good, format } => {
             super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
         }
-        Command::Remove { kernel } => {
+        KernelCommand::Remove { kernel } => {
             let removed = kerntune_kernel::remove(&work, kernel)?;
             output.note(&format!("removed {}", removed.display()));
         }
@@ -73,33 +86,39 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Where an order comes from.
-enum Given<'a> {
+/// Source of the function order for `kernel order`.
+enum OrderSource<'a> {
     File(&'a Path),
     Profile { profile: &'a str, algorithm: &'a str, sets: bool },
 }
 
-/// Links a kernel again.
+/// Relinks a kernel with another function order.
 fn order(
     work: &WorkDir,
     kernel: &Kernel,
-    given: Given,
+    given: OrderSource,
     label: &str,
     json: bool,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<(), Failure> {
     let (order, prepared) = match given {
-        Given::File(path) => (FunctionOrder::parse(&read_text("read", path)?)?, None),
-        Given::Profile { profile, algorithm, sets } => {
-            let algorithm = Algorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
+        OrderSource::File(path) => (FunctionOrder::parse(&read_text("read", path)?)?, None),
+        OrderSource::Profile { profile, algorithm, sets } => {
+            let algorithm = OrderAlgorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
             let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
             let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
             if sets {
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
                 let cache = model::find(model::DEFAULT)?.l1i;
-                prepared =
-                    prepare_sets(work, &recording, (kernel, &linked), &prepared, &cache, output.progress())?;
+                prepared = prepare_coloring(
+                    work,
+                    &recording,
+                    (kernel, &linked),
+                    &prepared,
+                    &cache,
+                    output.progress(),
+                )?;
             }
             (prepared.order.clone(), Some(prepared))
         }
@@ -116,13 +135,13 @@ fn order(
     Ok(())
 }
 
-/// A kernel's answers to functional checks, beside its base kernel's.
+/// Runs the functional checks on a kernel, and prints its results beside its base kernel's.
 fn check(
     work: &WorkDir,
     kernel: &str,
     against: Option<&str>,
     json: bool,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<Exit, Failure> {
     let kernel = kerntune_kernel::find(work, kernel)?;
     let session = Session::on(kernel.manifest.arch, work, output.progress())?;
@@ -133,7 +152,7 @@ fn check(
     let checks = selftest(&session, &kernel)?.checks;
     let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?.map(|base| base.checks);
     let different = right.as_ref().map(|right| differences(right, &checks)).unwrap_or_default();
-    let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
+    let failed = checks.iter().filter(|check| check.result == CheckOutcome::Failed).count();
     if json {
         output.json(&serde_json::json!({
             "schema": "kerntune-selftest/1",
@@ -143,17 +162,17 @@ fn check(
             "differences": different,
         }));
     } else {
-        let word = |check: Option<&Check>| match check {
-            Some(Check { result, why, .. }) => {
+        let word = |check: Option<&SelfTestCheck>| match check {
+            Some(SelfTestCheck { result, why, .. }) => {
                 let result = format!("{result:?}").to_lowercase();
                 why.as_ref().map_or(result.clone(), |why| format!("{result}: {why}"))
             }
             None => "not reached".into(),
         };
-        for check in checks.iter().filter(|check| check.result != Outcome::Ok) {
+        for check in checks.iter().filter(|check| check.result != CheckOutcome::Ok) {
             output.print(&format!("{:20} {}\n", check.name, word(Some(check))));
         }
-        for Difference { check, base, kernel } in &different {
+        for CheckDifference { check, base, kernel } in &different {
             output.print(&format!("{check:20} {}, on the base kernel {}\n", word(*kernel), word(*base)));
         }
         let count = |wanted| checks.iter().filter(|check| check.result == wanted).count();
@@ -165,15 +184,15 @@ fn check(
             "{}: {} checks, {} ok, {failed} failed, {} unsupported{compared}\n",
             kernel.manifest.label,
             checks.len(),
-            count(Outcome::Ok),
-            count(Outcome::Unsupported),
+            count(CheckOutcome::Ok),
+            count(CheckOutcome::Unsupported),
         ));
     }
     Ok(if failed == 0 && different.is_empty() { Exit::Ok } else { Exit::Findings })
 }
 
-/// What a kernel came to when it was built again.
-fn verified(kernel: &Kernel, rebuilt: &Rebuilt, json: bool, output: &Output) -> Exit {
+/// Reports whether the rebuilt kernel is the same, and returns the exit status.
+fn verified(kernel: &Kernel, rebuilt: &RebuildReport, json: bool, output: &CliOutput) -> Exit {
     let same = rebuilt.is_same();
     if json {
         output.json(&serde_json::json!({
@@ -205,12 +224,12 @@ fn verified(kernel: &Kernel, rebuilt: &Rebuilt, json: bool, output: &Output) -> 
     }
 }
 
-fn list(work: &WorkDir, json: bool, output: &Output) -> Result<(), Failure> {
+fn list(work: &WorkDir, json: bool, output: &CliOutput) -> Result<(), Failure> {
     let kernels = kerntune_kernel::list(work)?;
-    kerntune_kernel::damaged(work)?.iter().for_each(|error| output.damaged(error));
+    kerntune_kernel::list_damaged(work)?.iter().for_each(|error| output.damaged(error));
     if json {
-        let shown: Vec<Shown> =
-            kernels.iter().map(|k| Shown { path: &k.dir, manifest: &k.manifest }).collect();
+        let shown: Vec<KernelJson> =
+            kernels.iter().map(|k| KernelJson { path: &k.dir, manifest: &k.manifest }).collect();
         output.json(&shown);
     } else if kernels.is_empty() {
         output.note("no kernels yet: `kerntune kernel build` makes one");
@@ -235,10 +254,10 @@ fn list(work: &WorkDir, json: bool, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(kernel: &Kernel, json: bool, output: &Output) {
+fn show(kernel: &Kernel, json: bool, output: &CliOutput) {
     let m = &kernel.manifest;
     if json {
-        output.json(&Shown { path: &kernel.dir, manifest: m });
+        output.json(&KernelJson { path: &kernel.dir, manifest: m });
         return;
     }
     let mut lines = vec![

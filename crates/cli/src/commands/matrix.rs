@@ -1,10 +1,12 @@
-//! `kerntune matrix plan|run|status|results|log` and `kerntune worker`.
+//! The commands `kerntune matrix plan|run|status|results|log` and `kerntune worker`.
 
 use super::work;
-use crate::args::{Engine, Global, Matrix, MatrixRun, StoreAt, TrustOptions, Worker as WorkerOptions};
+use crate::args::{
+    GlobalOptions, MatrixCommand, MatrixEngine, MatrixRunOptions, StoreOptions, TrustOptions, WorkerOptions,
+};
 use crate::exit::{Exit, Failure};
-use crate::kept::Kept;
-use crate::output::Output;
+use crate::kept::RecordedProgress;
+use crate::output::CliOutput;
 use crate::stderr::say;
 use kerntune_compare::number::figure;
 use kerntune_compare::{Metric, TOTAL};
@@ -12,9 +14,9 @@ use kerntune_kernel::Arch;
 use kerntune_machine::machine_of;
 use kerntune_matrix::slurm::{self, Slurm};
 use kerntune_matrix::{
-    launch, log, open, resolve, results, retry, states, CellResult, CellState, Error, Event, Place, Plan,
-    PlanFile, Pool, Progress, Store, Summary, Task, Trust, Turn, Worker, REFUSED, RESULTS_SCHEMA,
-    STATES_SCHEMA,
+    launch, log, open, resolve, results, retry, states, CellResult, Error, MatrixPlan, PlanFile, PoolEvent,
+    PoolSummary, Store, Task, TaskEnvironment, TaskOutcome, TaskPool, TaskProgress, TaskStatus, Trust,
+    Worker, REFUSED, RESULTS_SCHEMA, STATES_SCHEMA,
 };
 use kerntune_work::{IoContext, Job, WorkDir};
 use serde::Serialize;
@@ -24,11 +26,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a work directory has a store of its own, and logs.
-const ROOM: &str = ".matrix";
+/// Directory in the work directory with the default store and with logs.
+const MATRIX_DIR: &str = ".matrix";
 
 #[derive(Serialize)]
-struct Planned<'a> {
+struct PlannedJson<'a> {
     schema: &'static str,
     plan: &'a str,
     store: &'a str,
@@ -37,7 +39,7 @@ struct Planned<'a> {
 }
 
 #[derive(Serialize)]
-struct Document<'a, T> {
+struct PlanDocument<'a, T> {
     schema: &'static str,
     plan: &'a str,
     #[serde(flatten)]
@@ -45,28 +47,28 @@ struct Document<'a, T> {
 }
 
 #[derive(Serialize)]
-struct States {
-    tasks: Vec<CellState>,
+struct TaskStates {
+    tasks: Vec<TaskStatus>,
 }
 
 #[derive(Serialize)]
-struct Results {
+struct CellResults {
     cells: Vec<CellResult>,
 }
 
 /// Name and version of the JSON form of `matrix plan`.
 const PLAN: &str = "kerntune-matrix-planned/1";
 
-pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &MatrixCommand, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Matrix::Plan { file, store, format } => {
+        MatrixCommand::Plan { file, store, format } => {
             let store = store_of(&work, store)?;
-            let Planning { plan, id, .. } = planned(&work, &file.display().to_string(), &*store, output)?;
+            let OpenPlan { plan, id, .. } = planned(&work, &file.display().to_string(), &*store, output)?;
             let url = store.url();
             if format.json {
-                let cells = plan.cells.iter().map(kerntune_matrix::Cell::name).collect();
-                output.json(&Planned {
+                let cells = plan.cells.iter().map(kerntune_matrix::MatrixCell::name).collect();
+                output.json(&PlannedJson {
                     schema: PLAN,
                     plan: &id,
                     store: &url,
@@ -83,23 +85,25 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
             }
             Ok(Exit::Ok)
         }
-        Matrix::Run(options) => compute(&work, options, output),
-        Matrix::Status { plan, store, format } => {
+        MatrixCommand::Run(options) => compute(&work, options, output),
+        MatrixCommand::Status { plan, store, format } => {
             let store = store_of(&work, store)?;
-            let Planning { plan, id, .. } = planned(&work, plan, &*store, output)?;
+            let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
             let tasks = states(&plan, &*store)?;
             match format.json {
-                true => output.json(&Document { schema: STATES_SCHEMA, plan: &id, of: States { tasks } }),
+                true => {
+                    output.json(&PlanDocument { schema: STATES_SCHEMA, plan: &id, of: TaskStates { tasks } })
+                }
                 false => show_states(&tasks, output),
             }
             Ok(Exit::Ok)
         }
-        Matrix::Results { plan, store, format } => {
+        MatrixCommand::Results { plan, store, format } => {
             let store = store_of(&work, store)?;
-            let Planning { plan, id, .. } = planned(&work, plan, &*store, output)?;
+            let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
             show_results(&work, &plan, &id, &*store, format.json, output)
         }
-        Matrix::Log { plan, cell, store } => {
+        MatrixCommand::Log { plan, cell, store } => {
             let store = store_of(&work, store)?;
             let plan = planned(&work, plan, &*store, output)?.plan;
             output.print(&log(&plan, &*store, plan.cell(cell)?)?);
@@ -108,33 +112,33 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
     }
 }
 
-/// `kerntune worker`.
-pub fn worker(global: &Global, options: &WorkerOptions, output: &Output) -> Result<Exit, Failure> {
+/// Runs `kerntune worker`.
+pub fn worker(global: &GlobalOptions, options: &WorkerOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     let store = open(&options.store)?;
     let planning = planned(&work, &options.plan, &*store, output)?;
     let trust = planning.trust(options.trust);
     let plan = &planning.plan;
     let Some(task) = &options.task else {
-        let here = Here { work: &work, cores: options.cores, lease: options.lease, trust };
+        let here = LocalRun { work: &work, cores: options.cores, lease: options.lease, trust };
         let summary = pool(&here, plan, &planning.id, &*store, output)?;
         return Ok(ended(plan, &summary));
     };
-    let kept = Kept::new(output.progress());
-    let place = place(&work, &kept);
-    let said = || kept.said();
+    let kept = RecordedProgress::new(output.progress());
+    let environment = environment(&work, &kept);
+    let said = || kept.text();
     let lease = Duration::from_secs(options.lease);
-    let worker = Worker { plan, store: Arc::from(store), place, lease, log: &said, trust };
-    match worker.turn(task)? {
-        Turn::Made => output.note("made"),
-        Turn::Found => output.note("found"),
-        Turn::Confirmed => output.note("confirmed: it came out the same here"),
-        Turn::Discarded => output.note("found: another machine finished first, with the same result"),
-        Turn::Failed(why) => {
+    let worker = Worker { plan, store: Arc::from(store), environment, lease, log: &said, trust };
+    match worker.compute(task)? {
+        TaskOutcome::Made => output.note("made"),
+        TaskOutcome::Found => output.note("found"),
+        TaskOutcome::Confirmed => output.note("confirmed: it came out the same here"),
+        TaskOutcome::Discarded => output.note("found: another machine finished first, with the same result"),
+        TaskOutcome::Failed(why) => {
             say(&format!("failed: {why}"));
             return Ok(Exit::Findings);
         }
-        Turn::Refused(what) => {
+        TaskOutcome::Refused(what) => {
             say(&format!("{REFUSED}{}", what.join(", ")));
             return Ok(Exit::Missing);
         }
@@ -142,56 +146,58 @@ pub fn worker(global: &Global, options: &WorkerOptions, output: &Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// The store that is meant.
-fn store_of(work: &WorkDir, at: &StoreAt) -> Result<Box<dyn Store>, Failure> {
+/// Opens the store named by `--store`, or the default store of the work directory.
+fn store_of(work: &WorkDir, at: &StoreOptions) -> Result<Box<dyn Store>, Failure> {
     Ok(open(&at.store.clone().unwrap_or_else(|| own_store(work)))?)
 }
 
-/// The store of a work directory.
+/// Returns the path of the default store of a work directory.
 pub fn own_store(work: &WorkDir) -> String {
-    work.root().join(ROOM).join("store").display().to_string()
+    work.root().join(MATRIX_DIR).join("store").display().to_string()
 }
 
-/// A plan, and where it came from.
-struct Planning {
-    plan: Plan,
+/// A plan, and whether it is trusted.
+struct OpenPlan {
+    plan: MatrixPlan,
     id: String,
-    /// Whether it was made here, of a file of the user's.
+    /// Set if the plan was made from the user's own plan file, which is trusted.
     is_own: bool,
 }
 
-impl Planning {
+impl OpenPlan {
     fn trust(&self, asked: TrustOptions) -> Trust {
         Trust { commands: self.is_own || asked.trust_commands, confirm: asked.confirm }
     }
 }
 
-/// The plan of a file, put into the store, or the one that is there.
-fn planned(work: &WorkDir, plan: &str, store: &dyn Store, output: &Output) -> Result<Planning, Failure> {
-    // What is there and no file, or looks like a path, is refused as the file that was meant.
+/// Makes a plan from a plan file and puts it into the store, or loads the plan with this id from
+/// the store.
+fn planned(work: &WorkDir, plan: &str, store: &dyn Store, output: &CliOutput) -> Result<OpenPlan, Failure> {
+    // A missing name that looks like a path is reported as a missing plan file.
     if !Path::new(plan).exists() && !plan.contains('/') {
-        let plan = Plan::load(store, plan)?;
-        return Ok(Planning { id: plan.id(), plan, is_own: false });
+        let plan = MatrixPlan::load(store, plan)?;
+        return Ok(OpenPlan { id: plan.id(), plan, is_own: false });
     }
     let file = PlanFile::load(Path::new(plan))?;
-    let plan = resolve(&file, &place(work, output.progress()), store)?;
+    let plan = resolve(&file, &environment(work, output.progress()), store)?;
     let id = plan.publish(store)?;
-    Ok(Planning { plan, id, is_own: true })
+    Ok(OpenPlan { plan, id, is_own: true })
 }
 
-/// This machine.
-fn place<'a>(work: &'a WorkDir, progress: &'a dyn kerntune_work::Progress) -> Place<'a> {
-    Place { work, machine: &|| machine_of(Arch::default()), command: &own_command, progress }
+/// Returns the environment for tasks on this machine.
+fn environment<'a>(work: &'a WorkDir, progress: &'a dyn kerntune_work::Progress) -> TaskEnvironment<'a> {
+    TaskEnvironment { work, machine: &|| machine_of(Arch::default()), command: &own_command, progress }
 }
 
-/// Runs a command of ours in a directory. It takes the work directory from the environment.
+/// Runs kerntune with these arguments in a directory. The process gets the work directory through
+/// the environment.
 fn own_command(arguments: &[String], directory: &Path) -> kerntune_matrix::Result<String> {
     let program = own_program()?;
-    // The work directory is two above a task's directory: WORK/.matrix/commands/TASK.
+    // A task's directory is WORK/.matrix/commands/TASK.
     let work = directory.ancestors().nth(3).unwrap_or(directory);
     let said = directory.join(".stderr");
     let mut command = Command::new("sh");
-    // Both outputs of a job come together: what is no result goes elsewhere.
+    // A job's standard output and error are captured together, so error output goes to a file.
     command.args(["-c", "exec \"$0\" \"$@\" 2>.stderr"]).arg(&program).args(arguments);
     command.current_dir(directory).env("KERNTUNE_DIR", work);
     let (end, output) = Job::new(command).output()?;
@@ -211,12 +217,12 @@ fn own_program() -> kerntune_matrix::Result<PathBuf> {
     Ok(std::env::current_exe().at("find", "kerntune")?)
 }
 
-fn compute(work: &WorkDir, options: &MatrixRun, output: &Output) -> Result<Exit, Failure> {
+fn compute(work: &WorkDir, options: &MatrixRunOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let of_slurm = [!options.sbatch.is_empty(), options.node_dir.is_some(), options.node_program.is_some()];
-    if options.engine == Engine::Local && of_slurm.contains(&true) {
+    if options.engine == MatrixEngine::Local && of_slurm.contains(&true) {
         return Err(Failure::usage("--sbatch, --node-dir and --node-program are for --engine slurm"));
     }
-    if options.engine == Engine::Slurm && options.cores.is_some() {
+    if options.engine == MatrixEngine::Slurm && options.cores.is_some() {
         return Err(Failure::usage("--cores is for --engine local: Slurm knows the nodes"));
     }
     let store = store_of(work, &options.store)?;
@@ -226,11 +232,11 @@ fn compute(work: &WorkDir, options: &MatrixRun, output: &Output) -> Result<Exit,
         retry(plan, &*store)?;
     }
     let exit = match options.engine {
-        Engine::Local => {
-            let here = Here { work, cores: options.cores, lease: options.lease, trust };
+        MatrixEngine::Local => {
+            let here = LocalRun { work, cores: options.cores, lease: options.lease, trust };
             ended(plan, &pool(&here, plan, id, &*store, output)?)
         }
-        Engine::Slurm => by_slurm(work, &planning, &*store, options, output)?,
+        MatrixEngine::Slurm => by_slurm(work, &planning, &*store, options, output)?,
     };
     match show_results(work, plan, id, &*store, options.format.json, output)? {
         Exit::Ok => Ok(exit),
@@ -238,26 +244,32 @@ fn compute(work: &WorkDir, options: &MatrixRun, output: &Output) -> Result<Exit,
     }
 }
 
-/// How this machine works on a plan.
-struct Here<'a> {
+/// Resources and trust for computing a plan on this machine.
+struct LocalRun<'a> {
     work: &'a WorkDir,
     cores: Option<NonZeroUsize>,
-    /// Of claims, in seconds.
+    /// Lease of claims, in seconds.
     lease: u64,
     trust: Trust,
 }
 
-/// The options of a worker that trusts so far.
+/// Returns the options that give a worker process the same trust.
 fn trust_options(trust: Trust) -> impl Iterator<Item = &'static str> {
     let commands = trust.commands.then_some("--trust-commands");
     commands.into_iter().chain(trust.confirm.then_some("--confirm"))
 }
 
-/// All of a plan on this machine: each task in a process of its own.
-fn pool(here: &Here, plan: &Plan, id: &str, store: &dyn Store, output: &Output) -> Result<Summary, Failure> {
+/// Computes a plan on this machine, with each task in its own process.
+fn pool(
+    here: &LocalRun,
+    plan: &MatrixPlan,
+    id: &str,
+    store: &dyn Store,
+    output: &CliOutput,
+) -> Result<PoolSummary, Failure> {
     let program = own_program()?;
     let work = here.work;
-    let logs = work.root().join(ROOM).join("logs").join(id);
+    let logs = work.root().join(MATRIX_DIR).join("logs").join(id);
     let run = |task: &Task| {
         let mut command = Command::new(&program);
         command.arg("--dir").arg(work.root()).args(["worker", "--store", &store.url(), "--plan", id]);
@@ -266,17 +278,17 @@ fn pool(here: &Here, plan: &Plan, id: &str, store: &dyn Store, output: &Output) 
             .args(trust_options(here.trust));
         launch(command, store, task, &logs.join(format!("{}.log", task.id)))
     };
-    let tell = |done: usize, all: usize, event: Event| {
+    let on_event = |done: usize, all: usize, event: PoolEvent| {
         let line = match event {
-            Event::Begun(task) => format!("{}: begun", task.title),
-            Event::Elsewhere(task) => format!("{}: there", task.title),
-            Event::Stopped { task, error } => format!("{}: {error}", task.title),
-            Event::Ended { task, turn, took } => match turn {
-                Turn::Made => format!("{}: made in {:.1} s", task.title, took.as_secs_f64()),
-                Turn::Found | Turn::Discarded => format!("{}: found", task.title),
-                Turn::Confirmed => format!("{}: confirmed in {:.1} s", task.title, took.as_secs_f64()),
-                Turn::Failed(why) => format!("{}: failed: {why}", task.title),
-                Turn::Refused(what) => {
+            PoolEvent::Begun(task) => format!("{}: begun", task.title),
+            PoolEvent::Elsewhere(task) => format!("{}: there", task.title),
+            PoolEvent::Stopped { task, error } => format!("{}: {error}", task.title),
+            PoolEvent::Ended { task, outcome, took } => match outcome {
+                TaskOutcome::Made => format!("{}: made in {:.1} s", task.title, took.as_secs_f64()),
+                TaskOutcome::Found | TaskOutcome::Discarded => format!("{}: found", task.title),
+                TaskOutcome::Confirmed => format!("{}: confirmed in {:.1} s", task.title, took.as_secs_f64()),
+                TaskOutcome::Failed(why) => format!("{}: failed: {why}", task.title),
+                TaskOutcome::Refused(what) => {
                     format!("{}: left to others, as {REFUSED}{}", task.title, what.join(", "))
                 }
             },
@@ -285,10 +297,10 @@ fn pool(here: &Here, plan: &Plan, id: &str, store: &dyn Store, output: &Output) 
     };
     let all = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let cores = here.cores.map_or(all, NonZeroUsize::get);
-    Ok(Pool { plan, store, cores, run: &run, confirm: here.trust.confirm, tell: &tell }.run()?)
+    Ok(TaskPool { plan, store, cores, run: &run, confirm: here.trust.confirm, on_event: &on_event }.run()?)
 }
 
-fn ended(plan: &Plan, summary: &Summary) -> Exit {
+fn ended(plan: &MatrixPlan, summary: &PoolSummary) -> Exit {
     if summary.is_whole() {
         return Exit::Ok;
     }
@@ -301,18 +313,18 @@ fn ended(plan: &Plan, summary: &Summary) -> Exit {
 
 fn by_slurm(
     work: &WorkDir,
-    planning: &Planning,
+    planning: &OpenPlan,
     store: &dyn Store,
-    options: &MatrixRun,
-    output: &Output,
+    options: &MatrixRunOptions,
+    output: &CliOutput,
 ) -> Result<Exit, Failure> {
-    let Planning { plan, id, .. } = planning;
+    let OpenPlan { plan, id, .. } = planning;
     if options.trust.confirm {
         return Err(Failure::usage(
             "--confirm is for --engine local: what this machine computes is confirmed",
         ));
     }
-    let directory = slurm::directory(&work.root().join(ROOM), id);
+    let directory = slurm::directory(&work.root().join(MATRIX_DIR), id);
     let own = own_program()?.display().to_string();
     let node = options.node_dir.clone().unwrap_or_else(|| work.root().to_owned());
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -337,19 +349,19 @@ fn by_slurm(
         handed.rounds,
         directory.display()
     ));
-    let whole = states(plan, store)?.iter().all(|task| task.progress == Progress::Done);
+    let whole = states(plan, store)?.iter().all(|task| task.progress == TaskProgress::Done);
     Ok(if whole { Exit::Ok } else { Exit::Findings })
 }
 
-fn show_states(tasks: &[CellState], output: &Output) {
+fn show_states(tasks: &[TaskStatus], output: &CliOutput) {
     output.table(
         &["TASK", "WHAT", "STATE", "#CLAIMS", "#COMPUTED"],
         tasks.iter().map(|task| {
             let state = match &task.progress {
-                Progress::Done => "done".into(),
-                Progress::Working { host, process } => format!("on {host} ({process})"),
-                Progress::Failed { why } => format!("failed: {why}"),
-                Progress::Waiting => "waiting".into(),
+                TaskProgress::Done => "done".into(),
+                TaskProgress::Working { host, process } => format!("on {host} ({process})"),
+                TaskProgress::Failed { why } => format!("failed: {why}"),
+                TaskProgress::Waiting => "waiting".into(),
             };
             vec![
                 task.task.clone(),
@@ -364,15 +376,15 @@ fn show_states(tasks: &[CellState], output: &Output) {
 
 fn show_results(
     work: &WorkDir,
-    plan: &Plan,
+    plan: &MatrixPlan,
     id: &str,
     store: &dyn Store,
     json: bool,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<Exit, Failure> {
     let cells = results(plan, store, work)?;
     if json {
-        output.json(&Document { schema: RESULTS_SCHEMA, plan: id, of: Results { cells } });
+        output.json(&PlanDocument { schema: RESULTS_SCHEMA, plan: id, of: CellResults { cells } });
         return Ok(Exit::Ok);
     }
     let mut lines = Vec::new();

@@ -1,11 +1,11 @@
-//! One file per command.
+//! A module for each command. Each has a `run` function that takes the parsed options.
 
 pub mod advise;
 pub mod anatomy;
 pub mod auto;
 pub mod bench;
 mod bisect;
-pub mod characterise;
+pub mod characterize;
 pub mod command_line;
 pub mod compare;
 mod counters;
@@ -31,29 +31,30 @@ pub mod tune;
 pub mod view;
 pub mod workload;
 
-use crate::args::{Build, Cpus, Exclude, SOURCE};
+use crate::args::{BuildOptions, CpuOptions, ExcludeOptions, SOURCE};
 use crate::exit::Failure;
 use crate::files::{check_config, check_input};
 use crate::global::work;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_report::html::Provenance;
+use kerntune_report::html::ProvenanceLine;
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_work::WorkDir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A workload by name or file: in the directory `workloads/` here, or among those built in; on as many CPUs as were asked for.
-fn workload(name: &str, cpus: &Cpus) -> Result<Workload, Failure> {
+/// Finds a workload by name or file: in the directory `workloads/` of the current directory, or
+/// among the built-in ones. Applies the options for CPUs.
+fn workload(name: &str, cpus: &CpuOptions) -> Result<Workload, Failure> {
     let mut workload = Workload::find(name, &[PathBuf::from("workloads")])?;
-    cpus.give(&mut workload);
+    cpus.apply_to(&mut workload);
     Ok(workload)
 }
 
-/// What is to be built, by `compiler` if the user named none.
-fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<BuildRequest, Failure> {
+/// Makes the build request; `compiler` is the default.
+fn build_request(build: &BuildOptions, label: &str, compiler: Compiler) -> Result<BuildRequest, Failure> {
     build.patch.iter().try_for_each(|path| check_input("--patch", path))?;
     build.fragment.iter().try_for_each(|path| check_config("--fragment", path))?;
     build.config.iter().try_for_each(|path| check_config("--config", path))?;
@@ -73,12 +74,12 @@ fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<Build
     Ok(request)
 }
 
-/// The kernel of that name; if none is given, the base kernel of these workloads, built if need be.
+/// Finds the kernel `named`, or builds the base kernel of the workloads if it is `None`.
 fn kernel_for<'a>(
     work: &WorkDir,
     named: Option<&str>,
     workloads: impl IntoIterator<Item = &'a Workload>,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<Kernel, Failure> {
     if let Some(kernel) = named {
         return Ok(kerntune_kernel::find(work, kernel)?);
@@ -90,8 +91,8 @@ fn kernel_for<'a>(
     Ok(kernel)
 }
 
-/// What a recipe is to leave out.
-fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
+/// Reads the arguments of `--exclude`.
+fn exclusions(asked: &ExcludeOptions) -> Result<Exclusions, Failure> {
     let mut list = Exclusions::default();
     for what in &asked.exclude {
         if what.ends_with(".toml") {
@@ -103,7 +104,7 @@ fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
     Ok(list)
 }
 
-/// What was typed, for who reads a page and wants it again.
+/// Returns the command line as typed, to be shown on pages.
 fn command_line() -> String {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     if let Some(name) = words.first_mut() {
@@ -112,7 +113,7 @@ fn command_line() -> String {
     words.join(OsStr::new(" ")).to_string_lossy().into_owned()
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes with a binary unit.
 fn bytes(count: u64) -> String {
     match count {
         0..1_024 => format!("{count} B"),
@@ -122,11 +123,11 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Where two kernels come from, for a page.
-fn provenance(base: &Kernel, tuned: &Kernel) -> Vec<Provenance> {
+/// Returns the provenance of two kernels, for a page.
+fn provenance(base: &Kernel, tuned: &Kernel) -> Vec<ProvenanceLine> {
     let line = |what: &str, of: &dyn Fn(&KernelManifest) -> String| {
         let (base, tuned) = (of(&base.manifest), of(&tuned.manifest));
-        Provenance { what: what.into(), tuned: (tuned != base).then_some(tuned), base }
+        ProvenanceLine { what: what.into(), tuned: (tuned != base).then_some(tuned), base }
     };
     vec![
         line("kernel", &|m| format!("{} ({})", m.label, m.id)),

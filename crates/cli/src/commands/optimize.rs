@@ -1,34 +1,34 @@
-//! `kerntune optimize`.
+//! The command `kerntune optimize`.
 
 use super::{work, workload};
-use crate::args::{Global, Optimize};
+use crate::args::{GlobalOptions, OptimizeOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::Metric;
 use kerntune_guest::Workload;
 use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
-use kerntune_optimize::Proof;
-use kerntune_tune::cross::{cross, Cross, CrossRequest};
+use kerntune_optimize::BoxedProof;
+use kerntune_tune::cross::{cross, CrossRequest, CrossResult};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
-use kerntune_tune::{Given, Recipe, Session};
+use kerntune_tune::{Recipe, Session, SuppliedProfile};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The result as `--json` shows it.
+/// The result in the output of `--json`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct OptimizeJson<'a> {
     schema: &'static str,
     recipe: &'a str,
     base: &'a str,
     tuned: &'a str,
     image: PathBuf,
-    proof: &'a Proof,
+    proof: &'a BoxedProof,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     excluded: &'a [Exclusion],
 }
 
-pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &OptimizeOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
@@ -63,9 +63,11 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
              does not"
         )));
     }
-    let given = match (&options.gcda, &options.profile) {
-        (Some(directory), _) => Some(Given::Counters(directory.clone())),
-        (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
+    let supplied = match (&options.gcda, &options.profile) {
+        (Some(directory), _) => Some(SuppliedProfile::Counters(directory.clone())),
+        (None, Some(profile)) => {
+            Some(SuppliedProfile::Recording(kerntune_profile::find(&work, profile)?.path))
+        }
         (None, None) => None,
     };
     let also = options.also.iter().map(|(name, times)| Ok((super::workload(name, &options.cpus)?, *times)));
@@ -75,14 +77,14 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         recipe,
         options: options_of_recipe,
         model: &model,
-        given: given.as_ref(),
-        also: &also,
+        supplied: supplied.as_ref(),
+        also_trained_on: &also,
         exclusions: &exclusions,
         jobs: options.jobs,
     };
     let optimized = optimize(&session, base, &request)?;
     if options.format.json {
-        output.json(&Shown {
+        output.json(&OptimizeJson {
             schema: "kerntune-optimize/1",
             recipe: recipe.name(),
             base: &optimized.base.manifest.id,
@@ -113,7 +115,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-fn print(matrix: &Cross, output: &Output) {
+fn print(matrix: &CrossResult, output: &CliOutput) {
     let metrics = Metric::COUNTED.map(|metric| format!("#{}", metric.title().to_uppercase()));
     let mut heads = vec!["TUNED FOR", "RUNNING"];
     heads.extend(metrics.iter().map(String::as_str));

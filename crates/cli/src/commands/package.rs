@@ -1,10 +1,10 @@
-//! `kerntune package`.
+//! The command `kerntune package`.
 
 use super::{bytes, work};
-use crate::args::{Global, Package as Options};
+use crate::args::{GlobalOptions, PackageOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_kernel::PackageManifest;
 use kerntune_tune::package::package;
 use kerntune_work::{write_atomic, IoContext};
@@ -12,15 +12,15 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// A package as `--json` shows it.
+/// A package in the output of `--json`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct PackageJson<'a> {
     #[serde(flatten)]
     manifest: &'a PackageManifest,
     path: &'a Path,
 }
 
-pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &PackageOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     let kernel = kerntune_kernel::find(&work, &options.kernel)?;
     if let Some(directory) = &options.output {
@@ -42,7 +42,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         );
     }
     if options.format.json {
-        output.json(&Shown { manifest: m, path: &path });
+        output.json(&PackageJson { manifest: m, path: &path });
         return Ok(Exit::Ok);
     }
     let recipe = m.recipe.as_ref().map_or(String::new(), |recipe| format!(", recipe {recipe}"));

@@ -1,27 +1,27 @@
-//! `kerntune paper`.
+//! The command `kerntune paper`.
 
 use super::{build_request, command_line, work};
-use crate::args::{Global, Interval, Paper as Options};
+use crate::args::{GlobalOptions, IntervalOptions, PaperOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::report::typical_path;
-use crate::timed_files::{timed_pairs, Files};
-use kerntune_paper::{names, Paper, Shows, Study, Survey, SurveyFigure, SurveyText};
+use crate::timed_files::{timed_pairs, TimedFiles};
+use kerntune_paper::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText};
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{
     functions, html, markdown, paper as report, study as study_report, survey as survey_report,
 };
 use kerntune_report::{Report, Style};
-use kerntune_stats::{Comparison, Set};
+use kerntune_stats::{JoinedResults, TimedComparison};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::study::{study, StudyRequest};
-use kerntune_tune::survey::{survey, SurveyRequest, Surveyed};
+use kerntune_tune::survey::{survey, SurveyRequest, SurveyResult};
 use kerntune_tune::{Recipe, RecipeOptions, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &PaperOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let Some(name) = &options.name else { return list(options, output) };
     let of = Paper::named(name).map_err(Failure::usage)?;
     if let Some(study) = &of.study {
@@ -43,7 +43,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let exclusions = super::exclusions(&options.exclude)?;
     let mut of_recipe = options.of_recipe.options();
     recipe.check_options(of_recipe, &[], &exclusions)?;
-    // As the paper did it, where the recipe can.
+    // Value profiling as in the paper, if the recipe supports it.
     let as_paper = RecipeOptions { values: of.values };
     if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
         of_recipe.values |= of.values;
@@ -54,7 +54,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         ));
     }
     let timed = timed_pairs(&options.timed)?;
-    let clock: Vec<Comparison> =
+    let clock: Vec<TimedComparison> =
         timed.iter().map(|files| compared(files, options.interval)).collect::<Result<_, _>>()?;
     let request = PaperRequest {
         paper: &of,
@@ -86,13 +86,14 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// A base kernel's timed results against a tuned one's.
-fn compared([base, tuned]: &[Files; 2], interval: Interval) -> Result<Comparison, Failure> {
-    let options = kerntune_stats::Options { method: interval.method(), ..Default::default() };
-    Ok(Comparison::new(&Set::join(base)?, &Set::join(tuned)?, None, &options)?)
+/// Compares timed results of a base kernel and a tuned kernel.
+fn compared([base, tuned]: &[TimedFiles; 2], interval: IntervalOptions) -> Result<TimedComparison, Failure> {
+    let options = kerntune_stats::ComparisonOptions { method: interval.method(), ..Default::default() };
+    Ok(TimedComparison::new(&JoinedResults::join(base)?, &JoinedResults::join(tuned)?, None, &options)?)
 }
 
-/// Writes what came of it, if it was asked for: as Markdown if its name says so, else as a page.
+/// Writes the result to the requested file, if any: as Markdown if its name ends in .md, otherwise
+/// as an HTML page.
 fn write<T>(
     file: Option<&OutputFile>,
     outcome: &T,
@@ -109,8 +110,8 @@ fn write<T>(
     Ok(())
 }
 
-/// Refuses what only papers take that tune kernels by a recipe.
-fn refuse_recipes(options: &Options, more: &[(&str, bool)], why: &str) -> Result<(), Failure> {
+/// Rejects options that apply only to papers that tune kernels with a recipe.
+fn refuse_recipes(options: &PaperOptions, more: &[(&str, bool)], why: &str) -> Result<(), Failure> {
     let of_recipes = [
         ("--recipe", options.recipe.is_some()),
         ("--budget", options.budget.is_some()),
@@ -128,8 +129,8 @@ fn refuse_recipes(options: &Options, more: &[(&str, bool)], why: &str) -> Result
     }
 }
 
-/// Refuses a workload that the paper does not have.
-fn check_only(options: &Options, of: &Paper) -> Result<(), Failure> {
+/// Rejects a workload of `--only` that the paper does not have.
+fn check_only(options: &PaperOptions, of: &Paper) -> Result<(), Failure> {
     let known = workloads(of);
     match options.only.iter().find(|name| !known.contains(&name.as_str())) {
         Some(other) => Err(Failure::usage(format!(
@@ -141,13 +142,13 @@ fn check_only(options: &Options, of: &Paper) -> Result<(), Failure> {
     }
 }
 
-/// A paper whose kernels differ by patches and not by a recipe.
+/// Runs a paper whose kernels differ by patches, not by a recipe.
 fn run_study(
-    global: &Global,
-    options: &Options,
+    global: &GlobalOptions,
+    options: &PaperOptions,
     of: &Paper,
     wanted: &Study,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<Exit, Failure> {
     let more = [("--only", !options.only.is_empty()), ("--model", options.model.is_asked())];
     refuse_recipes(options, &more, &format!("{} changes its kernels by patches", of.name))?;
@@ -166,13 +167,13 @@ fn run_study(
     Ok(Exit::Ok)
 }
 
-/// A paper that looks at a kernel.
+/// Runs a paper that examines a kernel and changes nothing.
 fn run_survey(
-    global: &Global,
-    options: &Options,
+    global: &GlobalOptions,
+    options: &PaperOptions,
     of: &Paper,
     wanted: &Survey,
-    output: &Output,
+    output: &CliOutput,
 ) -> Result<Exit, Failure> {
     refuse_recipes(options, &[], &format!("{} looks at one kernel", of.name))?;
     check_only(options, of)?;
@@ -190,12 +191,11 @@ fn run_survey(
         data_model: &data_model,
         only: &options.only,
     };
-    let Surveyed { mut outcome, profiles } = survey(&session, &request, &|what| output.note(what))?;
+    let SurveyResult { mut outcome, profiles } = survey(&session, &request, &|what| output.note(what))?;
     for figure in &wanted.figures {
         let text = match profiles.get(&figure.at) {
-            Some(directory) => {
-                shown(figure, directory).unwrap_or_else(|failure| format!("Not made: {}\n", failure.message))
-            }
+            Some(directory) => figure_text(figure, directory)
+                .unwrap_or_else(|failure| format!("Not made: {}\n", failure.message)),
             None => "Not made: its workload was not recorded.\n".into(),
         };
         let (title, about, at) = (figure.title.clone(), figure.about.clone(), figure.at.clone());
@@ -209,27 +209,28 @@ fn run_survey(
     Ok(Exit::Ok)
 }
 
-/// A figure's report.
-fn shown(figure: &SurveyFigure, directory: &Path) -> Result<String, Failure> {
+/// Returns the report for a figure of the paper, as text.
+fn figure_text(figure: &SurveyFigure, directory: &Path) -> Result<String, Failure> {
     let profile = Profile::load(directory)?;
     let region = figure.at.region.as_deref();
     match &figure.shows {
-        Shows::Functions => {
+        FigureReport::Functions => {
             let (top, region) = (Some(figure.top), region.map(String::from));
-            Ok(functions::Options { top, region, ..Default::default() }.text(&profile, Style::PLAIN)?)
+            Ok(functions::FunctionsOptions { top, region, ..Default::default() }
+                .text(&profile, Style::PLAIN)?)
         }
-        Shows::Path(name) => {
+        FigureReport::Path(name) => {
             let text = typical_path(directory, &profile, name, region)?;
             let lines: Vec<&str> = text.lines().collect();
             let rest = lines.len().saturating_sub(figure.top);
             let more = if rest > 0 { format!("… {rest} more lines\n") } else { String::new() };
-            let shown: String = lines.iter().take(figure.top).map(|line| format!("{line}\n")).collect();
-            Ok(shown + &more)
+            let text: String = lines.iter().take(figure.top).map(|line| format!("{line}\n")).collect();
+            Ok(text + &more)
         }
     }
 }
 
-/// Each workload of the paper's tables once.
+/// Returns the workloads of the paper's tables, without repetitions.
 fn workloads(paper: &Paper) -> Vec<&str> {
     let study = paper.study.iter().map(|study| study.workload.as_str());
     let places = paper.survey.iter().flat_map(|survey| survey.places());
@@ -246,7 +247,7 @@ fn workloads(paper: &Paper) -> Vec<&str> {
 }
 
 #[derive(serde::Serialize)]
-struct Listed {
+struct ListedPaper {
     name: String,
     title: String,
     authors: String,
@@ -255,13 +256,13 @@ struct Listed {
     workloads: Vec<String>,
 }
 
-fn list(options: &Options, output: &Output) -> Result<Exit, Failure> {
+fn list(options: &PaperOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let mut papers = Vec::new();
     for name in names() {
         let paper = Paper::named(name).map_err(Failure::usage)?;
         let workloads = workloads(&paper).into_iter().map(String::from).collect();
         let Paper { name, title, authors, published, recipe, .. } = paper;
-        papers.push(Listed { name, title, authors, published, recipe, workloads });
+        papers.push(ListedPaper { name, title, authors, published, recipe, workloads });
     }
     match options.format.json {
         true => output.json(&serde_json::json!({ "schema": "kerntune-papers/1", "papers": papers })),
@@ -269,7 +270,10 @@ fn list(options: &Options, output: &Output) -> Result<Exit, Failure> {
             &["PAPER", "RECIPE", "WORKLOADS", "TITLE", "PUBLISHED"],
             papers
                 .into_iter()
-                .map(|of| Listed { recipe: if of.recipe.is_empty() { "-".into() } else { of.recipe }, ..of })
+                .map(|of| ListedPaper {
+                    recipe: if of.recipe.is_empty() { "-".into() } else { of.recipe },
+                    ..of
+                })
                 .map(|of| vec![of.name, of.recipe, of.workloads.join(", "), of.title, of.published]),
         ),
     }

@@ -1,11 +1,11 @@
-//! `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
+//! The commands `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
 
 use super::work;
-use crate::args::{Global, Profile as Command};
+use crate::args::{GlobalOptions, ProfileCommand};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use kerntune_analyze::Missing;
-use kerntune_optimize::quality::Quality;
+use crate::output::CliOutput;
+use kerntune_analyze::MissingChunk;
+use kerntune_optimize::quality::ProfileQuality;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
 use kerntune_report::{summary, Report};
 use kerntune_tune::merge::merge;
@@ -14,9 +14,9 @@ use kerntune_tune::rebuild::rebuild;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// A profile as `--json` shows it.
+/// A profile in the output of `--json`.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct ProfileJson<'a> {
     path: &'a Path,
     kernel: &'a str,
     workload: &'a str,
@@ -25,32 +25,33 @@ pub(super) struct Shown<'a> {
     manifest: &'a Manifest,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ProfileJson<'a> {
     pub(super) fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
         let Manifest { workload, machine, recorded, kernel, .. } = manifest;
         Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
     }
 }
 
-/// The most that a profile can be weighted with: sums of times stay far below 2^64 ns.
-const MOST_WEIGHT: u64 = 1_000_000;
+/// Largest weight of a profile; keeps weighted sums of times far below 2^64 ns.
+const MAX_WEIGHT: u64 = 1_000_000;
 
-/// `PROFILE:WEIGHT`. A path may have colons in it; what follows the last is a weight if it is a number.
+/// Splits `PROFILE:WEIGHT`; without a weight it is 1. A path may contain colons: only a number
+/// after the last one is a weight.
 fn weighted(part: &str) -> Result<(&str, u64), Failure> {
     let Some((name, weight)) = part.rsplit_once(':').filter(|(name, _)| !name.is_empty()) else {
         return Ok((part, 1));
     };
     match weight.parse() {
-        Ok(weight) if (1..=MOST_WEIGHT).contains(&weight) => Ok((name, weight)),
+        Ok(weight) if (1..=MAX_WEIGHT).contains(&weight) => Ok((name, weight)),
         _ => Err(Failure::usage(format!(
-            "`{part}`: the weight `{weight}` is not a whole number from 1 to {MOST_WEIGHT}"
+            "`{part}`: the weight `{weight}` is not a whole number from 1 to {MAX_WEIGHT}"
         ))),
     }
 }
 
-/// What of a trace is not in its profile.
-fn missing(chunk: &Missing) -> String {
-    let Missing { chunk, begin_ns, end_ns, events, reason } = chunk;
+/// Describes a chunk of the trace that is missing in the profile.
+fn missing(chunk: &MissingChunk) -> String {
+    let MissingChunk { chunk, begin_ns, end_ns, events, reason } = chunk;
     let seconds = |ns: &u64| *ns as f64 / 1e9;
     format!(
         "missing: chunk {chunk}, {:.6} to {:.6} s, {events} events: {reason}",
@@ -59,17 +60,17 @@ fn missing(chunk: &Missing) -> String {
     )
 }
 
-pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &ProfileCommand, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::List { format } => {
+        ProfileCommand::List { format } => {
             let listing = list(&work)?;
             for damaged in &listing.damaged {
                 output.damaged(damaged);
             }
             if format.json {
-                let shown: Vec<Shown> =
-                    listing.entries.iter().map(|e| Shown::new(&e.path, &e.manifest)).collect();
+                let shown: Vec<ProfileJson> =
+                    listing.entries.iter().map(|e| ProfileJson::new(&e.path, &e.manifest)).collect();
                 output.json(&shown);
             } else if listing.entries.is_empty() && listing.damaged.is_empty() {
                 output.note("no profiles yet: `kerntune record` makes one");
@@ -91,33 +92,33 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 );
             }
         }
-        Command::Show { profile, format } => {
+        ProfileCommand::Show { profile, format } => {
             let entry = find(&work, profile)?;
             if format.json {
-                output.json(&Shown::new(&entry.path, &entry.manifest));
+                output.json(&ProfileJson::new(&entry.path, &entry.manifest));
             } else {
                 let profile = Profile::load(&entry.path)?;
                 output.print(&format!("{}\n", entry.path.display()));
-                output.print(&summary::Options.text(&profile, output.style())?);
+                output.print(&summary::SummaryOptions.text(&profile, output.style())?);
             }
         }
-        Command::Rebuild { profile, partial, format } => {
+        ProfileCommand::Rebuild { profile, partial, format } => {
             let entry = find(&work, profile)?;
             let rebuilt = rebuild(&work, &entry.path, *partial, output.progress())?;
             for chunk in &rebuilt.missing {
                 output.note(&missing(chunk));
             }
             if format.json {
-                output.json(&Shown::new(&rebuilt.path, &rebuilt.manifest));
+                output.json(&ProfileJson::new(&rebuilt.path, &rebuilt.manifest));
             } else {
                 output.print(&format!("{}\n", rebuilt.path.display()));
             }
         }
-        Command::Merge { parts, format } => {
+        ProfileCommand::Merge { parts, format } => {
             let parts = parts.iter().map(|part| weighted(part)).collect::<Result<Vec<_>, _>>()?;
             let merged = merge(&work, &parts)?;
             if format.json {
-                output.json(&Shown::new(&merged.path, &merged.manifest));
+                output.json(&ProfileJson::new(&merged.path, &merged.manifest));
                 return Ok(Exit::Ok);
             }
             output.table(
@@ -141,7 +142,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 merged.path.display()
             ));
         }
-        Command::Check { profile, kernel, recipe, against, format } => {
+        ProfileCommand::Check { profile, kernel, recipe, against, format } => {
             let quality = if quality::is_counters(profile) {
                 let Some(kernel) = kernel else {
                     return Err(Failure::usage(
@@ -159,15 +160,15 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             };
             return Ok(show_quality(&quality, format.json, output));
         }
-        Command::Transfer { profile, to, at_least, format } => {
-            let carried = quality::carry(&work, profile, to, *at_least)?;
+        ProfileCommand::Transfer { profile, to, at_least, format } => {
+            let carried = quality::transfer(&work, profile, to, *at_least)?;
             if format.json {
-                output.json(&Shown::new(&carried.path, &carried.manifest));
+                output.json(&ProfileJson::new(&carried.path, &carried.manifest));
                 return Ok(Exit::Ok);
             }
             output.print(&format!("{}\n\n{}", carried.quality, carried.path.display()));
         }
-        Command::Remove { profiles } => {
+        ProfileCommand::Remove { profiles } => {
             for wanted in profiles {
                 output.note(&format!("removed {}", remove(&work, wanted)?.display()));
             }
@@ -176,7 +177,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-fn show_quality(quality: &Quality, json: bool, output: &Output) -> Exit {
+fn show_quality(quality: &ProfileQuality, json: bool, output: &CliOutput) -> Exit {
     if json {
         output.json(&with_verdict(quality));
     } else {
@@ -188,8 +189,8 @@ fn show_quality(quality: &Quality, json: bool, output: &Output) -> Exit {
     }
 }
 
-/// The figures, and what follows from them.
-fn with_verdict(quality: &Quality) -> serde_json::Value {
+/// Returns the figures together with the verdict.
+fn with_verdict(quality: &ProfileQuality) -> serde_json::Value {
     let mut value = serde_json::to_value(quality).unwrap_or_default();
     value["usable"] = quality.usable().into();
     value["verdict"] = if quality.verdict().is_ok() { "fit" } else { "refused" }.into();

@@ -1,24 +1,24 @@
-//! `kerntune record`.
+//! The command `kerntune record`.
 
 use super::{kernel_for, work, workload};
-use crate::args::{Global, Record, TagPlace};
+use crate::args::{GlobalOptions, RecordOptions, TagSource};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::standard_input::command_input;
-use kerntune_guest::{AdHoc, Figure, Workload};
+use kerntune_guest::{AdHocWorkload, MetricValue, Workload};
 use kerntune_kernel::Triggers;
-use kerntune_machine::Selection;
+use kerntune_machine::FunctionSelection;
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
-use kerntune_tune::detail::{patterns, Detail};
+use kerntune_tune::detail::{patterns, DetailRequest};
 use kerntune_tune::import_mcrae::no_triggers;
 use kerntune_tune::outputs::{self, StepFigures};
-use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
+use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
 
-pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.watch.is_given() {
         return Err(Failure::usage(
             "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
@@ -57,8 +57,11 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     }
     let run = if options.command.is_empty() { &options.run } else { "measured" };
     let session = Session::new(&work, output.progress())?;
-    let detail = Detail {
-        selection: Selection { only: patterns(&options.detail.only)?, skip: patterns(&options.detail.skip)? },
+    let detail = DetailRequest {
+        selection: FunctionSelection {
+            only: patterns(&options.detail.only)?,
+            skip: patterns(&options.detail.skip)?,
+        },
         points: options.detail.point.clone(),
         users: options.detail.user.clone(),
         weights: options.detail.weights,
@@ -68,8 +71,8 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             .instructions
             .map(|instructions| StreamSpec { region: options.detail.instructions_of.clone(), instructions }),
         tags: match options.detail.tags {
-            Some(TagPlace::Window(window)) => Some(window),
-            Some(TagPlace::Kernel) => {
+            Some(TagSource::Window(window)) => Some(window),
+            Some(TagSource::Kernel) => {
                 let image = kernel.vmlinux();
                 let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
                 Some(TagWindow::Memory(triggers.base))
@@ -84,25 +87,25 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             kernel: &kernel,
             workload: &workload,
             run,
-            capture: Capture { functions: !options.no_functions, edges },
+            capture: CaptureOptions { functions: !options.no_functions, edges },
             model: model.as_ref(),
-            repeat: Repeat::Another,
+            repeat: Repetition::Another,
         },
         &detail,
     )?;
     let profile = Profile::load(&recorded.path)?;
     let figures = outputs::of_recording(&workload, run, &recorded.path)?;
     if options.format.json {
-        output.print(&with_figures(&summary::Options.json(&profile)?, &figures)?);
+        output.print(&with_figures(&summary::SummaryOptions.json(&profile)?, &figures)?);
     } else {
-        output.print(&summary::Options.text(&profile, output.style())?);
+        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
         if !figures.is_empty() {
             output.print(&described(&figures));
         }
         for (log, line) in outputs::missing_files(&workload, run, &recorded.path) {
             output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
         }
-        // What came after it was looked at first.
+        // Other kinds of input were handled before.
         if input.is_none() && workload.context.is_some() {
             command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
         }
@@ -115,8 +118,9 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
-/// The workload: of its file, of the command alone, or of the file with the command in place of its runs.
-fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
+/// Returns the workload: from its file, from COMMAND, or from its file with COMMAND instead of its
+/// runs.
+fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Failure> {
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
@@ -129,8 +133,8 @@ fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
         }
         let here = std::env::current_dir()
             .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
-        let AdHoc { mut workload, notes } = Workload::of_command(&options.command, &here)?;
-        options.cpus.give(&mut workload);
+        let AdHocWorkload { mut workload, notes } = Workload::of_command(&options.command, &here)?;
+        options.cpus.apply_to(&mut workload);
         notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
         return Ok(workload);
     };
@@ -141,18 +145,18 @@ fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
     Ok(workload)
 }
 
-/// What the workload's programs said of themselves, a line each, after the profile's own figures.
+/// Formats the figures that the workload's programs printed, one line each.
 fn described(figures: &[StepFigures]) -> String {
     let mut out = String::from("\n");
     for StepFigures { step, figures } in figures {
-        for Figure { name, value, unit, .. } in figures {
+        for MetricValue { name, value, unit, .. } in figures {
             out.push_str(&format!("{step} printed {name} {value} {unit}\n"));
         }
     }
     out
 }
 
-/// The summary with what the workload's programs said of themselves, if they said anything.
+/// Adds the figures that the workload's programs printed, if any, to the JSON summary.
 fn with_figures(summary: &str, figures: &[StepFigures]) -> Result<String, Failure> {
     if figures.is_empty() {
         return Ok(summary.to_owned());
@@ -164,9 +168,9 @@ fn with_figures(summary: &str, figures: &[StepFigures]) -> Result<String, Failur
     Ok(serde_json::to_string_pretty(&json).map_err(unreadable)? + "\n")
 }
 
-/// Whether edges and the model's misses are recorded. Both are of the whole kernel: who chooses functions does not
-/// ask for them.
-fn edges(options: &Record) -> bool {
+/// Returns true if edges and the model's misses are recorded. Both cover the whole kernel, so they
+/// are off by default if functions are selected.
+fn edges(options: &RecordOptions) -> bool {
     let detail = &options.detail;
     let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
     !options.no_edges && (!chosen || options.edges || detail.weights || detail.data)

@@ -1,12 +1,13 @@
-//! `kerntune check` and `kerntune gc`: whether every result is as it was written, and what can go.
+//! The commands `kerntune check`, which verifies the files of all results, and `kerntune gc`, which
+//! deletes what is not needed.
 
 use super::{bytes, work};
-use crate::args::{Check, Gc, Global};
+use crate::args::{CheckOptions, GcOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_fleet::Fleet;
 use kerntune_matrix::StoreAudit;
-use kerntune_work::{survey, Found, Reason, Survey, WorkDir};
+use kerntune_work::{survey, RemovalReason, StoreEntry, StoreSurvey, WorkDir};
 use serde::Serialize;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -16,15 +17,15 @@ use std::time::Duration;
 const SCHEMA: &str = "kerntune-store/1";
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Hashes every file of every result.
-pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, Failure> {
+/// Verifies every file of every result by its hash.
+pub fn check(global: &GlobalOptions, options: &CheckOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
-    let seen = look(&work, true, output)?;
-    let damaged: Vec<&Found> =
-        seen.found.iter().filter(|found| matches!(found.reason, Some(Reason::Damaged(_)))).collect();
+    let seen = survey_work_dir(&work, true, output)?;
+    let damaged: Vec<&StoreEntry> =
+        seen.found.iter().filter(|found| matches!(found.reason, Some(RemovalReason::Damaged(_)))).collect();
     let results = seen.found.iter().filter(|found| found.reason.is_none());
     let (count, size) = results.fold((0u64, 0u64), |(n, sum), found| (n + 1, sum + found.bytes));
-    let beside = Beside::look(&work, options, output)?;
+    let beside = SeparateStores::open(&work, options, output)?;
     if options.format.json {
         let mut document = document(&work, &seen, count, size, 0);
         document["stores"] = json!(beside.stores);
@@ -55,9 +56,9 @@ pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, 
     Ok(if damaged.is_empty() && beside.is_whole() { Exit::Ok } else { Exit::Findings })
 }
 
-/// Stores of matrices and fleets, which are no results of the work directory.
+/// Audits of matrix stores and fleets, which are not results of the work directory.
 #[derive(Default)]
-struct Beside {
+struct SeparateStores {
     stores: Vec<AuditedStore>,
     fleets: Vec<AuditedFleet>,
 }
@@ -82,13 +83,13 @@ struct FleetFinding {
     what: String,
 }
 
-impl Beside {
-    fn look(work: &WorkDir, options: &Check, output: &Output) -> Result<Self, Failure> {
+impl SeparateStores {
+    fn open(work: &WorkDir, options: &CheckOptions, output: &CliOutput) -> Result<Self, Failure> {
         let mut found = Self::default();
         let own = super::matrix::own_store(work);
         let own = Path::new(&own).is_dir().then(|| kerntune_matrix::open(&own)).transpose()?;
-        // One that is named and has nothing is another than was meant: to find nothing wrong with it would be no answer.
-        let named = options.store.iter().map(|address| kerntune_matrix::existing(address));
+        // An empty or missing store that the user named is an error: the name is probably wrong.
+        let named = options.store.iter().map(|address| kerntune_matrix::open_existing(address));
         for store in own.into_iter().map(Ok).chain(named) {
             let store = store?;
             output.progress().note(&store.url());
@@ -112,7 +113,7 @@ impl Beside {
             && self.fleets.iter().all(|fleet| fleet.findings.is_empty())
     }
 
-    fn print(&self, output: &Output) {
+    fn print(&self, output: &CliOutput) {
         for AuditedStore { store, audit } in &self.stores {
             for finding in &audit.findings {
                 output.print(&format!("{store}: {}: {}", finding.object, finding.what));
@@ -128,22 +129,22 @@ impl Beside {
     }
 }
 
-/// Shows what there is and what can go; deletes the latter if asked to.
-pub fn gc(global: &Global, options: &Gc, output: &Output) -> Result<Exit, Failure> {
+/// Lists the contents of the work directory and what can be deleted; deletes it with `--remove`.
+pub fn gc(global: &GlobalOptions, options: &GcOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
-    let seen = look(&work, options.thorough, output)?;
+    let seen = survey_work_dir(&work, options.thorough, output)?;
     let patience = DAY * u32::try_from(options.older_than).unwrap_or(u32::MAX);
     let unused = options.unused_for.map(|patience| seen.unused(patience)).unwrap_or_default();
-    let can_go = |(at, found): &(usize, &Found)| match &found.reason {
+    let can_go = |(at, found): &(usize, &StoreEntry)| match &found.reason {
         None => unused.contains(at),
-        Some(Reason::Unfinished) => !found.in_use && found.age >= patience,
+        Some(RemovalReason::Unfinished) => !found.in_use && found.age >= patience,
         Some(_) => !found.in_use,
     };
-    let going: BTreeMap<usize, &Found> = seen.found.iter().enumerate().filter(can_go).collect();
+    let going: BTreeMap<usize, &StoreEntry> = seen.found.iter().enumerate().filter(can_go).collect();
     let mut freed = 0;
     if options.remove {
         for found in going.values() {
-            if Survey::delete(&work, found)? {
+            if StoreSurvey::delete(&work, found)? {
                 freed += found.bytes;
             }
         }
@@ -173,20 +174,22 @@ pub fn gc(global: &Global, options: &Gc, output: &Output) -> Result<Exit, Failur
     Ok(Exit::Ok)
 }
 
-fn look(work: &WorkDir, thorough: bool, output: &Output) -> Result<Survey, Failure> {
+fn survey_work_dir(work: &WorkDir, thorough: bool, output: &CliOutput) -> Result<StoreSurvey, Failure> {
     output.progress().begin(if thorough { "hashing every file" } else { "looking" }, None);
     let seen = survey(work, thorough, &mut |path: &Path| output.progress().note(&path.display().to_string()));
     output.progress().end();
     Ok(seen?)
 }
 
-fn why(found: &Found) -> String {
+fn why(found: &StoreEntry) -> String {
     let reason = match &found.reason {
-        Some(Reason::HalfDeleted) => "a deletion that was interrupted".to_string(),
-        Some(Reason::HalfWritten) => "a file that was being written when its process ended".into(),
-        Some(Reason::Unfinished) => "interrupted work; the same command resumes it".into(),
-        Some(Reason::NoResult) => "made by an older version of kerntune; this version cannot read it".into(),
-        Some(Reason::Damaged(what)) => what.clone(),
+        Some(RemovalReason::HalfDeleted) => "a deletion that was interrupted".to_string(),
+        Some(RemovalReason::HalfWritten) => "a file that was being written when its process ended".into(),
+        Some(RemovalReason::Unfinished) => "interrupted work; the same command resumes it".into(),
+        Some(RemovalReason::NoResult) => {
+            "made by an older version of kerntune; this version cannot read it".into()
+        }
+        Some(RemovalReason::Damaged(what)) => what.clone(),
         None => match found.kept_by.as_slice() {
             [] => "a result from which no other result was made".into(),
             [first] => format!("kept by {first}"),
@@ -208,21 +211,21 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn document(work: &WorkDir, seen: &Survey, results: u64, size: u64, freed: u64) -> Value {
+fn document(work: &WorkDir, seen: &StoreSurvey, results: u64, size: u64, freed: u64) -> Value {
     let entries: Vec<Value> = seen
         .found
         .iter()
         .map(|found| {
             let state = match &found.reason {
                 None => "whole",
-                Some(Reason::HalfDeleted) => "half-deleted",
-                Some(Reason::HalfWritten) => "half-written",
-                Some(Reason::Unfinished) => "unfinished",
-                Some(Reason::NoResult) => "older-version",
-                Some(Reason::Damaged(_)) => "damaged",
+                Some(RemovalReason::HalfDeleted) => "half-deleted",
+                Some(RemovalReason::HalfWritten) => "half-written",
+                Some(RemovalReason::Unfinished) => "unfinished",
+                Some(RemovalReason::NoResult) => "older-version",
+                Some(RemovalReason::Damaged(_)) => "damaged",
             };
             let what = match &found.reason {
-                Some(Reason::Damaged(what)) => Some(what),
+                Some(RemovalReason::Damaged(what)) => Some(what),
                 _ => None,
             };
             json!({

@@ -1,10 +1,10 @@
-//! `kerntune tags`.
+//! The command `kerntune tags`.
 
-use crate::args::Tags;
+use crate::args::TagsOptions;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
-use kerntune_convert::mcrae::{header, Edited, Kind, Name, Wanted};
+use crate::output::CliOutput;
+use kerntune_convert::mcrae::{header, ExtendedNames, RequestedTag, TagKind, TagName};
 use kerntune_guest::read_text;
 use kerntune_kernel::{Symbols, Triggers};
 use kerntune_tune::import_mcrae::{no_triggers, triggers_as_names};
@@ -14,10 +14,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use wildmatch::WildMatch;
 
-pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
+pub fn run(options: &TagsOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let file = options.file.display().to_string();
     let file_of_names = OutputFile::new("FILE", &options.file)?;
-    // Objects that make compiles side by side may each want their names: none must be lost, and no tag given twice.
+    // Parallel make jobs may update the same names file. A lock keeps them from losing names or
+    // assigning a tag twice.
     let directory = options.file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let _alone = Lock::of_directory(directory.unwrap_or(Path::new(".")))?;
     let there = match options.file.symlink_metadata() {
@@ -28,18 +29,18 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
         Some(vmlinux) => placed(vmlinux, &file, &there)?,
         None => there.clone(),
     };
-    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut wanted: Vec<RequestedTag> = Vec::new();
     let mut want = |names: Vec<String>, kind| {
-        wanted.extend(names.into_iter().map(|name| Wanted { name, kind }));
+        wanted.extend(names.into_iter().map(|name| RequestedTag { name, kind }));
     };
-    // What was named by itself comes before what a pattern finds, which it may be among.
-    want(options.context_switch.clone(), Kind::ContextSwitch);
+    // Names given explicitly come before those that a pattern finds, which may be the same.
+    want(options.context_switch.clone(), TagKind::ContextSwitch);
     match &options.from_symbols {
-        Some(vmlinux) => want(matching(vmlinux, &options.names)?, Kind::Function),
-        None => want(options.names.clone(), Kind::Function),
+        Some(vmlinux) => want(matching(vmlinux, &options.names)?, TagKind::Function),
+        None => want(options.names.clone(), TagKind::Function),
     }
-    want(options.inline.clone(), Kind::Inline);
-    let edited = Edited::new(&file, &text, &wanted, options.first).map_err(Failure::usage)?;
+    want(options.inline.clone(), TagKind::Inline);
+    let edited = ExtendedNames::new(&file, &text, &wanted, options.first).map_err(Failure::usage)?;
     let tags = match &options.header {
         Some(path) => Some((
             OutputFile::new("--header", path)?,
@@ -51,7 +52,8 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
         file_of_names.write(edited.text.as_bytes())?;
     }
     if let Some((path, text)) = tags {
-        // Untouched if it is the same: make would compile everything again.
+        // The file keeps its time stamp if nothing changed, so that make does not rebuild
+        // everything.
         if !path.holds(text.as_bytes()) {
             path.write(text.as_bytes())?;
         }
@@ -60,7 +62,8 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The names file of a kernel with triggers by the compiler. What is `there` has to be one of the same kernel, or nothing.
+/// Returns the names file of a kernel with triggers placed by the compiler. `there`, the existing
+/// file, must belong to the same kernel or be empty.
 fn placed(vmlinux: &Path, file: &str, there: &str) -> Result<String, Failure> {
     let triggers = Triggers::load(vmlinux)?.ok_or_else(|| no_triggers(vmlinux))?;
     let text = triggers_as_names(&triggers);
@@ -76,9 +79,9 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn show(edited: &Edited, options: &Tags, output: &Output) {
+fn show(edited: &ExtendedNames, options: &TagsOptions, output: &CliOutput) {
     if options.format.json {
-        let name = |name: &Name| json!({ "name": name.name, "tag": name.tag, "kind": name.kind.word() });
+        let name = |name: &TagName| json!({ "name": name.name, "tag": name.tag, "kind": name.kind.as_str() });
         output.json(&json!({
             "schema": "kerntune-tags/1",
             "file": options.file,
@@ -94,7 +97,8 @@ fn show(edited: &Edited, options: &Tags, output: &Output) {
     output.note(&format!("{added} added, {all} names in {}", options.file.display()));
 }
 
-/// The functions of an ELF file that a pattern matches, each once, by address.
+/// Returns the functions of an ELF file that match a pattern, without repetitions, in order of
+/// address.
 fn matching(vmlinux: &Path, patterns: &[String]) -> Result<Vec<String>, Failure> {
     if patterns.is_empty() {
         return Err(Failure::usage(

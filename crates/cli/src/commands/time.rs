@@ -1,22 +1,22 @@
-//! `kerntune time`.
+//! The command `kerntune time`.
 
 use super::{counters, work, workload};
-use crate::args::{Cpus, Global, Time};
+use crate::args::{CpuOptions, GlobalOptions, TimeOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_kernel::Kernel;
-use kerntune_stats::{CpuTime, Decision, Look, Results, ResultsRow};
-use kerntune_tune::bench::timed::{machine, timed, Effort, TimedRequest, Until, KVM};
+use kerntune_stats::{BenchResults, CpuTime, ResultsRow, StopDecision, WidestRow};
+use kerntune_tune::bench::timed::{machine, timed, StopCondition, TimedEffort, TimedRequest, KVM};
 use kerntune_tune::Session;
 use std::time::Duration;
 
-/// Boots of each kernel.
+/// Default of `--boots`.
 const BOOTS: u32 = 10;
-/// The same where intervals say when there are enough.
-const MOST_BOOTS: u32 = 1000;
+/// Default of `--boots` with `--until-width`.
+const MAX_BOOTS: u32 = 1000;
 
-pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &TimeOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if let Some(scale) = options.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1e6)) {
         return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
     }
@@ -29,20 +29,20 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         ));
     }
     let work = work(global)?;
-    let workload = workload(&options.workload, &Cpus::default())?;
+    let workload = workload(&options.workload, &CpuOptions::default())?;
     let names = std::iter::once(&options.base).chain(&options.others);
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
     let machine = machine(&kernels, options.cpu)?;
     output_directory("--output", &options.output)?;
     let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
-    let until = options.until_width.map(|width| Until {
+    let until = options.until_width.map(|width| StopCondition {
         width,
         budget: options.budget.map(|minutes| Duration::from_secs(60 * minutes)),
         method: options.interval.method(),
     });
-    let boots = options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS });
-    let effort = Effort::of(&workload, boots, options.iterations, options.scale)?;
+    let boots = options.boots.unwrap_or(if until.is_some() { MAX_BOOTS } else { BOOTS });
+    let effort = TimedEffort::of(&workload, boots, options.iterations, options.scale)?;
     let counters = match machine.name() {
         KVM => options.counters.chosen(),
         _ if options.counters.are_asked() => {
@@ -59,8 +59,10 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         Some(_) => output.note(&format!("[{boot}] {label}")),
         None => output.note(&format!("[{boot}/{of}] {label}")),
     };
-    let times = timed(&session, &*machine, &request, &on_progress, &|decision| output.note(&seen(decision)))?;
-    let times: Vec<Results> = times.into_iter().map(|(_, results)| results).collect();
+    let times = timed(&session, &*machine, &request, &on_progress, &|decision| {
+        output.note(&progress_text(decision))
+    })?;
+    let times: Vec<BenchResults> = times.into_iter().map(|(_, results)| results).collect();
     match options.format.json {
         true => output.json(&times),
         false => print(&times, output),
@@ -73,34 +75,34 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-/// Whether we may run on a CPU of the host.
+/// Returns true if this process may run on the given CPU of the host.
 fn is_allowed(cpu: u32) -> bool {
     let cpu = cpu as usize;
     let allowed = rustix::thread::sched_getaffinity(None);
     allowed.map_or(true, |set| cpu < rustix::thread::CpuSet::MAX_CPU && set.is_set(cpu))
 }
 
-/// What a look at the intervals found.
-pub(super) fn seen(decision: Decision) -> String {
-    let widest = |Look { width, units, .. }: Look| {
+/// Describes the current interval widths and the number of boots still needed.
+pub(super) fn progress_text(decision: StopDecision) -> String {
+    let widest = |WidestRow { width, units, .. }: WidestRow| {
         format!("after {units} boots the widest interval is {:.2} % from end to end", 100.0 * width)
     };
     match decision {
-        Decision::GoOn(look) => format!("{}; about {} boots are needed", widest(look), look.needed),
-        Decision::Narrow(look) => format!("{}: narrow enough", widest(look)),
-        Decision::OutOfBudget(look) => {
+        StopDecision::Continue(look) => format!("{}; about {} boots are needed", widest(look), look.needed),
+        StopDecision::Narrow(look) => format!("{}: narrow enough", widest(look)),
+        StopDecision::OutOfBudget(look) => {
             format!("{}; the time is up, about {} boots would be needed", widest(look), look.needed)
         }
     }
 }
 
-fn print(times: &[Results], output: &Output) {
+fn print(times: &[BenchResults], output: &CliOutput) {
     let Some((base, others)) = times.split_first() else { return };
     let heads: Vec<String> = times.iter().map(|results| format!("#{}", label(results))).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let lines = base.rows.iter().filter_map(|row| {
         let [median, ..] = row.spread()?;
-        let change = |other: &Results| {
+        let change = |other: &BenchResults| {
             let beside = other.rows.iter().find(|r| r.row == row.row).and_then(ResultsRow::spread);
             beside.map_or("-".into(), |[other, ..]| format!("{:+.2} %", (other / median - 1.0) * 100.0))
         };
@@ -113,8 +115,8 @@ fn print(times: &[Results], output: &Output) {
     cpu_time(times, output);
 }
 
-/// Whose CPU time a row's was, where the machine knows.
-fn cpu_time(times: &[Results], output: &Output) {
+/// Prints the CPU time of each row by process or kernel, if the machine measures it.
+fn cpu_time(times: &[BenchResults], output: &CliOutput) {
     let share = |share: f64| format!("{:.1} %", 100.0 * share);
     let lines = times.iter().flat_map(|results| results.rows.iter().map(move |row| (results, row)));
     let lines: Vec<Vec<String>> = lines
@@ -149,6 +151,6 @@ fn cpu_time(times: &[Results], output: &Output) {
     output.table(&heads, lines);
 }
 
-fn label(results: &Results) -> &str {
+fn label(results: &BenchResults) -> &str {
     results.label.as_deref().unwrap_or_default()
 }

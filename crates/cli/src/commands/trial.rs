@@ -1,24 +1,24 @@
-//! `kerntune try`.
+//! The command `kerntune try`.
 
 use super::{build_request, work, workload};
-use crate::args::{Global, Try};
+use crate::args::{GlobalOptions, TryOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::check_input;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::figure;
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_guest::read_text;
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Tried};
+use kerntune_tune::trial::{keep, parse, trial, TrialChange, TrialRequest, TrialResult, TriedSet};
 use kerntune_tune::Session;
 use kerntune_work::take_directory;
 use std::time::Duration;
 
-/// What a base kernel is called that is built with options of its own.
+/// Label of a base kernel that is built with non-default options.
 const CHANGED: &str = "try-base";
 
-pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &TryOptions, output: &CliOutput) -> Result<Exit, Failure> {
     check_input("CHANGES", &options.changes)?;
     let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
     let workload = workload(&options.workload, &options.cpus)?;
@@ -27,7 +27,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
         take_directory(directory, "try", &[])
             .map_err(|error| Failure::usage(format!("--output: {error}")))?;
     }
-    // Another kernel than the one that all take by its label is not called so.
+    // The usual label stays with the default base kernel.
     let label = if options.build.is_default() { LABEL } else { CHANGED };
     let build = with_needs(build_request(&options.build, label, Compiler::default())?, [&workload]);
     let model = options.model.find(false)?;
@@ -46,7 +46,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
     };
     let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
     if let Some(directory) = &options.output {
-        let kept = |change: &&Change| found.kept.contains(&change.name);
+        let kept = |change: &&TrialChange| found.kept.contains(&change.name);
         keep(directory, &changes.iter().filter(kept).collect::<Vec<_>>())?;
     }
     match options.format.json {
@@ -56,8 +56,8 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
     Ok(Exit::Ok)
 }
 
-/// A difference in per cent of the base figure.
-fn percent(found: &Trial, difference: Option<f64>) -> String {
+/// Formats a difference in percent of the base figure.
+fn percent(found: &TrialResult, difference: Option<f64>) -> String {
     match difference {
         None => "-".into(),
         Some(_) if found.base_figure == 0.0 => "-".into(),
@@ -65,8 +65,8 @@ fn percent(found: &Trial, difference: Option<f64>) -> String {
     }
 }
 
-/// A figure in per cent of the base figure.
-fn share(found: &Trial, value: f64) -> String {
+/// Formats a figure in percent of the base figure.
+fn share(found: &TrialResult, value: f64) -> String {
     if found.base_figure == 0.0 {
         return "-".into();
     }
@@ -81,12 +81,12 @@ fn signed(difference: Option<f64>) -> String {
     }
 }
 
-/// The set of one change.
-fn alone<'a>(found: &'a Trial, change: &str) -> Option<&'a Tried> {
+/// Returns the result of trying one change alone.
+fn alone<'a>(found: &'a TrialResult, change: &str) -> Option<&'a TriedSet> {
     found.tried.iter().find(|tried| tried.changes == [change])
 }
 
-fn print(found: &Trial, options: &Try, output: &Output) {
+fn print(found: &TrialResult, options: &TryOptions, output: &CliOutput) {
     let of = match found.operation.as_str() {
         TOTAL => format!("all of {}", found.workload),
         operation => format!("{operation} of {}", found.workload),

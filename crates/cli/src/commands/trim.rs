@@ -1,26 +1,26 @@
-//! `kerntune trim`.
+//! The command `kerntune trim`.
 
 use super::{build_request, bytes, work, workload};
-use crate::args::{Global, Trim};
+use crate::args::{GlobalOptions, TrimOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::figure;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::trim::{trim, Because, Size, Trim as Found, TrimRequest};
+use kerntune_tune::trim::{trim, KeepReason, KernelSize, TrimRequest, TrimResult};
 use kerntune_tune::Session;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a base kernel is called that is built with options of its own.
+/// Label of a base kernel that is built with non-default options.
 const CHANGED: &str = "trim-base";
 
-/// Rows of a table that is not asked for whole.
+/// Rows of a table without `--all`.
 const ROWS: usize = 12;
 
-pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &TrimOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let workloads = options
         .workload
@@ -60,7 +60,7 @@ pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-/// Patterns as they were given, those of files among them.
+/// Returns the patterns of `--keep`, with files replaced by their lines.
 fn keep(given: &[String]) -> Result<Vec<String>, Failure> {
     let mut patterns = Vec::new();
     for word in given {
@@ -84,8 +84,8 @@ fn keep(given: &[String]) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// A config fragment without the options.
-fn fragment(found: &Found) -> String {
+/// Returns a config fragment that switches the options off.
+fn fragment(found: &TrimResult) -> String {
     let workloads = found.workloads.join(", ");
     let head =
         format!("# Options of which {workloads} and the functional checks run nothing (kerntune trim).\n");
@@ -95,7 +95,7 @@ fn fragment(found: &Found) -> String {
     })
 }
 
-fn print(found: &Found, all: bool, output: &Output) {
+fn print(found: &TrimResult, all: bool, output: &CliOutput) {
     let workloads = found.workloads.join(", ");
     let off = found.off.len();
     let change = |before: u64, after: u64| format!("{:+.1} %", 100.0 * (after as f64 / before as f64 - 1.0));
@@ -116,7 +116,7 @@ fn print(found: &Found, all: bool, output: &Output) {
             ));
         }
     }
-    let row = |name: &str, size: &Size| {
+    let row = |name: &str, size: &KernelSize| {
         vec![
             name.to_string(),
             size.id.clone(),
@@ -131,7 +131,7 @@ fn print(found: &Found, all: bool, output: &Output) {
     output.table(&["KERNEL", "ID", "#OPTIONS", "#FUNCTIONS", "#TEXT KIB", "#IMAGE KIB"], sizes);
     if !found.paths.is_empty() {
         output.print("");
-        let row = |of: &kerntune_tune::trim::PathOf| {
+        let row = |of: &kerntune_tune::trim::WorkloadPath| {
             vec![
                 of.workload.clone(),
                 figure(of.base),
@@ -164,7 +164,7 @@ fn print(found: &Found, all: bool, output: &Output) {
     );
     output.print("\nthe largest options that stay");
     let rows =
-        found.stay.iter().filter(|stays| all || !matches!(stays.because, Because::Ran { .. })).take(limit);
+        found.stay.iter().filter(|stays| all || !matches!(stays.because, KeepReason::Ran { .. })).take(limit);
     output.table(
         &["OPTION", "#TEXT KIB", "BECAUSE"],
         rows.map(|stays| vec![stays.option.clone(), kib(stays.text_bytes), because(&stays.because)]),
@@ -196,13 +196,13 @@ fn kib(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1024.0)
 }
 
-fn because(because: &Because) -> String {
+fn because(because: &KeepReason) -> String {
     match because {
-        Because::Ran { file, function } => format!("{function} of {file} ran"),
-        Because::Asked { why } => why.clone(),
-        Because::Needed { by } => format!("{by} needs it"),
-        Because::Selected => "something that stays selects it".into(),
-        Because::Untried => "the time was up before it was tried by itself".into(),
-        Because::Fails => "the kernel is not usable without it".into(),
+        KeepReason::Ran { file, function } => format!("{function} of {file} ran"),
+        KeepReason::Asked { why } => why.clone(),
+        KeepReason::Needed { by } => format!("{by} needs it"),
+        KeepReason::Selected => "something that stays selects it".into(),
+        KeepReason::Untried => "the time was up before it was tried by itself".into(),
+        KeepReason::Fails => "the kernel is not usable without it".into(),
     }
 }

@@ -1,25 +1,27 @@
-//! `kerntune tune`.
+//! The command `kerntune tune`.
 
 use super::{build_request, bytes, provenance, work, workload};
-use crate::args::{Global, Tune};
+use crate::args::{GlobalOptions, TuneOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use crate::ranking::{self, Asked};
+use crate::output::CliOutput;
+use crate::ranking::{self, RecipeQuery};
 use kerntune_compare::number::{figure, grouped};
-use kerntune_kernel::Estimate;
+use kerntune_compare::Comparison;
+use kerntune_kernel::BuildEstimate;
+use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::{tune, Recipe, Session, State, StepName, StepState, TuneRequest, Tuned};
+use kerntune_tune::{tune, Recipe, Session, StepName, StepProgress, StepStatus, TuneRequest, TuneResult};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// The word for all recipes.
+/// Value of `--recipe` that tries all recipes.
 const AUTO: &str = "auto";
 
-pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.recipe.as_deref() == Some(AUTO) {
         return super::auto::run(global, options, output);
     }
@@ -35,7 +37,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let (recipe, why): (Recipe, Option<String>) = match &options.recipe {
         Some(named) => (named.parse().map_err(Failure::usage)?, None),
         None => {
-            let (recipe, why) = ranking::best(&Asked {
+            let (recipe, why) = ranking::best(&RecipeQuery {
                 compiler: options.build.compiler.as_deref(),
                 options: options.of_recipe.options(),
                 object_flags: &options.object_flags,
@@ -63,7 +65,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         output.note(why);
     }
     if options.dry_run {
-        // Before the plan: what cannot be built is no plan.
+        // Estimated before the plan is printed, because a kernel that cannot be built is an error.
         let estimates = request.estimate(&session)?;
         dry_run(&request.plan(&session)?.steps(), &estimates, options.format.json, output);
         return Ok(Exit::Ok);
@@ -77,11 +79,11 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     })?;
     let page = write_page(&tuned, workload_name)?;
     if options.format.json {
-        output.print(&with_exclusions(&tuned));
+        output.json(&TuneReport { comparison: &tuned.comparison, excluded: &tuned.excluded });
         return Ok(Exit::Ok);
     }
     output.print(&format!("\n{}\n", tuned.proof));
-    // One screen; `compare` has a line for each metric, the page has both.
+    // Prints one screen; `compare` has a line for each metric, and the page has both.
     output.print(&comparison::changes(&tuned.comparison, output.style()));
     output.print(&super::bisect::excluded(&tuned.excluded));
     output.print(&format!(
@@ -94,46 +96,45 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-/// The comparison, and what was excluded, if anything was.
-fn with_exclusions(tuned: &Tuned) -> String {
-    let json = tuned.comparison.to_json();
-    if tuned.excluded.is_empty() {
-        return json;
-    }
-    let list = serde_json::to_string_pretty(&tuned.excluded).unwrap_or_default().replace('\n', "\n  ");
-    match json.trim_end().strip_suffix('}') {
-        Some(open) => format!("{},\n  \"excluded\": {list}\n}}\n", open.trim_end()),
-        None => json,
-    }
+/// Output of `--json`: the comparison, with the exclusions if there are any.
+#[derive(Serialize)]
+struct TuneReport<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    excluded: &'a [Exclusion],
 }
 
-/// A step as `--dry-run --json` shows it.
+/// A step in the output of `--dry-run --json`.
 #[derive(Serialize)]
-struct Planned<'a> {
+struct PlannedStep<'a> {
     step: StepName,
     what: &'static str,
-    /// Where its result is, if it is done.
+    /// Path of the result; `None` if the step is not done.
     result: Option<PathBuf>,
-    /// Of a step that compiles a kernel and is to be done.
-    estimate: Option<&'a Estimate>,
+    /// Estimate for a step that will compile a kernel.
+    estimate: Option<&'a BuildEstimate>,
 }
 
-fn dry_run(steps: &[StepState], estimates: &[(StepName, Estimate)], json: bool, output: &Output) {
-    let of_step = |step: &StepState| {
-        let is_it = |(name, _): &&(StepName, Estimate)| *name == step.name && step.state == State::Todo;
+fn dry_run(steps: &[StepProgress], estimates: &[(StepName, BuildEstimate)], json: bool, output: &CliOutput) {
+    let of_step = |step: &StepProgress| {
+        let is_it =
+            |(name, _): &&(StepName, BuildEstimate)| *name == step.name && step.state == StepStatus::Todo;
         estimates.iter().find(is_it).map(|(_, estimate)| estimate)
     };
     if json {
-        let planned = |step: &StepState| Planned {
+        let planned = |step: &StepProgress| PlannedStep {
             step: step.name,
             what: step.name.about(),
             result: match &step.state {
-                State::Todo => None,
-                State::Found(path) | State::Made(path, _) | State::Resumed(path, _) => Some(path.clone()),
+                StepStatus::Todo => None,
+                StepStatus::Found(path) | StepStatus::Made(path, _) | StepStatus::Resumed(path, _) => {
+                    Some(path.clone())
+                }
             },
             estimate: of_step(step),
         };
-        let steps: Vec<Planned> = steps.iter().map(planned).collect();
+        let steps: Vec<PlannedStep> = steps.iter().map(planned).collect();
         output.json(&serde_json::json!({ "schema": "kerntune-steps/1", "steps": steps }));
         return;
     }
@@ -141,14 +142,14 @@ fn dry_run(steps: &[StepState], estimates: &[(StepName, Estimate)], json: bool, 
         &["#STEP", "WHAT", "STATE"],
         steps.iter().enumerate().map(|(at, step)| {
             let state = match (&step.state, of_step(step)) {
-                (State::Todo, None) => "to do".into(),
-                (State::Todo, Some(of)) => format!(
+                (StepStatus::Todo, None) => "to do".into(),
+                (StepStatus::Todo, Some(of)) => format!(
                     "to do: ~{} objects, ~{} min, ~{}",
                     grouped(of.objects),
                     figure(of.minutes),
                     bytes(of.disk_bytes)
                 ),
-                (State::Found(path) | State::Made(path, _) | State::Resumed(path, _), _) => {
+                (StepStatus::Found(path) | StepStatus::Made(path, _) | StepStatus::Resumed(path, _), _) => {
                     format!("done: {}", path.display())
                 }
             };
@@ -164,19 +165,19 @@ fn dry_run(steps: &[StepState], estimates: &[(StepName, Estimate)], json: bool, 
     }
 }
 
-fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
+fn write_page(tuned: &TuneResult, workload: &str) -> Result<PathBuf, Failure> {
     let steps: Vec<StepLine> = tuned
         .steps
         .iter()
         .map(|step| {
             let (result, took) = match &step.state {
-                State::Todo => (String::new(), None),
-                State::Found(path) => (path.display().to_string(), None),
-                State::Made(path, took) | State::Resumed(path, took) => {
+                StepStatus::Todo => (String::new(), None),
+                StepStatus::Found(path) => (path.display().to_string(), None),
+                StepStatus::Made(path, took) | StepStatus::Resumed(path, took) => {
                     (path.display().to_string(), Some(*took))
                 }
             };
-            let resumed = matches!(step.state, State::Resumed(..));
+            let resumed = matches!(step.state, StepStatus::Resumed(..));
             StepLine { name: step.name.to_string(), result, took, resumed }
         })
         .collect();
@@ -195,4 +196,40 @@ fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
     kerntune_work::write_atomic(&path, page.as_bytes())?;
     kerntune_tune::vouch(&tuned.directory, "report.html")?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPARISON: &str = r#"{
+  "schema": "kerntune-comparison/1",
+  "workload": "rr",
+  "machine": "emulator",
+  "model": "small",
+  "base": {"id": "b", "label": "base", "version": "6.12.9", "compiler": "gcc 12.2.0", "recipe": null},
+  "tuned": {"id": "t", "label": "tuned", "version": "6.12.9", "compiler": "gcc 12.2.0", "recipe": "gcc-pgo"},
+  "rows": []
+}"#;
+
+    #[test]
+    fn exclusions_follow_the_comparison() {
+        let comparison = Comparison::from_json(COMPARISON).unwrap();
+        let json = |excluded: &[Exclusion]| {
+            serde_json::to_string_pretty(&TuneReport { comparison: &comparison, excluded }).unwrap()
+        };
+        let plain = comparison.to_json();
+        assert_eq!(json(&[]), plain.trim_end());
+        let excluded = Exclusion {
+            path: "kernel/fork.o".into(),
+            from: None,
+            until: None,
+            values: false,
+            tuned_only: false,
+            reason: "hangs".into(),
+        };
+        let list = "[\n    {\n      \"path\": \"kernel/fork.o\",\n      \"reason\": \"hangs\"\n    }\n  ]";
+        let open = plain.trim_end().strip_suffix("\n}").unwrap();
+        assert_eq!(json(&[excluded]), format!("{open},\n  \"excluded\": {list}\n}}"));
+    }
 }

@@ -1,32 +1,32 @@
-//! `kerntune workload list|new|check`.
+//! The commands `kerntune workload list|new|check`.
 
-use crate::args::Workload as Command;
+use crate::args::WorkloadCommand;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
-use kerntune_guest::{read_text, AdHoc, Workload, SHIPPED};
+use crate::output::CliOutput;
+use kerntune_guest::{read_text, AdHocWorkload, Workload, SHIPPED};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// A workload as `list --json` shows it.
+/// A workload in the output of `list --json`.
 #[derive(Serialize)]
-struct Listed {
+struct ListedWorkload {
     name: String,
     file: Option<PathBuf>,
     description: String,
 }
 
-pub fn run(command: &Command, output: &Output) -> Result<Exit, Failure> {
+pub fn run(command: &WorkloadCommand, output: &CliOutput) -> Result<Exit, Failure> {
     match command {
-        Command::List { format } => list(format.json, output),
-        Command::New { output: file, command } => new(file, command, output),
-        Command::Check { file, format } => check(file, format.json, output),
+        WorkloadCommand::List { format } => list(format.json, output),
+        WorkloadCommand::New { output: file, command } => new(file, command, output),
+        WorkloadCommand::Check { file, format } => check(file, format.json, output),
     }
 }
 
-/// Every workload that can be named, with its file: those of the directory `workloads/` here, then those built in.
-/// Files that cannot be used are told of.
-pub(super) fn known(output: &Output) -> Result<Vec<(Workload, Option<PathBuf>)>, Failure> {
+/// Returns the workloads with their files: those in the directory `workloads/` of the current
+/// directory, then the built-in ones, which have no file. Reports files that cannot be used.
+pub(super) fn known(output: &CliOutput) -> Result<Vec<(Workload, Option<PathBuf>)>, Failure> {
     let mut found: Vec<(Workload, Option<PathBuf>)> = Vec::new();
     let mut files: Vec<PathBuf> = std::fs::read_dir("workloads")
         .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
@@ -47,10 +47,14 @@ pub(super) fn known(output: &Output) -> Result<Vec<(Workload, Option<PathBuf>)>,
     Ok(found)
 }
 
-fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
-    let found: Vec<Listed> = known(output)?
+fn list(json: bool, output: &CliOutput) -> Result<Exit, Failure> {
+    let found: Vec<ListedWorkload> = known(output)?
         .into_iter()
-        .map(|(workload, file)| Listed { name: workload.name, file, description: workload.description })
+        .map(|(workload, file)| ListedWorkload {
+            name: workload.name,
+            file,
+            description: workload.description,
+        })
         .collect();
     if json {
         output.json(&found);
@@ -66,8 +70,8 @@ fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes a file with one step for training and for measuring, and says what else there can be.
-fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure> {
+/// Writes a workload file with one step for training and measuring, and comments on other settings.
+fn new(path: &Path, command: &[String], output: &CliOutput) -> Result<Exit, Failure> {
     if command.first().is_none_or(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
@@ -77,7 +81,7 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
     let file = OutputFile::new("--output", path)?;
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
-    let AdHoc { workload, notes } = Workload::of_command(command, &here)?;
+    let AdHocWorkload { workload, notes } = Workload::of_command(command, &here)?;
     if workload.context.as_ref().is_some_and(|context| context.directory.is_some()) {
         output.note(&format!(
             "warning: the command names files relative to {}; commands of a workload file run in /: write absolute paths",
@@ -85,7 +89,7 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
         ));
     }
     notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
-    // A string of JSON is one of TOML.
+    // JSON strings are valid TOML strings.
     let words = |words: &[String]| serde_json::to_string(words).map_err(Failure::usage);
     let files: Vec<String> = workload.files.iter().map(|path| path.display().to_string()).collect();
     let files = match files.is_empty() {
@@ -116,7 +120,7 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-fn check(file: &Path, json: bool, output: &Output) -> Result<Exit, Failure> {
+fn check(file: &Path, json: bool, output: &CliOutput) -> Result<Exit, Failure> {
     let text = read_text("read workload", file)?;
     let problems = kerntune_guest::check(&text, file);
     if json {
@@ -128,6 +132,6 @@ fn check(file: &Path, json: bool, output: &Output) -> Result<Exit, Failure> {
             output.print(&format!("{}:{problem}", file.display()));
         }
     }
-    // A warning is no finding: the image is built all the same.
+    // Warnings do not count: the image is built in spite of them.
     Ok(if problems.iter().all(|problem| problem.warning) { Exit::Ok } else { Exit::Findings })
 }

@@ -1,36 +1,36 @@
-//! `kerntune export bolt`.
+//! The format `bolt` of `kerntune export`.
 
 use super::{left_out, vmlinux, Entry};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_convert::bolt::PreAggregated;
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("bolt", 2);
+pub const ENTRY: Entry = entry::<_, ExportBoltOptions>("bolt", 2);
 
-/// Taken branches and what ran between them for LLVM BOLT (llvm-bolt --pa)
+/// Taken branches and the code between them for LLVM BOLT (llvm-bolt --pa)
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct ExportBoltOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
-    // Where the file was named before there was an option for it.
+    // Old position of the file name, before the option `--output`.
     #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]
     place: Option<PathBuf>,
-    /// The file to write, for `llvm-bolt --pa`
+    /// Write to this file, for `llvm-bolt --pa`
     #[arg(long, short, default_value = "bolt.txt", value_name = "FILE")]
     output: PathBuf,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportBoltOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let path = self.place.as_ref().unwrap_or(&self.output);
         let file = OutputFile::new("--output", path)?;
-        let subject = Subject::open(global, &self.profile)?;
+        let subject = ProfileSubject::open(global, &self.profile)?;
         let counts = PreAggregated::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| counts.write(out))?;
         left_out(counts.outside_bytes(), counts.executed_bytes(), output);

@@ -1,36 +1,37 @@
-//! `kerntune export branches`.
+//! The format `branches` of `kerntune export`.
 
 use super::{left_out, vmlinux, Entry};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_convert::autofdo::BranchRecords;
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("branches", 1);
+pub const ENTRY: Entry = entry::<_, ExportBranchesOptions>("branches", 1);
 
-/// Taken branches as branch records, in the form in which perf prints a CPU's last branches (llvm-profgen --perfscript)
+/// Taken branches as branch records, in the format of `perf script` for a CPU's last branches
+/// (llvm-profgen --perfscript)
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct ExportBranchesOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
-    // Where the file was named before there was an option for it.
+    // Old position of the file name, before the option `--output`.
     #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]
     place: Option<PathBuf>,
-    /// The file to write, for `llvm-profgen --kernel`
+    /// Write to this file, for `llvm-profgen --kernel`
     #[arg(long, short, default_value = "branches.txt", value_name = "FILE")]
     output: PathBuf,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportBranchesOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let path = self.place.as_ref().unwrap_or(&self.output);
         let file = OutputFile::new("--output", path)?;
-        let subject = Subject::open(global, &self.profile)?;
+        let subject = ProfileSubject::open(global, &self.profile)?;
         let records = BranchRecords::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| records.write(out))?;
         left_out(records.outside_bytes, records.executed_bytes, output);

@@ -1,15 +1,15 @@
-//! `kerntune export champsim`.
+//! The format `champsim` of `kerntune export`.
 
 use super::Entry;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::{Args, ValueEnum};
 use kerntune_compare::number::grouped;
-use kerntune_convert::champsim::{convert, convert_packed, Converted, Error, Mode};
+use kerntune_convert::champsim::{convert, convert_packed, ChampSimError, ChampSimTotals, InstructionFilter};
 use kerntune_trace::files;
 use kerntune_trace::stream::StreamReader;
 use kerntune_tune::run_files::RUN;
@@ -18,37 +18,38 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("champsim", 35);
+pub const ENTRY: Entry = entry::<_, ExportChampsimOptions>("champsim", 35);
 
-/// The instructions of a recording with --instructions, for the simulator ChampSim: registers, branches, addresses of data
+/// Instruction trace for the simulator ChampSim, from a recording with --instructions: registers,
+/// branches, data addresses
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune record --kernel base --workload rr --instructions 4000000 --instructions-of tcp_rr\n  \
                   kerntune export champsim latest -o base.champsim.gz"
 )]
-pub struct Options {
+pub struct ExportChampsimOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write; compressed if its name ends in .gz
+    /// Write to this file; compressed if its name ends in .gz
     #[arg(long, short, default_value = "profile.champsim.gz", value_name = "FILE")]
     output: PathBuf,
-    /// Export only instructions of the kernel, or of programs
-    #[arg(long, value_enum, default_value_t = Of::All, value_name = "MODE")]
-    mode: Of,
+    /// Export all instructions, or only those of the kernel or of programs
+    #[arg(long, value_enum, default_value_t = ExecutionMode::All, value_name = "MODE")]
+    mode: ExecutionMode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Of {
+enum ExecutionMode {
     All,
     Kernel,
     User,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportChampsimOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
-        let subject = Subject::open(global, &self.profile)?;
+        let subject = ProfileSubject::open(global, &self.profile)?;
         let name = format!("{RUN}/{}", files::STREAM);
         let path = subject.directory.join(&name);
         let stream = match File::open(&path) {
@@ -62,20 +63,20 @@ impl Run<Global> for Options {
         };
         checked(&subject.directory, &[&name])?;
         let mode = match self.mode {
-            Of::All => Mode::All,
-            Of::Kernel => Mode::Kernel,
-            Of::User => Mode::User,
+            ExecutionMode::All => InstructionFilter::All,
+            ExecutionMode::Kernel => InstructionFilter::Kernel,
+            ExecutionMode::User => InstructionFilter::User,
         };
         let is_packed = self.output.extension().is_some_and(|extension| extension == "gz");
         let mut refused = None;
         let written = file.write_with(|out| {
-            let reader = StreamReader::new(stream).map_err(Error::from);
+            let reader = StreamReader::new(stream).map_err(ChampSimError::from);
             let converted = reader.and_then(|reader| match is_packed {
                 true => convert_packed(reader, mode, out),
                 false => convert(reader, mode, out),
             });
             converted.map_err(|error| match error {
-                Error::Write(error) => error,
+                ChampSimError::Write(error) => error,
                 error => {
                     refused = Some(error.to_string());
                     io::Error::other("the recording was not read")
@@ -85,15 +86,24 @@ impl Run<Global> for Options {
         if let Some(why) = refused {
             return Err(Failure { exit: Exit::Recording, message: format!("{}: {why}", path.display()) });
         }
-        self.tell(&written?, output);
+        self.print_summary(&written?, output);
         Ok(Exit::Ok)
     }
 }
 
-impl Options {
-    fn tell(&self, converted: &Converted, output: &Output) {
-        let Converted { instructions, kernel, branches, taken, reads, writes, left_out, guessed, undecoded } =
-            *converted;
+impl ExportChampsimOptions {
+    fn print_summary(&self, converted: &ChampSimTotals, output: &CliOutput) {
+        let ChampSimTotals {
+            instructions,
+            kernel,
+            branches,
+            taken,
+            reads,
+            writes,
+            left_out,
+            guessed,
+            undecoded,
+        } = *converted;
         output.print(&format!(
             "wrote {}: {} instructions, {} of the kernel\n{} branches, {} taken; {} reads, {} writes\n",
             self.output.display(),

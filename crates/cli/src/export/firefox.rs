@@ -1,46 +1,46 @@
-//! `kerntune export firefox`.
+//! The format `firefox` of `kerntune export`.
 
-use super::{Entry, Stacked, CREATOR};
+use super::{Entry, StackExport, CREATOR};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::part::{self, PartOptions};
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::part::{self, TracePartOptions};
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_compare::number::grouped;
-use kerntune_convert::firefox::{of_paths, About, Timeline};
-use kerntune_convert::stacks::{title, Unit};
+use kerntune_convert::firefox::{of_paths, FirefoxMetadata, FirefoxTimeline};
+use kerntune_convert::stacks::{title, FigureUnit};
 use kerntune_profile::Manifest;
 use kerntune_tune::run_files::RunFiles;
 use std::io;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-pub const ENTRY: Entry = entry::<_, Options>("firefox", 26);
+pub const ENTRY: Entry = entry::<_, ExportFirefoxOptions>("firefox", 26);
 
 /// The trace for the Firefox Profiler (profiler.firefox.com): threads, interrupts, CPUs, regions over time
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export firefox latest --region tcp_rr\n  kerntune export firefox latest --from 5.12s --to 5.13s"
 )]
-pub struct Options {
+pub struct ExportFirefoxOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write
+    /// Write to this file
     #[arg(long, short, default_value = "profile.firefox.json", value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
-    part: PartOptions,
-    /// Export at most N events of the trace: the viewer holds all of them in memory
+    part: TracePartOptions,
+    /// Export at most N events of the trace; the viewer keeps all of them in memory
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
     events: u64,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportFirefoxOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
         let written = match self.part.paths {
             true => self.paths(global, &file)?,
@@ -52,26 +52,32 @@ impl Run<Global> for Options {
     }
 }
 
-impl Options {
-    fn paths(&self, global: &Global, file: &OutputFile) -> Result<String, Failure> {
-        let of = Stacked::open(global, &self.profile, self.part.region.as_deref())?;
+impl ExportFirefoxOptions {
+    fn paths(&self, global: &GlobalOptions, file: &OutputFile) -> Result<String, Failure> {
+        let of = StackExport::open(global, &self.profile, self.part.region.as_deref())?;
         let about = about(&of.title, of.stacks.unit, &of.subject.profile.manifest, None);
         let value = of_paths(&of.stacks, &about);
         file.write_with(|out| serde_json::to_writer(out, &value?).map_err(io::Error::from))?;
         Ok(format!("{} {} in all", grouped(of.stacks.total()), of.stacks.unit.name()))
     }
 
-    fn trace(&self, global: &Global, file: &OutputFile, output: &Output) -> Result<String, Failure> {
-        let subject = Subject::open(global, &self.profile)?;
+    fn trace(
+        &self,
+        global: &GlobalOptions,
+        file: &OutputFile,
+        output: &CliOutput,
+    ) -> Result<String, Failure> {
+        let subject = ProfileSubject::open(global, &self.profile)?;
         let profile = &subject.profile;
         let part = self.part.part(profile, self.events)?;
         let files = RunFiles::open(&subject.directory).map_err(super::without_trace)?;
-        let (title, unit) = (title(profile), Unit::of(profile));
-        // A thread that stops has one more, and what is longer than a sample's weight has several.
+        let (title, unit) = (title(profile), FigureUnit::of(profile));
+        // Bound of the samples: a thread that stops has one more, and a long interval needs several
+        // samples.
         let most = self.events.saturating_mul(2);
         let first = about(&title, unit, &profile.manifest, None);
-        let mut timeline = Timeline::new(&first, &profile.tables, &files.recording, most);
-        let told = part::tell(&files, &part, &mut timeline, output)?;
+        let mut timeline = FirefoxTimeline::new(&first, &profile.tables, &files.recording, most);
+        let told = part::stream_events(&files, &part, &mut timeline, output)?;
         let left_out = part::left_out(&told, &files);
         let (samples, total) = (timeline.samples, timeline.total);
         if total != told.busy {
@@ -88,9 +94,14 @@ impl Options {
     }
 }
 
-fn about<'a>(title: &'a str, unit: Unit, manifest: &Manifest, left_out: Option<&'a str>) -> About<'a> {
+fn about<'a>(
+    title: &'a str,
+    unit: FigureUnit,
+    manifest: &Manifest,
+    left_out: Option<&'a str>,
+) -> FirefoxMetadata<'a> {
     let recorded = humantime::parse_rfc3339_weak(&manifest.recorded).ok();
     let since = recorded.and_then(|recorded| recorded.duration_since(UNIX_EPOCH).ok());
     let recorded_ms = since.map_or(0.0, |since| since.as_secs_f64() * 1000.0);
-    About { title, creator: CREATOR, unit, recorded_ms, left_out }
+    FirefoxMetadata { title, creator: CREATOR, unit, recorded_ms, left_out }
 }

@@ -1,50 +1,50 @@
-//! `kerntune export flamegraph`.
+//! The format `flamegraph` of `kerntune export`.
 
-use super::{Entry, Stacked};
+use super::{Entry, StackExport};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_compare::number::grouped;
-use kerntune_convert::flamegraph::{Flames, Picture};
+use kerntune_convert::flamegraph::{FlameGraph, FlameGraphSvg};
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("flamegraph", 21);
+pub const ENTRY: Entry = entry::<_, ExportFlamegraphOptions>("flamegraph", 21);
 
-/// A flame graph of the call paths (SVG), or of the difference to another profile
+/// Flame graph of the call paths (SVG), or of the difference from another profile
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export flamegraph latest -o flames.svg\n  kerntune export flamegraph 4c1e --base 8028 -o difference.svg"
 )]
-pub struct Options {
+pub struct ExportFlamegraphOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write
+    /// Write to this file
     #[arg(long, short, default_value = "flamegraph.svg", value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Colour the boxes by the difference to this profile: red where a path takes more time than in it
+    /// Color the boxes by the difference from this profile: red if a path takes more time now
     #[arg(long, value_name = "PROFILE")]
     base: Option<String>,
-    /// Leave out boxes of less than this percentage of the whole
+    /// Leave out boxes below this percentage of the total
     #[arg(long, value_name = "PERCENT", default_value_t = 0.01, value_parser = percent)]
     smallest: f64,
-    /// Pixels from left to right
+    /// Width in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(200..=20_000))]
     width: u32,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportFlamegraphOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
-        let of = Stacked::open(global, &self.profile, self.region.as_deref())?;
+        let of = StackExport::open(global, &self.profile, self.region.as_deref())?;
         let base = self.base.as_deref();
-        let base = base.map(|base| Stacked::open(global, base, self.region.as_deref())).transpose()?;
+        let base = base.map(|base| StackExport::open(global, base, self.region.as_deref())).transpose()?;
         if let Some(base) = base.as_ref().filter(|base| base.stacks.unit.name() != of.stacks.unit.name()) {
             return Err(Failure::usage(format!(
                 "--base: {} cannot be compared with {}: give two profiles of the same kind",
@@ -54,8 +54,8 @@ impl Run<Global> for Options {
         }
         let total = of.stacks.total();
         let smallest = (total as f64 * self.smallest / 100.0) as u64;
-        let flames = Flames::of(&of.stacks, base.as_ref().map(|base| &base.stacks), smallest);
-        let picture = Picture {
+        let flames = FlameGraph::of(&of.stacks, base.as_ref().map(|base| &base.stacks), smallest);
+        let picture = FlameGraphSvg {
             title: &of.title,
             base: base.as_ref().map(|base| base.title.as_str()),
             unit: of.stacks.unit,
@@ -75,7 +75,7 @@ impl Run<Global> for Options {
     }
 }
 
-/// A share of the whole.
+/// Parses a percentage of the total.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
     number.ok_or_else(|| format!("`{text}` is not a percentage: write a number from 0 to 100"))

@@ -1,38 +1,38 @@
-//! `kerntune export folded`.
+//! The format `folded` of `kerntune export`.
 
-use super::{Entry, Stacked};
+use super::{Entry, StackExport};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_convert::folded;
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("folded", 20);
+pub const ENTRY: Entry = entry::<_, ExportFoldedOptions>("folded", 20);
 
-/// Call paths as folded stacks, `a;b;c N` a line (flamegraph.pl, inferno and many viewers)
+/// Call paths as folded stacks, one `a;b;c N` per line (flamegraph.pl, inferno and many viewers)
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export folded latest -o stacks.folded\n  flamegraph.pl --countname instructions stacks.folded > flames.svg"
 )]
-pub struct Options {
+pub struct ExportFoldedOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write
+    /// Write to this file
     #[arg(long, short, default_value = "stacks.folded", value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportFoldedOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
-        let of = Stacked::open(global, &self.profile, self.region.as_deref())?;
+        let of = StackExport::open(global, &self.profile, self.region.as_deref())?;
         let lines = file.write_with(|out| folded::write(&of.stacks, out))?;
         let command =
             format!("flamegraph.pl --countname {} {}", of.stacks.unit.name(), self.output.display());

@@ -1,52 +1,52 @@
-//! `kerntune export gmon`.
+//! The format `gmon` of `kerntune export`.
 
 use super::{vmlinux, Entry};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
-use kerntune_convert::gmon::{self, Target};
+use kerntune_convert::gmon::{self, GmonTarget};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 
-pub const ENTRY: Entry = entry::<_, Options>("gmon", 3);
+pub const ENTRY: Entry = entry::<_, ExportGmonOptions>("gmon", 3);
 
-/// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
+/// Self times and arcs for GNU gprof (gmon.out), with a symbol file
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct ExportGmonOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write; its symbols go into FILE.symbols, for `gprof -S`
+    /// Write to this file; its symbols go into FILE.symbols, for `gprof -S`
     #[arg(long, short, default_value = "gmon.out", value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let files = Files::new("--output", &self.output)?;
-        let subject = Subject::open(global, &self.profile)?;
+impl RunSubcommand<GlobalOptions> for ExportGmonOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let files = GmonFiles::new("--output", &self.output)?;
+        let subject = ProfileSubject::open(global, &self.profile)?;
         let scope = kerntune_report::scope(&subject.profile, self.region.as_deref())?;
         files.write(&subject.profile, |region| scope.contains(region), &vmlinux(&subject), output)?;
         Ok(Exit::Ok)
     }
 }
 
-/// A `gmon.out` and its symbols, to be written.
-pub struct Files {
+/// The two output files: a `gmon.out` and its symbols.
+pub struct GmonFiles {
     gmon: OutputFile,
     symbols: OutputFile,
     named: [PathBuf; 2],
 }
 
-impl Files {
-    /// `path` and the file of its symbols beside it, as `option` names them.
+impl GmonFiles {
+    /// Checks `path`, named by `option`, and the file of symbols beside it.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let mut symbols = path.as_os_str().to_owned();
         symbols.push(".symbols");
@@ -58,16 +58,17 @@ impl Files {
         })
     }
 
-    /// Writes the regions for which `wanted` holds; says how to read them with the image `image`.
+    /// Writes the regions that `wanted` accepts, and prints how to read the files with gprof and
+    /// `image`.
     pub fn write(
         &self,
         profile: &Profile,
         wanted: impl Fn(u32) -> bool,
         image: &str,
-        output: &Output,
+        output: &CliOutput,
     ) -> Result<(), Failure> {
         let sampled = profile.manifest.sampled.as_ref();
-        // An arc that was sampled and not counted would be one that was never taken.
+        // Sampled arcs have no counts of calls, and gprof would show them as never called.
         let without_arcs = sampled.filter(|sampled| sampled.calls.is_none()).map(|_| {
             let mut tables = profile.tables.clone();
             tables.arcs.clear();
@@ -75,7 +76,7 @@ impl Files {
         });
         let tables = without_arcs.as_ref().unwrap_or(&profile.tables);
         let exported = gmon::export(tables, wanted).map_err(Failure::usage)?;
-        let gmon = exported.gmon.to_bytes(Target::LITTLE_64);
+        let gmon = exported.gmon.to_bytes(GmonTarget::LITTLE_64);
         OutputFile::write_together(&[(&self.gmon, &gmon), (&self.symbols, exported.symbols.as_bytes())])?;
         if exported.left_out_ns > 0 {
             output.note(&format!(

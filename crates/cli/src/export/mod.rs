@@ -1,79 +1,81 @@
-//! `kerntune export`: a file for each format.
+//! `kerntune export`: a file for each format. Start from [`ExportFormat`].
 
 use crate::exit::Failure;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{Chosen, Folder, Registry, Run};
-use crate::subject::Subject;
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
+use crate::subject::ProfileSubject;
 use kerntune_compare::number::grouped;
-use kerntune_convert::stacks::{self, Stacks};
+use kerntune_convert::stacks::{self, CallStacks};
 use kerntune_report::Subcommand;
 use std::path::Path;
 
-/// A format's subcommand.
-type Entry = Subcommand<dyn Run<Global>>;
+/// Entry of a format in the registry.
+type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
 
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
-/// The format that was chosen.
-pub type Format = Chosen<Formats>;
+/// The format that the user chose, with its arguments.
+pub type ExportFormat = ChosenSubcommand<ExportFormats>;
 
-/// All of them.
+/// Registry of all export formats.
 #[derive(Debug)]
-pub struct Formats;
+pub struct ExportFormats;
 
-impl Registry for Formats {
-    type On = Global;
+impl SubcommandRegistry for ExportFormats {
+    type Context = GlobalOptions;
 
-    fn folders() -> Vec<&'static dyn Folder<Global>> {
+    fn folders() -> Vec<&'static dyn SubcommandFolder<GlobalOptions>> {
         vec![&ENTRIES]
     }
 }
 
-/// Says how much of what ran is not in an export of the kernel's image; bytes times executions.
-fn left_out(outside: u128, executed: u128, output: &Output) {
+/// Prints the share of the execution that lies outside the kernel's image and is not exported. Both
+/// figures are bytes times executions.
+fn left_out(outside: u128, executed: u128, output: &CliOutput) {
     if outside > 0 {
         let share = 100.0 * outside as f64 / (outside + executed) as f64;
         output.note(&format!("left out: {share:.1} % of what ran is outside of the kernel's image"));
     }
 }
 
-/// The image to name to another tool: the recorded kernel's, or a word for it if it is not here.
-fn vmlinux(of: &Subject) -> String {
+/// Returns the path of the recorded kernel's vmlinux for another tool's command line, or `VMLINUX`
+/// if the kernel is gone.
+fn vmlinux(of: &ProfileSubject) -> String {
     let kernel = of.work.find("kernels", &of.profile.manifest.kernel.id);
     kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string())
 }
 
-/// What a format of call paths is made of: the paths of a profile's regions, and what it is of.
-struct Stacked {
-    subject: Subject,
-    stacks: Stacks,
+/// Input of the formats for call paths: a profile, and the call paths of its regions.
+struct StackExport {
+    subject: ProfileSubject,
+    stacks: CallStacks,
     title: String,
 }
 
-impl Stacked {
-    /// Those of the regions of a name, or of all.
-    fn open(global: &Global, profile: &str, region: Option<&str>) -> Result<Self, Failure> {
-        let subject = Subject::open(global, profile)?;
+impl StackExport {
+    /// Loads the call paths of the regions named `region`, or of all regions.
+    fn open(global: &GlobalOptions, profile: &str, region: Option<&str>) -> Result<Self, Failure> {
+        let subject = ProfileSubject::open(global, profile)?;
         let scope = kerntune_report::scope(&subject.profile, region)?;
-        let stacks = Stacks::of(&subject.profile, &scope).map_err(Failure::usage)?;
+        let stacks = CallStacks::of(&subject.profile, &scope).map_err(Failure::usage)?;
         let region = region.map_or(String::new(), |name| format!(", region {name}"));
         let title = format!("{}{region}", stacks::title(&subject.profile));
         Ok(Self { subject, stacks, title })
     }
 
-    /// Says what was written, and how to look at it.
-    fn done(&self, path: &Path, what: &str, command: &str, output: &Output) {
+    /// Prints what was written, and the command that shows it.
+    fn done(&self, path: &Path, what: &str, command: &str, output: &CliOutput) {
         let (total, unit) = (grouped(self.stacks.total()), self.stacks.unit.name());
         output.note(&format!("wrote {}: {what}, {total} {unit} in all", path.display()));
         output.note(command);
     }
 }
 
-/// Who wrote a file.
+/// Creator named in the files: program and version.
 const CREATOR: &str = concat!("kerntune ", env!("CARGO_PKG_VERSION"));
 
-/// Says what is there of a profile without a trace.
+/// Adds to the error for a missing trace that call paths can be exported.
 fn without_trace(error: kerntune_tune::Error) -> Failure {
     match error {
         kerntune_tune::Error::NoTrace { profile } => Failure::usage(format!(

@@ -1,41 +1,41 @@
-//! `kerntune export pprof`.
+//! The format `pprof` of `kerntune export`.
 
-use super::{Entry, Stacked, CREATOR};
+use super::{Entry, StackExport, CREATOR};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
-use kerntune_convert::pprof::{self, About};
-use kerntune_convert::stacks::Unit;
+use kerntune_convert::pprof::{self, PprofMetadata};
+use kerntune_convert::stacks::FigureUnit;
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("pprof", 23);
+pub const ENTRY: Entry = entry::<_, ExportPprofOptions>("pprof", 23);
 
-/// Call paths for pprof, as a protocol buffer compressed by gzip
+/// Call paths for pprof, as a gzip-compressed protocol buffer
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  kerntune export pprof latest\n  pprof -http=: profile.pb.gz")]
-pub struct Options {
+pub struct ExportPprofOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write
+    /// Write to this file
     #[arg(long, short, default_value = "profile.pb.gz", value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportPprofOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
-        let of = Stacked::open(global, &self.profile, self.region.as_deref())?;
+        let of = StackExport::open(global, &self.profile, self.region.as_deref())?;
         let profile = &of.subject.profile;
         let sampled = profile.manifest.sampled.as_ref();
         let comments = comments(&of);
-        let about = About {
+        let about = PprofMetadata {
             comments: &comments,
             duration_ns: sampled.map_or(0, |sampled| sampled.wall_ns.get()),
             kernel: &profile.manifest.kernel.id,
@@ -47,12 +47,12 @@ impl Run<Global> for Options {
     }
 }
 
-/// What `pprof -comments` prints.
-fn comments(of: &Stacked) -> Vec<String> {
+/// Returns the lines that `pprof -comments` prints.
+fn comments(of: &StackExport) -> Vec<String> {
     let unit = match of.stacks.unit {
-        Unit::Instructions => "values are instructions, counted exactly, and calls",
-        Unit::Nanoseconds => "values are nanoseconds and calls",
-        Unit::Sampled(_) => "values are samples and the time that they stand for",
+        FigureUnit::Instructions => "values are instructions, counted exactly, and calls",
+        FigureUnit::Nanoseconds => "values are nanoseconds and calls",
+        FigureUnit::Sampled(_) => "values are samples and the time that they stand for",
     };
     vec![format!("{CREATOR}: {}", of.title), unit.to_owned()]
 }

@@ -1,38 +1,38 @@
-//! `kerntune export speedscope`.
+//! The format `speedscope` of `kerntune export`.
 
-use super::{Entry, Stacked, CREATOR};
+use super::{Entry, StackExport, CREATOR};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_convert::speedscope;
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("speedscope", 22);
+pub const ENTRY: Entry = entry::<_, ExportSpeedscopeOptions>("speedscope", 22);
 
 /// Call paths for speedscope (www.speedscope.app, or its offline page)
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export speedscope latest\n  speedscope profile.speedscope.json"
 )]
-pub struct Options {
+pub struct ExportSpeedscopeOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// The file to write
+    /// Write to this file
     #[arg(long, short, default_value = "profile.speedscope.json", value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Export only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ExportSpeedscopeOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
-        let of = Stacked::open(global, &self.profile, self.region.as_deref())?;
+        let of = StackExport::open(global, &self.profile, self.region.as_deref())?;
         let samples = file.write_with(|out| speedscope::write(&of.stacks, &of.title, CREATOR, out))?;
         let command = format!("speedscope {}", self.output.display());
         of.done(&self.output, &format!("{samples} stacks"), &command, output);

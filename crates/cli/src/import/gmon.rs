@@ -1,38 +1,38 @@
-//! `kerntune import gmon`.
+//! The format `gmon` of `kerntune import`.
 
 use super::{keep, show, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::{work, Global, Json};
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::{work, FormatOptions, GlobalOptions};
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_convert::gcda::ByteOrder;
-use kerntune_convert::gmon::{self, Gmon, Target};
+use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;
 use kerntune_kernel::Symbols;
-use kerntune_profile::{rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Symbol};
+use kerntune_profile::{rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Symbol, Ticks};
 use kerntune_work::{open_file, IoContext, Key};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub const ENTRY: Entry = entry::<_, Options>("gmon", 0);
+pub const ENTRY: Entry = entry::<_, ImportGmonOptions>("gmon", 0);
 
-/// gmon.out of a kernel or program that was built with -pg (GNU's format, or 4.2BSD's)
+/// gmon.out of a kernel or program built with -pg (GNU's format, or 4.2BSD's)
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct ImportGmonOptions {
     /// The kernel or program, with its symbols
     #[arg(value_name = "VMLINUX")]
     image: PathBuf,
-    /// The gmon.out that it wrote; several are added up
+    /// The gmon.out files that it wrote; they are added up
     #[arg(value_name = "GMON", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let work = work(global)?;
         let target = target(&self.image)?;
         let symbols = symbols(&self.image)?;
@@ -50,12 +50,12 @@ impl Run<Global> for Options {
             let mut manifest = Manifest::new(id, kernel, "gmon", "host");
             let modified = std::fs::metadata(&self.files[0]).and_then(|file| file.modified());
             manifest.recorded = rfc3339(modified.unwrap_or_else(|_| SystemTime::now()));
-            manifest.elapsed_ns = Nanoseconds(imported.busy_ns);
-            manifest.busy_ns = Nanoseconds(imported.busy_ns);
+            manifest.elapsed_ticks = Ticks(imported.busy_ticks);
+            manifest.busy_ticks = Ticks(imported.busy_ticks);
             manifest.events = imported.ticks;
             manifest.capture.functions = true;
             manifest.exact = false;
-            manifest.run = kerntune_profile::Run::Measured;
+            manifest.run = kerntune_profile::RunPurpose::Measured;
             manifest.health.insert("calls_of_unknown_code".into(), imported.lost_calls);
             manifest.sources = self.files.iter().map(|file| format!("gmon: {}", file.display())).collect();
             Ok(Profile { manifest, tables: imported.tables })
@@ -72,15 +72,15 @@ fn at(path: &Path, error: gmon::Error) -> Failure {
     Failure::usage(format!("{}: {error}", path.display()))
 }
 
-/// Bytes of the largest `gmon.out` that is read: of a kernel it has a few MiB.
+/// Largest `gmon.out`, in bytes; a kernel's has a few MiB.
 const GMON_MAX: u64 = 1 << 30;
 
-/// Byte order and width from the first bytes of the image: a gmon.out does not say them.
-fn target(image: &Path) -> Result<Target, Failure> {
+/// Reads byte order and word size from the image's ELF header; a gmon.out does not contain them.
+fn target(image: &Path) -> Result<GmonTarget, Failure> {
     let mut ident = Vec::new();
     open_file(image).and_then(|file| file.take(6).read_to_end(&mut ident)).at("read", image)?;
     match ident[..] {
-        [0x7f, b'E', b'L', b'F', class @ (1 | 2), data @ (1 | 2)] => Ok(Target {
+        [0x7f, b'E', b'L', b'F', class @ (1 | 2), data @ (1 | 2)] => Ok(GmonTarget {
             byte_order: if data == 1 { ByteOrder::Little } else { ByteOrder::Big },
             wide: class == 2,
         }),
@@ -91,10 +91,11 @@ fn target(image: &Path) -> Result<Target, Failure> {
     }
 }
 
-/// The functions of the image; parts that the compiler put elsewhere are functions, as in gprof.
+/// Reads the functions of the image. Parts that the compiler split off count as functions, as in
+/// gprof.
 fn symbols(image: &Path) -> Result<Vec<Symbol>, Failure> {
     let table = Symbols::load(image)?;
-    let symbol = |(at, function): (u32, &kerntune_kernel::Function)| Symbol {
+    let symbol = |(at, function): (u32, &kerntune_kernel::KernelFunction)| Symbol {
         function: FunctionIndex(at),
         name: function.name.clone(),
         address: Address(function.address),

@@ -1,52 +1,56 @@
-//! `kerntune import mcrae`.
+//! The format `mcrae` of `kerntune import`.
 
 use super::{show, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::{work, Global, Json};
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::{work, FormatOptions, GlobalOptions};
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
-use kerntune_convert::mcrae::{Form, Order};
+use kerntune_convert::mcrae::{DumpByteOrder, StreamFormat};
 use kerntune_profile::Profile;
-use kerntune_tune::follow_mcrae::{follow, FollowRequest, Source};
-use kerntune_tune::import_mcrae::{import, Request};
+use kerntune_tune::follow_mcrae::{follow, FollowRequest, TagStreamSource};
+use kerntune_tune::import_mcrae::{import, McraeImportRequest};
 use std::path::{Path, PathBuf};
 
-pub const ENTRY: Entry = entry::<_, Options>("mcrae", 1);
+pub const ENTRY: Entry = entry::<_, ImportMcraeOptions>("mcrae", 1);
 
-/// Dump of McRae's hardware profiler, or of a window watched with record --tags (docs/mcrae.md)
+/// Dump of McRae's hardware profiler, or of a window recorded with record --tags (docs/mcrae.md)
 #[derive(Debug, Args)]
-pub struct Options {
-    /// Names files (NAME/TAG lines), one or several, and then the dump: records of 5 bytes, or lines
-    /// TAG TIME. Without names, those of the triggers that the compiler placed in --kernel
+pub struct ImportMcraeOptions {
+    /// Names files (NAME/TAG lines), if any, and then the dump: records of 5 bytes, or lines TAG
+    /// TIME. Without names files, the names of the triggers that the compiler placed in --kernel
+    /// are used
     #[arg(value_name = "NAMES… DUMP", required = true, num_args = 1.., value_parser = clap::value_parser!(PathBuf))]
     files: Vec<PathBuf>,
-    /// Tags and times have their most significant byte first
+    /// Read tags and times with the most significant byte first
     #[arg(long)]
     big_endian: bool,
-    /// Import only the first N records: a memory that was not full ends with records of an earlier capture
+    /// Import only the first N records; a memory that was not full ends with records of an earlier
+    /// capture
     #[arg(long, value_name = "N")]
     records: Option<usize>,
-    /// The kernel that ran, for the functions' source files: label, beginning of an id, or directory
+    /// The kernel that ran, which gives the functions' source files: label, beginning of an id, or
+    /// directory
     #[arg(long)]
     kernel: Option<String>,
-    /// Receive tags, write them to DUMP until the stream ends or Ctrl-C is pressed, and import that: a port (one connection
-    /// from this machine), ADDRESS:PORT, a named pipe, or a serial line
+    /// Receive tags, write them to DUMP until the stream ends or Ctrl-C is pressed, and import
+    /// them: from a port (one connection from this machine), ADDRESS:PORT, a named pipe, or a
+    /// serial line
     #[arg(long, value_name = "PORT|FIFO|SERIAL")]
-    follow: Option<Source>,
-    /// Format of the stream: records of 5 bytes, lines of text, or pairs of bytes as KT_TAGS_UART sends them, which are timed on
-    /// arrival
+    follow: Option<TagStreamSource>,
+    /// Format of the stream: records of 5 bytes, lines of text, or pairs of bytes as sent by
+    /// KT_TAGS_UART, which are timed on arrival
     #[arg(long, value_name = "FORM", default_value = "records", value_parser = ["records", "text", "uart"], requires = "follow")]
     form: String,
-    /// Speed of a serial line
+    /// Speed of the serial line, in baud
     #[arg(long, value_name = "RATE", default_value_t = 230_400, requires = "follow")]
     baud: u32,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ImportMcraeOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let work = work(global)?;
         let Some((dump, names)) = self.files.split_last() else {
             return Err(Failure::usage("give a dump: kerntune import mcrae NAMES… DUMP"));
@@ -61,12 +65,13 @@ impl Run<Global> for Options {
                  in which the compiler placed triggers",
             ));
         }
-        let order = if self.big_endian { Order::Big } else { Order::Little };
+        let order = if self.big_endian { DumpByteOrder::Big } else { DumpByteOrder::Little };
         let form = match &self.follow {
             Some(source) => Some(self.receive(source, order, dump, output)?),
             None => None,
         };
-        let request = Request { names, dump, form, order, records: self.records, kernel: kernel.as_ref() };
+        let request =
+            McraeImportRequest { names, dump, form, order, records: self.records, kernel: kernel.as_ref() };
         let import = import(&work, &request, output.progress())?;
         for note in import.notes() {
             output.note(&format!("note: {note}"));
@@ -82,13 +87,19 @@ impl Run<Global> for Options {
     }
 }
 
-impl Options {
-    /// Writes what comes to the dump; the form in which it is there.
-    fn receive(&self, source: &Source, order: Order, dump: &Path, output: &Output) -> Result<Form, Failure> {
+impl ImportMcraeOptions {
+    /// Writes the received records to the dump, and returns the format of the dump.
+    fn receive(
+        &self,
+        source: &TagStreamSource,
+        order: DumpByteOrder,
+        dump: &Path,
+        output: &CliOutput,
+    ) -> Result<StreamFormat, Failure> {
         let form = match self.form.as_str() {
-            "text" => Form::Text,
-            "uart" => Form::Uart,
-            _ => Form::Records(order),
+            "text" => StreamFormat::Text,
+            "uart" => StreamFormat::Uart,
+            _ => StreamFormat::Records(order),
         };
         let wanted = FollowRequest { source, form, baud: self.baud, dump, records: self.records };
         let followed = follow(&wanted, output.progress())?;
@@ -100,6 +111,6 @@ impl Options {
                 followed.passed_over
             ));
         }
-        Ok(Form::Records(Order::Little))
+        Ok(StreamFormat::Records(DumpByteOrder::Little))
     }
 }

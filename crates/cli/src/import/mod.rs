@@ -1,41 +1,43 @@
-//! `kerntune import`: a file for each format. What is imported becomes a profile in the work directory.
+//! `kerntune import`: a file for each format. An import makes a profile in the work directory.
+//! Start from [`ImportFormat`].
 
 use crate::exit::Failure;
-use crate::global::Global;
-use crate::output::Output;
-use crate::registry::{Chosen, Folder, Registry, Run};
-use kerntune_profile::{Profile, ROOM};
+use crate::global::GlobalOptions;
+use crate::output::CliOutput;
+use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
+use kerntune_profile::{Profile, KIND};
 use kerntune_report::{summary, Report, Subcommand};
 use kerntune_work::{Key, WorkDir};
 use std::path::PathBuf;
 
-/// A format's subcommand.
-type Entry = Subcommand<dyn Run<Global>>;
+/// Entry of a format in the registry.
+type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
 
 include!(concat!(env!("OUT_DIR"), "/import.rs"));
 
-/// The format that was chosen.
-pub type Format = Chosen<Formats>;
+/// The format that the user chose, with its arguments.
+pub type ImportFormat = ChosenSubcommand<ImportFormats>;
 
-/// All of them.
+/// Registry of all import formats.
 #[derive(Debug)]
-pub struct Formats;
+pub struct ImportFormats;
 
-impl Registry for Formats {
-    type On = Global;
+impl SubcommandRegistry for ImportFormats {
+    type Context = GlobalOptions;
 
-    fn folders() -> Vec<&'static dyn Folder<Global>> {
+    fn folders() -> Vec<&'static dyn SubcommandFolder<GlobalOptions>> {
         vec![&ENTRIES]
     }
 }
 
-/// The directory of the profile that `key` names: one that is there, or the one that `make` makes with the id that it is given.
+/// Returns the directory of the profile with this key; if it does not exist, `make` makes the
+/// profile, given its id.
 fn keep(
     work: &WorkDir,
     key: &Key,
     make: impl FnOnce(&str) -> Result<Profile, Failure>,
 ) -> Result<PathBuf, Failure> {
-    let staged = work.stage(ROOM, key)?;
+    let staged = work.stage(KIND, key)?;
     if let Some(done) = staged.already() {
         return Ok(done);
     }
@@ -44,12 +46,12 @@ fn keep(
     Ok(staged.publish()?)
 }
 
-/// Prints the summary of what was imported: as JSON, or as text with the way on from there.
-fn show(profile: &Profile, json: bool, next: &str, output: &Output) -> Result<(), Failure> {
+/// Prints the summary of the imported profile, as JSON or as text followed by the next step.
+fn show(profile: &Profile, json: bool, next: &str, output: &CliOutput) -> Result<(), Failure> {
     if json {
-        output.print(&summary::Options.json(profile)?);
+        output.print(&summary::SummaryOptions.json(profile)?);
     } else {
-        output.print(&summary::Options.text(profile, output.style())?);
+        output.print(&summary::SummaryOptions.text(profile, output.style())?);
         output.note(next);
     }
     Ok(())

@@ -1,41 +1,42 @@
-//! `kerntune import perf`.
+//! The format `perf` of `kerntune import`.
 
 use super::Entry;
 use crate::exit::{Exit, Failure};
-use crate::global::{work, Global, Json};
-use crate::output::Output;
-use crate::registry::{entry, Run};
+use crate::global::{work, FormatOptions, GlobalOptions};
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
-use kerntune_tune::import_perf::{import, Request};
+use kerntune_tune::import_perf::{import, PerfImportRequest};
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("perf", 2);
+pub const ENTRY: Entry = entry::<_, ImportPerfOptions>("perf", 2);
 
 /// Samples of a CPU's last branches (perf record -b), as a profile for the recipes (docs/recipes.md)
 #[derive(Debug, Args)]
-pub struct Options {
-    /// perf.data, or what `perf script --header --show-mmap-events -F cpu,ip,brstack` printed of it
+pub struct ImportPerfOptions {
+    /// perf.data, or the output of `perf script --header --show-mmap-events -F cpu,ip,brstack` for
+    /// it
     file: PathBuf,
     /// The kernel that ran: label, beginning of an id, or directory
     #[arg(long)]
     kernel: String,
-    /// Name of the workload that the machine ran
+    /// Name of the machine's workload, for the profile
     #[arg(long, value_name = "NAME", default_value = "perf")]
     workload: String,
-    /// Take CPUs without a sample as idle, not as missing
+    /// Treat CPUs without samples as idle, not as missing
     #[arg(long)]
     idle_cpus: bool,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-impl Run<Global> for Options {
-    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ImportPerfOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let work = work(global)?;
         let kernel = kerntune_kernel::find(&work, &self.kernel)?;
-        let request = Request {
+        let request = PerfImportRequest {
             file: &self.file,
             kernel: &kernel,
             workload: &self.workload,
@@ -68,7 +69,7 @@ impl Run<Global> for Options {
             ));
         }
         if self.format.json {
-            output.print(&summary::Options.json(&Profile::load(&recorded.path)?)?);
+            output.print(&summary::SummaryOptions.json(&Profile::load(&recorded.path)?)?);
         } else {
             output.print(&format!(
             "{} samples, {} runs between branches in the code of kernel {}\n\nprofile {}\n`kerntune profile check {}` says how \

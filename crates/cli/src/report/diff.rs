@@ -1,21 +1,21 @@
-//! `kerntune report PROFILE diff`.
+//! The report `diff` of `kerntune report`.
 
-use super::{most, Entry};
+use super::{row_limit, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::Json;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::FormatOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
 use kerntune_report::diff;
 use kerntune_symbols::inlined;
 
-pub const ENTRY: Entry = entry::<_, Options>("diff", 12);
+pub const ENTRY: Entry = entry::<_, ReportDiffOptions>("diff", 12);
 
-/// This profile (A) and another (B) side by side: what explains the difference
+/// Compare this profile (A) with another (B): the functions or paths that explain the difference
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct ReportDiffOptions {
     /// The profile to compare with: beginning of an id, directory, or `latest`
     other: String,
     /// Compare by call path instead of function
@@ -27,26 +27,26 @@ pub struct Options {
     /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Use only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Keep the functions of each kernel as compiled: a function that only one kernel inlines then has a row for the other kernel
-    /// alone
+    /// Keep the functions of each kernel as compiled; a function that only one kernel inlines then
+    /// has its own row for the other kernel
     #[arg(long)]
     as_compiled: bool,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-impl Run<Subject> for Options {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<ProfileSubject> for ReportDiffOptions {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
-        // A kernel inlines nothing that it does not inline.
+        // Two profiles of one kernel have the same inlining.
         let apart = !self.as_compiled && of.profile.manifest.kernel != other.manifest.kernel;
-        let wanted = diff::Options {
+        let wanted = diff::DiffOptions {
             paths: self.paths,
             per_operation: self.per_operation,
-            top: most(self.top, self.format),
+            top: row_limit(self.top, self.format),
             region: self.region.clone(),
             as_compiled: self.as_compiled,
             inlined: match apart {
@@ -62,8 +62,9 @@ impl Run<Subject> for Options {
     }
 }
 
-/// What the line tables of a profile's kernel say is inlined where, if the kernel is here and has any.
-fn line_tables(of: &Subject, profile: &Profile) -> Result<Option<diff::Inlined>, Failure> {
+/// Reads from the line tables of the profile's kernel which functions are inlined where; `None` if
+/// the kernel or its line tables are missing.
+fn line_tables(of: &ProfileSubject, profile: &Profile) -> Result<Option<diff::InlinedFunctions>, Failure> {
     let id = &profile.manifest.kernel.id;
     let kernel = of.work.find("kernels", id).filter(|_| !id.is_empty());
     match kernel.map(|kernel| kernel.join("vmlinux")).filter(|image| image.exists()) {

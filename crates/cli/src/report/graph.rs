@@ -1,49 +1,52 @@
-//! `kerntune report PROFILE graph`: the tables' graph, and what the kernel's code has beside it.
+//! The report `graph` of `kerntune report`: the call graph of the profile's tables, optionally with
+//! calls that exist only in the kernel's code.
 
 use super::{print, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::Json;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::FormatOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use kerntune_analyze::graph::CodeArc;
 use kerntune_kernel::{CodeCalls, Symbols};
 use kerntune_profile::Symbol;
-use kerntune_report::graph::{self, Code, Unknown};
+use kerntune_report::graph::{self, StaticCalls, UnknownCallees};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-pub const ENTRY: Entry = entry::<_, Options>("graph", 3);
+pub const ENTRY: Entry = entry::<_, ReportGraphOptions>("graph", 3);
 
-/// Callers and callees of each function and cycle, with the time that goes to each caller (gprof's call graph)
+/// Callers and callees of each function and cycle, with the time attributed to each caller (gprof's
+/// call graph)
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct ReportGraphOptions {
     #[command(flatten)]
-    graph: graph::Options,
-    /// Also show calls that are in the kernel's code and were never made, as 0/5, and how many places call through a pointer;
-    /// with `cycles` these calls can form cycles, as with gprof's -c
+    graph: graph::GraphReportOptions,
+    /// Show also calls in the kernel's code that were never executed, as 0/5, and the number of
+    /// indirect call sites; with `cycles` these calls can form cycles, as with gprof's -c
     #[arg(long = "static", num_args = 0..=1, default_missing_value = "shown", value_name = "HOW", value_parser = how())]
     code: Option<bool>,
-    /// The image whose code is read, if it is not in the work directory: the vmlinux or program that ran
+    /// Read the code from this image, if the kernel is not in the work directory: the vmlinux or
+    /// program that ran
     #[arg(long, value_name = "FILE", requires = "code")]
     image: Option<PathBuf>,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-/// Whether calls that were never made bind cycles.
+/// Returns a parser for `--code`; true if calls that were never executed form cycles.
 fn how() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["shown", "cycles"]).map(|word| word == "cycles")
 }
 
-impl Run<Subject> for Options {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
-        let narrowed = of.narrowed(Some(&self.graph.graph.who))?;
+impl RunSubcommand<ProfileSubject> for ReportGraphOptions {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
+        let narrowed = of.narrowed(Some(&self.graph.graph.threads))?;
         let of = narrowed.as_ref();
         let code = match self.code {
-            Some(binds) => Some(Code { binds, ..self.read(of)? }),
+            Some(binds) => Some(StaticCalls { binds, ..self.read(of)? }),
             None => None,
         };
         let code = code.as_ref();
@@ -53,8 +56,8 @@ impl Run<Subject> for Options {
     }
 }
 
-impl Options {
-    fn read(&self, of: &Subject) -> Result<Code, Failure> {
+impl ReportGraphOptions {
+    fn read(&self, of: &ProfileSubject) -> Result<StaticCalls, Failure> {
         let id = &of.profile.manifest.kernel.id;
         let kept =
             || of.work.find("kernels", id).filter(|_| !id.is_empty()).map(|kernel| kernel.join("vmlinux"));
@@ -78,19 +81,20 @@ impl Options {
         arcs.sort_unstable();
         let unknown = calls.unknown.iter().filter_map(|(function, places)| {
             let row = row(*function)?;
-            Some((row, Unknown { calls: places.calls, jumps: places.jumps, patched: places.patched }))
+            Some((row, UnknownCallees { calls: places.calls, jumps: places.jumps, patched: places.patched }))
         });
-        Ok(Code { unknown: unknown.collect(), arcs, binds: false })
+        Ok(StaticCalls { unknown: unknown.collect(), arcs, binds: false })
     }
 }
 
-/// The row of the profile's table for each function of an image, which may have been moved as a whole (KASLR).
+/// Maps each function of an image to its row of the profile's table. The kernel may have been moved
+/// as a whole (KASLR).
 fn rows(image: &Symbols, table: &[Symbol], path: &Path) -> Result<Vec<Option<usize>>, Failure> {
     let in_image = || table.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0);
     let by_place: HashMap<(u64, &str), usize> = in_image()
         .map(|symbol| ((symbol.address.get(), symbol.name.as_str()), symbol.function.get() as usize))
         .collect();
-    // One name that there is once says how far it was moved.
+    // The first name that both have gives the offset.
     let moved = in_image()
         .find_map(|symbol| Some(symbol.address.get().wrapping_sub(image.address_of(&symbol.name)?)))
         .unwrap_or(0);
@@ -102,7 +106,8 @@ fn rows(image: &Symbols, table: &[Symbol], path: &Path) -> Result<Vec<Option<usi
         })
         .collect();
     let (known, all) = (rows.iter().flatten().count(), in_image().count());
-    // A table may lack some; code of another build has nearly nothing in its place.
+    // The image may have a few functions that differ; another build has almost none at the same
+    // address.
     if known * 10 < all * 9 || known == 0 {
         return Err(Failure::usage(format!(
             "{}: only {known} of the profile's {all} functions are in it at the address where they ran: it \

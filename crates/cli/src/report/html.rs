@@ -1,40 +1,40 @@
-//! `kerntune report PROFILE html`: the page of one profile.
+//! The report `html` of `kerntune report`: the page of one profile.
 
 use super::Entry;
-use crate::code::CodeOf;
+use crate::code::KernelCode;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::page::{run_files, timeline, WRITTEN};
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
-use kerntune_report::html::profile::{profile_page, Code, ProfilePage};
+use kerntune_report::html::profile::{profile_page, PageCode, ProfilePage};
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, Options>("html", 13);
+pub const ENTRY: Entry = entry::<_, ReportHtmlOptions>("html", 13);
 
-/// One page with pictures: timeline down to single calls, call tree, callers and callees, histograms
+/// A page with charts: timeline down to single calls, call tree, callers and callees, histograms
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// The file to write, which is self-contained
+pub struct ReportHtmlOptions {
+    /// Write the self-contained page to this file
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Only what happened in the regions of this name
+    /// Show only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// A second profile to show beside it, with the difference between both
+    /// Show also this profile, and the difference between both
     #[arg(long, value_name = "PROFILE")]
     against: Option<String>,
-    /// Put at most this many MiB of the trace on the page, and an eighth of that of functions' code; `kerntune view` shows
-    /// everything
+    /// Put at most this many MiB of the trace on the page, and an eighth of this for the code of
+    /// functions; `kerntune view` shows everything
     #[arg(long, value_name = "MIB", default_value_t = 16)]
     size_limit: u64,
 }
 
-impl Run<Subject> for Options {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<ProfileSubject> for ReportHtmlOptions {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
         let region = self.region.as_deref();
         let against = match &self.against {
@@ -47,9 +47,9 @@ impl Run<Subject> for Options {
             Some(files) => Some(timeline(files, &of.profile, region, Some(room), output)?),
             None => None,
         };
-        let (code, damage) = match CodeOf::open(&of.work, &of.profile) {
+        let (code, damage) = match KernelCode::open(&of.work, &of.profile) {
             Ok(code) => (code.heaviest(room)?, None),
-            Err(none) => (Code { rest: none.why, ..Code::default() }, none.damage),
+            Err(none) => (PageCode { rest: none.why, ..PageCode::default() }, none.damage),
         };
         let page = profile_page(&ProfilePage {
             profile: &of.profile,

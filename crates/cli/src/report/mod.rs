@@ -1,17 +1,17 @@
-//! `kerntune report`: a file for each report that needs more than one profile's tables. Those that need no more are in
-//! `crates/report/src/reports/`.
+//! `kerntune report`: a file for each report that needs more than the tables of one profile. The
+//! others are in `crates/report/src/reports/`. Start from [`ReportOptions`].
 
 use crate::exit::{Exit, Failure};
-use crate::global::{Global, Json};
-use crate::output::Output;
-use crate::registry::{Chosen, Folder, Registry, Run};
-use crate::subject::Subject;
+use crate::global::{FormatOptions, GlobalOptions};
+use crate::output::CliOutput;
+use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
+use crate::subject::ProfileSubject;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::functions;
-use kerntune_report::{of_profile, reports, summary, Report, Subcommand};
+use kerntune_report::{profile_line, reports, summary, Report, Subcommand};
 
-/// A report's subcommand.
-type Entry = Subcommand<dyn Run<Subject>>;
+/// Entry of a report in the registry.
+type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;
 
 include!(concat!(env!("OUT_DIR"), "/report.rs"));
 
@@ -19,22 +19,22 @@ pub use path::typical_path;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
-pub struct Options {
+pub struct ReportOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     #[arg(default_value = "latest")]
     profile: String,
-    /// What to show: summary and functions if not given
+    /// The report to print: summary and functions if not given
     #[command(subcommand)]
-    kind: Option<Chosen<Kinds>>,
+    kind: Option<ChosenSubcommand<ReportKinds>>,
     #[command(flatten)]
-    table: functions::Options,
+    table: functions::FunctionsOptions,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-impl Options {
-    pub fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let of_table = self.table != functions::Options::default();
+impl ReportOptions {
+    pub fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let of_table = self.table != functions::FunctionsOptions::default();
         if self.kind.is_some() && (of_table || self.format.json) {
             return Err(Failure::usage(
                 "options of a report come after its name: kerntune report PROFILE KIND --region NAME",
@@ -46,19 +46,19 @@ impl Options {
                  --sort, --function, --region, --thread …): use kerntune report PROFILE functions --json",
             ));
         }
-        let of = Subject::open(global, &self.profile)?;
+        let of = ProfileSubject::open(global, &self.profile)?;
         if let Some(kind) = &self.kind {
             return kind.run(&of, output);
         }
-        let narrowed = of.narrowed(Some(&self.table.who))?;
+        let narrowed = of.narrowed(Some(&self.table.threads))?;
         let of = narrowed.as_ref();
         if self.format.json {
-            output.print(&summary::Options.json(&of.profile)?);
+            output.print(&summary::SummaryOptions.json(&of.profile)?);
         } else {
-            if self.table.who.is_everybody() {
-                output.print(&summary::Options.text(&of.profile, output.style())?);
+            if self.table.threads.is_everybody() {
+                output.print(&summary::SummaryOptions.text(&of.profile, output.style())?);
             } else {
-                output.print(&format!("{}\n", of_profile(&of.profile)));
+                output.print(&format!("{}\n", profile_line(&of.profile)));
             }
             output.print("\n");
             output.print(&self.table.text(&of.profile, output.style())?);
@@ -67,41 +67,47 @@ impl Options {
     }
 }
 
-/// All reports.
+/// Registry of all reports.
 #[derive(Debug)]
-struct Kinds;
+struct ReportKinds;
 
-impl Registry for Kinds {
-    type On = Subject;
+impl SubcommandRegistry for ReportKinds {
+    type Context = ProfileSubject;
 
-    fn folders() -> Vec<&'static dyn Folder<Subject>> {
-        vec![&OfTables, &ENTRIES]
+    fn folders() -> Vec<&'static dyn SubcommandFolder<ProfileSubject>> {
+        vec![&TableReports, &ENTRIES]
     }
 }
 
-/// Those of the tables alone, which print text or JSON.
-struct OfTables;
+/// Reports of `kerntune_report`, which need only the profile's tables and print text or JSON.
+struct TableReports;
 
-impl Folder<Subject> for OfTables {
+impl SubcommandFolder<ProfileSubject> for TableReports {
     fn commands(&self) -> Vec<(u8, Command)> {
-        let command = |entry: &&reports::Entry| (entry.place, Json::augment_args(entry.command()));
+        let command = |entry: &&reports::Entry| (entry.place, FormatOptions::augment_args(entry.command()));
         reports::ENTRIES.iter().map(command).collect()
     }
 
-    fn read(&self, name: &str, matches: &ArgMatches) -> Option<Result<Box<dyn Run<Subject>>, Error>> {
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<ProfileSubject>>, Error>> {
         let entry = reports::ENTRIES.iter().find(|entry| entry.name == name)?;
-        let read = || Ok(Box::new(Printed(entry.read(matches)?, Json::from_arg_matches(matches)?)) as _);
+        let read = || {
+            Ok(Box::new(TableReport(entry.read(matches)?, FormatOptions::from_arg_matches(matches)?)) as _)
+        };
         Some(read())
     }
 }
 
 #[derive(Debug)]
-struct Printed(Box<dyn Report>, Json);
+struct TableReport(Box<dyn Report>, FormatOptions);
 
-impl Run<Subject> for Printed {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<ProfileSubject> for TableReport {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let Self(report, format) = self;
-        let narrowed = of.narrowed(report.who())?;
+        let narrowed = of.narrowed(report.thread_filter())?;
         let of = narrowed.as_ref();
         let text = || report.text(&of.profile, output.style());
         match report.names_its_profile() && !format.json {
@@ -112,23 +118,23 @@ impl Run<Subject> for Printed {
     }
 }
 
-/// Prints a report: JSON, or text below the line that says what it is of.
+/// Prints a report: JSON, or text below a heading that names the profile.
 fn print<E: Into<Failure>>(
-    of: &Subject,
-    output: &Output,
-    format: Json,
+    of: &ProfileSubject,
+    output: &CliOutput,
+    format: FormatOptions,
     json: impl FnOnce() -> Result<String, E>,
     text: impl FnOnce() -> Result<String, E>,
 ) -> Result<(), Failure> {
     let shown = match format.json {
         true => json().map_err(Into::into)?,
-        false => format!("{}\n\n{}", of_profile(&of.profile), text().map_err(Into::into)?),
+        false => format!("{}\n\n{}", profile_line(&of.profile), text().map_err(Into::into)?),
     };
     output.print(&shown);
     Ok(())
 }
 
-/// The most rows that are shown.
-fn most(top: Option<usize>, format: Json) -> Option<usize> {
-    top.or((!format.json).then_some(kerntune_report::TOP))
+/// Returns the row limit of a report: `--top`, otherwise the default in text and none in JSON.
+fn row_limit(top: Option<usize>, format: FormatOptions) -> Option<usize> {
+    top.or((!format.json).then_some(kerntune_report::DEFAULT_ROWS))
 }

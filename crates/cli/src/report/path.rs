@@ -1,55 +1,56 @@
-//! `kerntune report PROFILE path`.
+//! The report `path` of `kerntune report`.
 
 use super::{print, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::Json;
-use crate::output::Output;
+use crate::global::FormatOptions;
+use crate::output::CliOutput;
 use crate::part::time;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
-use kerntune_analyze::path::{collect, CallStart, Operation, Selection, Span};
+use kerntune_analyze::path::{collect, CallStart, PathSelection, PathSpan, SelectedOperation};
 use kerntune_analyze::TraceFile;
 use kerntune_compare::number::grouped;
 use kerntune_profile::{Profile, Tables};
 use kerntune_report::names;
-use kerntune_report::path::{json, text, typical, worst, Picked, Shown};
+use kerntune_report::path::{json, text, typical, worst, PathView, PickedCall};
 use kerntune_report::Style;
 use kerntune_trace::{files, RecorderSpec, Recording};
 use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
 use std::path::Path;
 
-pub const ENTRY: Entry = entry::<_, Options>("path", 4);
+pub const ENTRY: Entry = entry::<_, ReportPathOptions>("path", 4);
 
-/// What ran when, call by call: one call, one operation or a window (McRae's code path trace)
+/// Trace call by call: one call, one operation or a time window (McRae's code path trace)
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// The slowest call of this function: `name`, or `name@file` where several have that name
+pub struct ReportPathOptions {
+    /// Show the slowest call of this function: `name`, or `name@file` if several have the name
     #[arg(long, value_name = "FUNCTION", group = "call")]
     worst: Option<String>,
-    /// A call of this function that took as long as the median
+    /// Show a call of this function with the median time
     #[arg(long, value_name = "FUNCTION", group = "call")]
     typical: Option<String>,
-    /// A call of this function: the first, or the one that --nth or --at chooses
+    /// Show a call of this function: the first, or the one chosen by --nth or --at
     #[arg(long, value_name = "FUNCTION", group = "call")]
     function: Option<String>,
-    /// Which call of --function, or which operation of the region
+    /// Number of the call of --function, or of the operation in the region
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["worst", "typical", "from", "at"])]
     nth: u64,
-    /// Only this thread, or those of this name
+    /// Show only this thread, or threads of this name
     #[arg(long, value_name = "PID|COMM", conflicts_with_all = ["worst", "typical"])]
     thread: Option<String>,
-    /// Only in the regions of this name; if no call is chosen, one of their operations
+    /// Use only the regions of this name; if no call is chosen, show one of their operations
     #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "at"])]
     region: Option<String>,
-    /// Everything from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
+    /// Show everything from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
     #[arg(long, value_name = "TIME", requires = "to", value_parser = time, conflicts_with = "call")]
     from: Option<u64>,
-    /// … until this time
+    /// Show everything before this time
     #[arg(long, value_name = "TIME", requires = "from", value_parser = time)]
     to: Option<u64>,
-    /// The call (of --function) that began at this time; without --function, the first call from this time on
+    /// Show the call (of --function) that began at this time; without --function, the first call
+    /// from this time on
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "worst", "typical"])]
     at: Option<u64>,
     /// Show at most N levels of calls
@@ -58,20 +59,21 @@ pub struct Options {
     /// Show at most N entries, counted before folding
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     top: usize,
-    /// Also show what other threads did while the call was off the CPU
+    /// Show also the other threads while the call was off the CPU
     #[arg(long)]
     all: bool,
-    /// Show every repetition instead of folding repetitions into one line
+    /// Show every repetition on its own line
     #[arg(long)]
     no_fold: bool,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
-/// A call of that function that took as long as the median, in the regions of a name, as text without colour.
+/// Formats a call of `function` with the median time, in the regions of one name, as text without
+/// colors.
 ///
 /// # Errors
-/// A function or region that the profile does not have; a trace that is not there or damaged.
+/// A function or region that the profile does not have; a trace that is missing or damaged.
 pub fn typical_path(
     directory: &Path,
     profile: &Profile,
@@ -81,13 +83,18 @@ pub fn typical_path(
     let files = RunFiles::open(directory)?;
     let picked =
         typical(profile, names::function(&profile.tables, function).map_err(Failure::usage)?, region)?;
-    let selection =
-        Selection { span: Span::Call(picked.start), thread: None, all: false, depth: None, limit: 1_000_000 };
+    let selection = PathSelection {
+        span: PathSpan::Call(picked.start),
+        thread: None,
+        all: false,
+        depth: None,
+        limit: 1_000_000,
+    };
     let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
     let path = collect(&trace, profile.tables.symbols.len(), &selection)?;
     let points = points(directory, &profile.tables);
     let title = format!("{function}: {}", picked.why);
-    let shown = Shown {
+    let shown = PathView {
         profile,
         recording: &files.recording,
         path: &path,
@@ -98,12 +105,12 @@ pub fn typical_path(
     Ok(text(&shown, Style::PLAIN))
 }
 
-impl Run<Subject> for Options {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
-        let Subject { directory, profile, .. } = of;
+impl RunSubcommand<ProfileSubject> for ReportPathOptions {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
+        let ProfileSubject { directory, profile, .. } = of;
         let files = RunFiles::open(directory)?;
         let (span, title) = selected(profile, self)?;
-        let selection = Selection {
+        let selection = PathSelection {
             span,
             thread: self.thread.clone(),
             all: self.all,
@@ -117,7 +124,7 @@ impl Run<Subject> for Options {
             None => title,
         };
         let points = points(directory, &profile.tables);
-        let shown = Shown {
+        let shown = PathView {
             profile,
             recording: &files.recording,
             path: &path,
@@ -130,13 +137,14 @@ impl Run<Subject> for Options {
     }
 }
 
-/// What is to be shown, and how that is called.
-fn selected(profile: &Profile, options: &Options) -> Result<(Span, String), Failure> {
+/// Returns the span to show and its title; the title is empty if it depends on the trace.
+fn selected(profile: &Profile, options: &ReportPathOptions) -> Result<(PathSpan, String), Failure> {
     let function = |name: &str| names::function(&profile.tables, name).map_err(Failure::usage);
     let region = options.region.as_deref();
     let within = region.map_or(String::new(), |name| format!(" in region {name}"));
-    let picked =
-        |name: &str, picked: Picked| (Span::Call(picked.start), format!("{name}: {}{within}", picked.why));
+    let picked = |name: &str, picked: PickedCall| {
+        (PathSpan::Call(picked.start), format!("{name}: {}{within}", picked.why))
+    };
     if let Some(name) = &options.worst {
         return Ok(picked(name, worst(profile, function(name)?, region)?));
     }
@@ -148,28 +156,29 @@ fn selected(profile: &Profile, options: &Options) -> Result<(Span, String), Fail
         return Ok(match options.at {
             Some(begin_ns) => {
                 let start = CallStart::At { function, begin_ns, elapsed_ns: None };
-                (Span::Call(start), format!("{name}: the call that begins at {} ns", grouped(begin_ns)))
+                (PathSpan::Call(start), format!("{name}: the call that begins at {} ns", grouped(begin_ns)))
             }
             None => {
                 let start = CallStart::Nth { function, nth: options.nth, region: options.region.clone() };
-                (Span::Call(start), format!("{name}: call {}{within}", grouped(options.nth)))
+                (PathSpan::Call(start), format!("{name}: call {}{within}", grouped(options.nth)))
             }
         });
     }
     if let Some(begin_ns) = options.at {
         let start = CallStart::From { begin_ns };
-        return Ok((Span::Call(start), format!("the first call from {} ns on", grouped(begin_ns))));
+        return Ok((PathSpan::Call(start), format!("the first call from {} ns on", grouped(begin_ns))));
     }
     if let (Some(begin_ns), Some(end_ns)) = (options.from, options.to) {
         let title = format!("everything from {} to {} ns", grouped(begin_ns), grouped(end_ns));
-        return Ok((Span::Window { begin_ns, end_ns }, title));
+        return Ok((PathSpan::Window { begin_ns, end_ns }, title));
     }
-    // What is found is only known when it is read.
-    Ok((Span::Operation { region: options.region.clone(), nth: options.nth }, String::new()))
+    // The title needs the operation that is found while reading.
+    Ok((PathSpan::Operation { region: options.region.clone(), nth: options.nth }, String::new()))
 }
 
-/// `operation 2 in region tcp_rr`, or that there is none to tell from the others.
-fn of_operation(operation: Operation, recording: &Recording, nth: u64) -> String {
+/// Returns the title of an operation, such as `operation 2 in region tcp_rr`, or notes that the
+/// region marks no operations.
+fn of_operation(operation: SelectedOperation, recording: &Recording, nth: u64) -> String {
     let region = recording.regions.get(operation.region as usize).map_or("?", |region| &region.name);
     let same = recording.regions.iter().filter(|other| other.name == region).count();
     match (operation.marked, same) {
@@ -187,7 +196,8 @@ fn of_operation(operation: Operation, recording: &Recording, nth: u64) -> String
     }
 }
 
-/// Names of the inline points, from what the recorder was asked for: `function+offset`.
+/// Returns the names of the inline points: from the file of names, or else as `function+offset`
+/// from the addresses given to the recorder.
 fn points(dir: &Path, tables: &Tables) -> Vec<String> {
     let named = std::fs::read(dir.join(RUN).join(POINTS)).ok();
     if let Some(names) = named.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {

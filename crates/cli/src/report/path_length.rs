@@ -1,34 +1,34 @@
-//! `kerntune report PROFILE path-length`.
+//! The report `path-length` of `kerntune report`.
 
-use super::{most, Entry};
+use super::{row_limit, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::Json;
-use crate::output::Output;
-use crate::registry::{entry, Run};
-use crate::subject::Subject;
+use crate::global::FormatOptions;
+use crate::output::CliOutput;
+use crate::registry::{entry, RunSubcommand};
+use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
 use kerntune_report::path_length;
 
-pub const ENTRY: Entry = entry::<_, Options>("path-length", 12);
+pub const ENTRY: Entry = entry::<_, ReportPathLengthOptions>("path-length", 12);
 
-/// What makes an operation's path longer or shorter in another profile (B), by call path, even if a frame is missing in one
-/// kernel
+/// Explain by call path why an operation's path is longer or shorter in another profile (B), even
+/// if a frame is missing in one kernel
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct ReportPathLengthOptions {
     /// The profile to compare with: beginning of an id, directory, or `latest`
     other: String,
-    /// Least change that gets a line of its own in the tree, in per cent of this profile's path length
+    /// Smallest change with its own line in the tree, in percent of this profile's path length
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     min: f64,
     /// Show at most N single paths [default: 40 in text]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Use only events in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
     #[command(flatten)]
-    format: Json,
+    format: FormatOptions,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -38,12 +38,12 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-impl Run<Subject> for Options {
-    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+impl RunSubcommand<ProfileSubject> for ReportPathLengthOptions {
+    fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
-        let wanted = path_length::Options {
+        let wanted = path_length::PathLengthOptions {
             region: self.region.clone(),
-            top: most(self.top, self.format),
+            top: row_limit(self.top, self.format),
             min_percent: self.min,
         };
         output.print(&match self.format.json {

@@ -1,20 +1,20 @@
-//! The commands that documents show: those of their blocks of code, and those within the text.
+//! Extracts the commands of the documents, from code blocks and from text.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A command of a document, split as a shell splits it.
-pub struct Typed {
-    /// The document, from the root of the project.
+/// A command in a document, split as a shell splits it.
+pub struct TypedCommand {
+    /// Path of the document below the project's root.
     pub document: String,
     pub line: usize,
     pub words: Vec<String>,
-    /// Within a sentence, where what must follow may be left out.
+    /// Set within a sentence, where required arguments may be left out.
     pub is_inline: bool,
 }
 
-impl Typed {
+impl TypedCommand {
     pub fn place(&self) -> String {
         format!("{}:{}: {}", self.document, self.line, self.words.join(" "))
     }
@@ -24,8 +24,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// All of the documents, in their order.
-pub fn all() -> Vec<Typed> {
+/// Returns the commands of all documents, in order.
+pub fn all() -> Vec<TypedCommand> {
     let root = root();
     let mut paths = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
     below(&root.join("docs"), &mut paths);
@@ -38,7 +38,7 @@ pub fn all() -> Vec<Typed> {
         let text = fs::read_to_string(&path).unwrap();
         let name = path.strip_prefix(&root).unwrap().display().to_string();
         for (line, words, is_inline) in of_text(&text) {
-            found.push(Typed { document: name.clone(), line, words, is_inline });
+            found.push(TypedCommand { document: name.clone(), line, words, is_inline });
         }
     }
     found
@@ -56,17 +56,17 @@ fn below(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// How a command is tried: a row of `how.tsv`.
-pub struct How {
-    /// The words after `kerntune` that a command begins with.
+/// A row of `how.tsv`: the way in which a command is tested.
+pub struct RunMethod {
+    /// First words after `kerntune`.
     pub command: Vec<String>,
     pub how: String,
-    /// The test that runs a command like it; `-` if it is tried as it stands.
+    /// The test that runs a similar command; `-` if the command itself is run.
     pub by: String,
 }
 
-/// The table of how commands are tried.
-pub fn table() -> Vec<How> {
+/// Reads `how.tsv`.
+pub fn table() -> Vec<RunMethod> {
     let path = root().join("crates/cli/tests/document_commands/how.tsv");
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -75,18 +75,18 @@ pub fn table() -> Vec<How> {
             let fields: Vec<&str> = line.split('\t').collect();
             let [command, how, by] = fields[..] else { panic!("three fields: {line}") };
             let command = command.split(' ').map(str::to_owned).collect();
-            How { command, how: how.to_owned(), by: by.to_owned() }
+            RunMethod { command, how: how.to_owned(), by: by.to_owned() }
         })
         .collect()
 }
 
-/// The row of a command of `kerntune`: the one with the most words that it begins with.
-pub fn row<'a>(table: &'a [How], words: &[String]) -> Option<&'a How> {
-    let fits = |how: &&How| words[1..].starts_with(&how.command);
+/// Returns the row with the longest prefix of a command.
+pub fn row<'a>(table: &'a [RunMethod], words: &[String]) -> Option<&'a RunMethod> {
+    let fits = |how: &&RunMethod| words[1..].starts_with(&how.command);
     table.iter().filter(fits).max_by_key(|how| how.command.len())
 }
 
-/// Each command of a document with its line, and whether it stands within a sentence.
+/// Returns each command of a document with its line, and whether it is within a sentence.
 pub fn of_text(text: &str) -> Vec<(usize, Vec<String>, bool)> {
     let mut found = Vec::new();
     let mut block: Option<(usize, String)> = None;
@@ -112,7 +112,7 @@ pub fn of_text(text: &str) -> Vec<(usize, Vec<String>, bool)> {
                 }
             }
             Event::Code(code) if code.starts_with("kerntune ") || code.starts_with("make ") => {
-                // A message is not typed: `kerntune: …`.
+                // A message, not a command: `kerntune: …`.
                 found.extend(split(&code).into_iter().map(|words| (line(), words, true)));
             }
             _ => {}
@@ -121,7 +121,8 @@ pub fn of_text(text: &str) -> Vec<(usize, Vec<String>, bool)> {
     found.into_iter().filter(|(_, words, _)| is_ours(words)).collect()
 }
 
-/// The commands of a block, with the line of the block in which each begins. A block with a prompt holds output as well.
+/// Returns the commands of a code block, with their line in the block. A block with a prompt
+/// contains output too.
 fn of_block(block: &str) -> Vec<(usize, Vec<String>)> {
     let has_prompt = block.lines().any(|line| line.starts_with("$ "));
     let mut found = Vec::new();
@@ -139,14 +140,15 @@ fn of_block(block: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// Whether a command is one that the project brings.
+/// Returns true if the project provides the command.
 fn is_ours(words: &[String]) -> bool {
     words.first().is_some_and(|first| {
         matches!(first.as_str(), "kerntune" | "make") || first.starts_with("scripts/") || first == "cargo"
     })
 }
 
-/// A line of a shell as its simple commands: no comments, redirections, assignments, or words that only lead to a command.
+/// Splits a shell line into simple commands, without comments, redirections, assignments and
+/// prefixes such as `sudo`.
 pub fn split(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -169,7 +171,7 @@ pub fn split(line: &str) -> Vec<Vec<String>> {
             }
             '\\' => word.get_or_insert_default().extend(chars.next()),
             '$' if chars.peek() == Some(&'(') => {
-                // What another command prints.
+                // Output of a command substitution.
                 let _ = chars.by_ref().take_while(|inner| *inner != ')').count();
                 word.get_or_insert_default().push_str("printed");
             }
@@ -179,7 +181,7 @@ pub fn split(line: &str) -> Vec<Vec<String>> {
                 commands.push(Vec::new());
             }
             '>' | '<' => {
-                // The number of what is redirected.
+                // Descriptor number of a redirection.
                 word = word.take().filter(|word| !word.chars().all(|c| c.is_ascii_digit()));
                 end_word!();
                 is_target = chars.peek() != Some(&'&');
@@ -201,7 +203,7 @@ pub fn split(line: &str) -> Vec<Vec<String>> {
     commands.into_iter().map(bare).filter(|words| !words.is_empty()).collect()
 }
 
-/// A command without what leads to it, and without the marks of what can be left out.
+/// Removes prefixes, and the brackets of optional words.
 fn bare(words: Vec<String>) -> Vec<String> {
     let is_assignment = |word: &String| {
         word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))

@@ -1,53 +1,54 @@
-//! What the recorder saw between two moments that the collector knows, too: calls as return addresses have them, times, and
-//! what the sampler's interrupts hit.
+//! The recorder's view of windows whose ends the collector knows too: calls by return address,
+//! times, and the functions hit by the sampler's interrupts.
 //!
-//! kgmon reads the clock with `ktime_get_mono_fast_ns` at the moment of a snapshot, with interrupts off. That call, from code
-//! in no known function, stands in the trace for the snapshot. Samples are those between two calls of `perf_read`, by which
-//! the collector asks how much time was watched.
+//! kgmon reads the clock with `ktime_get_mono_fast_ns` at a snapshot, with interrupts off. In the
+//! trace, this call from code in no known function marks the snapshot. Samples lie between two
+//! calls of `perf_read`, with which the collector reads the observed time.
 //!
-//! An interrupt may come between a call and the callee's first instruction. The recorder has not entered the callee then; the
-//! interrupted address, which is what a sample has, is the callee's. It is known by the time to that entry: the instruction that
-//! ends the interrupt, and no other.
+//! An interrupt may arrive between a call and the callee's first instruction. The recorder has not
+//! entered the callee then, but the interrupted address, which the sample has, is in the callee.
+//! This case is recognized by the time until the entry: exactly the instruction that returns from
+//! the interrupt.
 
-use crate::support::arcs::{caller, function, name, Arcs, SNAPSHOT};
-use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
+use crate::support::arcs::{caller, function, name, ArcCounts, SNAPSHOT};
+use kerntune_analyze::events::{replay, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;
-use kerntune_machine::Outcome;
+use kerntune_machine::RunOutcome;
 use kerntune_profile::Profile;
-use kerntune_trace::{Event, How, Weights};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 use std::collections::{BTreeMap, BTreeSet};
 
 const COUNTERS_READ: &str = "perf_read";
-/// What takes a sample of the software clock.
+/// Function that takes a sample of the software clock.
 const SAMPLER: &str = "perf_swevent_hrtimer";
 
-/// The instruction that returns from an interrupt, in the time of the recording.
+/// Duration of the instruction that returns from an interrupt, in recorded time.
 const RETURN_NS: u64 = 1;
 
-/// What parts the recording.
+/// Event that separates windows of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parts {
-    /// Snapshots of kgmon.
+pub enum WindowBoundary {
+    /// A snapshot of kgmon.
     Snapshots,
-    /// Times at which counters of samples are read.
+    /// A read of the sample counters.
     Samples,
 }
 
-/// What happened between two snapshots.
+/// Figures of the recorder between two such events.
 #[derive(Debug, Default)]
-pub struct Window {
-    pub arcs: Arcs,
-    /// ns in each function itself.
+pub struct TraceWindow {
+    pub arcs: ArcCounts,
+    /// Self time of each function, in ns.
     pub own_ns: BTreeMap<u32, u64>,
     /// Functions that were entered.
     pub entered: BTreeSet<u32>,
-    /// Samples by the function that was interrupted; user code is none.
+    /// Samples by interrupted function, without user code.
     pub samples: BTreeMap<u32, u64>,
 }
 
-impl Window {
-    /// What happened in all of them.
+impl TraceWindow {
+    /// Adds up several windows.
     pub fn sum(windows: &[Self]) -> Self {
         let mut sum = Self::default();
         for window in windows {
@@ -59,90 +60,90 @@ impl Window {
     }
 }
 
-struct Seen {
-    parts: Parts,
+struct WindowCollector {
+    parts: WindowBoundary,
     snapshot: u32,
     read: u32,
     sampler: u32,
     unknown: u32,
-    windows: Vec<Window>,
-    /// Samples of the interrupt that is under way.
-    taken: Option<Hit>,
-    /// Those of the interrupt that ended last, and when.
-    ended: Option<(Hit, u64)>,
+    windows: Vec<TraceWindow>,
+    /// Samples taken by the current interrupt.
+    taken: Option<SampleHit>,
+    /// Samples taken by the last interrupt, and the time of its end.
+    ended: Option<(SampleHit, u64)>,
 }
 
-/// Samples that an interrupt took, and others that came before it at the same instruction.
+/// Samples taken by an interrupt and by earlier ones at the same instruction.
 #[derive(Debug, Clone, Copy)]
-struct Hit {
+struct SampleHit {
     thread: usize,
-    /// Frames that were open when the interrupt came.
+    /// Number of frames open at the interrupt.
     depth: usize,
-    /// The innermost of them.
+    /// Innermost of these frames.
     function: u32,
     samples: u64,
 }
 
-impl Hit {
+impl SampleHit {
     fn is_at(&self, thread: usize, depth: usize) -> bool {
         (self.thread, self.depth) == (thread, depth)
     }
 }
 
-impl Seen {
-    /// Samples of the interrupt that ended last, if nothing was executed since.
-    fn just_ended(&mut self, machine: &Machine<()>) -> Option<Hit> {
+impl WindowCollector {
+    /// Returns the samples of the last interrupt, if nothing was executed since its end.
+    fn just_ended(&mut self, machine: &ReplayState<()>) -> Option<SampleHit> {
         let (hit, at) = self.ended.take()?;
         let is_here = hit.is_at(machine.running(), machine.frames().len());
         (is_here && machine.now() == at + RETURN_NS).then_some(hit)
     }
 
-    /// The sampler begins.
-    fn sample(&mut self, machine: &Machine<()>) {
+    /// Counts a sample at the entry of the sampler.
+    fn sample(&mut self, machine: &ReplayState<()>) {
         let frames = machine.frames();
-        let depth = frames.iter().rposition(|frame| frame.how == How::Interrupt);
+        let depth = frames.iter().rposition(|frame| frame.how == EnterKind::Interrupt);
         let hit = depth.and_then(|depth| Some((depth, frames.get(depth.checked_sub(1)?)?.function)));
         if let (Some((depth, function)), Some(window)) = (hit, self.windows.last_mut()) {
             *window.samples.entry(function).or_default() += 1;
             let thread = machine.running();
             let before = self.taken.filter(|hit| hit.is_at(thread, depth)).map_or(0, |hit| hit.samples);
-            self.taken = Some(Hit { thread, depth, function, samples: before + 1 });
+            self.taken = Some(SampleHit { thread, depth, function, samples: before + 1 });
         }
     }
 }
 
-impl Visitor for Seen {
-    type Frame = ();
+impl EventVisitor for WindowCollector {
+    type PerFrame = ();
 
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, _: &Event) {
         if let (Some(window), Some(top)) = (self.windows.last_mut(), machine.frames().last()) {
             *window.own_ns.entry(top.function).or_default() += ns;
         }
     }
 
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         let frames = machine.frames();
         let begins = match self.parts {
-            Parts::Snapshots => {
+            WindowBoundary::Snapshots => {
                 function == self.snapshot && frames.last().is_some_and(|top| top.function == self.unknown)
             }
-            Parts::Samples => function == self.read,
+            WindowBoundary::Samples => function == self.read,
         };
         if begins {
-            self.windows.push(Window::default());
+            self.windows.push(TraceWindow::default());
             (self.taken, self.ended) = (None, None);
         }
         if function == self.sampler {
             self.sample(machine);
         }
         let interrupted = self.just_ended(machine);
-        if how == How::Interrupt && interrupted.is_some() {
+        if how == EnterKind::Interrupt && interrupted.is_some() {
             self.taken = interrupted;
         }
         if let Some(window) = self.windows.last_mut() {
             window.entered.insert(function);
         }
-        if matches!(how, How::Call | How::Jump) {
+        if matches!(how, EnterKind::Call | EnterKind::Jump) {
             let from = caller(machine.frames(), how, self.unknown);
             if let Some(window) = self.windows.last_mut() {
                 if let Some(hit) = interrupted {
@@ -154,32 +155,32 @@ impl Visitor for Seen {
         }
     }
 
-    fn ended(&mut self, machine: &mut Machine<()>, frame: Frame<()>) {
+    fn ended(&mut self, machine: &mut ReplayState<()>, frame: StackFrame<()>) {
         let (thread, depth) = (machine.running(), machine.frames().len());
-        let taken = self.taken.take_if(|hit| frame.how == How::Interrupt && hit.is_at(thread, depth));
+        let taken = self.taken.take_if(|hit| frame.how == EnterKind::Interrupt && hit.is_at(thread, depth));
         if let Some(hit) = taken {
             self.ended = Some((hit, machine.now()));
         }
     }
 }
 
-/// What the recorder saw between each two of such moments, in order.
-pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Window> {
+/// Returns the windows of a recording, in order.
+pub fn recorded(outcome: &RunOutcome, symbols: &Symbols, parts: WindowBoundary) -> Vec<TraceWindow> {
     let recording = outcome.recording.as_ref().unwrap();
     let unknown = symbols.functions().len() as u32;
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
-    let mut seen = Seen {
+    let mut seen = WindowCollector {
         parts,
         snapshot: function(symbols, SNAPSHOT),
         read: function(symbols, COUNTERS_READ),
         sampler: function(symbols, SAMPLER),
         unknown,
-        windows: vec![Window::default()],
+        windows: vec![TraceWindow::default()],
         taken: None,
         ended: None,
     };
-    let mut machine = Machine::new(Bounds::of(recording));
+    let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut seen, &reader.read(number).unwrap()).unwrap();
@@ -187,36 +188,38 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Windo
     seen.windows
 }
 
-/// Functions that were entered at any time of the recording, by whatever way.
-pub fn entered(windows: &[Window]) -> BTreeSet<u32> {
+/// Returns the functions that were entered at any time of the recording, in any way.
+pub fn entered(windows: &[TraceWindow]) -> BTreeSet<u32> {
     windows.iter().flat_map(|window| &window.entered).copied().collect()
 }
 
-/// One function: samples of the collector, interrupts of the sampler that hit it, and its exact time in units of a sample.
+/// A function: the collector's samples, the sampler's interrupts that hit it, and its exact time in
+/// units of a sample.
 #[derive(Debug)]
-pub struct Row {
+pub struct FunctionSamples {
     pub name: String,
     pub sampled: u64,
     pub hit: u64,
     pub exact: f64,
 }
 
-/// All functions that one of the three knows, those with the most time first. Functions of one name are a row.
-pub fn rows(profile: &Profile, window: &Window, symbols: &Symbols) -> Vec<Row> {
+/// Returns all functions that one of the three sources knows, by descending time. Functions of one
+/// name share a row.
+pub fn rows(profile: &Profile, window: &TraceWindow, symbols: &Symbols) -> Vec<FunctionSamples> {
     let sampled = profile.manifest.sampled.as_ref().unwrap();
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let mut row = |name: String, change: &dyn Fn(&mut Row)| {
-        change(rows.entry(name.clone()).or_insert(Row { name, sampled: 0, hit: 0, exact: 0.0 }));
+    let mut rows: BTreeMap<String, FunctionSamples> = BTreeMap::new();
+    let mut row = |name: String, change: &dyn Fn(&mut FunctionSamples)| {
+        change(rows.entry(name.clone()).or_insert(FunctionSamples { name, sampled: 0, hit: 0, exact: 0.0 }));
     };
     let names: BTreeMap<_, _> =
         profile.tables.symbols.iter().map(|symbol| (symbol.function, symbol.name.as_str())).collect();
     for function in &profile.tables.functions {
-        row(names[&function.function].into(), &|row| row.sampled += sampled.samples_in(function.net_ns));
+        row(names[&function.function].into(), &|row| row.sampled += sampled.samples_in(function.self_ticks));
     }
     window.samples.iter().for_each(|(at, count)| row(name(symbols, *at), &|row| row.hit += count));
     let each = sampled.sample_ns.get() as f64;
     window.own_ns.iter().for_each(|(at, ns)| row(name(symbols, *at), &|row| row.exact += *ns as f64 / each));
-    let mut rows: Vec<Row> = rows.into_values().collect();
+    let mut rows: Vec<FunctionSamples> = rows.into_values().collect();
     rows.sort_by(|a, b| (b.sampled as f64).max(b.exact).total_cmp(&(a.sampled as f64).max(a.exact)));
     rows
 }

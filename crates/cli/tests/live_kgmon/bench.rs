@@ -1,10 +1,10 @@
-//! A kernel that can be profiled while it runs, the module for it, and guests that use them.
+//! A guest with a kernel that can be profiled while it runs, and with the kgmon module.
 
 use crate::support;
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::{Kernel, ModuleSource, Symbols};
-use kerntune_kgmon::Dump;
-use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, Outcome, RunRequest};
+use kerntune_kgmon::KgmonDump;
+use kerntune_machine::{CaptureRequest, Emulator, Machine, MachineDemands, RunOutcome, RunRequest};
 use kerntune_work::{NoProgress, WorkDir};
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ const CALLEE: ModuleSource = ModuleSource {
     files: &[("Makefile", include_str!("callee.mk")), ("callee.c", include_str!("callee.c"))],
 };
 
-/// What most guests run.
+/// Programs of most guests.
 pub const RR: &str = "programs = [\"rr\"]\nbinaries = [\"sh\"]";
 
-pub struct Bench {
+pub struct KgmonBench {
     work: WorkDir,
     pub kernel: Kernel,
     pub symbols: Symbols,
@@ -25,28 +25,29 @@ pub struct Bench {
     callee: PathBuf,
 }
 
-/// A run of the guest, and the directory that goes when it is dropped.
-pub struct Run {
+/// A run of the guest, and its directory, which is deleted when dropped.
+pub struct KgmonRun {
     _directory: tempfile::TempDir,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
-impl Run {
+impl KgmonRun {
     pub fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.outcome.guest_files.join(name)).unwrap()
     }
 
-    pub fn dump(&self, name: &str) -> Dump {
-        Dump::read(&std::fs::read(self.outcome.guest_files.join(name)).unwrap()).unwrap()
+    pub fn dump(&self, name: &str) -> KgmonDump {
+        KgmonDump::read(&std::fs::read(self.outcome.guest_files.join(name)).unwrap()).unwrap()
     }
 }
 
-impl Bench {
+impl KgmonBench {
     pub fn new() -> Self {
         Self::on(&support::ftrace_kernel())
     }
 
-    /// With a module whose direct registration fails in its last step on a function that is live-patched.
+    /// Uses a module whose direct registration fails in its last step, on a function that is
+    /// live-patched.
     pub fn with_failing_registration() -> Self {
         let mut bench = Self::new();
         let text = |&(name, text): &(&'static str, &'static str)| match name {
@@ -56,23 +57,25 @@ impl Bench {
         let files: Vec<_> = kerntune_kgmon::SOURCE.files.iter().map(text).collect();
         let source = ModuleSource { name: "kgmon", files: files.leak() };
         let _alone = support::with_objects();
-        bench.module = kerntune_kernel::module(&bench.work, &bench.kernel, &source, &NoProgress).unwrap();
+        bench.module =
+            kerntune_kernel::build_module(&bench.work, &bench.kernel, &source, &NoProgress).unwrap();
         bench
     }
 
-    /// The same in this kernel.
+    /// Uses this kernel.
     pub fn on(id: &str) -> Self {
         let work = WorkDir::open(support::work_dir()).unwrap();
         let kernel = kerntune_kernel::find(&work, id).unwrap();
         let symbols = kernel.symbols().unwrap();
         let _alone = support::with_objects();
         let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
-        let callee = kerntune_kernel::module(&work, &kernel, &CALLEE, &NoProgress).unwrap();
+        let callee = kerntune_kernel::build_module(&work, &kernel, &CALLEE, &NoProgress).unwrap();
         Self { work, kernel, symbols, module, callee }
     }
 
-    /// An image whose run `measured` is one process of `kgmon` with these steps (guest/kgmon.c): a line each. `LOAD` and
-    /// `CALLEE` load the two modules. `workload` is what else is in the guest, lines of a workload's file.
+    /// Makes an image whose measured run is one `kgmon` process with these steps, one per line
+    /// (guest/kgmon.c). `LOAD` and `CALLEE` load the two modules. `workload` has more lines of the
+    /// workload's file.
     pub fn image(&self, workload: &str, steps: &str) -> GuestImage {
         let (module, callee) = (self.module.to_str().unwrap(), self.callee.to_str().unwrap());
         let lines = steps.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -97,28 +100,29 @@ impl Bench {
     }
 
     /// Runs these steps in the emulator, with the programs of rr.
-    pub fn run(&self, steps: &str, functions: bool) -> Run {
+    pub fn run(&self, steps: &str, functions: bool) -> KgmonRun {
         self.run_with(RR, steps, CaptureRequest { functions, ..CaptureRequest::default() })
     }
 
     /// Runs these steps in a guest of this workload.
-    pub fn run_with(&self, workload: &str, steps: &str, capture: CaptureRequest) -> Run {
+    pub fn run_with(&self, workload: &str, steps: &str, capture: CaptureRequest) -> KgmonRun {
         self.try_run(workload, steps, capture).unwrap()
     }
 
-    /// The same, of steps that may fail.
+    /// Runs steps that may fail.
     pub fn try_run(
         &self,
         workload: &str,
         steps: &str,
         capture: CaptureRequest,
-    ) -> Result<Run, kerntune_machine::Error> {
-        self.boot(workload, steps, Some(capture), Demands::default())
+    ) -> Result<KgmonRun, kerntune_machine::Error> {
+        self.boot(workload, steps, Some(capture), MachineDemands::default())
     }
 
     /// Runs these steps on four CPUs, without a recorder.
-    pub fn run_on_four_cpus(&self, steps: &str) -> Run {
-        let run = self.boot(RR, steps, None, Demands { cpus: 4, ..Demands::default() }).unwrap();
+    pub fn run_on_four_cpus(&self, steps: &str) -> KgmonRun {
+        let run =
+            self.boot(RR, steps, None, MachineDemands { cpus: 4, ..MachineDemands::default() }).unwrap();
         let said = std::fs::read_to_string(run.outcome.directory.join("console.log")).unwrap();
         for bad in ["WARNING:", "BUG:", "Oops", "Call Trace"] {
             assert!(!said.contains(bad), "{said}");
@@ -131,13 +135,13 @@ impl Bench {
         workload: &str,
         steps: &str,
         capture: Option<CaptureRequest>,
-        demands: Demands,
-    ) -> Result<Run, kerntune_machine::Error> {
+        demands: MachineDemands,
+    ) -> Result<KgmonRun, kerntune_machine::Error> {
         let image = self.image(workload, steps);
         let directory = tempfile::tempdir().unwrap();
         let new = RunRequest::new(&self.kernel, &image.initramfs, "measured");
         let request = RunRequest { capture, demands, ..new };
         let outcome = Emulator::find().unwrap().run(&request, directory.path(), &NoProgress)?;
-        Ok(Run { _directory: directory, outcome })
+        Ok(KgmonRun { _directory: directory, outcome })
     }
 }

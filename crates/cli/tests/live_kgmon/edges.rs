@@ -1,9 +1,10 @@
-//! Hard cases of the module: readers that never come, samples while a dump is made, a registration that fails.
+//! Hard cases of the module: readers that never come, samples during a dump, a registration that
+//! fails.
 
-use super::bench::{Bench, RR};
+use super::bench::{KgmonBench, RR};
 use super::smp::{calls, places};
 
-/// Values of one name in all answers to `status`, in their order.
+/// Returns the values of one name in all answers to `status`, in order.
 fn statuses(log: &str, name: &str) -> Vec<String> {
     let values = log.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     values.map(str::to_owned).collect()
@@ -11,7 +12,7 @@ fn statuses(log: &str, name: &str) -> Vec<String> {
 
 #[test]
 fn who_reads_into_memory_that_does_not_come_stops_nobody_else() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = "LOAD
          CALLEE
          start timer=off filter=callee_*
@@ -29,7 +30,7 @@ fn who_reads_into_memory_that_does_not_come_stops_nobody_else() {
          unload kgmon";
     let run = bench.run(steps, false);
     let log = run.text("measured-1-kgmon.log");
-    // The reader waited all the while, and had its answer in the end.
+    // The reader waited all the time, and got its answer in the end.
     let (late, last) = (log.find("read late"), log.rfind("module_functions "));
     assert!(late.is_some() && late > last, "{log}");
     assert_eq!(statuses(&log, "calls"), ["counting", "stopped"], "{log}");
@@ -38,7 +39,7 @@ fn who_reads_into_memory_that_does_not_come_stops_nobody_else() {
 
 #[test]
 fn functions_of_modules_are_counted_as_long_as_they_are_there() {
-    let bench = Bench::new();
+    let bench = KgmonBench::new();
     let steps = "LOAD
          start timer=off filter=callee_* filter=int_sqrt
          status
@@ -59,7 +60,7 @@ fn functions_of_modules_are_counted_as_long_as_they_are_there() {
     assert!(there == again && there.parse::<u32>().unwrap() >= 6, "{log}");
 }
 
-/// Most of these samples are of the dumps themselves, which take longer than a period of the timer each.
+/// Most of these samples are of the dumps themselves, which take longer than a timer period.
 #[test]
 fn samples_of_a_dump_add_up_to_its_totals() {
     const DUMPS: [&str; 8] =
@@ -75,7 +76,7 @@ fn samples_of_a_dump_add_up_to_its_totals() {
          unload kgmon",
         DUMPS.join("\n")
     );
-    let run = Bench::new().run(&steps, false);
+    let run = KgmonBench::new().run(&steps, false);
     let samples = |name: &str| {
         let dump = run.dump(name);
         let sum: u64 = dump.samples.iter().map(|sample| sample.count).sum();
@@ -92,7 +93,7 @@ fn samples_of_a_dump_add_up_to_its_totals() {
 
 #[test]
 fn a_direct_registration_that_fails_leaves_nothing_behind() {
-    let bench = Bench::with_failing_registration();
+    let bench = KgmonBench::with_failing_registration();
     let steps = "LOAD
          CALLEE
          write /proc/callee patch 1
@@ -119,7 +120,7 @@ fn a_direct_registration_that_fails_leaves_nothing_behind() {
     let functions = places(&run.text("kallsyms"));
     let counted = ["generic", "direct"].map(|dump| calls(&run.dump(dump), &functions, None, "int_sqrt"));
     assert_eq!(counted, [100, 50]);
-    // The live patch alone.
+    // Only the live patch.
     assert_eq!(run.text("refused").lines().count(), 1, "{}", run.text("refused"));
     assert_eq!(run.text("stopped"), "");
     let said = std::fs::read_to_string(run.outcome.directory.join("console.log")).unwrap();

@@ -1,43 +1,44 @@
-//! The path of each operation: kernel instructions between two of a suite's marks, without those of interrupts.
+//! Path lengths of operations: kernel instructions between two marks of a suite, without
+//! interrupts.
 
-use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
+use kerntune_analyze::events::{replay, EventVisitor, ReplayState, TraceBounds};
 use kerntune_analyze::TraceFile;
-use kerntune_machine::Outcome;
-use kerntune_trace::{Event, How, Weights};
+use kerntune_machine::RunOutcome;
+use kerntune_trace::{EnterKind, Event, EventWeights};
 use std::collections::BTreeMap;
 
-/// Lengths in the order of the operations, by outer region and row.
-pub type Lengths = BTreeMap<(String, String), Vec<u64>>;
+/// Path lengths in the order of operations, by outer region and row.
+pub type PathLengths = BTreeMap<(String, String), Vec<u64>>;
 
-struct Paths<'a> {
+struct PathLengthCollector<'a> {
     names: &'a [String],
     /// Open regions, outermost first.
     open: Vec<u32>,
     length: u64,
-    lengths: Lengths,
+    lengths: PathLengths,
 }
 
-impl Visitor for Paths<'_> {
-    type Frame = ();
+impl EventVisitor for PathLengthCollector<'_> {
+    type PerFrame = ();
 
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
-        // Without a frame it is user code.
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, _: &Event) {
+        // Code without a frame is user code.
         let frames = machine.frames();
-        if !frames.is_empty() && !frames.iter().any(|frame| frame.how == How::Interrupt) {
+        if !frames.is_empty() && !frames.iter().any(|frame| frame.how == EnterKind::Interrupt) {
             self.length += ns;
         }
     }
 
-    fn region_begun(&mut self, _: &mut Machine<()>, region: u32) {
+    fn region_begun(&mut self, _: &mut ReplayState<()>, region: u32) {
         self.open.push(region);
         self.length = 0;
     }
 
-    fn region_ended(&mut self, _: &mut Machine<()>, region: u32) {
+    fn region_ended(&mut self, _: &mut ReplayState<()>, region: u32) {
         self.open.retain(|open| *open != region);
     }
 
-    fn operation(&mut self, _: &mut Machine<()>) {
+    fn operation(&mut self, _: &mut ReplayState<()>) {
         let length = std::mem::take(&mut self.length);
         if let [outer, row] = self.open[..] {
             let key = (self.names[outer as usize].clone(), self.names[row as usize].clone());
@@ -46,14 +47,15 @@ impl Visitor for Paths<'_> {
     }
 }
 
-/// Of all operations that the recorder saw.
-pub fn recorded(outcome: &Outcome) -> Lengths {
+/// Returns the path lengths of all recorded operations.
+pub fn recorded(outcome: &RunOutcome) -> PathLengths {
     let recording = outcome.recording.as_ref().unwrap();
     let names: Vec<String> = recording.regions.iter().map(|region| region.name.clone()).collect();
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
-    let mut paths = Paths { names: &names, open: Vec::new(), length: 0, lengths: Lengths::new() };
-    let mut machine = Machine::new(Bounds::of(recording));
+    let mut paths =
+        PathLengthCollector { names: &names, open: Vec::new(), length: 0, lengths: PathLengths::new() };
+    let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut paths, &reader.read(number).unwrap()).unwrap();

@@ -1,9 +1,10 @@
-//! A guest with several CPUs. What has to be counted is known from what the guest did.
+//! A guest with several CPUs. The expected counts are known from its work.
 
-use kerntune_kgmon::Dump;
+use kerntune_kgmon::KgmonDump;
 use std::collections::BTreeMap;
 
-/// Functions of a kernel with modules by name, from `/proc/kallsyms`: the first of a name, with where it ends.
+/// Returns functions of the kernel and its modules by name, from `/proc/kallsyms`: the first of
+/// each name, with its end.
 pub fn places(kallsyms: &str) -> BTreeMap<String, (u64, u64)> {
     let mut symbols: Vec<(u64, &str)> = kallsyms
         .lines()
@@ -22,8 +23,13 @@ pub fn places(kallsyms: &str) -> BTreeMap<String, (u64, u64)> {
     places
 }
 
-/// Calls of a function, by all callers or by one.
-pub fn calls(dump: &Dump, places: &BTreeMap<String, (u64, u64)>, caller: Option<&str>, callee: &str) -> u64 {
+/// Returns the calls of a function, by all callers or by one.
+pub fn calls(
+    dump: &KgmonDump,
+    places: &BTreeMap<String, (u64, u64)>,
+    caller: Option<&str>,
+    callee: &str,
+) -> u64 {
     let within = |address: u64, name: &str| {
         let (start, end) = places[name];
         (start..end).contains(&address)

@@ -1,24 +1,25 @@
-//! Where the time went, exactly: what a timer's samples are held against.
+//! Exact times of functions, to compare with timer samples.
 //!
-//! In the emulator an instruction takes a nanosecond, so that a function's self time is the instructions between its
-//! events. Whether interrupts were on is known from the two instructions that say so (`cli`, `sti`; the kernel has no
-//! other way), which the recorder reports as points, and from how the kernel was entered.
+//! In the emulator an instruction takes a nanosecond, so a function's self time is the number of
+//! instructions between its events. The state of interrupts follows from the two instructions that
+//! change it (`cli`, `sti`; the kernel uses no others), which the recorder reports as points, and
+//! from the way in which the kernel was entered.
 
 use crate::support::arcs;
-use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
+use kerntune_analyze::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::{Kernel, Symbols};
-use kerntune_machine::{Outcome, Point};
-use kerntune_trace::{Event, How, Weights};
+use kerntune_machine::{InlinePoint, RunOutcome};
+use kerntune_trace::{EnterKind, Event, EventWeights};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// `sti` itself and the instruction after it, before which no interrupt comes.
+/// Length of `sti` and of the instruction after it, before which no interrupt is accepted.
 const SHADOW: u64 = 2;
 
-/// Every `cli` and `sti` of the kernel, by name and place.
-pub fn switches(kernel: &Kernel, symbols: &Symbols) -> Vec<Point> {
+/// Returns every `cli` and `sti` of the kernel, with name and address.
+pub fn switches(kernel: &Kernel, symbols: &Symbols) -> Vec<InlinePoint> {
     let mut child = Command::new("objdump")
         .args(["-d", "--no-show-raw-insn", "-j", ".text"])
         .arg(kernel.vmlinux())
@@ -35,51 +36,51 @@ pub fn switches(kernel: &Kernel, symbols: &Symbols) -> Vec<Point> {
         }
         let address = u64::from_str_radix(address.trim(), 16).unwrap();
         if let Some(function) = symbols.lookup(address) {
-            points.push(Point { name: name.into(), address, function: function as u32 });
+            points.push(InlinePoint { name: name.into(), address, function: function as u32 });
         }
     }
     assert!(child.wait().unwrap().success());
     points
 }
 
-/// Time, ns.
+/// Time by state of interrupts, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Time {
-    /// With interrupts on: samples find it.
+pub struct InterruptTime {
+    /// Time with interrupts on, which samples can hit.
     pub on: u64,
-    /// With interrupts off: no sample finds it.
+    /// Time with interrupts off, which samples cannot hit.
     pub off: u64,
-    /// Time with interrupts off, anywhere, before they came on here: samples of that time are found here, but only one
-    /// of several that came due meanwhile.
+    /// Time with interrupts off, anywhere, before they were switched on here. Its samples are taken
+    /// here, but several that became due count as one.
     pub charged: u64,
 }
 
-impl Time {
-    /// Its own.
+impl InterruptTime {
+    /// Self time.
     pub fn own(&self) -> u64 {
         self.on + self.off
     }
 
-    /// That of the samples that are found in it.
+    /// Time whose samples are attributed to the function.
     pub fn seen(&self) -> u64 {
         self.on + self.charged
     }
 }
 
-/// User code.
+/// Number for user code.
 pub const USER: u32 = u32::MAX;
-/// A CPU that has nothing to do: halted, or in code of the idle task that is not a soft interrupt's.
+/// Number for idle time: halted CPUs, and the idle task except soft interrupts.
 pub const IDLE: u32 = u32::MAX - 1;
 
-/// Everything between two moments.
+/// Times between two snapshots.
 #[derive(Debug, Default)]
-pub struct Times {
-    /// Self times of functions by number, of [`USER`] and [`IDLE`].
-    pub own: BTreeMap<u32, Time>,
+pub struct SelfTimes {
+    /// Self times by function number, [`USER`] and [`IDLE`].
+    pub own: BTreeMap<u32, InterruptTime>,
 }
 
-struct Clock {
-    /// `true` where a point says that interrupts come on.
+struct InterruptClock {
+    /// By point: true if it switches interrupts on.
     comes_on: Vec<bool>,
     snapshot: u32,
     softirqs: u32,
@@ -87,28 +88,28 @@ struct Clock {
     idle_task: usize,
     period: u64,
     on: bool,
-    /// What is left of `sti` and the instruction after it.
+    /// Rest of the time of `sti` and the instruction after it.
     shadow: u64,
-    /// That is over: interrupts come on wherever it goes on now.
+    /// Set after that time: interrupts are on from the next instruction.
     armed: bool,
-    /// Time with interrupts off that is not charged yet.
+    /// Time with interrupts off that is not yet charged.
     pending: u64,
-    windows: Vec<Times>,
+    windows: Vec<SelfTimes>,
 }
 
-impl Clock {
-    fn now(&mut self) -> &mut Times {
+impl InterruptClock {
+    fn now(&mut self) -> &mut SelfTimes {
         self.windows.last_mut().unwrap()
     }
 
-    fn here(&self, machine: &Machine<bool>) -> u32 {
+    fn here(&self, machine: &ReplayState<bool>) -> u32 {
         let frames = machine.frames();
         let idles =
             machine.running() == self.idle_task && !frames.iter().any(|f| f.function == self.softirqs);
         frames.last().map_or(USER, |top| if idles { IDLE } else { top.function })
     }
 
-    /// Samples of the time that has passed with interrupts off are taken here.
+    /// Charges the time with interrupts off to the function in which they are switched on.
     fn comes_on_in(&mut self, function: u32) {
         let pending = std::mem::take(&mut self.pending).min(self.period);
         self.now().own.entry(function).or_default().charged += pending;
@@ -116,17 +117,17 @@ impl Clock {
     }
 }
 
-impl Visitor for Clock {
-    /// Whether interrupts were on where the frame was entered.
-    type Frame = bool;
+impl EventVisitor for InterruptClock {
+    /// State of interrupts at the entry of the frame.
+    type PerFrame = bool;
 
-    fn begin(&mut self, machine: &mut Machine<bool>, opening: &Opening<'_>) {
-        if !machine.is_as(opening) {
-            machine.take(opening);
+    fn begin(&mut self, machine: &mut ReplayState<bool>, opening: &ChunkOpening<'_>) {
+        if !machine.agrees_with(opening) {
+            machine.adopt(opening);
         }
     }
 
-    fn pass(&mut self, machine: &mut Machine<bool>, ns: u64, _: Weights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<bool>, ns: u64, _: EventWeights, _: &Event) {
         let here = self.here(machine);
         if here == USER && !self.on {
             self.comes_on_in(USER);
@@ -146,29 +147,29 @@ impl Visitor for Clock {
         time.on += ns - off;
     }
 
-    fn idle(&mut self, _: &mut Machine<bool>, ns: u64) {
+    fn idle(&mut self, _: &mut ReplayState<bool>, ns: u64) {
         self.now().own.entry(IDLE).or_default().on += ns;
     }
 
-    fn enter(&mut self, machine: &mut Machine<bool>, function: u32, how: How) -> bool {
+    fn enter(&mut self, machine: &mut ReplayState<bool>, function: u32, how: EnterKind) -> bool {
         if function == self.snapshot
             && machine.frames().last().is_some_and(|top| top.function == self.unknown)
         {
-            self.windows.push(Times::default());
+            self.windows.push(SelfTimes::default());
         }
-        if self.armed && how == How::Interrupt {
+        if self.armed && how == EnterKind::Interrupt {
             let here = self.here(machine);
             self.comes_on_in(here);
         }
         let before = self.on;
-        if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
+        if matches!(how, EnterKind::Interrupt | EnterKind::Exception | EnterKind::Syscall) {
             (self.on, self.armed, self.shadow) = (false, false, 0);
         }
         before
     }
 
-    fn ended(&mut self, machine: &mut Machine<bool>, frame: Frame<bool>) {
-        if matches!(frame.how, How::Interrupt | How::Exception) {
+    fn ended(&mut self, machine: &mut ReplayState<bool>, frame: StackFrame<bool>) {
+        if matches!(frame.how, EnterKind::Interrupt | EnterKind::Exception) {
             let here = self.here(machine);
             if frame.data {
                 self.comes_on_in(here);
@@ -178,7 +179,7 @@ impl Visitor for Clock {
         }
     }
 
-    fn point(&mut self, machine: &mut Machine<bool>, point: u32) {
+    fn point(&mut self, machine: &mut ReplayState<bool>, point: u32) {
         if self.comes_on[point as usize] {
             self.shadow = if self.on || self.armed { 0 } else { SHADOW };
         } else {
@@ -191,13 +192,18 @@ impl Visitor for Clock {
     }
 }
 
-/// What the recorder saw between each two snapshots, in order, as in `truth.rs`; and what a timer of this mean
-/// period, ns, should see.
-pub fn recorded(outcome: &Outcome, symbols: &Symbols, switches: &[Point], period: u64) -> Vec<Times> {
+/// Returns the recorder's times between snapshots, in order, as in `truth.rs`; and the times that a
+/// timer of this mean period (ns) should sample.
+pub fn recorded(
+    outcome: &RunOutcome,
+    symbols: &Symbols,
+    switches: &[InlinePoint],
+    period: u64,
+) -> Vec<SelfTimes> {
     let recording = outcome.recording.as_ref().unwrap();
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
-    let mut clock = Clock {
+    let mut clock = InterruptClock {
         comes_on: switches.iter().map(|point| point.name == "sti").collect(),
         snapshot: arcs::function(symbols, arcs::SNAPSHOT),
         softirqs: arcs::function(symbols, "handle_softirqs"),
@@ -208,9 +214,9 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols, switches: &[Point], period
         shadow: 0,
         armed: false,
         pending: 0,
-        windows: vec![Times::default()],
+        windows: vec![SelfTimes::default()],
     };
-    let mut machine = Machine::new(Bounds::of(recording));
+    let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut clock, &reader.read(number).unwrap()).unwrap();

@@ -1,35 +1,36 @@
-//! What the recorder saw of the calls that kgmon counted, in kgmon's terms.
+//! The recorder's view of the calls that kgmon counted, in kgmon's terms.
 //!
-//! kgmon reads the clock with `ktime_get_mono_fast_ns` at the moment of a snapshot, with interrupts off, and calls nothing
-//! else until all counters are read. So that entry, from code that is in no known function, stands in the trace for the
-//! snapshot, and between two of them the recorder's calls are what the second dump has to say.
+//! kgmon reads the clock with `ktime_get_mono_fast_ns` at a snapshot, with interrupts off, and
+//! calls nothing else until all counters are read. In the trace, this entry from code in no known
+//! function marks the snapshot. The recorder's calls between two marks must equal those of the
+//! second dump.
 
-use crate::support::arcs::{caller, function, Arcs, SNAPSHOT};
-use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
+use crate::support::arcs::{caller, function, ArcCounts, SNAPSHOT};
+use kerntune_analyze::events::{replay, EventVisitor, ReplayState, TraceBounds};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;
-use kerntune_kgmon::Dump;
-use kerntune_machine::Outcome;
-use kerntune_trace::How;
+use kerntune_kgmon::KgmonDump;
+use kerntune_machine::RunOutcome;
+use kerntune_trace::EnterKind;
 use std::collections::BTreeSet;
 
-/// Counts entries between snapshots.
-struct Calls {
+/// Counts calls between snapshots.
+struct CallCounter {
     snapshot: u32,
     unknown: u32,
-    /// One for each window between two snapshots, and one before the first.
-    windows: Vec<Arcs>,
+    /// Counts of each window between two snapshots, and of one before the first.
+    windows: Vec<ArcCounts>,
 }
 
-impl Visitor for Calls {
-    type Frame = ();
+impl EventVisitor for CallCounter {
+    type PerFrame = ();
 
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         let frames = machine.frames();
         if function == self.snapshot && frames.last().is_some_and(|top| top.function == self.unknown) {
-            self.windows.push(Arcs::new());
+            self.windows.push(ArcCounts::new());
         }
-        if matches!(how, How::Call | How::Jump) {
+        if matches!(how, EnterKind::Call | EnterKind::Jump) {
             let from = caller(frames, how, self.unknown);
             if let Some(arcs) = self.windows.last_mut() {
                 *arcs.entry((from, function)).or_default() += 1;
@@ -38,15 +39,15 @@ impl Visitor for Calls {
     }
 }
 
-/// What the recorder saw between each two snapshots, in order.
-pub fn recorded(outcome: &Outcome, symbols: &Symbols) -> Vec<Arcs> {
+/// Returns the recorder's calls between snapshots, in order.
+pub fn recorded(outcome: &RunOutcome, symbols: &Symbols) -> Vec<ArcCounts> {
     let recording = outcome.recording.as_ref().unwrap();
     let unknown = symbols.functions().len() as u32;
     let snapshot = function(symbols, SNAPSHOT);
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
-    let mut calls = Calls { snapshot, unknown, windows: vec![Arcs::new()] };
-    let mut machine = Machine::new(Bounds::of(recording));
+    let mut calls = CallCounter { snapshot, unknown, windows: vec![ArcCounts::new()] };
+    let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut calls, &reader.read(number).unwrap()).unwrap();
@@ -54,33 +55,34 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols) -> Vec<Arcs> {
     calls.windows
 }
 
-/// Functions that something else than a program of this name calls: other processes, the kernel's own, interrupts.
-struct Others {
+/// Collects functions called by anything but one program: other processes, kernel threads,
+/// interrupts.
+struct OtherCounter {
     ours: Vec<bool>,
     called: BTreeSet<u32>,
 }
 
-impl Visitor for Others {
-    type Frame = ();
+impl EventVisitor for OtherCounter {
+    type PerFrame = ();
 
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         let ours = self.ours.get(machine.running()).copied().unwrap_or(false);
-        let interrupts =
-            how == How::Interrupt || machine.frames().iter().any(|frame| frame.how == How::Interrupt);
+        let interrupts = how == EnterKind::Interrupt
+            || machine.frames().iter().any(|frame| frame.how == EnterKind::Interrupt);
         if !ours || interrupts {
             self.called.insert(function);
         }
     }
 }
 
-/// Functions that the recorder saw called by anything else than `program`.
-pub fn of_others(outcome: &Outcome, program: &str) -> BTreeSet<u32> {
+/// Returns the functions that anything but `program` called.
+pub fn of_others(outcome: &RunOutcome, program: &str) -> BTreeSet<u32> {
     let recording = outcome.recording.as_ref().unwrap();
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
     let ours = recording.threads.iter().map(|thread| thread.comm == program).collect();
-    let mut others = Others { ours, called: BTreeSet::new() };
-    let mut machine = Machine::new(Bounds::of(recording));
+    let mut others = OtherCounter { ours, called: BTreeSet::new() };
+    let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut others, &reader.read(number).unwrap()).unwrap();
@@ -88,11 +90,11 @@ pub fn of_others(outcome: &Outcome, program: &str) -> BTreeSet<u32> {
     others.called
 }
 
-/// The same of a dump.
-pub fn counted(dump: &Dump, symbols: &Symbols) -> Arcs {
+/// Returns the calls of a dump by function number.
+pub fn counted(dump: &KgmonDump, symbols: &Symbols) -> ArcCounts {
     let unknown = symbols.functions().len() as u32;
     let function = |address: u64| symbols.lookup(address).map_or(unknown, |at| symbols.whole(at) as u32);
-    let mut arcs = Arcs::new();
+    let mut arcs = ArcCounts::new();
     for arc in &dump.arcs {
         *arcs.entry((function(arc.caller.wrapping_sub(1)), function(arc.callee))).or_default() += arc.calls;
     }

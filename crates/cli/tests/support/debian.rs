@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Wall time for one boot; it takes half a minute where nothing else runs.
+/// Time limit for one boot, which takes half a minute on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn must(command: &mut Command) {
@@ -13,19 +13,19 @@ fn must(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", crate::support::said(&output));
 }
 
-/// A machine with one disk that is its own, and a boot loader on it once one is installed.
-pub struct Machine {
+/// A machine with its own disk, with a boot loader once one is installed.
+pub struct DebianMachine {
     directory: tempfile::TempDir,
     boots: u32,
 }
 
-impl Machine {
-    /// With a fresh Debian, made by `scripts/debian-root` once and kept in the work directory.
+impl DebianMachine {
+    /// Copies a fresh Debian system, which `scripts/debian-root` makes once in the work directory.
     pub fn new() -> Self {
         let script = crate::support::checkout().join("scripts/debian-root");
         let key = kerntune_work::Key::new("debian-root/2", "").file("script", &script).unwrap();
         let work = kerntune_work::WorkDir::open(crate::support::work_dir()).unwrap();
-        let root = work.sound("debian-roots", &key.id()).unwrap_or_else(|| {
+        let root = work.find_verified("debian-roots", &key.id()).unwrap_or_else(|| {
             let staged = work.stage("debian-roots", &key).unwrap();
             if let Some(whole) = staged.already() {
                 return whole;
@@ -44,8 +44,8 @@ impl Machine {
         Self { directory, boots: 0 }
     }
 
-    /// Boots, does what `script` says with `files` beside it in /mnt, and powers off; what the script said. From
-    /// `kernel`, or from the disk by its own boot loader.
+    /// Boots from `kernel` or else from the disk, runs `script` with `files` in /mnt, and powers
+    /// off; returns the script's output.
     pub fn boot(&mut self, kernel: Option<&Path>, files: &[&Path], script: &str) -> String {
         self.boots += 1;
         let path = |name: &str| self.directory.path().join(format!("{name}-{}", self.boots));
@@ -53,7 +53,8 @@ impl Machine {
         self.second_disk(&second, files, script);
         let mut command = Command::new("qemu-system-x86_64");
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        // In virtual time: kernels without ACPI have no other clock to measure the TSC by than one that a busy host disturbs.
+        // Virtual time: kernels without ACPI can calibrate the TSC only with a clock that a busy
+        // host disturbs.
         command.args([
             "-accel",
             "tcg,thread=single",

@@ -1,10 +1,10 @@
-//! Names that GNU gprof can tell apart.
+//! Unique symbol names for GNU gprof.
 
 use kerntune_profile::Profile;
 use std::collections::HashMap;
 
-/// Symbols of the export with their addresses in their names, as static functions share names; and
-/// the name of each function of the profile.
+/// Returns the exported symbols with addresses in their names, because static functions share
+/// names; and the name of each function of the profile.
 pub fn unique(symbols: &str, profile: &Profile) -> (String, HashMap<usize, String>) {
     let mut by_place: HashMap<(u64, String), usize> = HashMap::new();
     let mut others: HashMap<String, usize> = HashMap::new();

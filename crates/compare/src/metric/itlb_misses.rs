@@ -1,15 +1,15 @@
 //! Misses of the first-level instruction TLB, by the front-end model.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 30,
     title: "iTLB misses",
     unit: "misses",
     per_operation: "misses/op",
     head: "iTLB misses \n(model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::Kernel,
-    sum: Sum::Counted(|region| region.kernel_itlb_misses),
+    scope: CodeScope::Kernel,
+    source: MetricSource::Counted(|region| region.kernel_itlb_misses),
 };

@@ -1,15 +1,15 @@
 //! Misses of the first-level instruction cache, by the front-end model.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 20,
     title: "L1I misses",
     unit: "misses",
     per_operation: "misses/op",
     head: "L1I misses \n(model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::Kernel,
-    sum: Sum::Counted(|region| region.kernel_l1i_misses),
+    scope: CodeScope::Kernel,
+    source: MetricSource::Counted(|region| region.kernel_l1i_misses),
 };

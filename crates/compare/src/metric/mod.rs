@@ -1,69 +1,74 @@
-//! What is compared: a file for each metric.
+//! Compared metrics, one file for each.
 //!
-//! A file in this folder is a metric; nothing else names it. `path_length.rs` is [`Metric::PathLength`], `path_length` in JSON.
+//! A file in this folder defines a metric, and nothing else names it: `path_length.rs` is
+//! [`Metric::PathLength`], and `path_length` in JSON.
 
 use kerntune_profile::{ModelEvent, RegionStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A metric, of an operation.
-pub(crate) struct Entry {
-    /// Where it stands in tables: lowest first.
+/// Definition of a metric.
+pub(crate) struct MetricSpec {
+    /// Position in tables, lowest first.
     pub place: u8,
-    /// The words in tables, `path length`.
+    /// Title in tables, `path length`.
     pub title: &'static str,
-    /// What is counted: the unit of a sum.
+    /// Unit of a sum.
     pub unit: &'static str,
-    /// The unit per operation.
+    /// Unit of the figure per operation.
     pub per_operation: &'static str,
-    /// Its column's head in the table with a line for each operation.
+    /// Column head in the table with a line for each operation.
     pub head: &'static str,
-    /// Which way is better.
-    pub better: Better,
-    /// Whether it is a front-end model's and not what a CPU would count.
+    /// Direction in which the metric improves.
+    pub better: MetricDirection,
+    /// True for figures of the front-end model, false for counts that a CPU would have as well.
     pub model: bool,
-    /// Whose code it is of.
-    pub whose: Whose,
-    /// How it is computed.
-    pub sum: Sum,
+    /// Code that the metric covers.
+    pub scope: CodeScope,
+    /// Source of the figure.
+    pub source: MetricSource,
 }
 
-/// How a metric is computed.
-pub(crate) enum Sum {
-    /// Counted: of a region as a profile has it.
+/// Source of a metric's figure.
+pub(crate) enum MetricSource {
+    /// Counted: read from a region of a profile.
     Counted(fn(&RegionStats) -> u64),
-    /// Computed of an operation's sums and of what events cost, if the model says that; none if what it needs was not counted.
-    Computed(fn(&OperationCounters, &Costs) -> Option<f64>),
+    /// Computed from an operation's sums and the model's costs; `None` if a needed count is
+    /// missing.
+    Computed(fn(&OperationCounters, &ModelCosts) -> Option<f64>),
 }
 
-/// Whose code a metric is of.
+/// Code that a metric covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// The kernel's: what is tuned.
+pub enum CodeScope {
+    /// Kernel code, which is tuned.
     Kernel,
-    /// The programs': what runs between.
+    /// User code of the programs.
     User,
-    /// Both: the whole path, which is what a user waits for.
+    /// Kernel and user code: the whole path that a user waits for.
     Whole,
 }
 
-/// Which way is better.
+/// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// As of misses.
+pub enum MetricDirection {
+    /// Less is better, as for misses.
     Lower,
-    /// As of hits.
+    /// More is better, as for hits.
     Higher,
 }
 
+/// Type of `ENTRY` in the files of this folder, by the name that the generated registry uses.
+type Entry = MetricSpec;
+
 include!(concat!(env!("OUT_DIR"), "/metric.rs"));
 
-pub use model_cycles::{Costs, EventCosts};
+pub use model_cycles::{EventCosts, ModelCosts};
 
 macro_rules! metrics {
     ($($file:ident $name:ident,)*) => {
-        /// One figure of an operation.
+        /// Compared figure of an operation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Metric {
@@ -71,7 +76,7 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            fn entry(self) -> &'static Entry {
+            fn entry(self) -> &'static MetricSpec {
                 match self {
                     $(Metric::$name => &$file::ENTRY,)*
                 }
@@ -84,11 +89,11 @@ macro_rules! metrics {
 entries!(metrics);
 
 impl Metric {
-    /// Those that every recording with a front-end model has, in the order of tables.
+    /// Kernel metrics of every recording with a front-end model, in the order of tables.
     pub const COUNTED: [Metric; 4] =
         [Metric::PathLength, Metric::TakenBranches, Metric::L1iMisses, Metric::ItlbMisses];
 
-    /// The same of kernel and user code together.
+    /// The same metrics for kernel and user code together.
     pub const WHOLE: [Metric; 4] = [
         Metric::WholeInstructions,
         Metric::WholeTakenBranches,
@@ -96,7 +101,7 @@ impl Metric {
         Metric::WholeItlbMisses,
     ];
 
-    /// All of them, in the order of tables.
+    /// Returns all metrics in the order of tables.
     pub fn all() -> &'static [Metric] {
         static ALL: LazyLock<Vec<Metric>> = LazyLock::new(|| {
             let mut all = METRICS.to_vec();
@@ -106,64 +111,65 @@ impl Metric {
         &ALL
     }
 
-    /// The words in tables, `path length`.
+    /// Returns the title in tables, `path length`.
     pub fn title(self) -> &'static str {
         self.entry().title
     }
 
-    /// What is counted: the unit of a sum.
+    /// Returns the unit of a sum.
     pub fn unit(self) -> &'static str {
         self.entry().unit
     }
 
-    /// The unit per operation.
+    /// Returns the unit of the figure per operation.
     pub fn unit_per_operation(self) -> &'static str {
         self.entry().per_operation
     }
 
-    /// Its column's head in the table with a line for each operation.
+    /// Returns the column head in the table with a line for each operation.
     pub fn head(self) -> &'static str {
         self.entry().head
     }
 
-    /// Which way is better.
-    pub fn better(self) -> Better {
+    /// Returns the direction in which the metric improves.
+    pub fn better(self) -> MetricDirection {
         self.entry().better
     }
 
-    /// Whether the figure is a front-end model's and not what a CPU would count.
+    /// Checks whether the figure comes from the front-end model, rather than being a count that a
+    /// CPU would have as well.
     pub fn is_model(self) -> bool {
         self.entry().model
     }
 
-    /// Whose code it is of.
-    pub fn whose(self) -> Whose {
-        self.entry().whose
+    /// Returns the code that the metric covers.
+    pub fn code_scope(self) -> CodeScope {
+        self.entry().scope
     }
 
-    /// The counter of this metric; none of what is computed, or was not counted.
+    /// Returns the counter of this metric; `None` if the metric is computed or was not counted.
     pub fn count(self, counters: &OperationCounters) -> Option<u64> {
         counters.counts.get(&self).copied()
     }
 
-    /// The counter of a region; none of what is computed.
+    /// Returns the counter of a region; `None` if the metric is computed.
     pub(crate) fn of(self, region: &RegionStats) -> Option<u64> {
-        match self.entry().sum {
-            Sum::Counted(count) => Some(count(region)),
-            Sum::Computed(_) => None,
+        match self.entry().source {
+            MetricSource::Counted(count) => Some(count(region)),
+            MetricSource::Computed(_) => None,
         }
     }
 
-    /// What is computed of an operation's sums; none of what is counted.
-    pub(crate) fn computed(self, counters: &OperationCounters, costs: &Costs) -> Option<f64> {
-        match self.entry().sum {
-            Sum::Counted(_) => None,
-            Sum::Computed(compute) => compute(counters, costs),
+    /// Computes the metric from an operation's sums; `None` if the metric is counted.
+    pub(crate) fn computed(self, counters: &OperationCounters, costs: &ModelCosts) -> Option<f64> {
+        match self.entry().source {
+            MetricSource::Counted(_) => None,
+            MetricSource::Computed(compute) => compute(counters, costs),
         }
     }
 }
 
-/// What a model with a second-level cache or a branch predictor counted there; 0 of parts that it does not have.
+/// Events of a model's second-level cache and branch predictor; 0 for parts that the model lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelEvents {
     /// Lines that neither the L1I nor the L2 had.
@@ -172,15 +178,15 @@ pub struct ModelEvents {
     pub btb_l2_hits: u64,
     /// Taken calls, jumps and returns that no branch target buffer had.
     pub btb_misses: u64,
-    /// Taken branches after which something else was fetched.
+    /// Taken branches after which fetching went elsewhere.
     pub mispredictions: u64,
-    /// Conditional branches whose direction was guessed wrong.
-    #[serde(default, skip_serializing_if = "none")]
+    /// Conditional branches with a mispredicted direction.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub direction_mispredictions: u64,
 }
 
-/// Models of before directions were guessed have none.
-fn none(count: &u64) -> bool {
+/// Checks whether serde skips the field: models without direction prediction have no such count.
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -189,7 +195,8 @@ impl ModelEvents {
         *self == Self::default()
     }
 
-    /// Sums of what was counted of each kind in the kernel and in user mode: of kernel code, and of kernel and user code.
+    /// Adds up events of each kind, given as counts in kernel and in user mode. Returns the sums of
+    /// kernel code, and of kernel and user code.
     pub(crate) fn of(counted: impl Iterator<Item = (ModelEvent, u64, u64)>) -> [Self; 2] {
         let mut events = [Self::default(); 2];
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -200,7 +207,7 @@ impl ModelEvents {
         events
     }
 
-    /// Saturates: figures may come from a damaged file.
+    /// Adds events. Saturates, since figures may come from a damaged file.
     pub(crate) fn add(&mut self, more: &Self) {
         for (sum, figure) in [
             (&mut self.l2_misses, more.l2_misses),
@@ -227,16 +234,16 @@ impl ModelEvents {
 /// Sums over all regions of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationCounters {
-    /// The regions' name.
+    /// Name of the regions.
     pub operation: String,
-    /// Operations done.
+    /// Number of operations done.
     pub operations: u64,
-    /// Those metrics that are counted.
+    /// Counted metrics, as opposed to computed ones.
     pub counts: BTreeMap<Metric, u64>,
-    /// Model: events of kernel code behind the first level.
+    /// Model events of kernel code behind the first level.
     #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
     pub events: ModelEvents,
-    /// Model: the same of kernel and user code.
+    /// Model events of kernel and user code behind the first level.
     #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
     pub whole_events: ModelEvents,
 }
@@ -257,7 +264,7 @@ mod tests {
             names.iter().map(|name| serde_json::from_str(&format!("\"{name}\"")).unwrap()).collect();
         assert_eq!(metrics, Metric::all()[..13]);
         assert_eq!((&metrics[..4], &metrics[8..12]), (&Metric::COUNTED[..], &Metric::WHOLE[..]));
-        let of = |whose| metrics.iter().filter(|metric| metric.whose() == whose).count();
-        assert_eq!([Whose::Kernel, Whose::User, Whose::Whole].map(of), [5, 3, 5]);
+        let of = |whose| metrics.iter().filter(|metric| metric.code_scope() == whose).count();
+        assert_eq!([CodeScope::Kernel, CodeScope::User, CodeScope::Whole].map(of), [5, 3, 5]);
     }
 }

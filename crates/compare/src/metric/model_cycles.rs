@@ -1,50 +1,52 @@
-//! The counted metrics, and the [`ModelEvents`](crate::ModelEvents) of models that have more parts, each times what the front-end
-//! model says that it costs: cycles of a front end that never waits for data. Of models that have [`Costs`](crate::Costs).
+//! Cycles of a front end that never waits for data: each counted metric, and each of the
+//! [`ModelEvents`](crate::ModelEvents), times its cost in the front-end model. Only for models with
+//! [`ModelCosts`](crate::ModelCosts).
 
-use super::{Better, Entry, Metric, ModelEvents, OperationCounters, Sum, Whose};
+use super::{CodeScope, Metric, MetricDirection, MetricSource, MetricSpec, ModelEvents, OperationCounters};
 use serde::{Deserialize, Serialize};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 40,
     title: "model cycles",
     unit: "cycles",
     per_operation: "cycles/op",
     head: "cycles \n(model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::Kernel,
-    sum: Sum::Computed(|counters, costs| Some(costs.cycles(counters))),
+    scope: CodeScope::Kernel,
+    source: MetricSource::Computed(|counters, costs| Some(costs.cycles(counters))),
 };
 
-/// What one event of each metric costs, in cycles.
+/// Costs of events of each metric, in cycles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Costs {
-    /// An instruction.
+pub struct ModelCosts {
+    /// Cost of an instruction.
     pub path_length: f64,
-    /// A branch taken.
+    /// Cost of a taken branch.
     pub taken_branches: f64,
-    /// A miss of the L1I.
+    /// Cost of an L1I miss.
     pub l1i_misses: f64,
-    /// A miss of the iTLB.
+    /// Cost of an iTLB miss.
     pub itlb_misses: f64,
-    /// Of models that have more parts.
+    /// Costs in models with further parts.
     #[serde(flatten)]
     pub events: EventCosts,
 }
 
-/// What one event behind the first level costs, in cycles; 0 of parts that the model does not have.
+/// Costs of events behind the first level, in cycles; 0 for parts that the model lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventCosts {
-    /// A miss of the L2.
+    /// Cost of an L2 miss.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub l2_misses: f64,
-    /// A target that only the second-level branch target buffer has.
+    /// Cost of a target that only the second-level branch target buffer has.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub btb_l2_hits: f64,
-    /// A branch that no branch target buffer has.
+    /// Cost of a branch that no branch target buffer has.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub btb_misses: f64,
-    /// A branch that went elsewhere than fetching did, or whether or not its direction was guessed.
+    /// Cost of a branch after which fetching went elsewhere, for a wrong target or a wrong
+    /// direction.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub mispredictions: f64,
 }
@@ -53,14 +55,14 @@ fn is_nothing(cost: &f64) -> bool {
     *cost == 0.0
 }
 
-impl Costs {
-    /// Cycles of the kernel's code, of an operation's sums.
+impl ModelCosts {
+    /// Returns the cycles of kernel code for an operation's sums.
     pub fn cycles(&self, counters: &OperationCounters) -> f64 {
         let counted = Metric::COUNTED.map(|metric| metric.count(counters).unwrap_or_default());
         self.of(counted, &counters.events)
     }
 
-    /// Cycles of kernel and user code; none if user code was not counted.
+    /// Returns the cycles of kernel and user code; `None` if user code was not counted.
     pub fn whole_cycles(&self, counters: &OperationCounters) -> Option<f64> {
         let [Some(instructions), Some(branches), Some(l1i), Some(itlb)] =
             Metric::WHOLE.map(|metric| metric.count(counters))
@@ -106,18 +108,21 @@ mod tests {
         };
         let counts = [(Metric::PathLength, 100)].into();
         let counters = OperationCounters { counts, events, ..Default::default() };
-        let plain = Costs { path_length: 0.25, ..Costs::default() };
+        let plain = ModelCosts { path_length: 0.25, ..ModelCosts::default() };
         assert_eq!(plain.cycles(&counters), 25.0);
         let text = serde_json::to_string(&plain).unwrap();
         assert!(!text.contains("l2"), "{text}");
-        assert_eq!(serde_json::from_str::<Costs>(&text).unwrap(), plain);
+        assert_eq!(serde_json::from_str::<ModelCosts>(&text).unwrap(), plain);
         let events = EventCosts { l2_misses: 30.0, btb_l2_hits: 1.0, btb_misses: 10.0, mispredictions: 20.0 };
-        let costs = Costs { events, ..plain };
+        let costs = ModelCosts { events, ..plain };
         assert_eq!(costs.cycles(&counters), 25.0 + 90.0 + 7.0 + 20.0 + 100.0);
         assert_eq!(costs.whole_cycles(&counters), None, "user code was not counted");
         let counts = Metric::WHOLE.into_iter().zip([300, 0, 0, 0]).collect();
         let whole = OperationCounters { counts, whole_events: events_of(6), ..Default::default() };
         assert_eq!(costs.whole_cycles(&whole), Some(75.0 + 180.0));
-        assert_eq!(serde_json::from_str::<Costs>(&serde_json::to_string(&costs).unwrap()).unwrap(), costs);
+        assert_eq!(
+            serde_json::from_str::<ModelCosts>(&serde_json::to_string(&costs).unwrap()).unwrap(),
+            costs
+        );
     }
 }

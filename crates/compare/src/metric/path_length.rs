@@ -1,15 +1,15 @@
 //! Kernel instructions executed: the path length (Chen's word). Exact.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 0,
     title: "path length",
     unit: "instructions",
     per_operation: "instructions/op",
     head: "change ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: false,
-    whose: Whose::Kernel,
-    sum: Sum::Counted(|region| region.kernel_instructions.get()),
+    scope: CodeScope::Kernel,
+    source: MetricSource::Counted(|region| region.kernel_instructions.get()),
 };

@@ -1,15 +1,15 @@
 //! Branches taken: jumps, calls and returns; interrupts are not branches. Exact.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 10,
     title: "taken branches",
     unit: "branches",
     per_operation: "branches/op",
     head: "taken \nbranches ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: false,
-    whose: Whose::Kernel,
-    sum: Sum::Counted(|region| region.kernel_taken_branches),
+    scope: CodeScope::Kernel,
+    source: MetricSource::Counted(|region| region.kernel_taken_branches),
 };

@@ -1,15 +1,15 @@
 //! Instructions executed in user mode. Exact.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 50,
     title: "user instructions",
     unit: "instructions",
     per_operation: "instructions/op",
     head: "user \ninstr. ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: false,
-    whose: Whose::User,
-    sum: Sum::Counted(|region| region.user_instructions.get()),
+    scope: CodeScope::User,
+    source: MetricSource::Counted(|region| region.user_instructions.get()),
 };

@@ -1,15 +1,15 @@
 //! Misses of the first-level instruction TLB by user code, by the front-end model.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 52,
     title: "user iTLB misses",
     unit: "misses",
     per_operation: "misses/op",
     head: "user iTLB\n(model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::User,
-    sum: Sum::Counted(|region| region.user_itlb_misses),
+    scope: CodeScope::User,
+    source: MetricSource::Counted(|region| region.user_itlb_misses),
 };

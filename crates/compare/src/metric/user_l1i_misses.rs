@@ -1,16 +1,16 @@
-//! Misses of the first-level instruction cache by user code, by the front-end model: what the kernel leaves of the cache to
-//! the application.
+//! Misses of the first-level instruction cache by user code, by the front-end model: they show how
+//! much of the cache the kernel leaves to the application.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 51,
     title: "user L1I misses",
     unit: "misses",
     per_operation: "misses/op",
     head: "user L1I\n(model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::User,
-    sum: Sum::Counted(|region| region.user_l1i_misses),
+    scope: CodeScope::User,
+    source: MetricSource::Counted(|region| region.user_l1i_misses),
 };

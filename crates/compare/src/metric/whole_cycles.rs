@@ -1,16 +1,16 @@
-//! [`model_cycles`](super::model_cycles) of kernel and user code: a front end that never waits for data, all of the way. Of models that
-//! have [`Costs`](crate::Costs).
+//! [`model_cycles`](super::model_cycles) of kernel and user code: cycles of the whole path in a
+//! front end that never waits for data. Only for models with [`ModelCosts`](crate::ModelCosts).
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 64,
     title: "whole model cycles",
     unit: "cycles",
     per_operation: "cycles/op",
     head: "whole path\ncycles (model) ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: true,
-    whose: Whose::Whole,
-    sum: Sum::Computed(|counters, costs| costs.whole_cycles(counters)),
+    scope: CodeScope::Whole,
+    source: MetricSource::Computed(|counters, costs| costs.whole_cycles(counters)),
 };

@@ -1,17 +1,17 @@
 //! Instructions executed in kernel and user mode: the whole path. Exact.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 60,
     title: "whole instructions",
     unit: "instructions",
     per_operation: "instructions/op",
     head: "whole path\ninstr. ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: false,
-    whose: Whose::Whole,
-    sum: Sum::Counted(|region| {
+    scope: CodeScope::Whole,
+    source: MetricSource::Counted(|region| {
         region.kernel_instructions.get().saturating_add(region.user_instructions.get())
     }),
 };

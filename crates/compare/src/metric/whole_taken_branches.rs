@@ -1,15 +1,17 @@
 //! Branches taken in kernel and user mode. Exact.
 
-use super::{Better, Entry, Sum, Whose};
+use super::{CodeScope, MetricDirection, MetricSource, MetricSpec};
 
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: MetricSpec = MetricSpec {
     place: 61,
     title: "whole taken branches",
     unit: "branches",
     per_operation: "branches/op",
     head: "whole taken\nbranches ",
-    better: Better::Lower,
+    better: MetricDirection::Lower,
     model: false,
-    whose: Whose::Whole,
-    sum: Sum::Counted(|region| region.kernel_taken_branches.saturating_add(region.user_taken_branches)),
+    scope: CodeScope::Whole,
+    source: MetricSource::Counted(|region| {
+        region.kernel_taken_branches.saturating_add(region.user_taken_branches)
+    }),
 };

@@ -1,60 +1,64 @@
-//! A profile's blocks and edges as the branch records that `perf script -F ip,brstack` prints of a CPU's last
-//! branches (LBR), for tools that take nothing else.
+//! Branch records made from a profile's blocks and edges, in the format in which `perf script -F
+//! ip,brstack` prints a CPU's last branches (LBR), for tools that take nothing else.
 //!
-//! The form is that of `llvm/tools/llvm-profgen/PerfReader.cpp` (`parseAggregatedCount`, `extractLBRStack`): a line
-//! with a decimal count, then a line ` ip 0xFROM/0xTO/P/-/-/0 …` with the newest branch first. Of an entry the
-//! reader counts the branch if its target is code of the binary, and the range from its target to the `FROM` of the entry
-//! before it in the line, the branch that came next. An address that is no code of the binary stands for all
-//! that is outside.
+//! The format follows `llvm/tools/llvm-profgen/PerfReader.cpp` (`parseAggregatedCount`,
+//! `extractLBRStack`): a line with a decimal count, then a line ` ip 0xFROM/0xTO/P/-/-/0 …` with
+//! the newest branch first. For each entry the reader counts the branch, if its target is code of
+//! the binary, and the range from its target to the `FROM` of the entry before it in the line,
+//! which is the next branch in time. An address outside of the binary stands for everything
+//! outside.
 //!
-//! Ranges from branch to branch are not in blocks and edges; [`super::flow`] makes some with the same counts of every
-//! block and edge. Each becomes a stack of two: ` 0 0xLAST/0x0/P/-/-/0 0xSOURCE/0xTARGET/P/-/-/0`. The newer entry
-//! ends the range and goes outside, so that it is not counted itself; the branch out of `LAST` is the older
-//! entry of whatever it led to. So every range and every branch is in the text exactly as often as it happened. Where
-//! control came by no branch, `SOURCE` is 0: an entry from outside, as LBR has one for an `iret`. If `TARGET` is the
-//! beginning of a function, the reader counts that as an entry of it, which [`super::Unsymbolized`] does not have.
-//! A branch to code that did not run is a stack of its own.
+//! Blocks and edges have no ranges from branch to branch; [`super::flow`] computes ranges that give
+//! every block and edge its count. Each becomes a stack of two: ` 0 0xLAST/0x0/P/-/-/0
+//! 0xSOURCE/0xTARGET/P/-/-/0`. The newer entry ends the range and leads outside, so that it is not
+//! counted itself; the branch out of `LAST` is the older entry of the next range. So every range
+//! and every branch is in the text exactly as often as it happened. If control did not come by a
+//! branch, `SOURCE` is 0: an entry from outside, as LBR has for an `iret`. If `TARGET` is the start
+//! of a function, the reader counts such an entry as a call, which [`super::UnsymbolizedProfile`]
+//! does not have. A branch to code that did not run is a stack of its own.
 //!
-//! The first line is the record of the kernel's place in memory, which `llvm-profgen --kernel` insists on. A kernel
-//! is run where it was linked; its beginning is aligned to 2 MiB (`CONFIG_PHYSICAL_ALIGN`).
+//! The first line is the record of the kernel's load address, which `llvm-profgen --kernel`
+//! requires. A kernel runs where it was linked; its start is aligned to 2 MiB
+//! (`CONFIG_PHYSICAL_ALIGN`).
 
-use super::flow::{self, Arrival, BranchRecord, Departure, Stretch};
+use super::flow::{self, BranchExit, BranchRecord, StraightCode, TakenBranch};
 use super::unsymbolized::{image, NoCounts};
 use kerntune_profile::{EdgeKind, Tables};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Ranges and branches in the kernel's image, branch to branch.
+/// Ranges and branches in the kernel's image, to be written as branch records.
 #[derive(Debug, Clone)]
 pub struct BranchRecords {
     image: Range<u64>,
-    stretches: Vec<Stretch>,
-    arrivals: Vec<Arrival>,
-    departures: HashMap<u64, Departure>,
-    /// Bytes of the image's code that were executed: over all blocks, bytes times count.
+    stretches: Vec<StraightCode>,
+    arrivals: Vec<TakenBranch>,
+    departures: HashMap<u64, BranchExit>,
+    /// Executed bytes of the image's code: over all blocks, bytes times count.
     pub executed_bytes: u128,
-    /// The same of code outside of the image (modules, generated code), which is left out.
+    /// Executed bytes of other code (modules, generated code), which is left out.
     pub outside_bytes: u128,
 }
 
-/// What [`BranchRecords::write`] wrote.
+/// Totals of the records that [`BranchRecords::write`] wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Stacks, each with its count.
+pub struct BranchRecordTotals {
+    /// Number of stacks, each with its count.
     pub stacks: u64,
-    /// Branches of the profile, by their counts.
+    /// Sum of the branches' counts.
     pub branches: u128,
-    /// Runs from a branch's target or another entry to the next taken branch.
+    /// Sum of the counts of runs: straight code from a branch's target or another entry to the next
+    /// taken branch.
     pub runs: u128,
-    /// Runs among them that nothing recorded led to: after interrupts, exceptions and system
+    /// Part of `runs` that no recorded branch led to: after interrupts, exceptions and system
     /// calls, and each iteration of a `rep movs` or its like.
     pub unexplained: u128,
 }
 
 impl BranchRecords {
-    /// Of the blocks and edges of the kernel's image: what lies between the first and the last function that its
-    /// symbol table has. An edge counts if it arrives there.
+    /// Collects blocks and edges of the kernel's image, which reaches from the first to the last
+    /// function of its symbol table. An edge counts if its target is in the image.
     ///
     /// # Errors
     /// [`NoCounts`] if nothing of the image was executed.
@@ -67,7 +71,7 @@ impl BranchRecords {
             let bytes = u128::from(block.bytes) * u128::from(block.count);
             if image.contains(&start) && image.contains(&last) && start <= last {
                 let end = start.saturating_add(block.bytes);
-                stretches.push(Stretch { start, last, end, count: block.count });
+                stretches.push(StraightCode { start, last, end, count: block.count });
                 executed_bytes = executed_bytes.saturating_add(bytes);
             } else {
                 outside_bytes = outside_bytes.saturating_add(bytes);
@@ -78,32 +82,32 @@ impl BranchRecords {
         }
         stretches.sort_unstable();
         let mut arrivals = Vec::new();
-        let mut departures: HashMap<u64, Departure> = HashMap::new();
+        let mut departures: HashMap<u64, BranchExit> = HashMap::new();
         for edge in tables.edges.iter().filter(|edge| edge.count > 0) {
             let (source, target) = (edge.source.get(), edge.target.get());
             if image.contains(&source) {
                 let departure =
-                    departures.entry(source).or_insert(Departure { taken: 0, falls_through: true });
+                    departures.entry(source).or_insert(BranchExit { taken: 0, falls_through: true });
                 departure.taken += u128::from(edge.count);
                 departure.falls_through &= edge.kind == EdgeKind::Conditional;
             }
             if image.contains(&target) {
-                arrivals.push(Arrival { target, source, count: edge.count });
+                arrivals.push(TakenBranch { target, source, count: edge.count });
             }
         }
         arrivals.sort_unstable();
         Ok(Self { image, stretches, arrivals, departures, executed_bytes, outside_bytes })
     }
 
-    /// Every branch with its source, its target and how often it was taken, by target and source.
+    /// Returns every branch as source, target and count, sorted by target and source.
     pub(crate) fn branches(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.arrivals.iter().map(|arrival| (arrival.source, arrival.target, arrival.count))
     }
 
-    /// Gives every record to `take`, in an order that depends on the counts alone.
+    /// Passes every record to `take`, in an order that depends only on the counts.
     ///
     /// # Errors
-    /// The first of `take`, which gets no more records then.
+    /// The first error of `take`, which ends the iteration.
     pub fn each<E>(&self, take: &mut impl FnMut(BranchRecord) -> Result<(), E>) -> Result<(), E> {
         flow::runs(&self.stretches, &self.arrivals, self.departures.clone(), take)
     }
@@ -111,8 +115,8 @@ impl BranchRecords {
     /// Writes the text.
     ///
     /// # Errors
-    /// Those of `to`, which is best buffered.
-    pub fn write(&self, to: &mut impl Write) -> io::Result<Written> {
+    /// Those of `to`, which should be buffered.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<BranchRecordTotals> {
         const TWO_MIB: u64 = 1 << 21;
         let base = self.image.start & !(TWO_MIB - 1);
         let size = self.image.end - base;
@@ -120,7 +124,7 @@ impl BranchRecords {
             to,
             "PERF_RECORD_MMAP -1/0: [0x{base:x}(0x{size:x}) @ 0x{base:x}]: x [kernel.kallsyms]_text"
         )?;
-        let mut written = Written::default();
+        let mut written = BranchRecordTotals::default();
         self.each(&mut |record| {
             let BranchRecord { source, target, last, count } = record;
             written.stacks += 1;

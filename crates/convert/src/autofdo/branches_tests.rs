@@ -12,7 +12,7 @@ fn tables(blocks: Vec<Block>, edges: Vec<Edge>) -> Tables {
     Tables { symbols: vec![symbol], blocks, edges, ..Tables::default() }
 }
 
-/// Of instructions of four bytes; `last` is one of them.
+/// Block of four-byte instructions; `last` is the address of one.
 fn block(start: u64, last: u64, count: u64) -> Block {
     let bytes = last + 4 - start;
     let instructions = Instructions(bytes / 4);
@@ -32,7 +32,7 @@ fn records(tables: &Tables) -> Vec<BranchRecord> {
     list
 }
 
-/// Source (0 for none), target, last (0 for none), count; less the base.
+/// Source (0 for none), target, last (0 for none) and count, with addresses relative to the base.
 fn short(tables: &Tables) -> Vec<(u64, u64, u64, u64)> {
     let less = |address: Option<u64>| address.map_or(0, |address| address - BASE);
     let row = |r: BranchRecord| (less(r.source), r.target - BASE, less(r.last), r.count);
@@ -41,13 +41,13 @@ fn short(tables: &Tables) -> Vec<(u64, u64, u64, u64)> {
     rows
 }
 
-fn text(tables: &Tables) -> (String, Written) {
+fn text(tables: &Tables) -> (String, BranchRecordTotals) {
     let mut text = Vec::new();
     let written = BranchRecords::of(tables).unwrap().write(&mut text).unwrap();
     (String::from_utf8(text).unwrap(), written)
 }
 
-/// How often the counts of runs say that each of `addresses` was passed.
+/// Sums the counts of the runs that pass an address.
 fn passed(records: &[BranchRecord], address: u64) -> u128 {
     let over = |r: &&BranchRecord| r.target <= address && r.last.is_some_and(|last| address <= last);
     records.iter().filter(over).map(|r| u128::from(r.count)).sum()
@@ -64,7 +64,7 @@ fn by_branch(rows: impl Iterator<Item = (u64, u64, u64)>) -> BTreeMap<(u64, u64)
     sums
 }
 
-/// Every branch of the tables is in the records as often as it was taken, and no other.
+/// Asserts that the records have every branch of the tables with its count, and no other.
 fn assert_branches(tables: &Tables, records: &[BranchRecord]) {
     let edges = tables.edges.iter().map(|e| (e.source.get(), e.target.get(), e.count));
     let found = records.iter().filter_map(|r| Some((r.source?, r.target, r.count)));
@@ -81,11 +81,12 @@ fn a_loop_is_runs_from_branch_to_branch() {
         edge(16, 0x84, 10, EdgeKind::Return),
     ];
     let tables = tables(blocks, edges);
-    // The oldest leave first: what came by the call goes back, the last of what went back falls through.
+    // The oldest flows leave first: those from the call jump back, and the last of those that
+    // jumped back fall through.
     let expected = [(8, 4, 8, 80), (8, 4, 16, 10), (16, 0x84, 0, 10), (0x80, 0, 8, 10)];
     assert_eq!(short(&tables), expected);
     let (text, written) = text(&tables);
-    assert_eq!(written, Written { stacks: 4, branches: 110, runs: 100, unexplained: 0 });
+    assert_eq!(written, BranchRecordTotals { stacks: 4, branches: 110, runs: 100, unexplained: 0 });
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
@@ -103,7 +104,7 @@ fn a_loop_is_runs_from_branch_to_branch() {
 fn what_interrupts_take_and_bring_is_balanced() {
     // Of 10 that should fall through from the first, 3 were interrupted; 4 came back to the second.
     let tables = tables(vec![block(0, 4, 10), block(8, 12, 11)], vec![edge(0x80, 0, 9, EdgeKind::Call)]);
-    // In the sum, one came from nowhere at each place.
+    // In total, one run has no source at each place.
     assert_eq!(short(&tables), [(0, 0, 12, 1), (0, 8, 12, 1), (0x80, 0, 12, 9)]);
     assert_eq!(text(&tables).1.unexplained, 2);
 }
@@ -111,7 +112,7 @@ fn what_interrupts_take_and_bring_is_balanced() {
 #[test]
 fn no_run_goes_on_behind_a_jump_a_call_or_a_return() {
     for kind in EdgeKind::ALL {
-        // Two of the ten branches are not in the edges: an interrupt came first.
+        // Two of the ten branches are not in the edges, because an interrupt came first.
         let edges = vec![edge(0x80, 0, 10, EdgeKind::Call), edge(4, 0x40, 8, *kind)];
         let tables = tables(vec![block(0, 4, 10), block(8, 12, 2)], edges);
         let runs = short(&tables);
@@ -143,35 +144,36 @@ fn a_profile_without_counts_is_refused() {
     assert_eq!(BranchRecords::of(&tables(vec![block(0, 4, 0)], Vec::new())).err(), Some(NoCounts));
 }
 
-/// What an instruction of the machine below does.
+/// Instruction of the test machine below.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Does {
+enum TestInstruction {
     Nothing,
     Branch(usize),
     Jump(usize),
 }
 
-/// Runs a program of instructions of four bytes as an emulator in blocks would: from where control comes to the
-/// next branch, or to where translation stopped at a page's end. `dice` decides branches and interrupts.
-fn execute(program: &[Does], pages: usize, dice: &[u8]) -> Tables {
+/// Runs a program of four-byte instructions in blocks, as an emulator would: from the target of a
+/// branch to the next branch, or to a page's end where translation stopped. `dice` decides branches
+/// and interrupts.
+fn execute(program: &[TestInstruction], pages: usize, dice: &[u8]) -> Tables {
     let address = |at: usize| BASE + 4 * at as u64;
     let mut blocks: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut edges: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut at = 0;
     for &die in dice {
         let from = at;
-        while program[at] == Does::Nothing && (at + 1) % pages != 0 && at + 1 < program.len() {
+        while program[at] == TestInstruction::Nothing && (at + 1) % pages != 0 && at + 1 < program.len() {
             at += 1;
         }
         *blocks.entry((from, at)).or_default() += 1;
         let branch = match program[at] {
-            Does::Branch(to) => (die % 2 == 0).then_some(to),
-            Does::Jump(to) => Some(to),
-            Does::Nothing => None,
+            TestInstruction::Branch(to) => (die % 2 == 0).then_some(to),
+            TestInstruction::Jump(to) => Some(to),
+            TestInstruction::Nothing => None,
         };
         let next = branch.unwrap_or(at + 1);
         if die > 230 || next >= program.len() {
-            // An interrupt: the branch is not seen, and control comes back elsewhere by none.
+            // An interrupt: the branch is not recorded, and control returns elsewhere without one.
             at = usize::from(die) % program.len();
         } else {
             if let Some(to) = branch {
@@ -180,8 +182,13 @@ fn execute(program: &[Does], pages: usize, dice: &[u8]) -> Tables {
             at = next;
         }
     }
-    let kind =
-        |at: usize| if let Does::Jump(_) = program[at] { EdgeKind::Jump } else { EdgeKind::Conditional };
+    let kind = |at: usize| {
+        if let TestInstruction::Jump(_) = program[at] {
+            EdgeKind::Jump
+        } else {
+            EdgeKind::Conditional
+        }
+    };
     let blocks =
         blocks.into_iter().map(|((from, last), count)| block(4 * from as u64, 4 * last as u64, count));
     let edges = edges.into_iter().map(|((from, to), count)| Edge {
@@ -193,12 +200,12 @@ fn execute(program: &[Does], pages: usize, dice: &[u8]) -> Tables {
     tables(blocks.collect(), edges.collect())
 }
 
-fn program() -> impl Strategy<Value = Vec<Does>> {
+fn program() -> impl Strategy<Value = Vec<TestInstruction>> {
     (2usize..24).prop_flat_map(|length| {
         let does = prop_oneof![
-            4 => Just(Does::Nothing),
-            3 => (0..length).prop_map(Does::Branch),
-            1 => (0..length).prop_map(Does::Jump),
+            4 => Just(TestInstruction::Nothing),
+            3 => (0..length).prop_map(TestInstruction::Branch),
+            1 => (0..length).prop_map(TestInstruction::Jump),
         ];
         proptest::collection::vec(does, length)
     })
@@ -251,7 +258,7 @@ proptest! {
         for record in &records {
             let Some(last) = record.last else { continue };
             let inner = ((record.target - BASE) / 4) as usize..((last - BASE) / 4) as usize;
-            let behind = program[inner].iter().any(|does| matches!(does, Does::Jump(_)));
+            let behind = program[inner].iter().any(|does| matches!(does, TestInstruction::Jump(_)));
             let taken = |e: &Edge| e.kind == EdgeKind::Jump && (record.target..last).contains(&e.source.get());
             prop_assert!(!behind || !tables.edges.iter().any(taken), "{:?}", record);
         }

@@ -1,71 +1,74 @@
-//! Flow through blocks and edges, taken apart into runs from a branch's target to the next taken branch.
+//! Decomposition of block and edge counts into runs from a branch's target to the next taken
+//! branch.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Straight code with its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stretch {
-    /// First instruction.
+pub(super) struct StraightCode {
+    /// Address of the first instruction.
     pub start: u64,
-    /// Last instruction.
+    /// Address of the last instruction.
     pub last: u64,
-    /// What follows it in memory.
+    /// Address after the last instruction.
     pub end: u64,
-    /// How often it ran.
+    /// Number of executions.
     pub count: u64,
 }
 
-/// A taken branch with its count.
+/// Taken branch with its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Arrival {
-    /// Where it goes.
+pub(super) struct TakenBranch {
+    /// Address of the target.
     pub target: u64,
-    /// The branch.
+    /// Address of the branch.
     pub source: u64,
-    /// How often it was taken.
+    /// Number of times that it was taken.
     pub count: u64,
 }
 
-/// What leaves by a branch.
+/// Control flow that leaves straight code by a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Departure {
-    /// How often it was taken, wherever it went.
+pub(super) struct BranchExit {
+    /// Number of times that the branch was taken, to any target.
     pub taken: u128,
-    /// Control can go on behind it: it is conditional.
+    /// The branch is conditional, so control may fall through.
     pub falls_through: bool,
 }
 
-/// What control did `count` times: it came to `target` and ran straight on to `last`.
+/// Run of straight code from `target` to `last`, with its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchRecord {
-    /// The branch by which it came; none for entries and returns of interrupts, exceptions and system calls,
-    /// and for the iterations of a repeated string instruction.
+    /// Branch that led to the run; `None` for entries and returns of interrupts, exceptions and
+    /// system calls, and for the iterations of a repeated string instruction.
     pub source: Option<u64>,
-    /// The first instruction.
+    /// Address of the first instruction.
     pub target: u64,
-    /// The last instruction; none if no count says that the first one ran (an interrupt came before it).
+    /// Address of the last instruction; `None` if no count says that the first one ran (an
+    /// interrupt came before it).
     pub last: Option<u64>,
-    /// How often, never 0.
+    /// Number of times, never 0.
     pub count: u64,
 }
 
-/// Takes the flow apart. Of `stretches` and `arrivals`, both sorted, and of `departures` by their branch.
+/// Decomposes the flow through `stretches` (straight code) into runs. `arrivals` are the taken
+/// branches; both are sorted. `departures` are the branches at the ends, by address.
 ///
-/// Stretches are walked by address. Flows open where branches arrive; what a stretch ran more often than
-/// branches and the code before it account for came from nowhere that is recorded. Flows close, the
-/// oldest first, at a branch as often as it was taken, all of them at one that cannot fall through, and where
-/// the code behind ran less often than they would need. So every stretch is in as many runs as it has counts, and
-/// every branch in as many as it was taken, whatever the counts are. What is held at a time are the flows
-/// through one place.
+/// The straight code is walked by address. A flow opens where a branch arrives; if code ran more
+/// often than branches and the code before it account for, the rest has no recorded source. Flows
+/// close at a branch, the oldest first, as often as it was taken; all of them close at a branch
+/// that cannot fall through, and where the code behind ran less often than they require. So all
+/// straight code is in as many runs as its count says, and every branch in as many as it was taken,
+/// whatever the counts are. Only the flows through one place are in memory at a time.
 pub(super) fn runs<E>(
-    stretches: &[Stretch],
-    arrivals: &[Arrival],
-    mut departures: HashMap<u64, Departure>,
+    stretches: &[StraightCode],
+    arrivals: &[TakenBranch],
+    mut departures: HashMap<u64, BranchExit>,
     take: &mut impl FnMut(BranchRecord) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut arrivals = arrivals.iter().peekable();
-    // By the address where they would go on.
-    let mut pending: BTreeMap<u64, Vec<Falling>> = BTreeMap::new();
+    // By the address of the next instruction.
+    let mut pending: BTreeMap<u64, Vec<FallThrough>> = BTreeMap::new();
     for here in stretches.chunk_by(|one, next| one.start == next.start) {
         let Some(start) = here.first().map(|stretch| stretch.start) else { continue };
         while let Some(entry) = pending.first_entry().filter(|entry| *entry.key() < start) {
@@ -74,35 +77,36 @@ pub(super) fn runs<E>(
         while let Some(stray) = arrivals.next_if(|arrival| arrival.target < start) {
             take(stray.without_run())?;
         }
-        let mut arrived = Flows::default();
+        let mut arrived = FlowQueue::default();
         while let Some(arrival) = arrivals.next_if(|arrival| arrival.target == start) {
-            arrived.push(Flow { source: Some(arrival.source), target: start, count: arrival.count });
+            arrived.push(RunFlow { source: Some(arrival.source), target: start, count: arrival.count });
         }
         let mut before = pending.remove(&start).unwrap_or_default();
         for stretch in here {
             let mut wanted = u128::from(stretch.count);
-            // Branches first, as they are certain; but what was there before is older.
+            // Branches are certain, so they are served first; but flows from the code before are
+            // older.
             let by_branch = wanted.min(arrived.total);
             wanted -= by_branch;
-            let mut inside = Flows::default();
+            let mut inside = FlowQueue::default();
             for falling in &mut before {
                 wanted -= falling.flows.give(wanted, &mut inside);
             }
             arrived.give(by_branch, &mut inside);
-            inside.push(Flow {
+            inside.push(RunFlow {
                 source: None,
                 target: start,
                 count: u64::try_from(wanted).unwrap_or(u64::MAX),
             });
 
-            let mut leaving = Flows::default();
+            let mut leaving = FlowQueue::default();
             if let Some(departure) = departures.get_mut(&stretch.last) {
                 let most = if departure.falls_through { departure.taken } else { inside.total };
                 departure.taken = departure.taken.saturating_sub(inside.give(most, &mut leaving));
             }
-            Falling { last: stretch.last, flows: leaving }.close(take)?;
-            let falling = Falling { last: stretch.last, flows: inside };
-            // Nothing can go on inside of itself.
+            FallThrough { last: stretch.last, flows: leaving }.close(take)?;
+            let falling = FallThrough { last: stretch.last, flows: inside };
+            // Code that ends before its last instruction (damaged data) cannot continue.
             if stretch.end > stretch.last {
                 pending.entry(stretch.end).or_default().push(falling);
             } else {
@@ -120,21 +124,21 @@ pub(super) fn runs<E>(
     arrivals.try_for_each(|stray| take(stray.without_run()))
 }
 
-impl Arrival {
+impl TakenBranch {
     fn without_run(&self) -> BranchRecord {
         BranchRecord { source: Some(self.source), target: self.target, last: None, count: self.count }
     }
 }
 
-/// Runs that have begun in the same way.
+/// Runs with the same source and target.
 #[derive(Debug, Clone, Copy)]
-struct Flow {
+struct RunFlow {
     source: Option<u64>,
     target: u64,
     count: u64,
 }
 
-impl Flow {
+impl RunFlow {
     fn record(self, last: Option<u64>) -> BranchRecord {
         BranchRecord { source: self.source, target: self.target, last, count: self.count }
     }
@@ -142,21 +146,21 @@ impl Flow {
 
 /// Flows in the order in which they began.
 #[derive(Debug, Default)]
-struct Flows {
-    list: VecDeque<Flow>,
+struct FlowQueue {
+    list: VecDeque<RunFlow>,
     total: u128,
 }
 
-impl Flows {
-    fn push(&mut self, flow: Flow) {
+impl FlowQueue {
+    fn push(&mut self, flow: RunFlow) {
         if flow.count > 0 {
             self.total += u128::from(flow.count);
             self.list.push_back(flow);
         }
     }
 
-    /// Moves the oldest to the end of `to`, up to `most`. Returns how many.
-    fn give(&mut self, most: u128, to: &mut Flows) -> u128 {
+    /// Moves the oldest flows to the end of `to`, up to `most` in total. Returns the number moved.
+    fn give(&mut self, most: u128, to: &mut FlowQueue) -> u128 {
         if self.total <= most {
             let given = std::mem::take(self);
             let total = given.total;
@@ -172,7 +176,7 @@ impl Flows {
         while left > 0 {
             let Some(first) = self.list.front_mut() else { break };
             let part = u64::try_from(left).map_or(first.count, |left| left.min(first.count));
-            to.push(Flow { count: part, ..*first });
+            to.push(RunFlow { count: part, ..*first });
             first.count -= part;
             if first.count == 0 {
                 self.list.pop_front();
@@ -184,15 +188,15 @@ impl Flows {
     }
 }
 
-/// Flows that left a stretch at its end, if they go on.
+/// Flows at the end of straight code that may fall through.
 #[derive(Debug)]
-struct Falling {
-    /// The stretch's last instruction.
+struct FallThrough {
+    /// Address of the last instruction.
     last: u64,
-    flows: Flows,
+    flows: FlowQueue,
 }
 
-impl Falling {
+impl FallThrough {
     fn close<E>(self, take: &mut impl FnMut(BranchRecord) -> Result<(), E>) -> Result<(), E> {
         self.flows.list.into_iter().try_for_each(|flow| take(flow.record(Some(self.last))))
     }

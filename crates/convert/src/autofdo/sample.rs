@@ -1,52 +1,53 @@
 //! LLVM's sample profile in text form, as `llvm-profdata merge --sample --text` writes it.
 //!
-//! The form is that of `llvm/include/llvm/ProfileData/SampleProfReader.h`: a line `name:total:head` for each
-//! function; below it, one space deeper for each level of inlining, ` offset[.discriminator]: samples
-//! [callee:samples …]` for a place in its code and ` offset[.discriminator]: callee:total` for a callee that was
-//! inlined there; lines that begin with `!` are attributes. `llvm-profgen` makes totals from the bytes of the
-//! instructions that ran, samples from the instructions.
+//! The format follows `llvm/include/llvm/ProfileData/SampleProfReader.h`. Each function has a line
+//! `name:total:head`. Lines below it are indented by one space for each level of inlining: `
+//! offset[.discriminator]: samples [callee:samples …]` for a place in its code, and `
+//! offset[.discriminator]: callee:total` for an inlined callee. Lines that begin with `!` are
+//! attributes. `llvm-profgen` computes totals from the bytes of executed instructions, and samples
+//! from the instructions.
 
-/// A text that is no sample profile.
+/// Line of a text that is no sample profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the sample profile is in no form of LLVM's: {text}")]
 pub struct SampleError {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// Its beginning.
+    /// First 80 characters of the line.
     pub text: String,
 }
 
-/// What is known of the functions of a program.
+/// Sample counts of a program's functions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampleProfile {
-    /// In the order of the file.
+    /// Functions, in the order of the file.
     pub functions: Vec<SampleFunction>,
-    /// The samples of every place, those in inlined callees included, the largest first.
+    /// Samples of every place, inlined callees included, in descending order.
     counts: Vec<u64>,
 }
 
-/// One function with all that was inlined into it.
+/// Function with everything that was inlined into it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampleFunction {
-    /// The name in the symbol table, suffixes of clones taken off.
+    /// Symbol name without the suffixes of clones.
     pub name: String,
-    /// Bytes of its instructions times how often they ran, inlined callees included.
+    /// Executed bytes of instructions, inlined callees included.
     pub total: u64,
-    /// How often it was entered by a branch.
+    /// Number of entries by a branch.
     pub head: u64,
-    /// The largest number of samples of one place.
+    /// Maximum of the samples of one place.
     pub max: u64,
-    /// Places with samples.
+    /// Number of places with samples.
     pub places: u64,
-    /// Callees that were inlined, over all levels.
+    /// Number of inlined callees, over all levels.
     pub inlined: u64,
 }
 
 impl SampleProfile {
-    /// Reads the text.
+    /// Parses the text.
     ///
     /// # Errors
-    /// [`SampleError`] with the first line that is in no known form.
+    /// [`SampleError`] with the first line in no known form.
     pub fn parse(text: &str) -> Result<Self, SampleError> {
         let mut profile = Self::default();
         for (line, number) in text.lines().zip(1..) {
@@ -64,7 +65,7 @@ impl SampleProfile {
             return Some(());
         }
         if inner.len() == line.len() {
-            // A name may have colons in it, so from the right.
+            // A name may contain colons, so the line is split from the right.
             let (rest, head) = line.rsplit_once(':')?;
             let (name, total) = rest.rsplit_once(':')?;
             let (name, total, head) = (name.to_string(), total.parse().ok()?, head.parse().ok()?);
@@ -93,13 +94,14 @@ impl SampleProfile {
         Some(())
     }
 
-    /// The sum of all functions' totals.
+    /// Returns the sum of all functions' totals.
     pub fn total(&self) -> u128 {
         self.functions.iter().map(|function| u128::from(function.total)).sum()
     }
 
-    /// The least number of samples that makes a place hot: places with as many hold `share` (0 to 1) of all
-    /// samples. LLVM's own line is at 0.99 (`-profile-summary-cutoff-hot`). None without samples.
+    /// Returns the smallest number of samples that makes a place hot: places with at least as many
+    /// hold `share` (0 to 1) of all samples. LLVM itself uses 0.99 (`-profile-summary-cutoff-hot`).
+    /// `None` without samples.
     pub fn hot_from(&self, share: f64) -> Option<u64> {
         let all: u128 = self.counts.iter().map(|&count| u128::from(count)).sum();
         let wanted = (all as f64 * share).ceil() as u128;

@@ -1,42 +1,43 @@
-//! A profile's blocks and edges as `llvm-profgen --unsymbolized-profile --use-offset=0` takes them.
+//! Blocks and edges of a profile, for `llvm-profgen --unsymbolized-profile --use-offset=0`.
 //!
-//! The form is that of `llvm/tools/llvm-profgen/PerfReader.cpp` (`UnsymbolizedProfileReader`): the number of
-//! ranges, a line `start-end:count` for each, the number of branches, a line `source->target:count` for each.
-//! Addresses are hexadecimal without `0x`, numbers of lines and counts are decimal. A range ends with the
-//! address of its last instruction.
+//! The format follows `llvm/tools/llvm-profgen/PerfReader.cpp` (`UnsymbolizedProfileReader`): the
+//! number of ranges, a line `start-end:count` for each, the number of branches, a line
+//! `source->target:count` for each. Addresses are hexadecimal without `0x`, numbers of lines and
+//! counts are decimal. A range ends with the address of its last instruction.
 //!
-//! `perf` gives ranges from a branch's target to the next taken branch. `llvm-profgen` takes them apart again
-//! into stretches of one count (`findDisjointRanges`) and uses nothing but the count of each instruction, which is
-//! the sum over the ranges that it is in. The blocks of a profile have the same sums, so they are written as
-//! they are: ranges from branch to branch could not be made from blocks and edges without guessing.
+//! `perf` gives ranges from a branch's target to the next taken branch. `llvm-profgen` splits them
+//! into ranges of one count (`findDisjointRanges`) and uses only the count of each instruction,
+//! which is the sum over the ranges that contain it. The blocks of a profile have the same sums, so
+//! they are written as they are. Ranges from branch to branch could not be made from blocks and
+//! edges without guessing.
 
 use kerntune_profile::Tables;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// A profile that was recorded without edges.
+/// Error for a profile that was recorded without edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
 pub struct NoCounts;
 
 /// Ranges and branches in the kernel's image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unsymbolized {
-    /// First and last instruction → how often the stretch ran.
+pub struct UnsymbolizedProfile {
+    /// First and last instruction → number of executions.
     ranges: BTreeMap<(u64, u64), u64>,
-    /// Branch and target → how often it was taken.
+    /// Branch and target → number of times taken.
     branches: BTreeMap<(u64, u64), u64>,
-    /// Bytes of the image's code that were executed: over all blocks, bytes times count.
+    /// Executed bytes of the image's code: over all blocks, bytes times count.
     pub executed_bytes: u128,
-    /// The same of code outside of the image (modules, generated code), which is left out.
+    /// Executed bytes of other code (modules, generated code), which is left out.
     pub outside_bytes: u128,
 }
 
-impl Unsymbolized {
-    /// The blocks and edges of the kernel's image: what lies between the first and the last function that
-    /// its symbol table has. An edge counts if it arrives there: a call from elsewhere is one of a
-    /// function's entries.
+impl UnsymbolizedProfile {
+    /// Collects blocks and edges of the kernel's image, which reaches from the first to the last
+    /// function of its symbol table. An edge counts if its target is in the image: a call from
+    /// elsewhere is one of a function's entries.
     ///
     /// # Errors
     /// [`NoCounts`] if nothing of the image was executed.
@@ -53,7 +54,7 @@ impl Unsymbolized {
                 out.outside_bytes = out.outside_bytes.saturating_add(bytes);
             }
         }
-        // llvm-profgen takes no branch that was never taken.
+        // llvm-profgen rejects branches that were never taken.
         for edge in tables.edges.iter().filter(|edge| edge.count > 0) {
             if image.contains(&edge.target.get()) {
                 add(&mut out.branches, (edge.source.get(), edge.target.get()), edge.count);
@@ -65,20 +66,20 @@ impl Unsymbolized {
         Ok(out)
     }
 
-    /// Number of ranges.
+    /// Returns the number of ranges.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Number of branches.
+    /// Returns the number of branches.
     pub fn branches(&self) -> usize {
         self.branches.len()
     }
 
-    /// Writes the text, by address.
+    /// Writes the text, sorted by address.
     ///
     /// # Errors
-    /// Those of `to`, which is best buffered.
+    /// Those of `to`, which should be buffered.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         section(to, &self.ranges, "-")?;
         section(to, &self.branches, "->")
@@ -93,13 +94,13 @@ fn section(to: &mut impl Write, rows: &BTreeMap<(u64, u64), u64>, between: &str)
     Ok(())
 }
 
-/// Rows of one place add up: a merged profile has blocks of one extent and different code.
+/// Adds to a row. A merged profile may have blocks of one extent with different code.
 fn add(rows: &mut BTreeMap<(u64, u64), u64>, place: (u64, u64), count: u64) {
     let sum = rows.entry(place).or_default();
     *sum = sum.saturating_add(count);
 }
 
-/// From the first function of the kernel to the end of the last.
+/// Returns the addresses from the first function of the kernel to the end of the last.
 pub(super) fn image(tables: &Tables) -> Range<u64> {
     let of_kernel = |symbol: &&kerntune_profile::Symbol| symbol.module.is_none() && symbol.size > 0;
     let functions = || tables.symbols.iter().filter(of_kernel);
@@ -143,7 +144,7 @@ mod tests {
 
     fn text(tables: &Tables) -> String {
         let mut text = Vec::new();
-        Unsymbolized::of(tables).unwrap().write(&mut text).unwrap();
+        UnsymbolizedProfile::of(tables).unwrap().write(&mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -171,13 +172,13 @@ mod tests {
         let module = 0xffff_ffff_c000_0000;
         tables.blocks =
             vec![block(base, base + 9, 1), block(module, module + 4, 3), block(0x40_1000, 0x40_1001, 1)];
-        // A module's call into the kernel enters a function; one out of it is none of ours.
+        // A module's call into the kernel enters a function; a call out of the kernel is left out.
         tables.edges = vec![
             edge(module + 4, base, 3, EdgeKind::Call),
             edge(base + 9, module, 3, EdgeKind::IndirectCall),
             edge(base + 9, base, 0, EdgeKind::Jump),
         ];
-        let found = Unsymbolized::of(&tables).unwrap();
+        let found = UnsymbolizedProfile::of(&tables).unwrap();
         assert_eq!((found.ranges(), found.branches()), (1, 1));
         assert_eq!((found.executed_bytes, found.outside_bytes), (10, 17));
         assert_eq!(found.branches.keys().collect::<Vec<_>>(), [&(module + 4, base)]);
@@ -194,10 +195,10 @@ mod tests {
 
     #[test]
     fn a_profile_without_counts_is_refused() {
-        assert_eq!(Unsymbolized::of(&tables()), Err(NoCounts));
+        assert_eq!(UnsymbolizedProfile::of(&tables()), Err(NoCounts));
         let mut tables = tables();
         tables.blocks = vec![block(0xffff_ffff_8100_0000, 0xffff_ffff_8100_0001, 0)];
-        assert_eq!(Unsymbolized::of(&tables), Err(NoCounts));
+        assert_eq!(UnsymbolizedProfile::of(&tables), Err(NoCounts));
         assert!(NoCounts.to_string().contains("--no-edges"));
     }
 }

@@ -1,18 +1,18 @@
-//! A profile's blocks and edges as `llvm-bolt --pa` and `perf2bolt --pa` take them (out).
+//! Blocks and edges of a profile, for `llvm-bolt --pa` and `perf2bolt --pa` (out).
 //!
-//! The form is LLVM's pre-aggregated one (`bolt/docs/profiles.md`, `DataAggregator.cpp`). Lines of three kinds,
-//! addresses hexadecimal without `0x`, counts decimal:
+//! The format is LLVM's pre-aggregated one (`bolt/docs/profiles.md`, `DataAggregator.cpp`), with
+//! three kinds of lines. Addresses are hexadecimal without `0x`, counts are decimal:
 //!
-//! | line | what it says |
+//! | line | meaning |
 //! |---|---|
-//! | `B from to count mispredicted` | a branch was taken so often |
-//! | `F start last count` | code ran straight on from `start` to the instruction at `last` so often |
-//! | `f start last count` | the same, and a return brought control there: BOLT extends it back to the call |
+//! | `B from to count mispredicted` | a branch was taken this often |
+//! | `F start last count` | code ran straight on from `start` to the instruction at `last` this often |
+//! | `f start last count` | the same, entered by a return: BOLT extends it back to the call |
 //!
-//! LLVM 19 has no line for a branch with what ran behind it (`T`, since LLVM 21), which would be what
-//! [`BranchRecord`] is. The sums that BOLT makes of `B` and `F` are the same.
+//! LLVM 19 has no line for a branch with the run behind it (`T`, since LLVM 21), which would match
+//! [`BranchRecord`]. The sums that BOLT computes from `B` and `F` are the same.
 //!
-//! How many branches a CPU would predict wrongly is not in the counts: 0, which BOLT uses for nothing but a
+//! Mispredictions are not in the counts. They are written as 0, which BOLT uses only for a
 //! conversion of indirect calls that is off.
 //!
 //! ```
@@ -46,22 +46,22 @@ pub struct PreAggregated {
     returns: HashSet<u64>,
 }
 
-/// What [`PreAggregated::write`] wrote.
+/// Totals of the lines that [`PreAggregated::write`] wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Lines of branches.
+pub struct PreAggregatedTotals {
+    /// Number of lines of branches.
     pub branch_lines: u64,
-    /// Lines of straight runs.
+    /// Number of lines of straight runs.
     pub run_lines: u64,
-    /// Branches, by their counts.
+    /// Sum of the branches' counts.
     pub branches: u128,
-    /// Straight runs, by their counts.
+    /// Sum of the straight runs' counts.
     pub runs: u128,
 }
 
-/// The straight runs of one line.
+/// Straight runs that share a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct StraightRun {
     start: u64,
     last: u64,
     returned: bool,
@@ -69,7 +69,7 @@ struct Run {
 }
 
 impl PreAggregated {
-    /// Of the blocks and edges of the kernel's image, as [`BranchRecords::of`] has them.
+    /// Collects blocks and edges of the kernel's image, like [`BranchRecords::of`].
     ///
     /// # Errors
     /// [`NoCounts`] if nothing of the image was executed.
@@ -79,35 +79,35 @@ impl PreAggregated {
         Ok(Self { records: BranchRecords::of(tables)?, returns })
     }
 
-    /// Bytes of the image's code that were executed: over all blocks, bytes times count.
+    /// Returns the executed bytes of the image's code: over all blocks, bytes times count.
     pub fn executed_bytes(&self) -> u128 {
         self.records.executed_bytes
     }
 
-    /// The same of code outside of the image (modules, generated code), which is left out.
+    /// Returns the executed bytes of other code (modules, generated code), which is left out.
     pub fn outside_bytes(&self) -> u128 {
         self.records.outside_bytes
     }
 
-    /// Writes the text: branches by where they go, then runs in an order that depends on the counts alone.
+    /// Writes the text: branches by target, then runs in an order that depends only on the counts.
     ///
-    /// Runs of one extent have a line in common where they follow each other; BOLT adds up what is left.
+    /// Adjacent runs of one extent share a line; BOLT adds up the others.
     ///
     /// # Errors
-    /// Those of `to`, which is best buffered.
-    pub fn write(&self, to: &mut impl Write) -> io::Result<Written> {
-        let mut written = Written::default();
+    /// Those of `to`, which should be buffered.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<PreAggregatedTotals> {
+        let mut written = PreAggregatedTotals::default();
         for (source, target, count) in self.records.branches() {
             writeln!(to, "B {source:x} {target:x} {} 0", number(u128::from(count)))?;
             written.branch_lines += 1;
             written.branches += u128::from(count);
         }
-        let mut open: Option<Run> = None;
+        let mut open: Option<StraightRun> = None;
         self.records.each(&mut |record: BranchRecord| {
             let Some(last) = record.last else { return Ok(()) };
             let returned = record.source.is_some_and(|source| self.returns.contains(&source));
             let count = u128::from(record.count);
-            let run = Run { start: record.target, last, returned, count };
+            let run = StraightRun { start: record.target, last, returned, count };
             match &mut open {
                 Some(open) if open.is_like(&run) => open.count += count,
                 _ => {
@@ -125,13 +125,13 @@ impl PreAggregated {
     }
 }
 
-impl Run {
-    fn is_like(&self, other: &Run) -> bool {
+impl StraightRun {
+    fn is_like(&self, other: &StraightRun) -> bool {
         (self.start, self.last, self.returned) == (other.start, other.last, other.returned)
     }
 
-    fn write(self, to: &mut impl Write, written: &mut Written) -> io::Result<()> {
-        let Run { start, last, returned, count } = self;
+    fn write(self, to: &mut impl Write, written: &mut PreAggregatedTotals) -> io::Result<()> {
+        let StraightRun { start, last, returned, count } = self;
         let kind = if returned { 'f' } else { 'F' };
         writeln!(to, "{kind} {start:x} {last:x} {}", number(count))?;
         written.run_lines += 1;
@@ -140,7 +140,7 @@ impl Run {
     }
 }
 
-/// What BOLT reads a count into. One that has no room there is the largest number there is.
+/// Limits a count to BOLT's range.
 fn number(count: u128) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -11,7 +11,7 @@ fn tables(blocks: Vec<Block>, edges: Vec<Edge>) -> Tables {
     Tables { symbols: vec![symbol], blocks, edges, ..Tables::default() }
 }
 
-/// Of instructions of four bytes; `last` is one of them.
+/// Block of four-byte instructions; `last` is the address of one.
 fn block(start: u64, last: u64, count: u64) -> Block {
     let bytes = last + 4 - start;
     let instructions = Instructions(bytes / 4);
@@ -22,13 +22,13 @@ fn edge(source: u64, target: u64, count: u64, kind: EdgeKind) -> Edge {
     Edge { source: Address(BASE + source), target: Address(BASE + target), count, kind }
 }
 
-fn text(tables: &Tables) -> (String, Written) {
+fn text(tables: &Tables) -> (String, PreAggregatedTotals) {
     let mut text = Vec::new();
     let written = PreAggregated::of(tables).unwrap().write(&mut text).unwrap();
     (String::from_utf8(text).unwrap(), written)
 }
 
-/// What BOLT makes of the lines: branches and runs, each with the sum of its counts.
+/// Reads the lines as BOLT does: branches and runs, each with the sum of its counts.
 fn read(text: &str) -> BTreeMap<(char, u64, u64), u128> {
     let mut sums = BTreeMap::new();
     for line in text.lines() {
@@ -47,7 +47,8 @@ fn read(text: &str) -> BTreeMap<(char, u64, u64), u128> {
 
 #[test]
 fn branches_and_what_ran_between_them_are_in_bolts_form() {
-    // Called 10 times, 90 times round the loop; behind the loop a call, and what its return leads to.
+    // Called 10 times, 90 times round the loop; behind the loop a call, and the code after its
+    // return.
     let blocks = vec![block(0, 8, 10), block(4, 8, 90), block(12, 16, 10), block(20, 24, 10)];
     let edges = vec![
         edge(0x80, 0, 10, EdgeKind::Call),
@@ -67,12 +68,12 @@ F ffffffff81000004 ffffffff81000010 10
 f ffffffff81000014 ffffffff81000018 10
 ";
     assert_eq!(text, expected);
-    assert_eq!(written, Written { branch_lines: 4, run_lines: 4, branches: 120, runs: 110 });
+    assert_eq!(written, PreAggregatedTotals { branch_lines: 4, run_lines: 4, branches: 120, runs: 110 });
 }
 
 #[test]
 fn runs_of_one_extent_share_a_line_and_fit_into_a_number() {
-    // Two callers, and as many calls as there are numbers.
+    // Two callers, and the largest number of calls.
     let blocks = vec![block(0, 8, u64::MAX)];
     let edges = vec![edge(0x80, 0, u64::MAX / 2, EdgeKind::Call), edge(0x90, 0, 77, EdgeKind::Jump)];
     let (text, written) = text(&tables(blocks, edges));
@@ -116,7 +117,7 @@ proptest! {
         }
         let lines = text.lines().count() as u64;
         prop_assert_eq!(written.branch_lines + written.run_lines, lines);
-        // What a return brought has come by one: no more than there are returns.
+        // There are no more runs after returns than returns.
         let returns: u128 = tables.edges.iter().filter(|e| e.kind == EdgeKind::Return).map(|e| u128::from(e.count)).sum();
         let returned: u128 = read.iter().filter(|((kind, ..), _)| *kind == 'f').map(|(_, count)| *count).sum();
         let shared = tables.edges.iter().any(|e| {

@@ -1,39 +1,40 @@
 //! [Callgrind](https://valgrind.org/docs/manual/cl-format.html)'s format, for `callgrind_annotate` and KCachegrind.
 //!
-//! Threads of a name, interrupts and idle tasks are functions that call those below them. The cost of an arc is that of
-//! the callees' paths; of a path that goes over an arc more than once, the outermost time counts, so that no arc costs more
-//! than ran. There are no lines: all are 0. Readers take an arc without calls for none, so one whose calls were all made before
-//! recording began has one call.
+//! Threads of a name, interrupts and idle tasks are functions that call those below them. The cost
+//! of an arc is the total of the callee's paths; if a path contains an arc more than once, only the
+//! outermost counts, so that no arc costs more than everything. There are no source lines, so all
+//! line numbers are 0. Readers ignore an arc without calls, so an arc whose calls were all made
+//! before recording began gets one call.
 
-use crate::stacks::{Stacks, Unit};
+use crate::stacks::{CallStacks, FigureUnit};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
-/// What a function or an arc took, and how often it was called.
+/// Calls and total of an arc.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Cost {
+struct ArcCost {
     calls: u64,
     inclusive: u64,
 }
 
-/// A function with those that it calls, as places of frames.
+/// Function with its callees, by index of their frames.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Function {
+struct CallgrindFunction {
     own: u64,
-    callees: BTreeMap<usize, Cost>,
+    callees: BTreeMap<usize, ArcCost>,
 }
 
 /// Writes functions and arcs. Returns the number of functions.
-pub fn write(stacks: &Stacks, title: &str, creator: &str, out: &mut impl Write) -> io::Result<usize> {
+pub fn write(stacks: &CallStacks, title: &str, creator: &str, out: &mut impl Write) -> io::Result<usize> {
     let functions = functions(stacks);
     let event = match stacks.unit {
-        Unit::Instructions => "Instructions",
-        Unit::Nanoseconds | Unit::Sampled(_) => "Nanoseconds",
+        FigureUnit::Instructions => "Instructions",
+        FigureUnit::Nanoseconds | FigureUnit::Sampled(_) => "Nanoseconds",
     };
     writeln!(out, "# callgrind format\nversion: 1\ncreator: {creator}\ncmd: {title}")?;
     writeln!(out, "desc: Unit: {}", stacks.unit.name())?;
     writeln!(out, "positions: line\nevents: {event}\nsummary: {}", stacks.total())?;
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     for (at, function) in &functions {
         let [object, file, name] = names.of(stacks, *at);
         writeln!(out, "\nob={object}\nfl={file}\nfn={name}\n0 {}", function.own)?;
@@ -47,15 +48,15 @@ pub fn write(stacks: &Stacks, title: &str, creator: &str, out: &mut impl Write) 
     Ok(functions.len())
 }
 
-fn functions(stacks: &Stacks) -> BTreeMap<usize, Function> {
+fn functions(stacks: &CallStacks) -> BTreeMap<usize, CallgrindFunction> {
     let inclusive = stacks.inclusive();
-    let mut functions: BTreeMap<usize, Function> = BTreeMap::new();
+    let mut functions: BTreeMap<usize, CallgrindFunction> = BTreeMap::new();
     for (path, inclusive) in stacks.paths.iter().zip(inclusive) {
         functions.entry(path.frame).or_default().own += path.own;
         let Some(caller) = path.parent.and_then(|at| stacks.paths.get(at)) else { continue };
         let cost = functions.entry(caller.frame).or_default().callees.entry(path.frame).or_default();
         cost.calls = cost.calls.saturating_add(path.calls);
-        // Further up the same arc: then this time is in that one's.
+        // If the same arc is further up, its total includes this time.
         let mut above = *caller;
         let mut is_outermost = true;
         while let Some(next) = above.parent.and_then(|at| stacks.paths.get(at)) {
@@ -70,13 +71,13 @@ fn functions(stacks: &Stacks) -> BTreeMap<usize, Function> {
     functions
 }
 
-/// Names are written once, with a number that stands for them afterwards.
+/// Names that were written. A name is written once, and afterwards only its number.
 #[derive(Default)]
-struct Names([HashSet<usize>; 3], BTreeMap<String, usize>, BTreeMap<String, usize>);
+struct NameTable([HashSet<usize>; 3], BTreeMap<String, usize>, BTreeMap<String, usize>);
 
-impl Names {
-    /// Object, file and function of a frame.
-    fn of(&mut self, stacks: &Stacks, frame: usize) -> [String; 3] {
+impl NameTable {
+    /// Returns object, file and function of a frame.
+    fn of(&mut self, stacks: &CallStacks, frame: usize) -> [String; 3] {
         let Some(known) = stacks.frames.get(frame) else { return Default::default() };
         let number = |all: &mut BTreeMap<String, usize>, name: &str| {
             let next = all.len() + 1;
@@ -111,10 +112,10 @@ mod tests {
         assert_eq!(functions.values().map(|function| function.own).sum::<u64>(), 1000);
         let frame = |name: &str| stacks.frames.iter().position(|frame| frame.name == name).unwrap();
         let arc = |from: &str, to: &str| functions[&frame(from)].callees[&frame(to)];
-        assert_eq!(arc("rr", "sys"), Cost { calls: 3, inclusive: 200 });
-        assert_eq!(arc("sys", "walk"), Cost { calls: 2, inclusive: 50 });
-        assert_eq!(arc("walk", "walk"), Cost { calls: 1, inclusive: 20 });
-        assert_eq!(arc("[interrupt]", "irq;x"), Cost { calls: 3, inclusive: 400 });
+        assert_eq!(arc("rr", "sys"), ArcCost { calls: 3, inclusive: 200 });
+        assert_eq!(arc("sys", "walk"), ArcCost { calls: 2, inclusive: 50 });
+        assert_eq!(arc("walk", "walk"), ArcCost { calls: 1, inclusive: 20 });
+        assert_eq!(arc("[interrupt]", "irq;x"), ArcCost { calls: 3, inclusive: 400 });
     }
 
     #[test]

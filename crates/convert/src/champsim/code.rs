@@ -1,46 +1,46 @@
-//! What ChampSim is told of an instruction.
+//! Decoding of an instruction for ChampSim: registers and kind of branch.
 
 use super::{FLAGS, INSTRUCTION_POINTER, STACK_POINTER};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register,
 };
 
-/// What is read that has no register: the target of a jump in memory.
-const SOMETHING: u8 = 127;
+/// Stand-in for an operand without a register, such as the target of a jump in memory.
+const OTHER_OPERAND: u8 = 127;
 
-/// How an instruction goes on.
+/// Successor of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// With the one after it.
+pub enum FlowClass {
+    /// The next instruction.
     Straight,
-    /// With one of two.
+    /// The next instruction, or the target.
     Conditional {
-        /// Where it goes if it is taken.
+        /// Address of the target.
         target: u64,
     },
-    /// Elsewhere.
+    /// Another address than the next instruction's.
     Always,
 }
 
-/// One instruction.
+/// Instruction as ChampSim needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
-    /// Where it is.
+pub struct DecodedInstruction {
+    /// Address of the instruction.
     pub address: u64,
-    /// Where the one after it is.
+    /// Address of the next instruction.
     pub end: u64,
-    /// How it goes on.
-    pub class: Class,
-    /// Registers that it writes; 0 for none.
+    /// Successor of the instruction.
+    pub class: FlowClass,
+    /// Registers written; 0 for none.
     pub written: [u8; 2],
-    /// Registers that it reads; 0 for none.
+    /// Registers read; 0 for none.
     pub read: [u8; 4],
-    /// Whether it is no instruction.
+    /// The bytes are no valid instruction.
     pub is_unknown: bool,
 }
 
-/// What kind of branch ChampSim is to see.
-enum Branch {
+/// Kind of branch that ChampSim shall recognize.
+enum BranchType {
     None,
     Direct,
     Conditional,
@@ -50,71 +50,73 @@ enum Branch {
     Return,
 }
 
-impl Code {
-    /// Of its bytes.
+impl DecodedInstruction {
+    /// Decodes the bytes.
     pub fn of(address: u64, bytes: &[u8]) -> Self {
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let instruction = decoder.decode();
         let end = address.wrapping_add(bytes.len() as u64);
         if instruction.is_invalid() {
             let (written, read) = ([0; 2], [0; 4]);
-            return Self { address, end, class: Class::Straight, written, read, is_unknown: true };
+            return Self { address, end, class: FlowClass::Straight, written, read, is_unknown: true };
         }
         let (read, written) = registers(&instruction);
         let branch = branch(&instruction);
         let class = match branch {
-            Branch::None => Class::Straight,
-            Branch::Conditional => Class::Conditional { target: instruction.near_branch_target() },
-            _ => Class::Always,
+            BranchType::None => FlowClass::Straight,
+            BranchType::Conditional => FlowClass::Conditional { target: instruction.near_branch_target() },
+            _ => FlowClass::Always,
         };
         let others = || {
             let is_other = |number: &u8| ![STACK_POINTER, FLAGS].contains(number);
             let others: Vec<u8> = read.iter().copied().filter(is_other).collect();
             if others.is_empty() {
-                vec![SOMETHING]
+                vec![OTHER_OPERAND]
             } else {
                 others
             }
         };
         let (ip, sp) = (INSTRUCTION_POINTER, STACK_POINTER);
         let (read, written) = match branch {
-            Branch::None => (read, written),
-            Branch::Direct => (vec![ip], vec![ip]),
-            // One that asks a register and no flag reads it instead.
-            Branch::Conditional if read.contains(&FLAGS) => (vec![ip, FLAGS], vec![ip]),
-            Branch::Conditional => ([vec![ip], others()].concat(), vec![ip]),
-            Branch::Indirect => (others(), vec![ip]),
-            Branch::Call => (vec![ip, sp], vec![ip, sp]),
-            Branch::IndirectCall => ([vec![ip, sp], others()].concat(), vec![ip, sp]),
-            Branch::Return => (vec![sp], vec![ip, sp]),
+            BranchType::None => (read, written),
+            BranchType::Direct => (vec![ip], vec![ip]),
+            // A conditional branch that tests a register and no flag, such as `jrcxz`, reads the
+            // register instead.
+            BranchType::Conditional if read.contains(&FLAGS) => (vec![ip, FLAGS], vec![ip]),
+            BranchType::Conditional => ([vec![ip], others()].concat(), vec![ip]),
+            BranchType::Indirect => (others(), vec![ip]),
+            BranchType::Call => (vec![ip, sp], vec![ip, sp]),
+            BranchType::IndirectCall => ([vec![ip, sp], others()].concat(), vec![ip, sp]),
+            BranchType::Return => (vec![sp], vec![ip, sp]),
         };
         Self { address, end, class, written: first(&written), read: first(&read), is_unknown: false }
     }
 }
 
-/// As many as there is room for.
+/// Returns as many registers as there is room for.
 fn first<const N: usize>(numbers: &[u8]) -> [u8; N] {
     std::array::from_fn(|at| numbers.get(at).copied().unwrap_or(0))
 }
 
-fn branch(instruction: &Instruction) -> Branch {
+fn branch(instruction: &Instruction) -> BranchType {
     use Mnemonic::*;
     match (instruction.flow_control(), instruction.mnemonic()) {
-        // They lead to the kernel and back, and no return stack knows of them.
+        // They enter or leave the kernel, and no return stack predicts them.
         (_, Syscall | Sysret | Sysretq | Sysenter | Sysexit | Sysexitq | Iret | Iretd | Iretq | Int) => {
-            Branch::Indirect
+            BranchType::Indirect
         }
-        (FlowControl::UnconditionalBranch, _) => Branch::Direct,
-        (FlowControl::ConditionalBranch, _) => Branch::Conditional,
-        (FlowControl::IndirectBranch, _) => Branch::Indirect,
-        (FlowControl::Return, _) => Branch::Return,
-        (FlowControl::Call, Call) => Branch::Call,
-        (FlowControl::IndirectCall, _) => Branch::IndirectCall,
-        _ => Branch::None,
+        (FlowControl::UnconditionalBranch, _) => BranchType::Direct,
+        (FlowControl::ConditionalBranch, _) => BranchType::Conditional,
+        (FlowControl::IndirectBranch, _) => BranchType::Indirect,
+        (FlowControl::Return, _) => BranchType::Return,
+        (FlowControl::Call, Call) => BranchType::Call,
+        (FlowControl::IndirectCall, _) => BranchType::IndirectCall,
+        _ => BranchType::None,
     }
 }
 
-/// What it reads and writes, without the instruction pointer: each number once, the flags last.
+/// Returns registers read and written, without the instruction pointer: each number once, the flags
+/// last.
 fn registers(instruction: &Instruction) -> (Vec<u8>, Vec<u8>) {
     let (mut read, mut written) = (Vec::new(), Vec::new());
     let add = |list: &mut Vec<u8>, number: u8| {
@@ -142,8 +144,9 @@ fn registers(instruction: &Instruction) -> (Vec<u8>, Vec<u8>) {
     (read, written)
 }
 
-/// A number that is none of ChampSim's own: 1 to 16 for the general registers, the stack pointer's among them, from 32 on for those
-/// of vectors, from 64 on for the others. None of segments and of the instruction pointer.
+/// Returns a register number that does not clash with ChampSim's own: 1 to 16 for the general
+/// registers with the stack pointer's own number, from 32 on for vector registers, from 64 on for
+/// others. `None` for segments and the instruction pointer.
 fn number(register: Register) -> Option<u8> {
     let full = register.full_register();
     if full.is_gpr64() {
@@ -166,18 +169,18 @@ fn number(register: Register) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn code(bytes: &[u8]) -> Code {
-        Code::of(0x1000, bytes)
+    fn code(bytes: &[u8]) -> DecodedInstruction {
+        DecodedInstruction::of(0x1000, bytes)
     }
 
     #[test]
     fn registers_have_numbers_of_their_own() {
         // add rsp, 8: the stack pointer and the flags.
         let add = code(&[0x48, 0x83, 0xc4, 0x08]);
-        assert_eq!((add.read, add.written, add.class), ([6, 0, 0, 0], [6, 25], Class::Straight));
+        assert_eq!((add.read, add.written, add.class), ([6, 0, 0, 0], [6, 25], FlowClass::Straight));
         // mov r15, rbp
         assert_eq!((code(&[0x49, 0x89, 0xef]).read[0], code(&[0x49, 0x89, 0xef]).written[0]), (5, 16));
-        // mov al, [rip+0]: nobody waits for the branch before.
+        // mov al, [rip+0]: the instruction pointer is no dependency.
         let relative = code(&[0x8a, 0x05, 0, 0, 0, 0]);
         assert_eq!(relative.read, [0; 4]);
         assert_eq!(relative.written[0], 1);
@@ -194,21 +197,21 @@ mod tests {
 
     #[test]
     fn branches_are_of_champsims_kinds() {
-        // jmp [rip+0]: no register is read, and it is indirect all the same.
+        // jmp [rip+0]: no register is read, but it is indirect.
         let jump = code(&[0xff, 0x25, 0, 0, 0, 0]);
-        assert_eq!((jump.read, jump.written, jump.class), ([127, 0, 0, 0], [26, 0], Class::Always));
+        assert_eq!((jump.read, jump.written, jump.class), ([127, 0, 0, 0], [26, 0], FlowClass::Always));
         // call [rax+8]
         assert_eq!(code(&[0xff, 0x50, 0x08]).read, [26, 6, 1, 0]);
         // jrcxz
         let zero = code(&[0xe3, 0x10]);
-        assert_eq!((zero.read, zero.class), ([26, 2, 0, 0], Class::Conditional { target: 0x1012 }));
+        assert_eq!((zero.read, zero.class), ([26, 2, 0, 0], FlowClass::Conditional { target: 0x1012 }));
         // jmp +0
         assert_eq!(code(&[0xeb, 0x00]).read, [26, 0, 0, 0]);
         // iretq and sysretq are no returns of calls.
         for bytes in [&[0x48, 0xcf][..], &[0x48, 0x0f, 0x07]] {
             assert!(!code(bytes).read.contains(&26) && code(bytes).written == [26, 0], "{bytes:?}");
         }
-        // vmcall goes on.
-        assert_eq!(code(&[0x0f, 0x01, 0xc1]).class, Class::Straight);
+        // vmcall continues with the next instruction.
+        assert_eq!(code(&[0x0f, 0x01, 0xc1]).class, FlowClass::Straight);
     }
 }

@@ -1,16 +1,16 @@
 //! Tables as comma-separated values (RFC 4180), for spreadsheets and data frames.
 //!
-//! The unit of a column is in its name: `self_instructions`, `self_ns`. Figures are whole numbers.
+//! A column's name has its unit: `self_instructions`, `self_ns`. Figures are whole numbers.
 
-use crate::stacks::{function_name, Stacks, Unit};
-use kerntune_profile::{Profile, Scope, ThreadKind};
+use crate::stacks::{function_name, CallStacks, FigureUnit};
+use kerntune_profile::{Profile, RegionScope, ThreadKind};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Which table.
+/// Table to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    /// A row for each function, and those for time in none.
+pub enum CsvTable {
+    /// A row for each function, and rows for time outside of functions.
     Functions,
     /// A row for each call path.
     Paths,
@@ -20,8 +20,8 @@ pub enum Table {
     Regions,
 }
 
-impl Table {
-    /// All of them, each with the word for it.
+impl CsvTable {
+    /// All tables with their names on the command line.
     pub const ALL: [(&'static str, Self); 4] = [
         ("functions", Self::Functions),
         ("paths", Self::Paths),
@@ -29,23 +29,28 @@ impl Table {
         ("regions", Self::Regions),
     ];
 
-    /// The one that a word stands for.
-    pub fn from_word(word: &str) -> Option<Self> {
+    /// Returns the table of a name.
+    pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, table)| *table)
     }
 }
 
-/// Writes a table of the regions of a scope. Returns the number of rows below the head.
-pub fn write(profile: &Profile, scope: &Scope, table: Table, out: &mut impl Write) -> io::Result<usize> {
-    let unit = match Unit::of(profile) {
-        Unit::Instructions => "instructions",
-        Unit::Nanoseconds | Unit::Sampled(_) => "ns",
+/// Writes a table for the regions of a scope. Returns the number of rows without the header.
+pub fn write(
+    profile: &Profile,
+    scope: &RegionScope,
+    table: CsvTable,
+    out: &mut impl Write,
+) -> io::Result<usize> {
+    let unit = match FigureUnit::of(profile) {
+        FigureUnit::Instructions => "instructions",
+        FigureUnit::Nanoseconds | FigureUnit::Sampled(_) => "ns",
     };
     let (head, rows) = match table {
-        Table::Functions => functions(profile, scope),
-        Table::Paths => paths(profile, scope),
-        Table::Threads => threads(profile, scope),
-        Table::Regions => regions(profile, scope),
+        CsvTable::Functions => functions(profile, scope),
+        CsvTable::Paths => paths(profile, scope),
+        CsvTable::Threads => threads(profile, scope),
+        CsvTable::Regions => regions(profile, scope),
     };
     let head: Vec<String> = head.iter().map(|column| column.replace("UNIT", unit)).collect();
     line(out, &head)?;
@@ -60,7 +65,7 @@ fn line(out: &mut impl Write, fields: &[String]) -> io::Result<()> {
     write!(out, "{}\r\n", fields.join(","))
 }
 
-/// Quoted where it has to be.
+/// Quotes a field if necessary.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -68,17 +73,23 @@ fn field(text: &str) -> String {
     }
 }
 
-type Rows = (&'static [&'static str], Vec<Vec<String>>);
+type CsvRows = (&'static [&'static str], Vec<Vec<String>>);
 
-fn functions(profile: &Profile, scope: &Scope) -> Rows {
+fn functions(profile: &Profile, scope: &RegionScope) -> CsvRows {
     let tables = &profile.tables;
     let mut totals = tables.totals(|region| scope.contains(region));
-    totals.sort_by_key(|row| (std::cmp::Reverse(row.net_ns), row.function));
+    totals.sort_by_key(|row| (std::cmp::Reverse(row.self_ticks), row.function));
     let row = |of: &kerntune_profile::FunctionTotals| {
         let symbol = tables.symbols.get(of.function.get() as usize);
         let text = |part: Option<&String>| part.cloned().unwrap_or_default();
-        let figures =
-            [of.calls, of.ended, of.net_ns.get(), of.elapsed_ns.get(), of.min_ns.get(), of.max_ns.get()];
+        let figures = [
+            of.calls,
+            of.ended,
+            of.self_ticks.get(),
+            of.total_ticks.get(),
+            of.min_ticks.get(),
+            of.max_ticks.get(),
+        ];
         let names = [
             function_name(tables, of.function),
             text(symbol.and_then(|symbol| symbol.file.as_ref())),
@@ -94,7 +105,7 @@ fn functions(profile: &Profile, scope: &Scope) -> Rows {
         row.extend([empty(), empty(), empty()]);
         row
     };
-    let rest = [("[user]", whole.user_ns), ("[unattributed]", whole.unattributed_ns)];
+    let rest = [("[user]", whole.user_ticks), ("[unattributed]", whole.unattributed_ticks)];
     let rest = rest.into_iter().filter(|(_, own)| own.get() > 0).map(|(name, own)| beside(name, own.get()));
     let head = &[
         "function",
@@ -111,9 +122,9 @@ fn functions(profile: &Profile, scope: &Scope) -> Rows {
     (head, totals.iter().map(row).chain(rest).collect())
 }
 
-fn paths(profile: &Profile, scope: &Scope) -> Rows {
+fn paths(profile: &Profile, scope: &RegionScope) -> CsvRows {
     let head = &["path", "depth", "calls", "self_UNIT", "total_UNIT"];
-    let Ok(stacks) = Stacks::of(profile, scope) else { return (head, Vec::new()) };
+    let Ok(stacks) = CallStacks::of(profile, scope) else { return (head, Vec::new()) };
     let inclusive = stacks.inclusive();
     let row = |(at, total): (usize, &u64)| {
         let stack = stacks.stack(at);
@@ -125,16 +136,18 @@ fn paths(profile: &Profile, scope: &Scope) -> Rows {
     (head, inclusive.iter().enumerate().map(row).collect())
 }
 
-fn threads(profile: &Profile, scope: &Scope) -> Rows {
+fn threads(profile: &Profile, scope: &RegionScope) -> CsvRows {
     let mut sums: BTreeMap<u32, (&kerntune_profile::ThreadStats, [u64; 3])> = BTreeMap::new();
     for row in profile.tables.threads.iter().filter(|row| scope.contains(row.region)) {
         let (_, sums) = sums.entry(row.thread).or_insert((row, [0; 3]));
-        for (sum, figure) in sums.iter_mut().zip([row.net_ns.get(), row.user_ns.get(), row.switches_in]) {
+        for (sum, figure) in
+            sums.iter_mut().zip([row.self_ticks.get(), row.user_ticks.get(), row.switches_in])
+        {
             *sum = sum.saturating_add(figure);
         }
     }
     let row = |(thread, figures): &(&kerntune_profile::ThreadStats, [u64; 3])| {
-        // All interrupts together are no thread of the kernel's.
+        // The row of all interrupts has no thread number.
         let number = |number: u32| {
             if thread.kind == ThreadKind::Interrupt {
                 String::new()
@@ -149,10 +162,15 @@ fn threads(profile: &Profile, scope: &Scope) -> Rows {
     (head, sums.values().map(row).collect())
 }
 
-fn regions(profile: &Profile, scope: &Scope) -> Rows {
+fn regions(profile: &Profile, scope: &RegionScope) -> CsvRows {
     let row = |of: &kerntune_profile::RegionStats| {
-        let figures =
-            [of.begin_ns.get(), of.elapsed_ns.get(), of.busy_ns.get(), of.idle_ns.get(), of.operations];
+        let figures = [
+            of.begin_ticks.get(),
+            of.elapsed_ticks.get(),
+            of.busy_ticks.get(),
+            of.idle_ticks.get(),
+            of.operations,
+        ];
         let head = [of.region.to_string(), of.name.clone(), of.depth.to_string()];
         head.into_iter().chain(figures.map(|figure| figure.to_string())).collect()
     };
@@ -167,15 +185,15 @@ mod tests {
     use super::*;
     use crate::stacks::tests::profile;
 
-    fn text(table: Table) -> String {
+    fn text(table: CsvTable) -> String {
         let (profile, mut out) = (profile(), Vec::new());
-        write(&profile, &Scope::all(&profile.tables), table, &mut out).unwrap();
+        write(&profile, &RegionScope::all(&profile.tables), table, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn heads_say_the_unit_and_paths_sum_to_the_whole() {
-        let text = text(Table::Paths);
+        let text = text(CsvTable::Paths);
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("path,depth,calls,self_instructions,total_instructions"));
         let own = |line: &str| line.rsplit(',').nth(1).unwrap().parse::<u64>().unwrap();
@@ -185,7 +203,7 @@ mod tests {
 
     #[test]
     fn regions_are_rows() {
-        assert!(text(Table::Regions).contains("\r\n1,two,0,1000,450,450,0,1\r\n"));
+        assert!(text(CsvTable::Regions).contains("\r\n1,two,0,1000,450,450,0,1\r\n"));
     }
 
     #[test]

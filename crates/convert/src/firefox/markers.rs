@@ -1,14 +1,14 @@
-//! Stretches of time with a name.
+//! Markers for named intervals of time.
 
 use fxprof_processed_profile::{
     CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, MarkerTiming, Profile, StaticSchemaMarker,
     StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp,
 };
 
-/// One of them.
-pub(super) struct Stretch(StringHandle);
+/// Marker with its name.
+pub(super) struct IntervalMarker(StringHandle);
 
-impl Stretch {
+impl IntervalMarker {
     pub(super) fn add(
         profile: &mut Profile,
         row: ThreadHandle,
@@ -21,7 +21,7 @@ impl Stretch {
     }
 }
 
-impl StaticSchemaMarker for Stretch {
+impl StaticSchemaMarker for IntervalMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Stretch";
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.what}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.what}");

@@ -1,8 +1,10 @@
-//! The [Firefox Profiler](https://profiler.firefox.com)'s processed profile: what every thread did when, or call paths.
+//! The [Firefox Profiler](https://profiler.firefox.com)'s processed profile, of a trace or of call
+//! paths.
 //!
-//! Every interval in which nothing changes is one sample whose weight is its length: the call tree counts instructions (or
-//! nanoseconds) where it says samples, exactly. Threads keep their names and numbers. Interrupts are a thread of their own, as
-//! they are nobody's time; what each CPU did and the regions are markers. The viewer knows milliseconds alone, so the profile's
+//! Every interval without a change is one sample, with its length as weight. So the call tree
+//! counts instructions (or nanoseconds) exactly where it says samples. Threads keep their names and
+//! numbers. Interrupts are a thread of their own, because their time belongs to no thread. CPU
+//! occupancy and regions are markers. The viewer only knows milliseconds, so the profile's
 //! information says that a nanosecond is an instruction.
 
 mod markers;
@@ -10,43 +12,43 @@ mod paths;
 
 pub use paths::of_paths;
 
-use crate::stacks::{function_name, lane_name, Unit};
+use crate::stacks::{function_name, lane_name, FigureUnit};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameHandle, FrameInfo, ProcessHandle,
     Profile, ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
-use kerntune_analyze::timeline::{CpuSlice, Doing, Lane, Sink, Slice};
+use kerntune_analyze::timeline::{CpuActivity, CpuSlice, HolderSlice, TimelineLane, TimelineSink};
 use kerntune_profile::{thread_name, FunctionIndex, PathKind, Tables};
-use kerntune_trace::{How, Recording};
-use markers::Stretch;
+use kerntune_trace::{EnterKind, Recording};
+use markers::IntervalMarker;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 
-/// What a profile says of itself.
+/// Description of a profile for the viewer.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
-    /// What it is of.
+pub struct FirefoxMetadata<'a> {
+    /// Title of the profile.
     pub title: &'a str,
-    /// Who wrote it.
+    /// Program and version that wrote the profile.
     pub creator: &'a str,
-    /// What weights count.
-    pub unit: Unit,
-    /// When it was recorded, milliseconds since 1970.
+    /// Unit of the weights.
+    pub unit: FigureUnit,
+    /// Time of recording, milliseconds since 1970.
     pub recorded_ms: f64,
-    /// What was left out, if anything.
+    /// Part of the recording that was left out, if any.
     pub left_out: Option<&'a str>,
 }
 
-/// The colours of frames.
+/// Categories of frames, which decide their colors.
 #[derive(Clone, Copy)]
-struct Categories {
+struct FrameCategories {
     kernel: CategoryHandle,
     user: CategoryHandle,
     interrupt: CategoryHandle,
     other: CategoryHandle,
 }
 
-impl Categories {
+impl FrameCategories {
     fn of(profile: &mut Profile) -> Self {
         let mut add = |name, color| profile.add_category(name, color);
         Self {
@@ -58,48 +60,49 @@ impl Categories {
     }
 }
 
-/// An empty profile.
-fn begin(about: &About<'_>) -> Profile {
+/// Creates an empty profile.
+fn begin(about: &FirefoxMetadata<'_>) -> Profile {
     let recorded = ReferenceTimestamp::from_millis_since_unix_epoch(about.recorded_ms);
     let mut profile = Profile::new(about.title, recorded, SamplingInterval::from_nanos(1000));
     profile.set_os_name("Linux");
-    // Names are all that there is.
+    // Frames have names and no addresses to be symbolized.
     profile.set_symbolicated(true);
     profile
 }
 
-/// The profile as JSON, with what the library has no place for.
-fn finish(profile: &Profile, about: &About<'_>) -> serde_json::Result<Value> {
+/// Converts the profile to JSON, and adds fields that the library does not support.
+fn finish(profile: &Profile, about: &FirefoxMetadata<'_>) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(profile)?;
     let (unit, weights) = match about.unit {
-        Unit::Instructions => (
+        FigureUnit::Instructions => (
             "instructions: 1 ns of the time axis is one instruction",
             "a sample's weight is its number of instructions: \"samples\" in the call tree are instructions, exactly",
         ),
-        Unit::Nanoseconds => ("nanoseconds", "a sample's weight is its time: \"samples\" in the call tree are ns"),
-        Unit::Sampled(_) => ("samples of time", "a sample's weight is the number of samples that were taken there"),
+        FigureUnit::Nanoseconds => ("nanoseconds", "a sample's weight is its time: \"samples\" in the call tree are ns"),
+        FigureUnit::Sampled(_) => ("samples of time", "a sample's weight is the number of samples that were taken there"),
     };
     let entry = |label: &str, value: &str| json!({ "label": label, "format": "string", "value": value });
     let mut entries =
         vec![entry("Unit", unit), entry("Weights", weights), entry("Written by", about.creator)];
     entries.extend(about.left_out.map(|text| entry("Left out", text)));
     if let Some(meta) = value.get_mut("meta") {
-        // What the library writes as microseconds was handed to it as nanoseconds: intervals are shorter than its unit.
+        // The library writes microseconds, but was given nanoseconds: intervals are shorter than
+        // its unit.
         meta["sampleUnits"]["threadCPUDelta"] = json!("ns");
         meta["importedFrom"] = json!(about.creator);
-        // How much is left out is known at the end.
+        // The title is known only now, because it says how much is left out.
         meta["product"] = json!(about.title);
         meta["extra"] = json!([{ "label": "kerntune", "entries": entries }]);
     }
     Ok(value)
 }
 
-/// A moment, ns.
+/// Converts a time in ns.
 fn moment(ns: u64) -> Timestamp {
     Timestamp::from_nanos_since_reference(ns)
 }
 
-/// Lengths that are summed without a fraction: the library's weights are no longer.
+/// Splits a length into weights that fit into the library's integers.
 fn weights(mut length: u64) -> impl Iterator<Item = i32> {
     std::iter::from_fn(move || {
         let part = i32::try_from(length).unwrap_or(i32::MAX);
@@ -108,43 +111,43 @@ fn weights(mut length: u64) -> impl Iterator<Item = i32> {
     })
 }
 
-/// More than this at one go is no time that a machine ran without an event, ns: hours.
-const LONGEST: u64 = 1 << 43;
+/// Limit of an interval in ns; a machine does not run for hours without an event.
+const MAX_INTERVAL: u64 = 1 << 43;
 
-/// A row of the viewer.
-struct Row {
+/// Row of the viewer.
+struct ThreadRow {
     handle: ThreadHandle,
     frames: HashMap<(PathKind, u32), FrameHandle>,
-    /// Time that it ran since its last sample.
+    /// Time that the thread ran since its last sample.
     since: u64,
 }
 
-/// An open function, and the stack that ends in it once that was asked for.
+/// Open function, and the stack that ends in it once it was needed.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenCall {
     function: u32,
-    how: How,
+    how: EnterKind,
     stack: Option<StackHandle>,
 }
 
-/// Makes a profile of what a trace tells.
-pub struct Timeline<'a> {
+/// Profile under construction, fed by a trace's timeline.
+pub struct FirefoxTimeline<'a> {
     profile: Profile,
     tables: &'a Tables,
     recording: &'a Recording,
-    /// Of the first instant: the viewer's time begins there.
+    /// First time in the trace; the viewer's time begins there.
     begin: Option<u64>,
-    categories: Categories,
+    categories: FrameCategories,
     processes: HashMap<u32, ProcessHandle>,
-    /// By thread; the one after those that are not named is that of interrupts.
-    rows: Vec<Option<Row>>,
-    stacks: Vec<Vec<Open>>,
-    /// Who has run last, and until when.
+    /// Rows by thread; the last one is for interrupts.
+    rows: Vec<Option<ThreadRow>>,
+    stacks: Vec<Vec<OpenCall>>,
+    /// Row that ran last, and until when.
     last: Option<(usize, u64)>,
     cpus: Vec<ThreadHandle>,
     region_row: ThreadHandle,
     regions: Vec<(u32, u64)>,
-    /// It takes no more when there are so many samples.
+    /// Maximum number of samples.
     most: u64,
     /// An interval was too long for samples.
     is_overlong: bool,
@@ -154,11 +157,12 @@ pub struct Timeline<'a> {
     pub samples: u64,
 }
 
-impl<'a> Timeline<'a> {
-    /// One of nothing yet, which takes no more when it has `most` samples: all of them are in memory.
-    pub fn new(about: &About<'_>, tables: &'a Tables, recording: &'a Recording, most: u64) -> Self {
+impl<'a> FirefoxTimeline<'a> {
+    /// Creates an empty profile. It takes at most `most` samples, because all of them are in
+    /// memory.
+    pub fn new(about: &FirefoxMetadata<'_>, tables: &'a Tables, recording: &'a Recording, most: u64) -> Self {
         let mut profile = begin(about);
-        let categories = Categories::of(&mut profile);
+        let categories = FrameCategories::of(&mut profile);
         let machine = profile.add_process("CPUs and regions", 0, moment(0));
         let mut row = |name: &str| {
             let thread = profile.add_thread(machine, 0, moment(0), false);
@@ -189,11 +193,11 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The profile as JSON.
+    /// Returns the profile as JSON.
     ///
     /// # Errors
-    /// None that is known: what a JSON value cannot hold.
-    pub fn finish(mut self, about: &About<'_>) -> serde_json::Result<Value> {
+    /// A value that JSON cannot hold; no such case is known.
+    pub fn finish(mut self, about: &FirefoxMetadata<'_>) -> serde_json::Result<Value> {
         if let Some((row, end)) = self.last.take() {
             self.pause(row, end);
         }
@@ -205,7 +209,7 @@ impl<'a> Timeline<'a> {
         moment(at.saturating_sub(begin))
     }
 
-    /// The row of a thread, or of interrupts.
+    /// Returns the row of a thread, or of interrupts, and creates it at first use.
     fn row(&mut self, row: usize) -> ThreadHandle {
         if let Some(Some(row)) = self.rows.get(row) {
             return row.handle;
@@ -225,11 +229,11 @@ impl<'a> Timeline<'a> {
         let process = if tgid == u32::MAX { machine.unwrap_or(process) } else { process };
         let handle = profile.add_thread(process, tid, moment(0), false);
         profile.set_thread_name(handle, &name);
-        self.rows[row] = Some(Row { handle, frames: HashMap::new(), since: 0 });
+        self.rows[row] = Some(ThreadRow { handle, frames: HashMap::new(), since: 0 });
         handle
     }
 
-    fn frame(&mut self, row: usize, kind: PathKind, function: u32, how: How) -> Option<FrameHandle> {
+    fn frame(&mut self, row: usize, kind: PathKind, function: u32, how: EnterKind) -> Option<FrameHandle> {
         let known = self.rows.get_mut(row)?.as_mut()?;
         let key = (kind, function);
         if let Some(frame) = known.frames.get(&key) {
@@ -243,7 +247,7 @@ impl<'a> Timeline<'a> {
         let category = match kind {
             PathKind::User => of.user,
             PathKind::Function if function > self.recording.kernel_functions => of.user,
-            PathKind::Function if how == How::Interrupt => of.interrupt,
+            PathKind::Function if how == EnterKind::Interrupt => of.interrupt,
             PathKind::Function => of.kernel,
             _ => of.other,
         };
@@ -254,17 +258,17 @@ impl<'a> Timeline<'a> {
         Some(handle)
     }
 
-    /// The stack of what runs: of an interrupt only what is above it.
+    /// Returns the stack that runs; for an interrupt only its own frames.
     fn stack(&mut self, thread: usize, row: usize, user: bool) -> Option<StackHandle> {
         let handle = self.row(row);
-        let is_entry = |open: &Open| open.how == How::Interrupt;
+        let is_entry = |open: &OpenCall| open.how == EnterKind::Interrupt;
         let open = self.stacks.get(thread)?;
         let bottom = open.iter().rposition(is_entry).unwrap_or(0);
         let known = open[bottom..].iter().rposition(|open| open.stack.is_some()).map(|at| at + bottom);
         let mut stack = known.and_then(|at| open[at].stack);
         let from = known.map_or(bottom, |at| at + 1);
         for at in from..self.stacks[thread].len() {
-            let Open { function, how, .. } = self.stacks[thread][at];
+            let OpenCall { function, how, .. } = self.stacks[thread][at];
             let frame = self.frame(row, PathKind::Function, function, how)?;
             let next = self.profile.intern_stack(handle, stack, frame);
             self.stacks[thread][at].stack = Some(next);
@@ -276,7 +280,7 @@ impl<'a> Timeline<'a> {
             (true, false) => PathKind::Unattributed,
             _ => return stack,
         };
-        let frame = self.frame(row, kind, 0, How::Call)?;
+        let frame = self.frame(row, kind, 0, EnterKind::Call)?;
         Some(self.profile.intern_stack(handle, stack, frame))
     }
 
@@ -298,20 +302,20 @@ impl<'a> Timeline<'a> {
         self.total = self.total.saturating_add(length);
     }
 
-    /// A row ran until then: from there on it has no stack.
+    /// Adds an empty stack at the time until which a row ran.
     fn pause(&mut self, row: usize, at: u64) {
         self.sample(row, at, None, 0);
     }
 }
 
-impl Sink for Timeline<'_> {
+impl TimelineSink for FirefoxTimeline<'_> {
     fn is_full(&self) -> bool {
         self.is_overlong || self.samples >= self.most
     }
 
-    fn enter(&mut self, _: u64, thread: u32, function: u32, how: How) {
+    fn enter(&mut self, _: u64, thread: u32, function: u32, how: EnterKind) {
         if let Some(stack) = self.stacks.get_mut(thread as usize) {
-            stack.push(Open { function, how, stack: None });
+            stack.push(OpenCall { function, how, stack: None });
         }
     }
 
@@ -321,13 +325,13 @@ impl Sink for Timeline<'_> {
         }
     }
 
-    fn ran(&mut self, slice: Slice, thread: u32) {
-        if slice.end - slice.begin > LONGEST {
+    fn ran(&mut self, slice: HolderSlice, thread: u32) {
+        if slice.end - slice.begin > MAX_INTERVAL {
             self.is_overlong = true;
             return;
         }
         let thread = thread as usize;
-        let row = if slice.holder.lane == Lane::Interrupt { self.rows.len() - 1 } else { thread };
+        let row = if slice.holder.lane == TimelineLane::Interrupt { self.rows.len() - 1 } else { thread };
         if let Some((last, end)) = self.last.filter(|last| *last != (row, slice.begin)) {
             self.pause(last, end);
         }
@@ -338,14 +342,14 @@ impl Sink for Timeline<'_> {
 
     fn cpu(&mut self, cpu: u32, slice: CpuSlice) {
         let name = match (slice.state.doing, slice.state.holder.lane) {
-            (Doing::Halted, _) | (_, Lane::Idle) => "halted".into(),
-            (Doing::Waits, _) => "another CPU's turn".into(),
+            (CpuActivity::Halted, _) | (_, TimelineLane::Idle) => "halted".into(),
+            (CpuActivity::Waits, _) => "another CPU's turn".into(),
             (_, lane) => lane_name(self.recording, lane),
         };
         let name = if slice.state.holder.user { format!("{name} (user)") } else { name.into_owned() };
         let (begin, end) = (self.moment(slice.begin), self.moment(slice.end));
         if let Some(row) = self.cpus.get(cpu as usize) {
-            Stretch::add(&mut self.profile, *row, &name, begin, end);
+            IntervalMarker::add(&mut self.profile, *row, &name, begin, end);
         }
     }
 
@@ -358,7 +362,7 @@ impl Sink for Timeline<'_> {
         let Some((region, begun)) = self.regions.pop() else { return };
         let name = self.recording.regions.get(region as usize).map_or("", |region| region.name.as_str());
         let (begin, end) = (self.moment(begun), self.moment(at));
-        Stretch::add(&mut self.profile, self.region_row, name, begin, end);
+        IntervalMarker::add(&mut self.profile, self.region_row, name, begin, end);
     }
 }
 

@@ -1,21 +1,21 @@
-//! Call paths, of which nobody knows when they were taken.
+//! Profile of call paths, which have no times.
 
-use super::{begin, finish, moment, weights, About, Categories};
-use crate::stacks::{Stacks, Unit};
+use super::{begin, finish, moment, weights, FirefoxMetadata, FrameCategories};
+use crate::stacks::{CallStacks, FigureUnit};
 use fxprof_processed_profile::{CpuDelta, Frame, FrameFlags, FrameInfo, StackHandle};
 use kerntune_profile::PathKind;
 use serde_json::Value;
 
-/// A profile of stacks: a row for all threads of a name, and for each path as many samples as it takes for its weight. They
-/// stand one after the other, in no order of time.
+/// Makes a profile with a row for all threads of a name, and for each path as many samples as its
+/// weight requires. They follow each other in no order of time.
 ///
 /// # Errors
-/// None that is known: what a JSON value cannot hold.
-pub fn of_paths(stacks: &Stacks, about: &About<'_>) -> serde_json::Result<Value> {
+/// A value that JSON cannot hold; no such case is known.
+pub fn of_paths(stacks: &CallStacks, about: &FirefoxMetadata<'_>) -> serde_json::Result<Value> {
     let mut profile = begin(about);
-    let categories = Categories::of(&mut profile);
+    let categories = FrameCategories::of(&mut profile);
     let process = profile.add_process("call paths (in no order of time)", 0, moment(0));
-    // By path: row, the stack that ends in it.
+    // By path: its row, and the stack that ends in it.
     let mut rows = Vec::with_capacity(stacks.paths.len());
     let mut places: Vec<Option<StackHandle>> = Vec::with_capacity(stacks.paths.len());
     let mut ends: Vec<u64> = Vec::new();
@@ -45,7 +45,7 @@ pub fn of_paths(stacks: &Stacks, about: &About<'_>) -> serde_json::Result<Value>
         let stack = profile.intern_stack(row, parent, handle);
         places.push(Some(stack));
         let (weight, each) = match stacks.unit {
-            Unit::Sampled(each) => (stacks.unit.samples_in(path.own).unwrap_or(0), each.get()),
+            FigureUnit::Sampled(each) => (stacks.unit.samples_in(path.own).unwrap_or(0), each.get()),
             _ => (path.own, 1),
         };
         for weight in weights(weight) {

@@ -1,62 +1,63 @@
-//! Flame graphs: one picture (SVG) of all call paths, with what is needed to zoom and to search in it.
+//! Flame graphs: one picture (SVG) of all call paths, with a script to zoom and search.
 //!
-//! A box is a path: as wide as what it took with its callees, which stand above it. In a differential one widths are those of
-//! the profile, and the colour says whether the path itself took more (red) or less (blue) than in the base profile.
+//! A box is a path. Its width is the path's total; callees stand above it. In a differential flame
+//! graph widths are those of the profile, and the color says whether the path's self time grew
+//! (red) or shrank (blue) since the base profile.
 
 mod svg;
 
-pub use svg::Picture;
+pub use svg::FlameGraphSvg;
 
-use crate::stacks::Stacks;
+use crate::stacks::CallStacks;
 use kerntune_profile::PathKind;
 use std::collections::{BTreeMap, HashMap};
 
-/// What paths took: in the profile and in the one that it is held against.
-type Both = [u64; 2];
+/// Figure in the profile and in the base profile.
+type FigurePair = [u64; 2];
 
-/// A path by its names, with those above it.
+/// Path by its names, with its children.
 #[derive(Debug, Default)]
-struct Node {
+struct PathNode {
     kind: Option<PathKind>,
-    own: Both,
-    all: Both,
-    /// Paths of the profile here and above.
+    own: FigurePair,
+    all: FigurePair,
+    /// Number of the profile's paths in this subtree.
     size: usize,
-    /// By name: so that two pictures are alike.
+    /// Children sorted by name, so that two pictures look alike.
     children: BTreeMap<String, usize>,
 }
 
-/// A box.
+/// Box of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct FlameBox {
     pub name: String,
     pub kind: PathKind,
     pub depth: usize,
-    /// Where it begins, from the left.
+    /// Position of the left edge, in the profile's unit.
     pub begin: u64,
-    pub own: Both,
-    pub all: Both,
+    pub own: FigurePair,
+    pub all: FigurePair,
 }
 
-/// Boxes, and what has none.
+/// Boxes of all paths, and totals of those without a box.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Flames {
-    pub(crate) blocks: Vec<Block>,
-    /// What all paths took, in both profiles.
+pub struct FlameGraph {
+    pub(crate) blocks: Vec<FlameBox>,
+    /// Total of all paths, in the profile and in the base profile.
     pub total: [u64; 2],
-    /// Paths that are too small for a box.
+    /// Number of paths that are too small for a box.
     pub small: usize,
-    /// What paths took themselves that only the base profile has: they have no width.
+    /// Self time of paths that only the base profile has; they have no width.
     pub gone: u64,
-    /// Whether there is a base profile.
+    /// The graph compares with a base profile.
     pub differential: bool,
 }
 
-impl Flames {
-    /// Those of a profile, held against a base profile if there is one. Paths of less than `smallest` have no box; their time
-    /// is in the boxes below them.
-    pub fn of(stacks: &Stacks, base: Option<&Stacks>, smallest: u64) -> Self {
-        let mut nodes = vec![Node::default()];
+impl FlameGraph {
+    /// Lays out the paths of a profile, compared with a base profile if there is one. Paths below
+    /// `smallest` have no box; their time is in the boxes below them.
+    pub fn of(stacks: &CallStacks, base: Option<&CallStacks>, smallest: u64) -> Self {
+        let mut nodes = vec![PathNode::default()];
         add(&mut nodes, stacks, 0);
         if let Some(base) = base {
             add(&mut nodes, base, 1);
@@ -73,9 +74,9 @@ impl Flames {
         let gone = nodes.iter().filter(|node| node.all[0] == 0).map(|node| node.own[1]);
         let gone = gone.fold(0, u64::saturating_add);
         let mut flames = Self { total: nodes[0].all, gone, differential: base.is_some(), ..Self::default() };
-        // What is still to be placed: node, name, depth, begin.
+        // Nodes to place: node, name, depth, begin.
         let mut open: Vec<(usize, String, usize, u64)> = Vec::new();
-        let queue = |open: &mut Vec<_>, of: &Node, depth: usize, begin: u64| {
+        let queue = |open: &mut Vec<_>, of: &PathNode, depth: usize, begin: u64| {
             let mut at = begin;
             for (name, child) in &of.children {
                 open.push((*child, name.clone(), depth, at));
@@ -94,23 +95,23 @@ impl Flames {
             }
             queue(&mut open, node, depth + 1, begin);
             let kind = node.kind.unwrap_or(PathKind::Function);
-            flames.blocks.push(Block { name, kind, depth, begin, own: node.own, all: node.all });
+            flames.blocks.push(FlameBox { name, kind, depth, begin, own: node.own, all: node.all });
         }
         flames
     }
 
-    /// Rows of boxes.
+    /// Returns the number of rows of boxes.
     pub(crate) fn depth(&self) -> usize {
         self.blocks.iter().map(|block| block.depth + 1).max().unwrap_or(0)
     }
 
-    /// Number of boxes.
+    /// Returns the number of boxes.
     pub fn boxes(&self) -> usize {
         self.blocks.len()
     }
 }
 
-fn add(nodes: &mut Vec<Node>, stacks: &Stacks, side: usize) {
+fn add(nodes: &mut Vec<PathNode>, stacks: &CallStacks, side: usize) {
     let mut place: HashMap<usize, usize> = HashMap::new();
     for (at, path) in stacks.paths.iter().enumerate() {
         let parent = path.parent.and_then(|parent| place.get(&parent)).copied().unwrap_or(0);
@@ -118,7 +119,7 @@ fn add(nodes: &mut Vec<Node>, stacks: &Stacks, side: usize) {
         let next = nodes.len();
         let node = *nodes[parent].children.entry(frame.name.clone()).or_insert(next);
         if node == next {
-            nodes.push(Node { kind: Some(frame.kind), ..Node::default() });
+            nodes.push(PathNode { kind: Some(frame.kind), ..PathNode::default() });
         }
         nodes[node].own[side] = nodes[node].own[side].saturating_add(path.own);
         place.insert(at, node);
@@ -132,14 +133,14 @@ mod tests {
 
     #[test]
     fn boxes_lie_on_what_called_them() {
-        let flames = Flames::of(&stacks(), None, 0);
+        let flames = FlameGraph::of(&stacks(), None, 0);
         assert_eq!((flames.total, flames.depth(), flames.boxes()), ([1000, 0], 4, 7));
         let roots: u64 =
             flames.blocks.iter().filter(|block| block.depth == 0).map(|block| block.all[0]).sum();
         assert_eq!(roots, 1000);
         assert_eq!(flames.blocks.iter().map(|block| block.own[0]).sum::<u64>(), 1000);
         for block in flames.blocks.iter().filter(|block| block.depth > 0) {
-            let is_below = |other: &&Block| {
+            let is_below = |other: &&FlameBox| {
                 other.depth + 1 == block.depth
                     && other.begin <= block.begin
                     && block.begin + block.all[0] <= other.begin + other.all[0]
@@ -150,11 +151,11 @@ mod tests {
 
     #[test]
     fn what_is_small_is_counted_and_what_is_gone_is_summed() {
-        let flames = Flames::of(&stacks(), None, 21);
+        let flames = FlameGraph::of(&stacks(), None, 21);
         assert_eq!((flames.boxes(), flames.small), (6, 1));
         let mut now = stacks();
         now.paths.truncate(5);
-        let flames = Flames::of(&now, Some(&stacks()), 0);
+        let flames = FlameGraph::of(&now, Some(&stacks()), 0);
         assert_eq!((flames.total, flames.gone), ([600, 1000], 400));
     }
 }

@@ -1,36 +1,36 @@
-//! Boxes → SVG.
+//! Drawing of a flame graph as SVG.
 
-use super::{Block, Flames};
-use crate::stacks::Unit;
+use super::{FlameBox, FlameGraph};
+use crate::stacks::FigureUnit;
 use kerntune_profile::PathKind;
 use std::io::{self, Write};
 
-/// Zooms into a box, searches names. The picture is whole without it.
+/// Script that zooms and searches. The picture is complete without it.
 const SCRIPT: &str = include_str!("flamegraph.js");
 
 const ROW: usize = 17;
 const TOP: usize = 64;
 const BOTTOM: usize = 40;
 const MARGIN: f64 = 10.0;
-/// Of a letter, about.
+/// Approximate width of a letter in pixels.
 const LETTER: f64 = 6.7;
 
-/// What stands around the boxes.
+/// Title and size of the picture.
 #[derive(Debug, Clone, Copy)]
-pub struct Picture<'a> {
-    /// What it is of.
+pub struct FlameGraphSvg<'a> {
+    /// Title of the picture.
     pub title: &'a str,
-    /// What it is held against.
+    /// Name of the base profile, if there is one.
     pub base: Option<&'a str>,
-    /// What widths count.
-    pub unit: Unit,
-    /// Pixels from left to right.
+    /// Unit of the widths.
+    pub unit: FigureUnit,
+    /// Width in pixels.
     pub width: u32,
 }
 
-impl Picture<'_> {
+impl FlameGraphSvg<'_> {
     /// Draws the boxes.
-    pub fn write(&self, flames: &Flames, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, flames: &FlameGraph, out: &mut impl Write) -> io::Result<()> {
         let height = TOP + flames.depth() * ROW + BOTTOM;
         let width = f64::from(self.width);
         let (unit, total) = (self.unit.name(), flames.total[0]);
@@ -105,8 +105,8 @@ impl Picture<'_> {
         writeln!(out, "</g>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>")
     }
 
-    /// What a box says when the pointer is on it; its first words are the name.
-    fn tip(&self, flames: &Flames, block: &Block) -> String {
+    /// Returns the tooltip of a box; it begins with the name.
+    fn tip(&self, flames: &FlameGraph, block: &FlameBox) -> String {
         let unit = self.unit.name();
         let percent = 100.0 * block.all[0] as f64 / flames.total[0].max(1) as f64;
         let mut tip = format!(
@@ -131,12 +131,13 @@ impl Picture<'_> {
     }
 }
 
-/// How much more a path itself took than in the base profile.
-fn change(block: &Block) -> i128 {
+/// Returns the difference of a path's self time to the base profile.
+fn change(block: &FlameBox) -> i128 {
     i128::from(block.own[0]) - i128::from(block.own[1])
 }
 
-/// From blue over white to red. By the root, so that small changes are seen.
+/// Returns a color from blue over white to red. It follows the square root, so that small changes
+/// are visible.
 fn heat(change: i128, most: u128) -> String {
     let part = (change.unsigned_abs() as f64 / most as f64).sqrt();
     let fade = (245.0 - 175.0 * part).round() as u8;
@@ -147,8 +148,9 @@ fn heat(change: i128, most: u128) -> String {
     }
 }
 
-/// The colour of a name, always the same: warm for the kernel, green for user code, grey for what is no function.
-fn hue(block: &Block) -> String {
+/// Returns the color of a name, always the same: warm for the kernel, green for user code, gray for
+/// other frames.
+fn hue(block: &FlameBox) -> String {
     let hash = block.name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
     let (a, b) = (hash % 64, (hash >> 8) % 64);
     match block.kind {
@@ -160,7 +162,7 @@ fn hue(block: &Block) -> String {
     }
 }
 
-/// As much of a name as goes into a box.
+/// Cuts a name to the width of a box.
 fn cut(name: &str, width: f64) -> String {
     let room = ((width - 6.0) / LETTER).max(0.0) as usize;
     match (name.chars().count(), room) {
@@ -170,7 +172,7 @@ fn cut(name: &str, width: f64) -> String {
     }
 }
 
-/// `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
@@ -196,8 +198,8 @@ mod tests {
         let (stacks, mut other) = (stacks(), stacks());
         other.paths[1].own += 50;
         other.paths[4].own -= 100;
-        let flames = Flames::of(&stacks, base.map(|_| &other), 0);
-        let picture = Picture { title: "rr <1>", base, unit: Unit::Instructions, width: 1200 };
+        let flames = FlameGraph::of(&stacks, base.map(|_| &other), 0);
+        let picture = FlameGraphSvg { title: "rr <1>", base, unit: FigureUnit::Instructions, width: 1200 };
         let mut out = Vec::new();
         picture.write(&flames, &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -1,10 +1,10 @@
-//! Folded stacks, `a;b;c N` a line: what `flamegraph.pl`, `inferno` and many viewers read.
+//! Folded stacks, one `a;b;c N` per line, for `flamegraph.pl`, `inferno` and many viewers.
 
-use crate::stacks::Stacks;
+use crate::stacks::CallStacks;
 use std::io::{self, Write};
 
-/// Writes every stack that took something, outermost frame first. Returns the number of lines.
-pub fn write(stacks: &Stacks, out: &mut impl Write) -> io::Result<usize> {
+/// Writes every stack with self time, outermost frame first. Returns the number of lines.
+pub fn write(stacks: &CallStacks, out: &mut impl Write) -> io::Result<usize> {
     let names: Vec<String> = stacks.frames.iter().map(|frame| field(&frame.name)).collect();
     let mut lines = 0;
     for (at, path) in stacks.taken() {
@@ -16,7 +16,7 @@ pub fn write(stacks: &Stacks, out: &mut impl Write) -> io::Result<usize> {
     Ok(lines)
 }
 
-/// A name without what separates names.
+/// Replaces the separator in a name.
 fn field(name: &str) -> String {
     name.replace(';', ":")
 }

@@ -1,23 +1,23 @@
 //! Counter records: kinds, values, top-N lists.
 
-/// What a counter counts, in the order of GCC's `gcov-counter.def`.
+/// Kind of a counter, in the order of GCC's `gcov-counter.def`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CounterKind {
-    /// Times that a control-flow arc was taken.
+    /// Number of times that a control-flow arc was taken.
     Arcs,
     /// Histogram of values in an interval.
     Interval,
     /// Histogram of powers of two.
     Pow2,
-    /// The most common values of an expression, see [`TopN`].
+    /// Most common values of an expression, see [`TopN`].
     TopN,
-    /// The most common targets of an indirect call, by profile id, see [`TopN`].
+    /// Most common targets of an indirect call, by profile id, see [`TopN`].
     IndirectCall,
     /// Sum and number of values.
     Average,
     /// Bitwise or of all values.
     Ior,
-    /// When the function first ran, in functions entered so far; 0 is never.
+    /// Time of the function's first run, in functions entered so far; 0 is never.
     TimeProfiler,
     /// Condition outcomes seen, a bit set (GCC 14).
     Conditions,
@@ -39,19 +39,19 @@ impl CounterKind {
         Self::Paths,
     ];
 
-    /// The record tag: the kind's number from bit 17 up.
+    /// Returns the record tag: the kind's number from bit 17 up.
     pub(super) fn tag(self) -> u32 {
         super::TAG_COUNTER_BASE + ((self as u32) << 17)
     }
 
-    /// The kind of a record tag, among the first `kinds`.
+    /// Returns the kind of a record tag, among the first `kinds`.
     pub(super) fn from_tag(tag: u32, kinds: u32) -> Option<Self> {
         let offset = tag.checked_sub(super::TAG_COUNTER_BASE)?;
         let number = offset >> 17;
         (offset & 0x1_ffff == 0 && number < kinds).then(|| Self::ALL[number as usize])
     }
 
-    /// As `gcov-dump` and `gcov-counter.def` call it.
+    /// Returns the name in `gcov-dump` and `gcov-counter.def`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Arcs => "arcs",
@@ -67,32 +67,32 @@ impl CounterKind {
         }
     }
 
-    /// Whether values are lists of value and count ([`TopN`]) and so vary in number.
+    /// Checks whether values are lists of value and count ([`TopN`]), which vary in number.
     pub fn is_top_n(self) -> bool {
         matches!(self, Self::TopN | Self::IndirectCall)
     }
 }
 
-/// The counters of one kind of one function.
+/// Counters of one kind of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counters {
-    /// What they count.
+pub struct CounterRecord {
+    /// Kind of the counters.
     pub kind: CounterKind,
-    /// The values as they stand in the file.
-    pub values: Values,
+    /// Values as in the file.
+    pub values: CounterValues,
 }
 
 /// Counter values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Values {
-    /// So many zeros, written as a negative length (GCC 11 and later, not the kernel).
+pub enum CounterValues {
+    /// This many zeros, written as a negative length (GCC 11 and later, not the kernel).
     Zeros(u32),
-    /// Values written out.
+    /// Values one by one.
     Listed(Vec<i64>),
 }
 
-impl Values {
-    /// How many there are.
+impl CounterValues {
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Zeros(count) => *count as usize,
@@ -100,12 +100,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Checks whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All values in order.
+    /// Returns all values in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         let (zeros, listed) = match self {
             Self::Zeros(count) => (*count as usize, &[][..]),
@@ -114,7 +114,7 @@ impl Values {
         std::iter::repeat_n(0, zeros).chain(listed.iter().copied())
     }
 
-    /// The values that are not 0; at no cost where all are.
+    /// Returns the values other than 0, at no cost if all are.
     pub(super) fn nonzero(&self) -> impl Iterator<Item = i64> + '_ {
         let listed = match self {
             Self::Zeros(_) => &[][..],
@@ -124,28 +124,28 @@ impl Values {
     }
 }
 
-/// The most common values that one instrumented place saw.
+/// Most common values at one instrumented place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopN {
-    /// Times that the place was executed.
+    /// Number of executions of the place.
     pub total: u64,
-    /// Whether rarer values were dropped in a merge (a negative total in the file).
+    /// Rarer values were dropped in a merge (a negative total in the file).
     pub incomplete: bool,
-    /// Value and times seen.
+    /// Values with their counts.
     pub pairs: Vec<(i64, i64)>,
 }
 
-impl Counters {
-    /// The lists of a [`CounterKind::TopN`] or [`CounterKind::IndirectCall`] record; none for other
-    /// kinds and for values that do not make whole lists.
+impl CounterRecord {
+    /// Returns the lists of a [`CounterKind::TopN`] or [`CounterKind::IndirectCall`] record; `None`
+    /// for other kinds and for values that do not form complete lists.
     pub fn top_n(&self) -> Option<Vec<TopN>> {
         if !self.kind.is_top_n() {
             return None;
         }
         let mut rest = match &self.values {
-            Values::Zeros(0) => &[][..],
-            Values::Zeros(_) => return None,
-            Values::Listed(values) => values,
+            CounterValues::Zeros(0) => &[][..],
+            CounterValues::Zeros(_) => return None,
+            CounterValues::Listed(values) => values,
         };
         let mut lists = Vec::new();
         while let [total, pairs, after @ ..] = rest {
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn top_n_lists_are_whole_or_nothing() {
-        let record = |values: &[i64]| Counters {
+        let record = |values: &[i64]| CounterRecord {
             kind: CounterKind::IndirectCall,
-            values: Values::Listed(values.to_vec()),
+            values: CounterValues::Listed(values.to_vec()),
         };
         let lists = record(&[1000, 2, 21, 334, 11, 666, -5, 0]).top_n().unwrap();
         assert_eq!(lists[0], TopN { total: 1000, incomplete: false, pairs: vec![(21, 334), (11, 666)] });

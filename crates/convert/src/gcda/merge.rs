@@ -1,27 +1,27 @@
-//! Two profiles of one object into one, by the rules of `libgcc/libgcov-merge.c`.
+//! Merge of two profiles of one object, by the rules of `libgcc/libgcov-merge.c`.
 
 use super::*;
 use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// libgcov keeps no more values per place (`GCOV_TOPN_MAXIMUM_TRACKED_VALUES`).
-const MOST_TRACKED: usize = 32;
+/// Maximum number of values per place in libgcov (`GCOV_TOPN_MAXIMUM_TRACKED_VALUES`).
+const MAX_TRACKED: usize = 32;
 
-/// How much each of two profiles counts.
+/// Weights of two profiles in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeWeights {
-    /// Factor of the first.
+    /// Factor of the first profile.
     pub a: u32,
-    /// Factor of the second.
+    /// Factor of the second profile.
     pub b: u32,
 }
 
 impl MergeWeights {
-    /// Both as they are.
+    /// Equal weights of 1.
     pub const EQUAL: Self = Self { a: 1, b: 1 };
 
-    /// `x·a + y·b`, saturating.
+    /// Returns `x·a + y·b`, saturating.
     fn sum(self, x: i64, y: i64) -> i64 {
         let sum = i128::from(x) * i128::from(self.a) + i128::from(y) * i128::from(self.b);
         sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
@@ -49,7 +49,7 @@ pub(super) fn merge(a: &Gcda, b: &Gcda, weights: MergeWeights) -> Result<Gcda> {
 fn merge_function(a: &GcdaFunction, b: &GcdaFunction, weights: MergeWeights) -> Result<GcdaFunction> {
     let (a, b, weights) = match (a.is_absent(), b.is_absent()) {
         (false, false) => (a, b, weights),
-        // Present in one program only: that one and nothing of the other.
+        // Present in one program only: its counters alone are used.
         (false, true) => (a, a, MergeWeights { b: 0, ..weights }),
         (true, false) => (b, b, MergeWeights { a: 0, ..weights }),
         (true, true) => return Ok(GcdaFunction::default()),
@@ -68,18 +68,18 @@ fn merge_function(a: &GcdaFunction, b: &GcdaFunction, weights: MergeWeights) -> 
             same(&of("number of counters"), x.values.len(), y.values.len())?;
             merge_values(x, y, weights)
         };
-        counters.push(Counters { kind: x.kind, values });
+        counters.push(CounterRecord { kind: x.kind, values });
     }
     Ok(GcdaFunction { counters, ..*a })
 }
 
-fn merge_values(x: &Counters, y: &Counters, weights: MergeWeights) -> Values {
-    if let (Values::Zeros(count), Values::Zeros(_)) = (&x.values, &y.values) {
-        return Values::Zeros(*count);
+fn merge_values(x: &CounterRecord, y: &CounterRecord, weights: MergeWeights) -> CounterValues {
+    if let (CounterValues::Zeros(count), CounterValues::Zeros(_)) = (&x.values, &y.values) {
+        return CounterValues::Zeros(*count);
     }
     let used = |value: i64, weight: u32| if weight == 0 { 0 } else { value };
     let pairs = x.values.iter().zip(y.values.iter());
-    Values::Listed(match x.kind {
+    CounterValues::Listed(match x.kind {
         CounterKind::Ior | CounterKind::Conditions | CounterKind::Paths => {
             pairs.map(|(x, y)| used(x, weights.a) | used(y, weights.b)).collect()
         }
@@ -93,8 +93,13 @@ fn merge_values(x: &Counters, y: &Counters, weights: MergeWeights) -> Values {
     })
 }
 
-fn merge_top_n(ident: u32, x: &Counters, y: &Counters, weights: MergeWeights) -> Result<Values> {
-    let lists = |c: &Counters| c.top_n().ok_or(Error::ValueLists { function: ident, kind: c.kind });
+fn merge_top_n(
+    ident: u32,
+    x: &CounterRecord,
+    y: &CounterRecord,
+    weights: MergeWeights,
+) -> Result<CounterValues> {
+    let lists = |c: &CounterRecord| c.top_n().ok_or(Error::ValueLists { function: ident, kind: c.kind });
     let (x, y) = (lists(x)?, lists(y)?);
     same(&format!("number of value lists of function {ident}"), x.len(), y.len())?;
     let mut merged = Vec::new();
@@ -104,7 +109,7 @@ fn merge_top_n(ident: u32, x: &Counters, y: &Counters, weights: MergeWeights) ->
         merged.extend([if incomplete { -total } else { total }, pairs.len() as i64]);
         merged.extend(pairs.into_iter().flat_map(|(value, count)| [value, count]));
     }
-    Ok(Values::Listed(merged))
+    Ok(CounterValues::Listed(merged))
 }
 
 fn merge_list(x: &TopN, y: &TopN, weights: MergeWeights) -> TopN {
@@ -121,8 +126,8 @@ fn merge_list(x: &TopN, y: &TopN, weights: MergeWeights) -> TopN {
     }
     let mut pairs: Vec<_> = counts.into_iter().collect();
     pairs.sort_by_key(|&(value, count)| (Reverse(count), value));
-    incomplete |= pairs.len() > MOST_TRACKED;
-    pairs.truncate(MOST_TRACKED);
+    incomplete |= pairs.len() > MAX_TRACKED;
+    pairs.truncate(MAX_TRACKED);
     TopN { total, incomplete, pairs }
 }
 
@@ -138,7 +143,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, a: T, b: T) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn object(counters: Vec<Counters>) -> Gcda {
+    fn object(counters: Vec<CounterRecord>) -> Gcda {
         Gcda {
             byte_order: ByteOrder::Little,
             version: GcovVersion(u32::from_be_bytes(*b"B22*")),
@@ -154,7 +159,7 @@ mod tests {
     }
 
     fn one(kind: CounterKind, values: &[i64]) -> Gcda {
-        object(vec![Counters { kind, values: Values::Listed(values.to_vec()) }])
+        object(vec![CounterRecord { kind, values: CounterValues::Listed(values.to_vec()) }])
     }
 
     fn merged(kind: CounterKind, a: &[i64], b: &[i64], weights: MergeWeights) -> Vec<i64> {
@@ -214,7 +219,8 @@ mod tests {
 
     #[test]
     fn zeros_of_any_number_cost_nothing() {
-        let zeros = object(vec![Counters { kind: CounterKind::Arcs, values: Values::Zeros(1 << 28) }]);
+        let zeros =
+            object(vec![CounterRecord { kind: CounterKind::Arcs, values: CounterValues::Zeros(1 << 28) }]);
         assert_eq!(merge(&zeros, &zeros, MergeWeights::EQUAL).unwrap(), zeros);
         assert_eq!(Gcda::parse(&zeros.to_bytes()).unwrap(), zeros);
     }

@@ -1,6 +1,6 @@
-//! Bytes to [`Gcda`].
+//! Parser: bytes to [`Gcda`].
 
-use super::version::Layout;
+use super::version::GcdaLayout;
 use super::*;
 use crate::{Error, Result};
 
@@ -10,7 +10,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Gcda> {
         Some(magic) if u32::from_be_bytes(*magic) == MAGIC => ByteOrder::Big,
         _ => return Err(Error::NotGcda { found: bytes[..bytes.len().min(4)].to_vec() }),
     };
-    let mut words = Words { bytes, at: 4, byte_order };
+    let mut words = WordReader { bytes, at: 4, byte_order };
     let version = GcovVersion(words.u32("the header")?);
     let layout = version.layout().ok_or(Error::Version(version))?;
     let stamp = words.u32("the header")?;
@@ -30,8 +30,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Gcda> {
         if tag == 0 {
             gcda.end_marker = true;
             let after = bytes.len() - words.at;
-            // Where libgcov writes a shorter profile over a longer one it leaves such a tail; but a
-            // tag that was lost to damage looks the same, and would lose every function behind it.
+            // libgcov leaves such a tail when it writes a shorter profile over a longer one. But a
+            // tag that was lost to damage looks the same, and all functions behind it would be
+            // lost.
             return if after == 0 {
                 Ok(gcda)
             } else {
@@ -39,21 +40,21 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Gcda> {
             };
         }
         let length = words.u32("a record length")?;
-        record(&mut gcda, &mut words, layout, Header { at, tag, length })?;
+        record(&mut gcda, &mut words, layout, RecordHeader { at, tag, length })?;
     }
     Ok(gcda)
 }
 
-/// Tag and length of a record, and where they stand.
+/// Tag and length of a record, and its position.
 #[derive(Clone, Copy)]
-struct Header {
+struct RecordHeader {
     at: usize,
     tag: u32,
     length: u32,
 }
 
-fn record(gcda: &mut Gcda, words: &mut Words, layout: Layout, header: Header) -> Result<()> {
-    let Header { at, tag, length } = header;
+fn record(gcda: &mut Gcda, words: &mut WordReader, layout: GcdaLayout, header: RecordHeader) -> Result<()> {
+    let RecordHeader { at, tag, length } = header;
     if tag == TAG_OBJECT_SUMMARY {
         if gcda.summary.is_some() || !gcda.functions.is_empty() {
             return damaged(at, "a program summary that is not the first record");
@@ -83,14 +84,14 @@ fn record(gcda: &mut Gcda, words: &mut Words, layout: Layout, header: Header) ->
             return damaged(at, format!("{kind:?} counters out of order in function {}", function.ident));
         }
         let values = values(words, layout, header)?;
-        function.counters.push(Counters { kind, values });
+        function.counters.push(CounterRecord { kind, values });
     } else {
         return damaged(at, format!("unknown record tag {tag:#010x}"));
     }
     Ok(())
 }
 
-fn values(words: &mut Words, layout: Layout, header: Header) -> Result<Values> {
+fn values(words: &mut WordReader, layout: GcdaLayout, header: RecordHeader) -> Result<CounterValues> {
     let signed = header.length as i32;
     let counter_length = 2 * layout.word_length;
     let length = signed.unsigned_abs();
@@ -99,7 +100,7 @@ fn values(words: &mut Words, layout: Layout, header: Header) -> Result<Values> {
     }
     let count = length / counter_length;
     if signed < 0 {
-        return Ok(Values::Zeros(count));
+        return Ok(CounterValues::Zeros(count));
     }
     words.need(u64::from(count) * 8, "a counter record")?;
     let mut listed = Vec::with_capacity(count as usize);
@@ -108,10 +109,10 @@ fn values(words: &mut Words, layout: Layout, header: Header) -> Result<Values> {
         let high = words.u32("a counter")?;
         listed.push((u64::from(high) << 32 | u64::from(low)) as i64);
     }
-    Ok(Values::Listed(listed))
+    Ok(CounterValues::Listed(listed))
 }
 
-fn expect_length(header: Header, what: &str, length: u32) -> Result<()> {
+fn expect_length(header: RecordHeader, what: &str, length: u32) -> Result<()> {
     if header.length == length {
         Ok(())
     } else {
@@ -123,14 +124,14 @@ fn damaged<T>(at: usize, what: impl Into<String>) -> Result<T> {
     Err(Error::Damaged { at, what: what.into() })
 }
 
-/// The file as words.
-struct Words<'a> {
+/// Reader of the file as words.
+struct WordReader<'a> {
     bytes: &'a [u8],
     at: usize,
     byte_order: ByteOrder,
 }
 
-impl Words<'_> {
+impl WordReader<'_> {
     fn need(&self, bytes: u64, what: &'static str) -> Result<()> {
         let there = (self.bytes.len() - self.at) as u64;
         match bytes.checked_sub(there) {

@@ -1,26 +1,26 @@
-//! The program summary over all files of a program.
+//! Program summary over all files of a program.
 
 use super::{CounterKind, Gcda};
 
-/// What the files of one program hold together.
+/// Sums over the files of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgramSummary {
-    /// Files, one per instrumented object.
+    /// Number of files, one per instrumented object.
     pub files: u64,
-    /// Functions present.
+    /// Number of functions present.
     pub functions: u64,
-    /// Functions of which any arc was taken. 0 says that the profile is empty.
+    /// Number of functions with a taken arc. 0 means that the profile is empty.
     pub executed_functions: u64,
-    /// Arc counters.
+    /// Number of arc counters.
     pub counters: u64,
-    /// The largest arc count: what GCC measures hotness against.
+    /// Largest arc count; GCC's measure of hotness is relative to it.
     pub sum_max: u64,
-    /// The sum of all arc counts, saturating.
+    /// Sum of all arc counts, saturating.
     pub total: u64,
 }
 
 impl ProgramSummary {
-    /// Takes one more file in.
+    /// Adds a file.
     pub fn add(&mut self, gcda: &Gcda) {
         self.files += 1;
         self.sum_max = self.sum_max.max(gcda.sum_max());
@@ -33,9 +33,9 @@ impl ProgramSummary {
     }
 }
 
-/// The summary of a program's files: what libgcov computes when a program ends, and what nobody
-/// computes for a kernel. Write `sum_max` into each with [`Gcda::set_summary`].
-pub fn summarise<'a>(files: impl IntoIterator<Item = &'a Gcda>) -> ProgramSummary {
+/// Computes the summary of a program's files. libgcov does this when a program ends; a kernel does
+/// not. Write `sum_max` into each file with [`Gcda::set_summary`].
+pub fn summarize<'a>(files: impl IntoIterator<Item = &'a Gcda>) -> ProgramSummary {
     files.into_iter().fold(ProgramSummary::default(), |mut summary, gcda| {
         summary.add(gcda);
         summary

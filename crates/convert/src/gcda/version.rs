@@ -1,18 +1,18 @@
-//! The version word.
+//! Version word of a `.gcda`, and the file layout that it implies.
 
 use std::fmt;
 
-/// The version word of a `.gcda`: `B22*` for GCC 12.2, release.
+/// Version word of a `.gcda`: `B22*` for GCC 12.2, release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GcovVersion(pub u32);
 
 impl GcovVersion {
-    /// Oldest GCC whose files are read.
+    /// Oldest GCC whose files are supported.
     pub const FIRST_MAJOR: u32 = 11;
-    /// Newest GCC whose files are read.
+    /// Newest GCC whose files are supported.
     pub const LAST_MAJOR: u32 = 15;
 
-    /// Major and minor number; none if the word is not of the form that GCC writes. The first
+    /// Returns major and minor number; `None` if the word is not in GCC's format. The first
     /// character counts tens from `A`, the next two are digits (`gcc/gcov-iov.cc`).
     pub fn major_minor(self) -> Option<(u32, u32)> {
         let [tens, ones, minor, _status] = self.0.to_be_bytes();
@@ -20,10 +20,10 @@ impl GcovVersion {
         well_formed.then(|| (u32::from(tens - b'A') * 10 + u32::from(ones - b'0'), u32::from(minor - b'0')))
     }
 
-    /// What that compiler's files look like; none if they are not read here.
-    pub(super) fn layout(self) -> Option<Layout> {
+    /// Returns the layout of that compiler's files; `None` if it is not supported.
+    pub(super) fn layout(self) -> Option<GcdaLayout> {
         let (major, _) = self.major_minor()?;
-        (Self::FIRST_MAJOR..=Self::LAST_MAJOR).contains(&major).then_some(Layout {
+        (Self::FIRST_MAJOR..=Self::LAST_MAJOR).contains(&major).then_some(GcdaLayout {
             word_length: if major >= 12 { 4 } else { 1 },
             has_checksum: major >= 12,
             // `gcov-counter.def`: 14 appended conditions, 15 paths.
@@ -36,12 +36,12 @@ impl GcovVersion {
     }
 }
 
-/// What depends on the version.
+/// File layout, which depends on the version.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
-    /// How much one 32-bit word adds to a record's length.
+pub(super) struct GcdaLayout {
+    /// Contribution of one 32-bit word to a record's length.
     pub word_length: u32,
-    /// Whether the header has a fourth word.
+    /// The header has a checksum word.
     pub has_checksum: bool,
     /// Number of counter kinds.
     pub kinds: u32,

@@ -1,12 +1,13 @@
-//! [`Gcda`] to bytes.
+//! Writer: [`Gcda`] to bytes.
 
-use super::version::Layout;
+use super::version::GcdaLayout;
 use super::*;
 
 pub(super) fn to_bytes(gcda: &Gcda) -> Vec<u8> {
-    // A version that is not known cannot have been parsed; if it was made up, write it as the newest.
-    let layout = gcda.version.layout().unwrap_or(Layout { word_length: 4, has_checksum: true, kinds: 10 });
-    let mut out = Words { bytes: Vec::new(), byte_order: gcda.byte_order };
+    // A parsed file has a supported version; a made-up one is written in the newest layout.
+    let layout =
+        gcda.version.layout().unwrap_or(GcdaLayout { word_length: 4, has_checksum: true, kinds: 10 });
+    let mut out = WordWriter { bytes: Vec::new(), byte_order: gcda.byte_order };
     out.u32(MAGIC);
     out.u32(gcda.version.0);
     out.u32(gcda.stamp);
@@ -23,13 +24,13 @@ pub(super) fn to_bytes(gcda: &Gcda) -> Vec<u8> {
         }
         out.all([TAG_FUNCTION, FUNCTION_WORDS * layout.word_length]);
         out.all([function.ident, function.lineno_checksum, function.cfg_checksum]);
-        for Counters { kind, values } in &function.counters {
-            // Lengths are 32 bits: nothing that was read, or merged from it, has more.
+        for CounterRecord { kind, values } in &function.counters {
+            // Lengths are 32 bits; parsed files, and merges of them, have no longer records.
             let length = (values.len() as u32).wrapping_mul(2 * layout.word_length);
             out.u32(kind.tag());
             match values {
-                Values::Zeros(_) => out.u32(length.wrapping_neg()),
-                Values::Listed(values) => {
+                CounterValues::Zeros(_) => out.u32(length.wrapping_neg()),
+                CounterValues::Listed(values) => {
                     out.u32(length);
                     // The low word first, in either byte order.
                     values.iter().for_each(|&value| out.all([value as u32, (value >> 32) as u32]));
@@ -43,12 +44,12 @@ pub(super) fn to_bytes(gcda: &Gcda) -> Vec<u8> {
     out.bytes
 }
 
-struct Words {
+struct WordWriter {
     bytes: Vec<u8>,
     byte_order: ByteOrder,
 }
 
-impl Words {
+impl WordWriter {
     fn u32(&mut self, word: u32) {
         self.bytes.extend(match self.byte_order {
             ByteOrder::Little => word.to_le_bytes(),

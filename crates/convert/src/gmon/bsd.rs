@@ -1,25 +1,27 @@
-//! The formats of 4.2BSD (and its `kgmon`), of 4.4BSD and of FreeBSD.
+//! Formats of 4.2BSD (and its `kgmon`), of 4.4BSD and of FreeBSD.
 
-use super::read::Bytes;
+use super::read::ByteReader;
 use super::*;
 
-/// 4.4BSD's mark of a header that says its rate (`GMONVERSION`).
+/// Magic number of a 4.4BSD header with a rate (`GMONVERSION`).
 const BSD_44: u32 = 0x0005_1879;
-/// Calls over one arc in days at one per nanosecond; in GNU's format a count has 32 bits, so that each
-/// more than that would take an arc of its own.
-const MOST_CALLS: u64 = 1 << 48;
-/// Words of 4.4BSD's header after version, rate, and what is the size of a counter in FreeBSD's.
+/// Limit of an arc's count: days of one call per nanosecond. GNU's format has 32 bits for a count,
+/// so a larger count would become many arcs.
+const MAX_CALLS: u64 = 1 << 48;
+/// Unused words of 4.4BSD's header after version, rate, and FreeBSD's counter size.
 const SPARE: u64 = 2;
-/// Bytes of a counter where the header does not say: an `unsigned short` in all of them.
+/// Bytes of a counter if the header has no size: an `unsigned short` in all formats.
 const COUNTER: usize = 2;
 
-/// A header has no magic number in 4.2BSD: it is one if its numbers fit each other and the file.
-pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
+/// Parses a file. 4.2BSD's header has no magic number; it is recognized if its numbers fit each
+/// other and the file.
+pub(super) fn parse(bytes: &[u8], target: GmonTarget) -> Result<Gmon> {
     let not = || Error::NotGmon { found: bytes.iter().take(4).copied().collect() };
-    let mut input = Bytes { bytes, at: 0, target };
+    let mut input = ByteReader { bytes, at: 0, target };
     let what = "the header of BSD";
-    let header =
-        |input: &mut Bytes| Ok::<_, Error>((input.address(what)?, input.address(what)?, input.u32(what)?));
+    let header = |input: &mut ByteReader| {
+        Ok::<_, Error>((input.address(what)?, input.address(what)?, input.u32(what)?))
+    };
     let (low, high, length) = header(&mut input).map_err(|_| not())?;
     let begin = input.at;
     let (mut rate, mut size, mut signed) = (BSD_RATE, COUNTER, false);
@@ -57,18 +59,18 @@ pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
         abbreviation: b's',
         bins,
     };
-    let mut records = vec![Record::Histogram(histogram)];
+    let mut records = vec![GmonRecord::Histogram(histogram)];
     while !input.is_done() {
         let at = input.at;
         let (from, to, count) =
             (input.address("an arc")?, input.address("an arc")?, input.address("an arc")?);
-        if count > MOST_CALLS {
+        if count > MAX_CALLS {
             return Err(Error::Damaged {
                 at,
                 what: format!("{count} calls from one place: nothing runs so long"),
             });
         }
-        records.push(Record::Arc(RawArc { from, to, count }));
+        records.push(GmonRecord::Arc(RawArc { from, to, count }));
     }
     Ok(Gmon { records })
 }

@@ -1,63 +1,63 @@
-//! A profile's tables as `gmon.out`, so that GNU gprof says what the profile says.
+//! Export of a profile's tables as `gmon.out`, so that GNU gprof prints the profile's figures.
 //!
-//! Three things are in the way, and this is how they are met:
+//! gprof has three limits, which are met like this:
 //!
-//! - gprof's bins have 16 bits. It adds up histograms of the same range, so each function gets
-//!   as many records as it needs, over bins that lie wholly inside of it: no tick is split between
-//!   two functions. A tick is 1 ns with 1000 ticks to the "microsecond", so gprof prints
-//!   microseconds with two decimals and the file keeps the nanoseconds. (Where a bin would exceed
-//!   gprof's 31 bits the tick becomes 1 us, then 1 ms.)
-//! - gprof drops calls whose caller is in no function, and then hands all of the callee's time to
-//!   its other callers. Here they come from a function of its own, `<spontaneous>`.
-//! - gprof reads no local symbols with dots in their names (`foo.isra.0`), and code without a
-//!   symbol, user code among it, has no address in the image. Both are in a list of symbols that goes
-//!   with the file: `gprof -S gmon.out.symbols vmlinux gmon.out`.
+//! - gprof's bins have 16 bits. It adds up histograms of the same range, so each function gets as
+//!   many records as it needs, over bins that lie wholly inside it: no tick is split between two
+//!   functions. A tick is 1 ns with 1000 ticks to the "microsecond", so gprof prints microseconds
+//!   with two decimals and the file keeps the nanoseconds. (If a bin would exceed gprof's 31 bits,
+//!   the tick becomes 1 us, then 1 ms.)
+//! - gprof drops calls whose caller is in no function, and then attributes all of the callee's time
+//!   to its other callers. Here these calls come from a function of their own, `<spontaneous>`.
+//! - gprof ignores local symbols with dots in their names (`foo.isra.0`), and code without a
+//!   symbol, such as user code, has no address in the image. Both are in a list of symbols that
+//!   goes with the file: `gprof -S gmon.out.symbols vmlinux gmon.out`.
 
-use super::{Error, Gmon, Histogram, RawArc, Record, Result};
+use super::{Error, Gmon, GmonRecord, Histogram, RawArc, Result};
 use kerntune_profile::{FunctionIndex, Tables};
 use std::collections::BTreeMap;
 
-/// Name of the function that calls what nothing calls.
+/// Name of the function that makes calls without a caller.
 const SPONTANEOUS: &str = "<spontaneous>";
 /// Name of the symbol behind all functions.
 const END: &str = "<end>";
 /// Granularity of gprof's histograms in bytes.
 const UNIT: u64 = 2;
-/// Distance of the addresses that are made up.
+/// Distance of made-up addresses.
 const STEP: u64 = 16;
-/// More records of a histogram than this make gprof slow: take a coarser tick.
+/// Limit of histogram records: more make gprof slow, so a coarser tick is used.
 const RECORDS: u64 = 50_000;
 
-/// What is to be written.
+/// Files to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
-    /// `gmon.out`.
+pub struct GmonExport {
+    /// Contents of `gmon.out`.
     pub gmon: Gmon,
-    /// Symbols by address, in the form of `nm`, for `gprof -S`.
+    /// Symbols by address, in the format of `nm`, for `gprof -S`.
     pub symbols: String,
     /// Nanoseconds of one tick.
     pub tick_ns: u64,
-    /// Time of functions so small that gprof has no bin for them.
+    /// Time of functions that are too small for a bin of gprof.
     pub left_out_ns: u64,
 }
 
-/// Where a function's ticks and calls go.
+/// Address of a function, and the bins for its ticks.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FunctionPlace {
     address: u64,
     /// First bin and the one after the last, in units from address 0.
     bins: (u64, u64),
 }
 
-/// The regions for which `wanted` holds.
+/// Exports the regions for which `wanted` holds.
 ///
 /// # Errors
 /// [`Error::NoRoom`] if no addresses are left for functions that have none.
-pub fn export(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Result<Exported> {
+pub fn export(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Result<GmonExport> {
     let mut own: BTreeMap<u32, u64> = BTreeMap::new();
     for row in tables.functions.iter().filter(|row| wanted(row.region)) {
         let sum = own.entry(row.function.get()).or_default();
-        *sum = sum.saturating_add(row.net_ns.get());
+        *sum = sum.saturating_add(row.self_ticks.get());
     }
     let mut calls: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for row in tables.arcs.iter().filter(|row| wanted(row.region)) {
@@ -70,7 +70,7 @@ pub fn export(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Result<Exported>
     active.dedup();
     let (places, symbols) = places(tables, &active)?;
     let (tick_ns, rate, dimension, abbreviation) = tick(&own, &places);
-    let mut out = Exported { gmon: Gmon::default(), symbols, tick_ns, left_out_ns: 0 };
+    let mut out = GmonExport { gmon: Gmon::default(), symbols, tick_ns, left_out_ns: 0 };
     for (function, ns) in own.into_iter().filter(|(_, ns)| *ns > 0) {
         let Some((first, end)) = places.get(&function).map(|place| place.bins).filter(|bins| bins.0 < bins.1)
         else {
@@ -91,20 +91,21 @@ pub fn export(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Result<Exported>
             let high = (first + bins.len() as u64) * UNIT;
             let dimension = Histogram::dimension_of(dimension);
             let histogram = Histogram { low: first * UNIT, high, rate, dimension, abbreviation, bins };
-            out.gmon.records.push(Record::Histogram(histogram));
+            out.gmon.records.push(GmonRecord::Histogram(histogram));
         }
     }
     for ((caller, callee), count) in calls {
         if let (Some(from), Some(to)) = (places.get(&caller), places.get(&callee)) {
-            out.gmon.records.push(Record::Arc(RawArc { from: from.address, to: to.address, count }));
+            out.gmon.records.push(GmonRecord::Arc(RawArc { from: from.address, to: to.address, count }));
         }
     }
     Ok(out)
 }
 
-/// Where each function is, and the list of symbols. Active functions that are not in the image
-/// get addresses above all others, and so does [`SPONTANEOUS`] (under [`FunctionIndex::NONE`]).
-fn places(tables: &Tables, active: &[u32]) -> Result<(BTreeMap<u32, Place>, String)> {
+/// Returns the places of the functions, and the list of symbols. Active functions that are not in
+/// the image get addresses above all others, and so does [`SPONTANEOUS`] (under
+/// [`FunctionIndex::NONE`]).
+fn places(tables: &Tables, active: &[u32]) -> Result<(BTreeMap<u32, FunctionPlace>, String)> {
     let mut known: Vec<(u64, u64, u32)> = tables
         .symbols
         .iter()
@@ -131,11 +132,11 @@ fn places(tables: &Tables, active: &[u32]) -> Result<(BTreeMap<u32, Place>, Stri
     let mut places = BTreeMap::new();
     let mut symbols = String::new();
     for (at, &(address, end, function)) in known.iter().enumerate() {
-        // gprof gives a function everything up to the next one.
+        // gprof extends a function up to the next one.
         let border = known.get(at + 1).map_or(u64::MAX, |next| next.0) / UNIT;
         let first = address / UNIT;
         let last = (end / UNIT).max(first + 1).min(border);
-        places.insert(function, Place { address, bins: (first, last) });
+        places.insert(function, FunctionPlace { address, bins: (first, last) });
         let name = match function {
             function if function == FunctionIndex::NONE.get() => SPONTANEOUS.into(),
             // A name ends at a space.
@@ -144,14 +145,14 @@ fn places(tables: &Tables, active: &[u32]) -> Result<(BTreeMap<u32, Place>, Stri
         symbols += &format!("{address:016x} T {name}\n");
     }
     if !known.is_empty() {
-        // The last symbol has no end for gprof, so that nothing is found in it.
+        // The last symbol has no end for gprof, so it attributes nothing to it.
         symbols += &format!("{next:016x} T {END}\n");
     }
     Ok((places, symbols))
 }
 
-/// The finest tick that fits: its ns, ticks per unit, the unit and its letter.
-fn tick(own: &BTreeMap<u32, u64>, places: &BTreeMap<u32, Place>) -> (u64, u32, &'static str, u8) {
+/// Chooses the finest tick that fits: its ns, ticks per unit, the unit and its letter.
+fn tick(own: &BTreeMap<u32, u64>, places: &BTreeMap<u32, FunctionPlace>) -> (u64, u32, &'static str, u8) {
     let fits = |tick: u64| {
         let mut records = 0;
         own.iter().all(|(function, ns)| {

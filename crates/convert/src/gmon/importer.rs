@@ -1,45 +1,46 @@
-//! `gmon.out` as a profile's tables: sampled times, counted calls, no elapsed times.
+//! Import of `gmon.out` as a profile's tables: sampled times, counted calls, no totals.
 
-use super::{Error, Gmon, Histogram, Record, Result};
+use super::{Error, Gmon, GmonRecord, Histogram, Result};
 use kerntune_profile::{
-    CallArc, FunctionIndex, FunctionStats, How, Instructions, Nanoseconds, RegionStats, Symbol, Tables,
-    ThreadKind, ThreadStats,
+    CallArc, CallKind, FunctionIndex, FunctionStats, Instructions, RegionStats, Symbol, Tables, ThreadKind,
+    ThreadStats, Ticks,
 };
 use std::collections::BTreeMap;
 
 /// Granularity of gprof's histograms in bytes.
 const UNIT: u64 = 2;
 
-/// What the files came to.
+/// Tables and totals of imported files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
-    /// One region, `gmon`. Arcs and functions have no elapsed time.
+pub struct GmonImport {
+    /// Tables with one region, `gmon`. Arcs and functions have no total time.
     pub tables: Tables,
-    /// All sampled time.
-    pub busy_ns: u64,
-    /// Samples.
+    /// Sum of all sampled time, in ns.
+    pub busy_ticks: u64,
+    /// Number of samples.
     pub ticks: u64,
     /// Calls to addresses in no function, which are left out.
     pub lost_calls: u64,
 }
 
-/// Adds up files of one program. `symbols` are its functions, in the order of their numbers; `comm` is its name.
+/// Adds up files of one program. `symbols` are its functions, in the order of their numbers; `comm`
+/// is its name.
 ///
-/// As in gprof a function reaches up to the next one, and a bin that several functions share is
+/// As in gprof, a function extends up to the next one, and a bin that several functions share is
 /// divided among them by bytes. Calls from addresses in no function have no caller.
 ///
 /// # Errors
-/// [`Error::NotTime`] of a histogram that does not count time, [`Error::NoFunctions`] if no address
-/// is in any function.
-pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Imported> {
-    let image = Image::new(&symbols);
+/// [`Error::NotTime`] for a histogram that does not count time, [`Error::NoFunctions`] if no
+/// address is in any function.
+pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<GmonImport> {
+    let image = FunctionMap::new(&symbols);
     let mut own: BTreeMap<u32, f64> = BTreeMap::new();
     let (mut outside, mut ticks, mut lost_calls) = (0.0, 0_u64, 0_u64);
     let mut calls: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     let (mut addresses, mut known) = (0_usize, 0_usize);
     for record in files.iter().flat_map(|file| &file.records) {
         match record {
-            Record::Histogram(histogram) => {
+            GmonRecord::Histogram(histogram) => {
                 let tick_ns = histogram.tick_ns()?;
                 for (count, low, high) in bins(histogram) {
                     let time = f64::from(count) * tick_ns;
@@ -51,7 +52,7 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
                     known += usize::from(inside > 0.0);
                 }
             }
-            Record::Arc(arc) => {
+            GmonRecord::Arc(arc) => {
                 addresses += 1;
                 let Some(callee) = image.function(arc.to) else {
                     lost_calls = lost_calls.saturating_add(arc.count);
@@ -62,7 +63,7 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
                 let sum = calls.entry((caller, callee)).or_default();
                 *sum = sum.saturating_add(arc.count);
             }
-            Record::Blocks(_) => {}
+            GmonRecord::Blocks(_) => {}
         }
     }
     if addresses > 0 && known == 0 {
@@ -70,11 +71,11 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
     }
     let unattributed = outside.round() as u64;
     let mut stats: BTreeMap<u32, FunctionStats> = BTreeMap::new();
-    let mut busy_ns = unattributed;
+    let mut busy_ticks = unattributed;
     for (function, ns) in own {
         let ns = ns.round() as u64;
-        busy_ns = busy_ns.saturating_add(ns);
-        stats.entry(function).or_insert_with(|| nothing(function)).net_ns = Nanoseconds(ns);
+        busy_ticks = busy_ticks.saturating_add(ns);
+        stats.entry(function).or_insert_with(|| nothing(function)).self_ticks = Ticks(ns);
     }
     for ((_, callee), count) in &calls {
         let row = stats.entry(*callee).or_insert_with(|| nothing(*callee));
@@ -84,23 +85,23 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
         region: 0,
         caller: FunctionIndex(caller),
         callee: FunctionIndex(callee),
-        how: How::Call,
+        how: CallKind::Call,
         calls,
         ended: 0,
-        elapsed_ns: Nanoseconds::ZERO,
+        total_ticks: Ticks::ZERO,
     };
     let tables = Tables {
         functions: stats.into_values().collect(),
         symbols,
         arcs: calls.into_iter().map(arc).collect(),
-        threads: vec![thread(comm, busy_ns)],
-        regions: vec![region(busy_ns, unattributed)],
+        threads: vec![thread(comm, busy_ticks)],
+        regions: vec![region(busy_ticks, unattributed)],
         ..Tables::default()
     };
-    Ok(Imported { tables, busy_ns, ticks, lost_calls })
+    Ok(GmonImport { tables, busy_ticks, ticks, lost_calls })
 }
 
-/// The bins with ticks: count, and the range in units. gprof measures ranges in units, too.
+/// Returns the bins with ticks as count and range, in units; gprof measures ranges in units, too.
 fn bins(histogram: &Histogram) -> impl Iterator<Item = (u32, f64, f64)> + '_ {
     let low = histogram.low / UNIT;
     let scale = (histogram.high.saturating_sub(histogram.low) as f64 / UNIT as f64)
@@ -112,12 +113,12 @@ fn bins(histogram: &Histogram) -> impl Iterator<Item = (u32, f64, f64)> + '_ {
 }
 
 /// Functions by address.
-struct Image {
-    /// First address, the one after the last, number.
+struct FunctionMap {
+    /// First address, address after the last, and number.
     functions: Vec<(u64, u64, u32)>,
 }
 
-impl Image {
+impl FunctionMap {
     fn new(symbols: &[Symbol]) -> Self {
         let mut functions: Vec<(u64, u64, u32)> = symbols
             .iter()
@@ -142,7 +143,8 @@ impl Image {
         self.functions.get(at).filter(|function| address < function.1).map(|function| function.2)
     }
 
-    /// Tells each function in a range of units its part of it; returns the sum of the parts.
+    /// Calls `each` with every function in a range of units and its fraction of the range. Returns
+    /// the sum of the fractions.
     fn share(&self, low: f64, high: f64, mut each: impl FnMut(u32, f64)) -> f64 {
         let unit = |address: u64| (address / UNIT) as f64;
         let from = self.functions.partition_point(|function| unit(function.1) <= low);
@@ -167,17 +169,17 @@ fn nothing(function: u32) -> FunctionStats {
         function: FunctionIndex(function),
         calls: 0,
         ended: 0,
-        net_ns: Nanoseconds::ZERO,
-        ended_net_ns: Nanoseconds::ZERO,
-        elapsed_ns: Nanoseconds::ZERO,
-        max_ns: Nanoseconds::ZERO,
-        min_ns: Nanoseconds::ZERO,
-        slowest_ns: Nanoseconds::ZERO,
-        slowest_at_ns: Nanoseconds::ZERO,
+        self_ticks: Ticks::ZERO,
+        ended_self_ticks: Ticks::ZERO,
+        total_ticks: Ticks::ZERO,
+        max_ticks: Ticks::ZERO,
+        min_ticks: Ticks::ZERO,
+        slowest_ticks: Ticks::ZERO,
+        slowest_at_ticks: Ticks::ZERO,
     }
 }
 
-fn thread(comm: &str, busy_ns: u64) -> ThreadStats {
+fn thread(comm: &str, busy_ticks: u64) -> ThreadStats {
     ThreadStats {
         region: 0,
         thread: 0,
@@ -185,22 +187,22 @@ fn thread(comm: &str, busy_ns: u64) -> ThreadStats {
         pid: 0,
         tgid: 0,
         comm: comm.into(),
-        net_ns: Nanoseconds(busy_ns),
-        user_ns: Nanoseconds::ZERO,
+        self_ticks: Ticks(busy_ticks),
+        user_ticks: Ticks::ZERO,
         switches_in: 0,
     }
 }
 
-fn region(busy_ns: u64, unattributed_ns: u64) -> RegionStats {
+fn region(busy_ticks: u64, unattributed_ticks: u64) -> RegionStats {
     RegionStats {
         region: 0,
         name: "gmon".into(),
-        begin_ns: Nanoseconds::ZERO,
-        elapsed_ns: Nanoseconds(busy_ns),
-        busy_ns: Nanoseconds(busy_ns),
-        idle_ns: Nanoseconds::ZERO,
-        user_ns: Nanoseconds::ZERO,
-        unattributed_ns: Nanoseconds(unattributed_ns),
+        begin_ticks: Ticks::ZERO,
+        elapsed_ticks: Ticks(busy_ticks),
+        busy_ticks: Ticks(busy_ticks),
+        idle_ticks: Ticks::ZERO,
+        user_ticks: Ticks::ZERO,
+        unattributed_ticks: Ticks(unattributed_ticks),
         operations: 0,
         depth: 0,
         kernel_instructions: Instructions::ZERO,

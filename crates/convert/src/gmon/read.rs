@@ -1,15 +1,15 @@
-//! GNU's format, and numbers out of bytes for both.
+//! Parser of GNU's format, and a reader of numbers for all formats.
 
 use super::*;
 
-/// Bytes with a position; every read says what for.
-pub(super) struct Bytes<'a> {
+/// Bytes with a position. Every read names its purpose for the error.
+pub(super) struct ByteReader<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
-    pub target: Target,
+    pub target: GmonTarget,
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteReader<'a> {
     pub fn is_done(&self) -> bool {
         self.at >= self.bytes.len()
     }
@@ -18,7 +18,7 @@ impl<'a> Bytes<'a> {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    /// The next `count` items of `size` bytes; nothing is allocated for what is not there.
+    /// Returns the next `count` items of `size` bytes. A count beyond the end allocates nothing.
     pub fn take(&mut self, count: u64, size: u64, what: &'static str) -> Result<&'a [u8]> {
         let needed = count.saturating_mul(size);
         let left = self.left() as u64;
@@ -55,7 +55,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// `count` bins of `size` bytes each, with a sign or without one.
+    /// Reads `count` bins of `size` bytes each, signed or unsigned.
     pub fn bins(&mut self, count: u64, size: usize, signed: bool) -> Result<Vec<u32>> {
         let (order, begin) = (self.target.byte_order, self.at);
         let bytes = self.take(count, size as u64, "the bins of a histogram")?;
@@ -80,8 +80,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
-    let mut input = Bytes { bytes, at: MAGIC.len(), target };
+pub(super) fn parse(bytes: &[u8], target: GmonTarget) -> Result<Gmon> {
+    let mut input = ByteReader { bytes, at: MAGIC.len(), target };
     let version = input.u32("the header")?;
     if version != VERSION {
         return Err(Error::Version(version));
@@ -92,13 +92,13 @@ pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
         let at = input.at;
         let [tag] = input.array("a record's tag")?;
         records.push(match tag {
-            TAG_HISTOGRAM => Record::Histogram(histogram(&mut input, at)?),
-            TAG_ARC => Record::Arc(RawArc {
+            TAG_HISTOGRAM => GmonRecord::Histogram(histogram(&mut input, at)?),
+            TAG_ARC => GmonRecord::Arc(RawArc {
                 from: input.address("an arc")?,
                 to: input.address("an arc")?,
                 count: input.u32("an arc")?.into(),
             }),
-            TAG_BLOCKS => Record::Blocks(blocks(&mut input)?),
+            TAG_BLOCKS => GmonRecord::Blocks(blocks(&mut input)?),
             other => {
                 let what = format!("a record of unknown kind {other} (0 histogram, 1 arc, 2 basic blocks)");
                 return Err(Error::Damaged { at, what });
@@ -108,7 +108,7 @@ pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
     Ok(Gmon { records })
 }
 
-fn histogram(input: &mut Bytes, at: usize) -> Result<Histogram> {
+fn histogram(input: &mut ByteReader, at: usize) -> Result<Histogram> {
     let what = "the header of a histogram";
     let (low, high) = (input.address(what)?, input.address(what)?);
     let (count, rate) = (input.u32(what)?, input.u32(what)?);
@@ -124,12 +124,12 @@ fn histogram(input: &mut Bytes, at: usize) -> Result<Histogram> {
     Ok(Histogram { low, high, rate, dimension, abbreviation, bins: input.bins(count.into(), 2, false)? })
 }
 
-fn blocks(input: &mut Bytes) -> Result<Vec<(u64, u64)>> {
+fn blocks(input: &mut ByteReader) -> Result<Vec<(u64, u64)>> {
     let what = "a table of basic blocks";
     let count = input.u32(what)?;
     let size = if input.target.wide { 16 } else { 8 };
     let taken = input.take(count.into(), size, what)?;
-    let mut rows = Bytes { bytes: taken, at: 0, target: input.target };
+    let mut rows = ByteReader { bytes: taken, at: 0, target: input.target };
     let mut blocks = Vec::new();
     while !rows.is_done() {
         blocks.push((rows.address(what)?, rows.address(what)?));

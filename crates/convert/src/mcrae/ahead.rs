@@ -1,27 +1,27 @@
-//! Records with a look at those that follow, so that no more of them than that are in memory.
+//! Iterator over records with a bounded lookahead, which limits memory.
 
-use super::dump::Record;
+use super::dump::DumpRecord;
 use std::collections::VecDeque;
 use std::io;
 
-/// Records that are looked at beyond the one that is replayed: some seconds of a busy kernel. McRae's memory held 16,384.
-pub(super) const FAR: usize = 1 << 20;
+/// Maximum lookahead in records: some seconds of a busy kernel. McRae's memory held 16,384 records.
+pub(super) const MAX_LOOKAHEAD: usize = 1 << 20;
 
-/// A queue in front of an iterator.
-pub(super) struct Ahead<I> {
+/// Queue in front of an iterator.
+pub(super) struct Lookahead<I> {
     rest: I,
-    queue: VecDeque<Record>,
-    /// Records given out.
+    queue: VecDeque<DumpRecord>,
+    /// Number of records returned so far.
     taken: usize,
 }
 
-impl<I: Iterator<Item = io::Result<Record>>> Ahead<I> {
+impl<I: Iterator<Item = io::Result<DumpRecord>>> Lookahead<I> {
     pub fn new(rest: I) -> Self {
         Self { rest, queue: VecDeque::new(), taken: 0 }
     }
 
-    /// The next record and its number, from 0.
-    pub fn next(&mut self) -> io::Result<Option<(usize, Record)>> {
+    /// Returns the next record and its number, from 0.
+    pub fn next(&mut self) -> io::Result<Option<(usize, DumpRecord)>> {
         self.fill(1)?;
         let number = self.taken;
         Ok(self.queue.pop_front().map(|record| {
@@ -30,10 +30,11 @@ impl<I: Iterator<Item = io::Result<Record>>> Ahead<I> {
         }))
     }
 
-    /// The records that follow, up to the first for which `is_last` holds, and it too; no more than [`FAR`].
-    pub fn look(&mut self, mut is_last: impl FnMut(&Record) -> bool) -> io::Result<&[Record]> {
+    /// Returns the next records up to and including the first for which `is_last` holds, at most
+    /// [`MAX_LOOKAHEAD`].
+    pub fn look(&mut self, mut is_last: impl FnMut(&DumpRecord) -> bool) -> io::Result<&[DumpRecord]> {
         let mut count = 0;
-        while count < FAR {
+        while count < MAX_LOOKAHEAD {
             self.fill(count + 1)?;
             let Some(record) = self.queue.get(count) else { break };
             count += 1;

@@ -1,35 +1,36 @@
-//! The profiler's memory: records in the order in which they were stored.
+//! Contents of the profiler's memory: records in the order in which they were stored.
 
 /// Bytes of a record: a 16-bit tag and a 24-bit time.
 pub const RECORD_BYTES: usize = 5;
-/// Records that the memory of McRae's prototype holds. A dump of so many is of a box that was full.
+/// Records that the memory of McRae's prototype holds. A dump of this length comes from a full
+/// memory.
 pub const FULL: usize = 16_384;
-/// Times are below this.
+/// Exclusive limit of times.
 const TIME_LIMIT: u64 = 1 << 24;
 
-/// One event.
+/// Recorded event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// The event tag.
+pub struct DumpRecord {
+    /// Event tag.
     pub tag: u16,
-    /// What the microsecond counter showed; it wraps at 2^24.
+    /// Value of the microsecond counter, which wraps at 2^24.
     pub time: u32,
 }
 
-impl Record {
-    /// The record as five bytes, least significant first.
+impl DumpRecord {
+    /// Returns the record as five bytes, least significant first.
     pub fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let (tag, time) = (self.tag.to_le_bytes(), self.time.to_le_bytes());
         [tag[0], tag[1], time[0], time[1], time[2]]
     }
 
-    pub(super) fn of_bytes(raw: [u8; RECORD_BYTES], order: Order) -> Self {
+    pub(super) fn of_bytes(raw: [u8; RECORD_BYTES], order: DumpByteOrder) -> Self {
         match order {
-            Order::Little => Self {
+            DumpByteOrder::Little => Self {
                 tag: u16::from_le_bytes([raw[0], raw[1]]),
                 time: u32::from_le_bytes([raw[2], raw[3], raw[4], 0]),
             },
-            Order::Big => Self {
+            DumpByteOrder::Big => Self {
                 tag: u16::from_be_bytes([raw[0], raw[1]]),
                 time: u32::from_be_bytes([0, raw[2], raw[3], raw[4]]),
             },
@@ -37,53 +38,44 @@ impl Record {
     }
 }
 
-/// Which byte of a tag and of a time comes first.
+/// Byte order of tags and times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// The least significant, as kerntune's recorder writes.
+pub enum DumpByteOrder {
+    /// Least significant byte first, as kerntune's recorder writes.
     #[default]
     Little,
-    /// The most significant.
+    /// Most significant byte first.
     Big,
 }
 
-/// What can be wrong with a dump.
+/// Defect of a dump.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum DumpError {
-    /// Nothing was recorded.
     #[error("there is no record in it")]
     Empty,
-    /// The end of a record is missing.
     #[error(
         "it has {0} bytes, which is no multiple of the {RECORD_BYTES} of a record: it was cut, or is no dump"
     )]
     Cut(usize),
-    /// The same of a file that is not in memory.
     #[error("it ends with {0} bytes of a record, which has {RECORD_BYTES}: it was cut, or is no dump")]
     Rest(u64),
-    /// A line of the text form that is none.
     #[error("line {line}: `{text}`: {reason}; a line is TAG TIME, decimal or 0x…, time in microseconds below 2^24")]
-    Line {
-        /// From 1.
-        line: usize,
-        /// The line.
-        text: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
+    Line { line: usize, text: String, reason: &'static str },
 }
 
-/// What was recorded.
+/// Dump of the profiler's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dump {
-    /// In order.
-    pub records: Vec<Record>,
+pub struct TagDump {
+    /// Records, in order.
+    pub records: Vec<DumpRecord>,
 }
 
-impl Dump {
-    /// Reads records of five bytes, or lines `TAG TIME` if all of it is text.
-    pub fn read(bytes: &[u8], order: Order) -> Result<Self, DumpError> {
-        // A tag below 2,304 or above 32,511 has a byte that no text has.
+impl TagDump {
+    /// Reads records of five bytes, or lines `TAG TIME` if all bytes are text.
+    pub fn read(bytes: &[u8], order: DumpByteOrder) -> Result<Self, DumpError> {
+        // Tags below 2,304 and above 32,511 have a byte that text does not contain.
         let printable = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
         let dump = match std::str::from_utf8(bytes) {
             Ok(text) if bytes.iter().all(printable) => Self::from_text(text)?,
@@ -95,13 +87,13 @@ impl Dump {
         Ok(dump)
     }
 
-    fn from_binary(bytes: &[u8], order: Order) -> Result<Self, DumpError> {
+    fn from_binary(bytes: &[u8], order: DumpByteOrder) -> Result<Self, DumpError> {
         let records = bytes.chunks_exact(RECORD_BYTES);
         if !records.remainder().is_empty() {
             return Err(DumpError::Cut(bytes.len()));
         }
         let record =
-            |raw: &[u8]| Record::of_bytes(<[u8; RECORD_BYTES]>::try_from(raw).unwrap_or_default(), order);
+            |raw: &[u8]| DumpRecord::of_bytes(<[u8; RECORD_BYTES]>::try_from(raw).unwrap_or_default(), order);
         Ok(Self { records: records.map(record).collect() })
     }
 
@@ -113,19 +105,19 @@ impl Dump {
         Ok(Self { records })
     }
 
-    /// The records as five bytes each, least significant first.
+    /// Returns the records as five bytes each, least significant first.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.records.iter().flat_map(|record| record.to_bytes()).collect()
     }
 
-    /// Whether it may be one of a box whose memory was full.
+    /// Checks whether the dump may come from a full memory, so that later events are missing.
     pub fn is_full(&self) -> bool {
         self.records.len() == FULL
     }
 }
 
-/// The record of a line, `number` of its text; none for an empty one or a remark.
-pub(super) fn text_record(line: &str, number: usize) -> Result<Option<Record>, DumpError> {
+/// Parses line `number` of the text form; `None` for an empty line or a comment.
+pub(super) fn text_record(line: &str, number: usize) -> Result<Option<DumpRecord>, DumpError> {
     let wrong = |reason| DumpError::Line { line: number, text: line.to_owned(), reason };
     let before = line.split_once('#').map_or(line, |(before, _)| before);
     let mut words = before.split_whitespace();
@@ -144,7 +136,7 @@ pub(super) fn text_record(line: &str, number: usize) -> Result<Option<Record>, D
     if time >= TIME_LIMIT {
         return Err(wrong("the time is above 16777215"));
     }
-    Ok(Some(Record { tag, time: time as u32 }))
+    Ok(Some(DumpRecord { tag, time: time as u32 }))
 }
 
 #[cfg(test)]
@@ -154,18 +146,19 @@ mod tests {
 
     #[test]
     fn both_orders_and_text_say_the_same() {
-        let expected = vec![Record { tag: 600, time: 0x01_0203 }, Record { tag: 601, time: 0xff_ffff }];
+        let expected =
+            vec![DumpRecord { tag: 600, time: 0x01_0203 }, DumpRecord { tag: 601, time: 0xff_ffff }];
         let little = [0x58, 0x02, 0x03, 0x02, 0x01, 0x59, 0x02, 0xff, 0xff, 0xff];
         let big = [0x02, 0x58, 0x01, 0x02, 0x03, 0x02, 0x59, 0xff, 0xff, 0xff];
         let text = b"# the same\n600 66051\n\n0x259\t0xffffff # last\n";
-        assert_eq!(Dump::read(&little, Order::Little).unwrap().records, expected);
-        assert_eq!(Dump::read(&big, Order::Big).unwrap().records, expected);
-        assert_eq!(Dump::read(text, Order::Big).unwrap().records, expected);
+        assert_eq!(TagDump::read(&little, DumpByteOrder::Little).unwrap().records, expected);
+        assert_eq!(TagDump::read(&big, DumpByteOrder::Big).unwrap().records, expected);
+        assert_eq!(TagDump::read(text, DumpByteOrder::Big).unwrap().records, expected);
     }
 
     #[test]
     fn what_is_no_dump_is_refused() {
-        let error = |bytes: &[u8]| Dump::read(bytes, Order::Little).unwrap_err().to_string();
+        let error = |bytes: &[u8]| TagDump::read(bytes, DumpByteOrder::Little).unwrap_err().to_string();
         assert!(error(b"").contains("no record"));
         assert!(error(b"# nothing\n").contains("no record"));
         assert!(error(&[0, 1, 2, 3]).contains("4 bytes"));
@@ -180,17 +173,17 @@ mod tests {
         fn what_is_written_is_read(
             records in prop::collection::vec((any::<u16>(), 0u32..1 << 24), 1..50)
         ) {
-            let records: Vec<Record> = records.into_iter().map(|(tag, time)| Record { tag, time }).collect();
-            let dump = Dump { records };
+            let records: Vec<DumpRecord> = records.into_iter().map(|(tag, time)| DumpRecord { tag, time }).collect();
+            let dump = TagDump { records };
             let bytes = dump.to_bytes();
-            // All of it printable is possible, and then it is text.
+            // Records may happen to be printable; then they are read as text.
             prop_assume!(std::str::from_utf8(&bytes).is_err() || bytes.contains(&0));
-            prop_assert_eq!(Dump::read(&bytes, Order::Little).unwrap(), dump);
+            prop_assert_eq!(TagDump::read(&bytes, DumpByteOrder::Little).unwrap(), dump);
         }
 
         #[test]
         fn foreign_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), big in any::<bool>()) {
-            let _ = Dump::read(&bytes, if big { Order::Big } else { Order::Little });
+            let _ = TagDump::read(&bytes, if big { DumpByteOrder::Big } else { DumpByteOrder::Little });
         }
     }
 }

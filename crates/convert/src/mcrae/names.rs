@@ -1,25 +1,25 @@
-//! Names files: which tag stands for what.
+//! Names files, which assign tags to functions and points.
 
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a name stands for.
+/// Kind of a name in a names file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A function: an even tag at its entry, the next one at its exit.
+pub enum TagKind {
+    /// Function: an even tag at its entry, the next one at its exit.
     Function,
-    /// `!`: a function in which the processor goes from one process to another.
+    /// `!`: function in which the processor switches between processes.
     ContextSwitch,
-    /// `~`: a function whose own time is idle. McRae's files have none: there the idle loop was within the context
-    /// switch; Linux has a thread for it.
+    /// `~`: function whose self time is idle time. McRae's files have none: there the idle loop was
+    /// within the context switch; Linux has a thread for it.
     Idle,
-    /// `=`: a point inside of a function, with one tag.
+    /// `=`: point inside a function, with one tag.
     Inline,
 }
 
-impl Kind {
-    /// The word for it in JSON.
-    pub fn word(self) -> &'static str {
+impl TagKind {
+    /// Returns the name of the kind in JSON.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Function => "function",
             Self::ContextSwitch => "context-switch",
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// How a names file writes it after the tag.
+    /// Returns the modifier after the tag in a names file.
     pub fn modifier(self) -> &'static str {
         match self {
             Self::Function => "",
@@ -39,130 +39,88 @@ impl Kind {
     }
 }
 
-/// A line of a names file.
+/// Line of a names file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
-    /// The function, or the name of the point.
+pub struct TagName {
+    /// Name of the function or point.
     pub name: String,
-    /// The tag of the entry, or of the point.
+    /// Tag of the entry, or of the point.
     pub tag: u16,
-    /// What it stands for.
-    pub kind: Kind,
-    /// File and line that say so.
-    pub place: Place,
+    /// Kind of the name.
+    pub kind: TagKind,
+    /// File and line of the definition.
+    pub place: FileLine,
 }
 
-impl Name {
-    /// Its greatest tag.
+impl TagName {
+    /// Returns the greatest tag of the name: a function's exit.
     pub fn last_tag(&self) -> u16 {
         match self.kind {
-            Kind::Inline => self.tag,
-            // Even, so that there is a next one.
-            Kind::Function | Kind::ContextSwitch | Kind::Idle => self.tag | 1,
+            TagKind::Inline => self.tag,
+            // The entry's tag is even, so the exit's fits.
+            TagKind::Function | TagKind::ContextSwitch | TagKind::Idle => self.tag | 1,
         }
     }
 }
 
-/// A line of a file.
+/// Line of a file, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// As the caller named the file.
+pub struct FileLine {
+    /// Name of the file, as the caller gave it.
     pub file: String,
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// What a tag says. Holds the number of the name in [`Names::all`].
+/// Meaning of a tag, with the index of its name in [`TagNames::all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A function begins.
+pub enum TagRole {
+    /// Entry of a function.
     Entry(usize),
-    /// A function ends.
+    /// Exit of a function.
     Exit(usize),
-    /// A point is passed.
+    /// Passage of a point.
     Point(usize),
 }
 
-/// What can be wrong with names files.
+/// Defect of names files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum NamesError {
-    /// A line that is none of the format's.
     #[error("{place}: `{text}`: {reason}; a line is NAME/TAG, with ! after the tag of a context switch, = after that of an inline trigger and ~ after that of a function that waits for work")]
-    Line {
-        /// Where.
-        place: Place,
-        /// The line.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A name that has a line already.
+    Line { place: FileLine, text: String, reason: String },
     #[error("{second}: {name} has a line already, at {first}; keep one of them")]
-    NameTwice {
-        /// The name.
-        name: String,
-        /// Where it stands first.
-        first: Place,
-        /// Where it stands again.
-        second: Place,
-    },
-    /// A tag that stands for something already.
+    NameTwice { name: String, first: FileLine, second: FileLine },
     #[error("{second}: tag {tag} of {name} is that of {other} already, at {first}; build what has one of them with another tag")]
-    TagTwice {
-        /// The tag, entry or exit.
-        tag: u16,
-        /// Whose it is.
-        name: String,
-        /// Whose it was.
-        other: String,
-        /// Where it stands first.
-        first: Place,
-        /// Where it stands again.
-        second: Place,
-    },
-    /// Tags are used up.
+    TagTwice { tag: u16, name: String, other: String, first: FileLine, second: FileLine },
     #[error("there is no tag left for {name}: the greatest is 65535; begin another names file, with tags of its own, for another part of the code")]
-    Full {
-        /// Who wants one.
-        name: String,
-    },
-    /// A name that is in the file as something else.
+    Full { name: String },
     #[error("{place}: {name} is there as {found}, not as {wanted}; give it another name or change the line")]
-    OtherKind {
-        /// The name.
-        name: String,
-        /// Where it stands.
-        place: Place,
-        /// What it is there.
-        found: &'static str,
-        /// What it should be.
-        wanted: &'static str,
-    },
-    /// Not a name.
+    OtherKind { name: String, place: FileLine, found: &'static str, wanted: &'static str },
     #[error("`{0}` cannot be a name: it is empty or has white space, `/` or `#` in it")]
     BadName(String),
-    /// Two names that are one in C.
     #[error("{0} and {1} are the same word in C: rename one of them")]
     SameWord(String, String),
 }
 
-/// One or several names files together.
+/// Names of one or several names files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
-    all: Vec<Name>,
-    by_tag: HashMap<u16, Role>,
+pub struct TagNames {
+    all: Vec<TagName>,
+    by_tag: HashMap<u16, TagRole>,
     by_name: HashMap<String, usize>,
 }
 
-impl Names {
-    /// Reads files, each with the name that stands for it in errors, as if they were one. Empty lines
-    /// and what follows a `#` at the beginning of a line are for people.
+impl TagNames {
+    /// Parses files as if they were one. Each has a name for errors. Empty lines and lines that
+    /// begin with `#` are ignored.
     pub fn parse<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, NamesError> {
         let mut names = Self::default();
         for (file, text) in files {
@@ -171,41 +129,43 @@ impl Names {
                 if line.is_empty() || line.starts_with('#') {
                     continue;
                 }
-                let place = Place { file: file.to_owned(), line: number + 1 };
+                let place = FileLine { file: file.to_owned(), line: number + 1 };
                 names.add(parse_line(line, place)?)?;
             }
         }
         Ok(names)
     }
 
-    /// The names in the order of their lines.
-    pub fn all(&self) -> &[Name] {
+    /// Returns the names in the order of their lines.
+    pub fn all(&self) -> &[TagName] {
         &self.all
     }
 
-    /// What a tag says.
-    pub fn role(&self, tag: u16) -> Option<Role> {
+    /// Returns the meaning of a tag.
+    pub fn role(&self, tag: u16) -> Option<TagRole> {
         self.by_tag.get(&tag).copied()
     }
 
-    /// The line of a name.
-    pub fn named(&self, name: &str) -> Option<&Name> {
+    /// Finds a name.
+    pub fn named(&self, name: &str) -> Option<&TagName> {
         self.all.get(*self.by_name.get(name)?)
     }
 
-    /// Adds one, if nothing has its name or tags.
-    pub(super) fn add(&mut self, name: Name) -> Result<(), NamesError> {
+    /// Adds a name, unless its name or a tag is in use.
+    pub(super) fn add(&mut self, name: TagName) -> Result<(), NamesError> {
         if let Some(other) = self.named(&name.name) {
             let (first, second) = (other.place.clone(), name.place);
             return Err(NamesError::NameTwice { name: name.name, first, second });
         }
         let number = self.all.len();
         let roles = match name.kind {
-            Kind::Inline => vec![(name.tag, Role::Point(number))],
-            _ => vec![(name.tag, Role::Entry(number)), (name.last_tag(), Role::Exit(number))],
+            TagKind::Inline => vec![(name.tag, TagRole::Point(number))],
+            _ => vec![(name.tag, TagRole::Entry(number)), (name.last_tag(), TagRole::Exit(number))],
         };
         for (tag, _) in &roles {
-            if let Some(Role::Entry(other) | Role::Exit(other) | Role::Point(other)) = self.role(*tag) {
+            if let Some(TagRole::Entry(other) | TagRole::Exit(other) | TagRole::Point(other)) =
+                self.role(*tag)
+            {
                 let other = &self.all[other];
                 return Err(NamesError::TagTwice {
                     tag: *tag,
@@ -223,7 +183,7 @@ impl Names {
     }
 }
 
-fn parse_line(line: &str, place: Place) -> Result<Name, NamesError> {
+fn parse_line(line: &str, place: FileLine) -> Result<TagName, NamesError> {
     let wrong = |reason: &str| NamesError::Line {
         place: place.clone(),
         text: line.to_owned(),
@@ -236,23 +196,23 @@ fn parse_line(line: &str, place: Place) -> Result<Name, NamesError> {
     }
     let digits = value.trim_end_matches(['!', '=', '~']);
     let kind = match &value[digits.len()..] {
-        "" => Kind::Function,
-        "!" => Kind::ContextSwitch,
-        "=" => Kind::Inline,
-        "~" => Kind::Idle,
+        "" => TagKind::Function,
+        "!" => TagKind::ContextSwitch,
+        "=" => TagKind::Inline,
+        "~" => TagKind::Idle,
         _ => return Err(wrong("there is more than one modifier")),
     };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong("the tag is not a decimal number"));
     }
     let tag: u16 = digits.parse().map_err(|_| wrong("the tag is above 65535"))?;
-    if kind != Kind::Inline && tag % 2 != 0 {
+    if kind != TagKind::Inline && tag % 2 != 0 {
         return Err(wrong("the entry tag of a function is even, the next one is its exit"));
     }
-    Ok(Name { name: name.to_owned(), tag, kind, place })
+    Ok(TagName { name: name.to_owned(), tag, kind, place })
 }
 
-/// Whether it can stand in a names file.
+/// Checks whether a text can be a name in a names file.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '#']) && !name.contains(char::is_whitespace)
 }
@@ -261,33 +221,33 @@ pub(super) fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The sample of the paper.
+    /// Sample of the paper.
     const PAPER: &str =
         "main/502\nhardclock/510\ngatherstats/512\nsoftclock/514\ntimeout/516\nuntimeout/518\nswtch/600!\nMGET/1002=\n";
 
     fn error(files: &[(&str, &str)]) -> String {
-        Names::parse(files.iter().copied()).unwrap_err().to_string()
+        TagNames::parse(files.iter().copied()).unwrap_err().to_string()
     }
 
     #[test]
     fn the_papers_sample_is_read() {
-        let names = Names::parse([("kernel.names", PAPER)]).unwrap();
+        let names = TagNames::parse([("kernel.names", PAPER)]).unwrap();
         assert_eq!(names.all().len(), 8);
-        assert_eq!(names.role(510), Some(Role::Entry(1)));
-        assert_eq!(names.role(511), Some(Role::Exit(1)));
-        assert_eq!(names.role(601), Some(Role::Exit(6)));
-        assert_eq!(names.all()[6].kind, Kind::ContextSwitch);
-        assert_eq!((names.role(1002), names.role(1003)), (Some(Role::Point(7)), None));
+        assert_eq!(names.role(510), Some(TagRole::Entry(1)));
+        assert_eq!(names.role(511), Some(TagRole::Exit(1)));
+        assert_eq!(names.role(601), Some(TagRole::Exit(6)));
+        assert_eq!(names.all()[6].kind, TagKind::ContextSwitch);
+        assert_eq!((names.role(1002), names.role(1003)), (Some(TagRole::Point(7)), None));
         assert_eq!(names.named("swtch").unwrap().place.to_string(), "kernel.names:7");
     }
 
     #[test]
     fn several_files_are_one_and_lines_for_people_are_passed_over() {
-        let names = Names::parse([("a", "# mine\n\nf/2\r\n"), ("b", " g/4 !\n")]);
-        // White space between tag and modifier is no number.
+        let names = TagNames::parse([("a", "# mine\n\nf/2\r\n"), ("b", " g/4 !\n")]);
+        // White space between tag and modifier is an error.
         assert!(names.is_err());
-        let names = Names::parse([("a", "# mine\n\nf/2\r\n"), ("b", " g/4!\n")]).unwrap();
-        assert_eq!(names.all()[1].place, Place { file: "b".into(), line: 1 });
+        let names = TagNames::parse([("a", "# mine\n\nf/2\r\n"), ("b", " g/4!\n")]).unwrap();
+        assert_eq!(names.all()[1].place, FileLine { file: "b".into(), line: 1 });
     }
 
     #[test]
@@ -298,8 +258,8 @@ mod tests {
         assert!(text.contains("a:2") && text.contains("a:1") && text.contains("tag 3 of x"), "{text}");
         let text = error(&[("a", "x/3=\nf/2\n")]);
         assert!(text.contains("tag 3 of f is that of x"), "{text}");
-        // An inline tag may be odd, and need not leave its neighbour free.
-        assert!(Names::parse([("a", "x/3=\ny/4=\nz/5=\n")]).is_ok());
+        // An inline tag may be odd, and the next tag may be in use.
+        assert!(TagNames::parse([("a", "x/3=\ny/4=\nz/5=\n")]).is_ok());
     }
 
     #[test]
@@ -319,6 +279,6 @@ mod tests {
             let text = error(&[("n", &format!("ok/2\n{line}\n"))]);
             assert!(text.contains("n:2") && text.contains(reason), "{line}: {text}");
         }
-        assert_eq!(Names::parse([("n", "last/65534\n")]).unwrap().role(65535), Some(Role::Exit(0)));
+        assert_eq!(TagNames::parse([("n", "last/65534\n")]).unwrap().role(65535), Some(TagRole::Exit(0)));
     }
 }

@@ -1,97 +1,97 @@
-//! Processes, and which of them goes on when a context switch ends.
+//! Processes, and the choice of the one that resumes after a context switch.
 //!
-//! A dump does not say who runs. What it says is which functions are exited, and a process can only
-//! exit what it has entered: of the processes that lie in the context switch, the one goes on whose
-//! open functions are those that are exited next.
+//! A dump does not name the running process, only the functions that are exited. A process can only
+//! exit functions that it has entered. So the process that resumes is the waiting one whose open
+//! functions are exited next.
 
-use super::names::Role;
+use super::names::TagRole;
 
-/// Number of the process that stands for no process: the processor is in the context switch.
+/// Index of the idle process, which stands for a processor inside the context switch.
 pub(super) const IDLE: usize = 0;
 
-/// The open functions of a process.
+/// Process with its open functions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Process {
-    /// Functions that were seen to begin, outermost first. While it does not run, the last is the
-    /// context switch's.
+pub(super) struct ReplayedProcess {
+    /// Functions that were seen to begin, outermost first. While the process waits, the last is the
+    /// context switch.
     pub stack: Vec<u32>,
-    /// Functions that ended without having begun: they were open from the beginning, below all
-    /// others; the innermost first.
+    /// Functions that ended without having begun, innermost first: they were open from the
+    /// beginning, below all others.
     pub bottom: Vec<u32>,
-    /// When it was left last, in context switches.
+    /// Time of its last switch, counted in context switches.
     parked: u64,
 }
 
-/// What is known of a block of activity that follows a context switch: the functions that are exited
-/// in it below where it begins.
-pub(super) struct Evidence {
+/// Exits after a context switch of functions that were open before it.
+pub(super) struct UpcomingExits {
     exits: Vec<u32>,
 }
 
-impl Evidence {
-    /// Looks ahead over `roles`, up to the next context switch. `is_switch` knows the functions.
-    pub fn ahead(roles: impl Iterator<Item = Option<Role>>, is_switch: impl Fn(usize) -> bool) -> Self {
+impl UpcomingExits {
+    /// Reads ahead over `roles`, up to the next context switch. `is_switch` recognizes its
+    /// functions.
+    pub fn ahead(roles: impl Iterator<Item = Option<TagRole>>, is_switch: impl Fn(usize) -> bool) -> Self {
         let (mut open, mut exits) = (Vec::new(), Vec::new());
         for role in roles {
             match role {
-                Some(Role::Entry(f) | Role::Exit(f)) if is_switch(f) => break,
-                Some(Role::Entry(f)) => open.push(f as u32),
-                Some(Role::Exit(f)) => match open.iter().rposition(|&function| function == f as u32) {
+                Some(TagRole::Entry(f) | TagRole::Exit(f)) if is_switch(f) => break,
+                Some(TagRole::Entry(f)) => open.push(f as u32),
+                Some(TagRole::Exit(f)) => match open.iter().rposition(|&function| function == f as u32) {
                     Some(at) => open.truncate(at),
                     None if open.is_empty() => exits.push(f as u32),
-                    // Of no use: it may be of a trigger that is missing elsewhere.
+                    // Not usable: it may belong to an entry whose trigger is missing.
                     None => {}
                 },
-                Some(Role::Point(_)) | None => {}
+                Some(TagRole::Point(_)) | None => {}
             }
         }
         Self { exits }
     }
 
-    /// The functions, the first that is exited first.
+    /// Returns the functions, in the order of their exits.
     pub fn into_exits(self) -> Vec<u32> {
         self.exits
     }
 
-    /// How many of the exits `open` explains, innermost last; None if it contradicts them.
+    /// Counts the exits that `open` (innermost last) explains; `None` if it contradicts them.
     fn explained(&self, open: &[u32]) -> Option<usize> {
         let same = open.iter().rev().zip(&self.exits).take_while(|(open, exit)| open == exit).count();
         (same == open.len().min(self.exits.len())).then_some(same)
     }
 }
 
-/// Who goes on.
+/// Process that resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Number of the process.
+pub(super) struct ResumedProcess {
+    /// Index of the process.
     pub process: usize,
-    /// It was not seen before.
+    /// The process was not seen before.
     pub new: bool,
-    /// Others would have done as well, or more was exited than was known of it.
+    /// Other processes would match as well, or more was exited than was known to be open.
     pub uncertain: bool,
 }
 
 /// All processes; the first is [`IDLE`].
-pub(super) struct Processes {
-    all: Vec<Process>,
+pub(super) struct ProcessTable {
+    all: Vec<ReplayedProcess>,
     switches: u64,
 }
 
-impl Processes {
+impl ProcessTable {
     pub fn new() -> Self {
-        Self { all: vec![Process::default()], switches: 0 }
+        Self { all: vec![ReplayedProcess::default()], switches: 0 }
     }
 
     pub fn add(&mut self) -> usize {
-        self.all.push(Process::default());
+        self.all.push(ReplayedProcess::default());
         self.all.len() - 1
     }
 
-    pub fn get(&mut self, process: usize) -> &mut Process {
+    pub fn get(&mut self, process: usize) -> &mut ReplayedProcess {
         &mut self.all[process]
     }
 
-    pub fn into_all(self) -> Vec<Process> {
+    pub fn into_all(self) -> Vec<ReplayedProcess> {
         self.all
     }
 
@@ -99,17 +99,17 @@ impl Processes {
         self.all.len()
     }
 
-    /// A process has entered the context switch, which is on its stack already.
+    /// Records that a process enters the context switch, which is already on its stack.
     pub fn park(&mut self, process: usize) {
         self.switches += 1;
         self.all[process].parked = self.switches;
     }
 
-    /// Who comes out of `switch`, and makes a new process if it can be none of those that are known.
+    /// Chooses the process that comes out of `switch`, or creates one if no known process matches.
     ///
-    /// Without a single exit as evidence only a process of which nothing is open is taken: the
-    /// activity of one that is deep in the kernel would be credited to the wrong functions.
-    pub fn resume(&mut self, switch: u32, evidence: &Evidence) -> Found {
+    /// Without any exit as evidence, only a process without other open functions is chosen: the
+    /// time of a process that is deep in the kernel would go to the wrong functions.
+    pub fn resume(&mut self, switch: u32, evidence: &UpcomingExits) -> ResumedProcess {
         let mut best: Option<(usize, usize)> = None;
         let mut equals = 0;
         for (number, process) in self.all.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Processes {
             if top != switch {
                 continue;
             }
-            // Interrupts of the idle loop in which a switch began lie above one another.
+            // Interrupts of the idle loop in which a switch began are stacked.
             let from = match number {
                 IDLE => below.iter().rposition(|&f| f == switch).map_or(0, |at| at + 1),
                 _ => 0,
@@ -145,9 +145,9 @@ impl Processes {
         match best {
             Some((explained, process)) => {
                 let uncertain = equals > 1 || explained < evidence.exits.len();
-                Found { process, new: false, uncertain }
+                ResumedProcess { process, new: false, uncertain }
             }
-            None => Found { process: self.add(), new: true, uncertain: false },
+            None => ResumedProcess { process: self.add(), new: true, uncertain: false },
         }
     }
 }
@@ -158,13 +158,13 @@ mod tests {
 
     const SWITCH: u32 = 9;
 
-    fn evidence(exits: &[u32]) -> Evidence {
-        Evidence { exits: exits.to_vec() }
+    fn evidence(exits: &[u32]) -> UpcomingExits {
+        UpcomingExits { exits: exits.to_vec() }
     }
 
     /// Processes 1, 2, … parked in this order with these functions open.
-    fn parked(stacks: &[&[u32]]) -> Processes {
-        let mut processes = Processes::new();
+    fn parked(stacks: &[&[u32]]) -> ProcessTable {
+        let mut processes = ProcessTable::new();
         for stack in stacks {
             let number = processes.add();
             processes.get(number).stack = stack.iter().copied().chain([SWITCH]).collect();
@@ -183,14 +183,14 @@ mod tests {
         // 1 sleeps in read (2) through tsleep (5), 2 in select (3) through tsleep.
         assert_eq!(found(&[&[2, 5], &[3, 5]], &[5, 3]), (2, false, false));
         assert_eq!(found(&[&[2, 5], &[3, 5]], &[5, 2]), (1, false, false));
-        // Not far enough to tell: the one that waits longest, and that is said.
+        // Not enough evidence: the one that waits longest is chosen and marked uncertain.
         assert_eq!(found(&[&[2, 5], &[3, 5]], &[5]), (1, false, true));
-        // In neither.
+        // Matches neither.
         assert_eq!(found(&[&[2, 5], &[3, 5]], &[5, 4]), (3, true, false));
         assert_eq!(found(&[&[2, 5], &[3, 5]], &[4]), (3, true, false));
         // More was open than was seen to begin.
         assert_eq!(found(&[&[5], &[3, 5]], &[5, 2]), (1, false, true));
-        // The more is explained the better.
+        // The process that explains more exits is chosen.
         assert_eq!(found(&[&[5], &[3, 5]], &[5, 3]), (2, false, false));
     }
 
@@ -205,18 +205,18 @@ mod tests {
     #[test]
     fn the_look_ahead_ends_at_the_next_switch_and_skips_whole_calls() {
         let roles = [
-            Role::Entry(1),
-            Role::Point(8),
-            Role::Exit(1),
-            Role::Exit(5),
-            Role::Entry(2),
-            Role::Entry(3), // its exit is missing
-            Role::Exit(2),
-            Role::Exit(6),
-            Role::Entry(9),
-            Role::Exit(7),
+            TagRole::Entry(1),
+            TagRole::Point(8),
+            TagRole::Exit(1),
+            TagRole::Exit(5),
+            TagRole::Entry(2),
+            TagRole::Entry(3), // its exit is missing
+            TagRole::Exit(2),
+            TagRole::Exit(6),
+            TagRole::Entry(9),
+            TagRole::Exit(7),
         ];
-        let evidence = Evidence::ahead(roles.into_iter().map(Some), |f| f == 9);
+        let evidence = UpcomingExits::ahead(roles.into_iter().map(Some), |f| f == 9);
         assert_eq!(evidence.exits, [5, 6]);
     }
 }

@@ -1,88 +1,77 @@
-//! From records to events, by the rules of McRae's analysis software.
+//! Conversion of records to events, by the rules of McRae's analysis software.
 //!
-//! - The counter is an interval timer: from one record to the next passes what it has advanced modulo
-//!   2^24 µs. A pause of a whole round (16.8 s) cannot be seen.
-//! - An exit ends the function of that name and whatever is open above it. One of a function that is
-//!   not open says that it was open when the capture began, if nothing else is open, and is counted
-//!   as unmatched otherwise.
-//! - At the entry of a context switch (`!`) the process's path is put aside. Until the switch is
-//!   exited the processor is idle, but for the functions that are entered: these are interrupts. Who
-//!   goes on then is found by what is exited ([`super::processes`]).
-//! - Time of a function that waits for work (`~`) itself is idle.
-//! - Time with no function open is nobody's: it may be user code or kernel code without triggers.
+//! - The counter is an interval timer: the time between two records is its advance modulo 2^24 µs.
+//!   A pause of a whole round (16.8 s) cannot be seen.
+//! - An exit ends the function of that name and everything open above it. If the function is not
+//!   open and nothing else is, it was open when the capture began. Otherwise the exit is counted as
+//!   unmatched.
+//! - At the entry of a context switch (`!`) the process's stack is put aside. Until the switch is
+//!   exited, the processor is idle, except in functions that are entered: these are interrupts. The
+//!   process that resumes is found by the functions that are exited ([`super::processes`]).
+//! - Self time of a function that waits for work (`~`) is idle.
+//! - Time without an open function is unattributed: it may be user code or kernel code without
+//!   triggers.
 //!
-//! Records are read twice: what was open at the beginning is only known when all was seen, and stands at the beginning of
-//! the trace. In memory are those that a context switch has to look ahead at, and no others.
+//! Records are read twice: the functions open at the beginning are known only after all records
+//! were seen, and come first in the trace. Only the records of a lookahead are in memory.
 
-use super::ahead::Ahead;
-use super::dump::{Dump, Record};
-use super::names::{Kind, Names, Role};
-use super::processes::{Evidence, Found, Process, Processes, IDLE};
-use super::write::{Nowhere, Sink, Step, TraceOut};
-use kerntune_trace::{Event, Health, How, Recording, Thread};
+use super::ahead::Lookahead;
+use super::dump::{DumpRecord, TagDump};
+use super::names::{TagKind, TagNames, TagRole};
+use super::processes::{ProcessTable, ReplayedProcess, ResumedProcess, UpcomingExits, IDLE};
+use super::write::{DiscardSink, ReplayStep, StepSink, TraceSink};
+use kerntune_trace::{EnterKind, Event, RecordedThread, Recording, RecordingHealth};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The name of the one region.
+/// Name of the only region.
 const REGION: &str = "capture";
 const ROUND: u32 = 1 << 24;
-/// More open functions than any stack has.
+/// Limit of open functions; no stack is deeper.
 const DEPTH_LIMIT: usize = 10_000;
 
-/// What can go wrong.
+/// Failure to convert a dump.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum ReplayError {
-    /// No tag of the dump is in the names files.
     #[error("none of its {records} records has a tag that the names files have (the first has {first}): they are of another kernel, or the bytes of the dump are in the other order")]
-    Foreign {
-        /// Number of records.
-        records: usize,
-        /// The first one's tag.
-        first: u16,
-    },
-    /// Functions begin and never end.
+    Foreign { records: usize, first: u16 },
     #[error("record {record}: {DEPTH_LIMIT} functions are open at once, the last of them {name}: the dump and the names files are not of one kernel, or exit triggers are missing")]
-    Depth {
-        /// Number of the record, from 0.
-        record: usize,
-        /// The function.
-        name: String,
-    },
-    /// The records could not be read, or the trace not written.
+    Depth { record: usize, name: String },
     #[error("cannot read the records or write the trace: {0}")]
     Write(#[from] io::Error),
-    /// Nothing was recorded.
     #[error("there is no record in it")]
     Empty,
 }
 
-/// Anomalies, and what else is good to know.
+/// Anomalies and other counts of a conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Troubles {
-    /// Records of tags that no names file has, by tag.
+pub struct ReplayAnomalies {
+    /// Number of records of each tag that no names file has.
     pub unknown_tags: BTreeMap<u16, u64>,
-    /// Exits of functions that were not open; passed over.
+    /// Exits of functions that were not open; ignored.
     pub unmatched_exits: u64,
-    /// Calls whose exit is missing, ended by that of a function below.
+    /// Calls without an exit, ended by the exit of a function below.
     pub unwound_calls: u64,
-    /// Functions that were open when the capture began.
+    /// Functions open at the beginning of the capture.
     pub open_at_begin: u64,
-    /// Functions that were open when it ended, those of waiting processes included.
+    /// Functions open at the end of the capture, in waiting processes too.
     pub open_at_end: u64,
     /// Context switches that ended.
     pub switches: u64,
-    /// Those of which it is not sure who went on.
+    /// Context switches after which the resumed process is uncertain.
     pub uncertain_switches: u64,
-    /// Entries of a context switch within another one; passed over.
+    /// Entries of a context switch within another one; ignored.
     pub repeated_switches: u64,
-    /// Times that the counter began again.
+    /// Wraps of the counter.
     pub timer_wraps: u64,
-    /// The longest time between two records, µs.
+    /// Longest time between two records, in µs.
     pub longest_gap_us: u32,
 }
 
-impl Troubles {
-    /// The counts for a profile's manifest. Those that [`Health`] has are left out.
+impl ReplayAnomalies {
+    /// Returns the counts for a profile's manifest, without those that [`RecordingHealth`] has.
     pub fn health(&self) -> BTreeMap<String, u64> {
         [
             ("unknown_tags", self.unknown_tags.values().sum()),
@@ -97,70 +86,73 @@ impl Troubles {
     }
 }
 
-/// A dump as a recording.
+/// Dump converted to a recording.
 #[derive(Debug)]
-pub struct Imported<W> {
-    /// The sink that the trace was written to.
+pub struct ImportedDump<W> {
+    /// Sink that the trace was written to.
     pub trace: W,
-    /// What a recorder would say of the run.
+    /// Description of the run, as a recorder would write it.
     pub recording: Recording,
-    /// The functions by number; [`kerntune_trace::Recording::kernel_functions`] of them.
+    /// Names and tags of the functions, by number; there are
+    /// [`kerntune_trace::Recording::kernel_functions`].
     pub functions: Vec<(String, u16)>,
-    /// The inline points by number.
+    /// Names of the inline points, by number.
     pub points: Vec<String>,
-    /// The function that each of them is in: the one that was open last whenever it was passed.
+    /// Function around each point, if it was the innermost open one whenever the point was passed.
     pub functions_of_points: Vec<Option<u32>>,
-    /// Anomalies.
-    pub troubles: Troubles,
-    /// How many records there were.
+    /// Anomalies of the conversion.
+    pub troubles: ReplayAnomalies,
+    /// Number of records.
     pub records: u64,
 }
 
-/// Turns a dump into a trace, which is written to `out`, and the recording that describes it.
+/// Converts a dump to a trace, which is written to `out`, and the recording that describes it.
 ///
 /// # Errors
-/// [`ReplayError`]: dump and names have nothing to do with each other, or `out` fails.
-pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W>, ReplayError> {
+/// [`ReplayError`]: dump and names do not match, or `out` fails.
+pub fn replay<W: Write>(names: &TagNames, dump: &TagDump, out: W) -> Result<ImportedDump<W>, ReplayError> {
     replay_records(names, || Ok(dump.records.iter().copied().map(Ok)), out)
 }
 
-/// The same of records that are read as they are needed; `open` begins with the first, and is called twice.
+/// Converts records that are read on demand. `open` returns an iterator from the first record; it
+/// is called twice.
 ///
 /// # Errors
-/// As [`replay`]; [`ReplayError::Empty`] without records, and [`ReplayError::Write`] with what reading them failed with.
-pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
-    names: &Names,
+/// Those of [`replay`]; [`ReplayError::Empty`] without records, and [`ReplayError::Write`] if
+/// reading fails.
+pub fn replay_records<W: Write, I: Iterator<Item = io::Result<DumpRecord>>>(
+    names: &TagNames,
     mut open: impl FnMut() -> io::Result<I>,
     out: W,
-) -> Result<Imported<W>, ReplayError> {
-    let mut dry = Machine::new(names, open()?, Nowhere);
+) -> Result<ImportedDump<W>, ReplayError> {
+    let mut dry = DumpReplay::new(names, open()?, DiscardSink);
     dry.run()?;
     let Some(first) = dry.first else { return Err(ReplayError::Empty) };
     if dry.troubles.unknown_tags.values().sum::<u64>() == dry.records {
         return Err(ReplayError::Foreign { records: dry.records as usize, first: first.tag });
     }
-    let processes: Vec<Process> = dry.processes.into_all();
+    let processes: Vec<ReplayedProcess> = dry.processes.into_all();
     let begin = u64::from(first.time);
-    let mut machine = Machine::new(names, open()?, TraceOut::new(out, begin, &processes)?);
+    let mut machine = DumpReplay::new(names, open()?, TraceSink::new(out, begin, &processes)?);
     machine.run()?;
-    let Machine { sink, mut troubles, now, within, idle_ns, records, .. } = machine;
+    let DumpReplay { sink, mut troubles, now, within, idle_ns, records, .. } = machine;
     troubles.open_at_begin = processes.iter().map(|process| process.bottom.len() as u64).sum();
     let (trace, chunks, events) = sink.finish()?;
-    let kinds = Kinds::of(names);
-    let health = Health {
+    let kinds = NumberedNames::of(names);
+    let health = RecordingHealth {
         unmatched_returns: troubles.unmatched_exits,
         unwound_frames: troubles.unwound_calls,
-        ..Health::default()
+        ..RecordingHealth::default()
     };
     let recording = Recording {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: kerntune_trace::VERSION,
-        capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
+        capture: kerntune_trace::CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: kinds.functions.len() as u32,
         cpus: 1,
         per_cpu: Vec::new(),
-        regions: vec![kerntune_trace::Region {
+        regions: vec![kerntune_trace::RecordedRegion {
             name: REGION.into(),
             begin_ns: begin * 1000,
             elapsed_ns: now * 1000,
@@ -180,7 +172,7 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
         notes: Vec::new(),
     };
     let name = |&number: &usize| (names.all()[number].name.clone(), names.all()[number].tag);
-    Ok(Imported {
+    Ok(ImportedDump {
         trace,
         recording,
         functions: kinds.functions.iter().map(name).collect(),
@@ -191,16 +183,16 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
     })
 }
 
-/// A made-up thread: process 0 is the idle loop.
-fn thread(number: usize) -> Thread {
+/// Makes up a thread; process 0 is the idle loop.
+fn thread(number: usize) -> RecordedThread {
     let pid = number as u32;
     let comm = if number == IDLE { "idle".into() } else { format!("process {number}") };
-    // An address that is none says that it is a thread at all.
-    Thread { task: number as u64 + 1, pid, tgid: pid, comm }
+    // The address is made up; a nonzero one marks a thread.
+    RecordedThread { task: number as u64 + 1, pid, tgid: pid, comm }
 }
 
-/// Names apart by what they stand for, and the number of each among its like.
-struct Kinds {
+/// Names divided into functions and points, each numbered from 0.
+struct NumberedNames {
     functions: Vec<usize>,
     points: Vec<usize>,
     number: Vec<u32>,
@@ -208,79 +200,79 @@ struct Kinds {
     idle: Vec<bool>,
 }
 
-impl Kinds {
-    fn of(names: &Names) -> Self {
+impl NumberedNames {
+    fn of(names: &TagNames) -> Self {
         let (mut functions, mut points, mut number) = (Vec::new(), Vec::new(), Vec::new());
         for (at, name) in names.all().iter().enumerate() {
-            let list = if name.kind == Kind::Inline { &mut points } else { &mut functions };
+            let list = if name.kind == TagKind::Inline { &mut points } else { &mut functions };
             number.push(list.len() as u32);
             list.push(at);
         }
         let are = |kind| functions.iter().map(|&at| names.all()[at].kind == kind).collect();
-        Self { switch: are(Kind::ContextSwitch), idle: are(Kind::Idle), functions, points, number }
+        Self { switch: are(TagKind::ContextSwitch), idle: are(TagKind::Idle), functions, points, number }
     }
 }
 
-impl Kinds {
-    /// The role of a tag, with numbers of functions and of points.
-    fn role(&self, names: &Names, tag: u16) -> Option<Role> {
+impl NumberedNames {
+    /// Returns the role of a tag, with the numbers of functions and points.
+    fn role(&self, names: &TagNames, tag: u16) -> Option<TagRole> {
         let number = |at: usize| self.number[at] as usize;
         Some(match names.role(tag)? {
-            Role::Entry(at) => Role::Entry(number(at)),
-            Role::Exit(at) => Role::Exit(number(at)),
-            Role::Point(at) => Role::Point(number(at)),
+            TagRole::Entry(at) => TagRole::Entry(number(at)),
+            TagRole::Exit(at) => TagRole::Exit(number(at)),
+            TagRole::Point(at) => TagRole::Point(number(at)),
         })
     }
 
-    /// Whether a tag is said at the beginning or end of a context switch.
-    fn is_at_switch(&self, names: &Names, tag: u16) -> bool {
-        matches!(self.role(names, tag), Some(Role::Entry(f) | Role::Exit(f)) if self.switch[f])
+    /// Checks whether a tag is the entry or exit of a context switch.
+    fn is_at_switch(&self, names: &TagNames, tag: u16) -> bool {
+        matches!(self.role(names, tag), Some(TagRole::Entry(f) | TagRole::Exit(f)) if self.switch[f])
     }
 }
 
-/// The state while records are replayed.
-struct Machine<'a, I, S> {
-    names: &'a Names,
-    kinds: Kinds,
-    ahead: Ahead<I>,
+/// State of the conversion.
+struct DumpReplay<'a, I, S> {
+    names: &'a TagNames,
+    kinds: NumberedNames,
+    ahead: Lookahead<I>,
     sink: S,
-    /// The first record.
-    first: Option<Record>,
-    /// Replayed so far.
+    /// First record.
+    first: Option<DumpRecord>,
+    /// Number of records processed.
     records: u64,
-    processes: Processes,
+    processes: ProcessTable,
     running: usize,
-    /// µs since the first record.
+    /// Time in µs since the first record.
     now: u64,
-    /// Of the last step.
-    told: u64,
+    /// Time of the last step.
+    last_step: u64,
     idle_ns: u64,
-    troubles: Troubles,
-    /// For each point that was passed the function around it, if that was always the same.
+    troubles: ReplayAnomalies,
+    /// Function around each point that was passed, if it was always the same.
     within: Vec<Option<Option<u32>>>,
 }
 
-impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
-    fn new(names: &'a Names, records: I, sink: S) -> Self {
-        let kinds = Kinds::of(names);
+impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a, I, S> {
+    fn new(names: &'a TagNames, records: I, sink: S) -> Self {
+        let kinds = NumberedNames::of(names);
         Self {
             within: vec![None; kinds.points.len()],
             kinds,
             names,
-            ahead: Ahead::new(records),
+            ahead: Lookahead::new(records),
             sink,
             first: None,
             records: 0,
-            processes: Processes::new(),
+            processes: ProcessTable::new(),
             running: IDLE,
             now: 0,
-            told: 0,
+            last_step: 0,
             idle_ns: 0,
-            troubles: Troubles::default(),
+            troubles: ReplayAnomalies::default(),
         }
     }
 
-    fn role(&self, tag: u16) -> Option<Role> {
+    fn role(&self, tag: u16) -> Option<TagRole> {
         self.kinds.role(self.names, tag)
     }
 
@@ -290,7 +282,7 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
 
     fn run(&mut self) -> Result<(), ReplayError> {
         if self.begins_in_switch()? {
-            // And perhaps in an interrupt there.
+            // Perhaps inside an interrupt there.
             let open = self.evidence()?.into_exits();
             let idle = self.processes.get(IDLE);
             idle.stack = open.iter().rev().copied().collect();
@@ -309,11 +301,11 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
             last = Some(record.time);
             match self.role(record.tag) {
                 None => *self.troubles.unknown_tags.entry(record.tag).or_default() += 1,
-                Some(Role::Point(point)) => self.pass_point(point)?,
-                Some(Role::Entry(function)) if self.is_switch(function) => self.leave(at, function)?,
-                Some(Role::Exit(function)) if self.is_switch(function) => self.go_on(function)?,
-                Some(Role::Entry(function)) => self.enter(at, function)?,
-                Some(Role::Exit(function)) => self.exit(function)?,
+                Some(TagRole::Point(point)) => self.pass_point(point)?,
+                Some(TagRole::Entry(function)) if self.is_switch(function) => self.leave(at, function)?,
+                Some(TagRole::Exit(function)) if self.is_switch(function) => self.resume(function)?,
+                Some(TagRole::Entry(function)) => self.enter(at, function)?,
+                Some(TagRole::Exit(function)) => self.exit(function)?,
             }
         }
         self.step(Event::RegionEnd { region: 0 })?;
@@ -323,31 +315,31 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
         Ok(())
     }
 
-    /// Whether a context switch ends before one begins.
+    /// Checks whether a context switch ends before one begins.
     fn begins_in_switch(&mut self) -> io::Result<bool> {
         let Self { ahead, names, kinds, .. } = self;
         let last = ahead.look(|record| kinds.is_at_switch(names, record.tag))?.last();
         let role = last.and_then(|record| kinds.role(names, record.tag));
-        Ok(matches!(role, Some(Role::Exit(function)) if kinds.switch[function]))
+        Ok(matches!(role, Some(TagRole::Exit(function)) if kinds.switch[function]))
     }
 
-    /// What is exited from the next record on.
-    fn evidence(&mut self) -> io::Result<Evidence> {
+    /// Returns the exits from the next record on.
+    fn evidence(&mut self) -> io::Result<UpcomingExits> {
         let Self { ahead, names, kinds, .. } = self;
         let records = ahead.look(|record| kinds.is_at_switch(names, record.tag))?;
         let roles = records.iter().map(|record| kinds.role(names, record.tag));
-        Ok(Evidence::ahead(roles, |function| kinds.switch[function]))
+        Ok(UpcomingExits::ahead(roles, |function| kinds.switch[function]))
     }
 
     fn pass(&mut self, from: u32, to: u32) {
-        // Both are below the limit; a counter that shows less has begun again.
+        // Both times are below the limit; a smaller one means that the counter wrapped.
         let gap = (to + ROUND - from) % ROUND;
         self.troubles.timer_wraps += u64::from(to < from);
         self.troubles.longest_gap_us = self.troubles.longest_gap_us.max(gap);
         self.now += u64::from(gap);
     }
 
-    /// The processor does nothing.
+    /// Checks whether the processor is idle.
     fn is_idle(&mut self) -> bool {
         let (switch, idle) = (&self.kinds.switch, &self.kinds.idle);
         let top = self.processes.get(self.running).stack.last().copied();
@@ -355,17 +347,18 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
             || self.running == IDLE && top.is_none_or(|top| switch[top as usize])
     }
 
-    /// What happens now. Has to be called before the stacks change: it decides whose time has passed.
+    /// Emits an event now. Must be called before the stacks change, because they decide whose time
+    /// has passed.
     fn step(&mut self, event: Event) -> io::Result<()> {
         let idle = self.is_idle();
         self.step_of(idle, event)
     }
 
     fn step_of(&mut self, idle: bool, event: Event) -> io::Result<()> {
-        let gap = self.now - self.told;
+        let gap = self.now - self.last_step;
         self.idle_ns += if idle { gap * 1000 } else { 0 };
-        self.told = self.now;
-        self.sink.take(Step { gap, idle, event })
+        self.last_step = self.now;
+        self.sink.take(ReplayStep { gap, idle, event })
     }
 
     fn push(&mut self, at: usize, function: usize) -> Result<(), ReplayError> {
@@ -390,13 +383,13 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
     }
 
     fn enter(&mut self, at: usize, function: usize) -> Result<(), ReplayError> {
-        // Nothing but a device makes the idle processor run.
-        let how = if self.is_idle() { How::Interrupt } else { How::Call };
+        // Only an interrupt makes the idle processor run.
+        let how = if self.is_idle() { EnterKind::Interrupt } else { EnterKind::Call };
         self.step(Event::Enter { function: function as u32, how })?;
         self.push(at, function)
     }
 
-    /// Where the functions begin that may end now: nothing reaches across a context switch.
+    /// Returns the first stack index that may end now: nothing extends across a context switch.
     fn floor(&mut self) -> usize {
         let switch = &self.kinds.switch;
         let stack = &self.processes.get(self.running).stack;
@@ -414,7 +407,7 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
                 self.step(Event::Exit)?;
                 self.processes.get(self.running).stack.pop();
             }
-            // Below the idle loop there is nothing.
+            // The idle loop has no callers.
             None if stack.is_empty() && self.running != IDLE => {
                 self.step(Event::Exit)?;
                 self.processes.get(self.running).bottom.push(function);
@@ -435,13 +428,13 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
         Ok(())
     }
 
-    /// A context switch is entered.
+    /// Enters a context switch.
     fn leave(&mut self, at: usize, switch: usize) -> Result<(), ReplayError> {
         if self.is_idle() {
             self.troubles.repeated_switches += 1;
             return Ok(());
         }
-        self.step(Event::Enter { function: switch as u32, how: How::Call })?;
+        self.step(Event::Enter { function: switch as u32, how: EnterKind::Call })?;
         self.push(at, switch)?;
         self.processes.park(self.running);
         if self.running != IDLE {
@@ -451,8 +444,8 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
         Ok(())
     }
 
-    /// A context switch is exited: somebody goes on.
-    fn go_on(&mut self, switch: usize) -> io::Result<()> {
+    /// Exits a context switch and resumes a process.
+    fn resume(&mut self, switch: usize) -> io::Result<()> {
         if self.running != IDLE {
             self.troubles.unmatched_exits += 1;
             return Ok(());
@@ -461,7 +454,7 @@ impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
         let above = self.processes.get(IDLE).stack.len() - floor;
         self.unwind(above)?;
         let evidence = self.evidence()?;
-        let Found { process, new, uncertain } = self.processes.resume(switch as u32, &evidence);
+        let ResumedProcess { process, new, uncertain } = self.processes.resume(switch as u32, &evidence);
         self.troubles.switches += 1;
         self.troubles.uncertain_switches += u64::from(uncertain);
         if process != IDLE {

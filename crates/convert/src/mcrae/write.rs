@@ -1,48 +1,48 @@
-//! Events to a trace file.
+//! Sinks for the events of a conversion, one of which writes a trace file.
 
-use super::processes::{Process, IDLE};
+use super::processes::{ReplayedProcess, IDLE};
 use kerntune_trace::{
-    encode, ChunkHeader, ChunkIndex, ChunkState, Event, How, OpenStack, TraceFileWriter, TraceHeader,
+    encode, ChunkHeader, ChunkIndex, ChunkState, EnterKind, Event, OpenStack, TraceFileWriter, TraceHeader,
 };
 use std::io::{self, Write};
 
-/// Events in a chunk.
+/// Steps in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Something happens.
+/// Event of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
-    /// µs since the step before.
+pub(super) struct ReplayStep {
+    /// Time in µs since the step before.
     pub gap: u64,
-    /// The processor was idle meanwhile.
+    /// The processor was idle in this time.
     pub idle: bool,
-    /// What happens.
+    /// Event at the end of this time.
     pub event: Event,
 }
 
-/// What takes the steps of a replay, in order.
-pub(super) trait Sink {
-    /// The next step.
-    fn take(&mut self, step: Step) -> io::Result<()>;
+/// Receiver of a conversion's steps, in order.
+pub(super) trait StepSink {
+    /// Takes the next step.
+    fn take(&mut self, step: ReplayStep) -> io::Result<()>;
 }
 
-/// For who only asks what a dump comes to.
-pub(super) struct Nowhere;
+/// Sink for a first pass, which only counts.
+pub(super) struct DiscardSink;
 
-impl Sink for Nowhere {
-    fn take(&mut self, _: Step) -> io::Result<()> {
+impl StepSink for DiscardSink {
+    fn take(&mut self, _: ReplayStep) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// What is open, as a reader of the trace sees it.
-struct State {
-    stacks: Vec<Vec<(u32, How)>>,
+/// Open functions and regions, as a reader of the trace sees them.
+struct OpenState {
+    stacks: Vec<Vec<(u32, EnterKind)>>,
     running: usize,
     open: bool,
 }
 
-impl State {
+impl OpenState {
     fn follow(&mut self, event: Event) {
         let stack = &mut self.stacks[self.running];
         match event {
@@ -72,37 +72,38 @@ impl State {
     }
 }
 
-/// Writes a trace, a chunk at a time.
-pub(super) struct TraceOut<W: Write> {
+/// Writer of a trace, one chunk at a time.
+pub(super) struct TraceSink<W: Write> {
     writer: TraceFileWriter<W>,
-    state: State,
-    /// The first step says who runs; it is not an event but part of the first chunk's state.
+    state: OpenState,
+    /// The first step selects the process. It is no event, but part of the first chunk's state.
     first: bool,
-    /// Of the chunk: its state and events so far.
+    /// State and events of the current chunk.
     raw: Vec<u8>,
     state_bytes: usize,
     /// Steps in the chunk.
     steps: usize,
-    /// Events in it, idle time included.
+    /// Events in the chunk, idle time included.
     events: u32,
     began: u64,
     sequence: u32,
-    /// ns.
+    /// Time in ns.
     now: u64,
     total: u64,
 }
 
-impl<W: Write> TraceOut<W> {
-    /// A trace that begins at `begin` µs, with what was open then.
-    pub fn new(out: W, begin: u64, processes: &[Process]) -> io::Result<Self> {
-        let frames = |(number, process): (usize, &Process)| {
+impl<W: Write> TraceSink<W> {
+    /// Creates a trace that begins at `begin` µs, with the functions that were open then.
+    pub fn new(out: W, begin: u64, processes: &[ReplayedProcess]) -> io::Result<Self> {
+        let frames = |(number, process): (usize, &ReplayedProcess)| {
             let open = process.bottom.iter().rev().enumerate();
-            let how = |depth| if number == IDLE && depth == 0 { How::Interrupt } else { How::Call };
+            let how =
+                |depth| if number == IDLE && depth == 0 { EnterKind::Interrupt } else { EnterKind::Call };
             open.map(|(depth, &function)| (function, how(depth))).collect()
         };
         let stacks = processes.iter().enumerate().map(frames).collect();
         let writer = TraceFileWriter::new(out, TraceHeader { wide: false })?;
-        let state = State { stacks, running: IDLE, open: false };
+        let state = OpenState { stacks, running: IDLE, open: false };
         let now = begin * 1000;
         Ok(Self {
             writer,
@@ -137,7 +138,7 @@ impl<W: Write> TraceOut<W> {
         Ok(())
     }
 
-    /// The sink, the chunks and the number of events.
+    /// Ends the trace. Returns the sink, the chunks and the number of events.
     pub fn finish(mut self) -> io::Result<(W, Vec<ChunkIndex>, u64)> {
         if self.steps > 0 {
             self.end_chunk()?;
@@ -147,8 +148,8 @@ impl<W: Write> TraceOut<W> {
     }
 }
 
-impl<W: Write> Sink for TraceOut<W> {
-    fn take(&mut self, step: Step) -> io::Result<()> {
+impl<W: Write> StepSink for TraceSink<W> {
+    fn take(&mut self, step: ReplayStep) -> io::Result<()> {
         if std::mem::take(&mut self.first) {
             self.state.follow(step.event);
             return Ok(());

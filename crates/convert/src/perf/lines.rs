@@ -1,37 +1,37 @@
-//! Line by line.
+//! Parser that takes the text line by line.
 
-use super::{beginning, BranchStacks, Part, ReadError, Strange, LINE_MAX};
+use super::{beginning, BootSamples, BranchStacks, PerfTextError, UnparsedLines, MAX_LINE_BYTES};
 
-/// Reads line by line.
+/// Parser of branch stacks, one line at a time.
 #[derive(Debug, Clone, Default)]
-pub struct Lines {
+pub struct BranchStackParser {
     stacks: BranchStacks,
-    /// What the lines until now are a part of.
-    part: Part,
-    /// Lines until now.
+    /// Samples of the current boot.
+    part: BootSamples,
+    /// Number of lines so far.
     number: u64,
-    /// Of a line that said it for the next sample: the number of that line, and what it says.
+    /// Count for the next sample, with the number of its line.
     count: Option<(u64, u64)>,
     cpu: Option<u32>,
-    /// A header was seen: perf printed the text, and it prints no counts.
+    /// A header was seen, so perf printed the text, and perf prints no counts.
     has_header: bool,
-    /// The records have the thread before them, as perf prints them.
+    /// Records begin with the thread, as perf prints them.
     has_threads: bool,
 }
 
-impl Lines {
-    /// Takes the next line.
+impl BranchStackParser {
+    /// Parses the next line.
     ///
     /// # Errors
-    /// [`ReadError`], all but those of I/O.
-    pub fn line(&mut self, line: &str) -> Result<(), ReadError> {
+    /// [`PerfTextError`], except those of I/O.
+    pub fn line(&mut self, line: &str) -> Result<(), PerfTextError> {
         self.number += 1;
-        if line.len() as u64 > LINE_MAX {
-            return Err(ReadError::LongLine { line: self.number });
+        if line.len() as u64 > MAX_LINE_BYTES {
+            return Err(PerfTextError::LongLine { line: self.number });
         }
         let whole = line.trim_end_matches(['\n', '\r']);
         let line = line.trim();
-        let overflow = |line: &str, number| ReadError::Overflow { line: number, text: beginning(line) };
+        let overflow = |line: &str, number| PerfTextError::Overflow { line: number, text: beginning(line) };
         if let Some(header) = line.strip_prefix('#') {
             self.has_header = true;
             self.header(header);
@@ -59,14 +59,14 @@ impl Lines {
                 taken.ok_or_else(|| overflow(line, self.number))?;
             }
         } else {
-            // What was said for this sample is not for the one after it.
+            // CPU and count apply only to the next sample.
             (self.count, self.cpu) = (None, None);
             self.stacks.strange.add(self.number, line);
         }
         Ok(())
     }
 
-    /// What all lines came to.
+    /// Returns the samples of all lines.
     pub fn finish(mut self) -> BranchStacks {
         if let Some((number, count)) = self.count {
             self.stacks.strange.add(number, &count.to_string());
@@ -75,8 +75,8 @@ impl Lines {
         self.stacks
     }
 
-    /// Samples that the line `stack` stands for. A count is one only before a stack as `export branches` writes them; before
-    /// the stack of some process, it may be the number of another.
+    /// Returns the number of samples that the line `stack` stands for. A count is valid only before
+    /// a stack in the format of `export branches`; before another one it may be a process's number.
     fn repeats(&mut self, stack: &str) -> u64 {
         let Some((number, count)) = self.count.take() else { return 1 };
         let first = stack.split_whitespace().find(|word| cpu_number(word).is_none());
@@ -108,21 +108,21 @@ impl Lines {
         }
     }
 
-    /// The kernel is at `place` from here on.
+    /// Records that the kernel is at `place` from here on.
     fn place(&mut self, place: u64) {
         if self.part.kernel_at == Some(place) {
             return;
         }
         if self.part.kernel_at.is_some() || self.part.samples > 0 {
             let part = &self.part;
-            let headed = Part {
+            let headed = BootSamples {
                 hostname: part.hostname.clone(),
                 release: part.release.clone(),
                 cpus_online: part.cpus_online,
-                ..Part::default()
+                ..BootSamples::default()
             };
             self.next_part();
-            // Without a header of its own it is what the header before it says.
+            // Without a header of its own, the header before it applies.
             self.part = headed;
         }
         self.part.kernel_at = Some(place);
@@ -131,7 +131,7 @@ impl Lines {
     fn next_part(&mut self) {
         let part = std::mem::take(&mut self.part);
         self.cpu = None;
-        if part == Part::default() {
+        if part == BootSamples::default() {
             return;
         }
         // Two files of one boot, one after the other.
@@ -141,8 +141,8 @@ impl Lines {
         }
     }
 
-    /// `None` if a count overflows.
-    fn sample(&mut self, words: &Words, count: u64, cpu: Option<u32>) -> Option<()> {
+    /// Adds a sample; `None` if a count overflows.
+    fn sample(&mut self, words: &SampleLine, count: u64, cpu: Option<u32>) -> Option<()> {
         let stacks = &mut self.stacks;
         stacks.sample_lines += 1;
         stacks.samples = stacks.samples.checked_add(count)?;
@@ -152,45 +152,45 @@ impl Lines {
     }
 }
 
-impl Strange {
+impl UnparsedLines {
     fn add(&mut self, number: u64, line: &str) {
         self.lines += 1;
         self.first.get_or_insert_with(|| (number, beginning(line)));
     }
 }
 
-/// What a line of a sample says.
-struct Words {
+/// Parsed line of a sample.
+struct SampleLine {
     cpu: Option<u32>,
-    /// Branches that were taken.
+    /// Taken branches.
     entries: Vec<(u64, u64)>,
-    /// Entries that are no branches taken.
+    /// Entries that are no taken branches.
     speculated: u64,
-    /// Whether it has any entry.
+    /// The line has entries.
     branches: bool,
 }
 
-/// `None` for a line that is none of a sample, or damaged.
-fn words(line: &str, number: u64) -> Result<Option<Words>, ReadError> {
-    let mut words = Words { cpu: None, entries: Vec::new(), speculated: 0, branches: false };
+/// Parses a line; `None` if it is not part of a sample, or damaged.
+fn words(line: &str, number: u64) -> Result<Option<SampleLine>, PerfTextError> {
+    let mut words = SampleLine { cpu: None, entries: Vec::new(), speculated: 0, branches: false };
     let mut known = line.is_empty();
     for word in line.split_whitespace() {
         if let Some(entry) = entry(word) {
             words.branches = true;
             match entry {
-                Entry::Taken(source, target) => words.entries.push((source, target)),
-                Entry::NotTaken => words.speculated += 1,
+                BranchEntry::Taken(source, target) => words.entries.push((source, target)),
+                BranchEntry::NotTaken => words.speculated += 1,
             }
         } else if word.starts_with("0x") && word.contains('/') {
             return Ok(None);
         } else if word.starts_with("buildid:") && word.contains("/buildid:") {
-            return Err(ReadError::BuildId { line: number });
+            return Err(PerfTextError::BuildId { line: number });
         } else if let Some(cpu) = cpu_number(word).filter(|_| !words.branches) {
-            // Names of threads come before it and may look like it.
+            // A thread's name comes before it and may look like it.
             words.cpu = Some(cpu);
             known = true;
         } else {
-            // A code address, which the line of a call chain has alone; short words may be any.
+            // A code address, alone on the line of a call chain; a short word may be anything.
             known |= (word == "0" || word.len() > 3) && hex(word).is_some();
             known |= line == word && word.bytes().all(|byte| byte.is_ascii_digit());
         }
@@ -198,32 +198,33 @@ fn words(line: &str, number: u64) -> Result<Option<Words>, ReadError> {
     Ok((known || words.branches).then_some(words))
 }
 
-/// An entry of a stack.
-enum Entry {
-    /// Where a branch was, and where it went to.
+/// Entry of a branch stack.
+enum BranchEntry {
+    /// Address of a branch, and its target.
     Taken(u64, u64),
-    /// A branch that the CPU took by mistake and undid, or one that it only passed: straight code goes on over it.
+    /// Branch that was not taken, or taken by mistake and undone: straight code continues over it.
     NotTaken,
 }
 
-/// `0xFROM/0xTO/…`; without a third part it may have been cut off in an address. The third part says whether it was
-/// predicted (`P`, `M`, with `N` if it was not taken), a later one how it was speculated.
-fn entry(word: &str) -> Option<Entry> {
+/// Parses `0xFROM/0xTO/…`. Without a third part it may have been cut off in an address. The third
+/// part has the prediction (`P`, `M`, with `N` if it was not taken), a later one the speculation.
+fn entry(word: &str) -> Option<BranchEntry> {
     let mut parts = word.split('/');
     let mut address = || hex(parts.next()?.strip_prefix("0x")?);
     let (source, target) = (address()?, address()?);
     let taken = !parts.next()?.contains('N') && !parts.any(|part| part == "SPEC_WRONG_PATH");
-    Some(if taken { Entry::Taken(source, target) } else { Entry::NotTaken })
+    Some(if taken { BranchEntry::Taken(source, target) } else { BranchEntry::NotTaken })
 }
 
-/// `[003]`, of three digits at least.
+/// Parses `[003]`, of at least three digits.
 fn cpu_number(word: &str) -> Option<u32> {
     let digits = word.strip_prefix('[')?.strip_suffix(']')?;
     let number = digits.len() >= 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
     number.then(|| digits.parse().ok())?
 }
 
-/// Of `… PERF_RECORD_MMAP -1/0: [0x…(0x…) @ 0xADDRESS]: x [kernel.kallsyms]_text`, where the symbol was that is named.
+/// Parses `… PERF_RECORD_MMAP -1/0: [0x…(0x…) @ 0xADDRESS]: x [kernel.kallsyms]_text`, and returns
+/// the address of the named symbol.
 fn kernel_place(line: &str) -> Option<u64> {
     let (record, _) = line.split_once("[kernel.kallsyms]_")?;
     let (_, offset) = record.split_once("@ ")?;
@@ -231,7 +232,7 @@ fn kernel_place(line: &str) -> Option<u64> {
 }
 
 fn hex(digits: &str) -> Option<u64> {
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     if digits.starts_with('+') {
         return None;
     }

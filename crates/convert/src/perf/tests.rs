@@ -26,14 +26,14 @@ fn samples_headers_and_the_kernels_place_are_read() {
     assert_eq!(part.cpus, BTreeMap::from([(0, 1), (2, 1)]));
     let branches = [((0x0, 0x8), 1), ((0x10, 0x20), 2), ((0x30, 0x60), 3), ((0x50, 0x40), 1)];
     assert_eq!(part.branches, BTreeMap::from(branches));
-    // From 0x40 to 0x30 is no way.
+    // There is no straight code from 0x40 back to 0x30.
     assert_eq!(part.runs, BTreeMap::from([((0x8, 0x10), 1), ((0x20, 0x30), 2)]));
 }
 
 #[test]
 fn what_is_not_understood_is_counted_and_the_first_is_named() {
-    // The second entry of line 2 is damaged, line 3 is cut off in an address, line 5 is nothing of perf's, line 6
-    // counts no sample.
+    // The second entry of line 2 is damaged, line 3 is cut off in an address, line 5 is not from
+    // perf, line 6 counts no sample.
     let text = "\
  0x30/0x60/P/-/-/0 0x10/0x20/P/-/-/0
  0x30/0x60/P/-/-/0 0xzz/0x50/P/-/-/0 0x10/0x20/P/-/-/0
@@ -49,7 +49,7 @@ once upon a \u{1b}[31mtime
     let first = (2, " 0x30/0x60/P/-/-/0 0xzz/0x50/P/-/-/0 0x10/0x20/P/-/-/0".trim().to_string());
     assert_eq!(stacks.strange.first, Some(first));
     assert_eq!(stacks.parts[0].runs, BTreeMap::from([((0x20, 0x30), 1)]));
-    assert!((stacks.strange_share() - 4.0 / 6.0).abs() < 1e-9);
+    assert!((stacks.unparsed_share() - 4.0 / 6.0).abs() < 1e-9);
     let alone = BranchStacks::read(&b"\x1b[31mred\n"[..]).unwrap();
     assert_eq!(alone.strange.first, Some((1, "[31mred".into())));
 }
@@ -80,13 +80,14 @@ fn a_count_is_a_line_of_digits_before_a_stack_of_our_own() {
     let own = "PERF_RECORD_MMAP -1/0: [0x0(0x9) @ 0x0]: x [kernel.kallsyms]_text\n3\n 0 0x30/0x60/P/-/-/0 0x10/0x20/P/-/-/0\n";
     let stacks = read(own);
     assert_eq!((stacks.samples, stacks.parts[0].runs[&(0x20, 0x30)], stacks.strange.lines), (3, 3, 0));
-    // Numbers of processes: of perf's text, with the blank that perf writes after them, and without either.
+    // Process numbers: in perf's text, with the blank that perf writes after them, and without
+    // either.
     for of_perf in [
         "# os release : 6.12.117\n1234567\n     99 0x30/0x60/P/-/-/0\n",
         "rr 1 PERF_RECORD_MMAP -1/0: [0x0(0x9) @ 0x0]: x [kernel.kallsyms]_text\n1234567\n 99 0x30/0x60/P/-/-/0\n",
         "1234567 \n     99 0x30/0x60/P/-/-/0\n",
         "1234567 \r\n 0x30/0x60/P/-/-/0\r\n",
-        // A header, whatever a record looks like.
+        // A header decides, whatever a record looks like.
         "# os release : 6.12.117\nPERF_RECORD_MMAP -1/0: [0x0(0x9) @ 0x0]: x [kernel.kallsyms]_text\n1234567\n 99 0x30/0x60/P/-/-/0\n",
     ] {
         let stacks = read(of_perf);
@@ -118,7 +119,8 @@ fn another_header_or_place_begins_another_part() {
     let parts = |text: String| {
         let stacks = BranchStacks::read(text.as_bytes()).unwrap();
         let silent = stacks.silent_cpus();
-        let part = |part: &Part| (part.release.clone().unwrap_or_default(), part.kernel_at, part.samples);
+        let part =
+            |part: &BootSamples| (part.release.clone().unwrap_or_default(), part.kernel_at, part.samples);
         (stacks.parts.iter().map(part).collect::<Vec<_>>(), silent)
     };
     let (one, two) =
@@ -127,7 +129,7 @@ fn another_header_or_place_begins_another_part() {
     assert_eq!(parts(both), (vec![one(1), two("6.2")], Some(2)));
     let places = format!("{}{}{sample}{}{sample}", header("6.1"), map("0x10"), map("0x20"));
     assert_eq!(parts(places), (vec![one(1), two("6.1")], Some(2)));
-    // A header before another one has a kernel, too, also without a sample.
+    // A header before another one belongs to a kernel too, even without a sample.
     let headers = format!("{}{}{}{sample}", header("6.0"), header("6.1"), map("0x10"));
     assert_eq!(parts(headers).0, [("6.0".into(), None, 0), one(1)]);
     // Two files of one boot: a CPU is missing only if neither has it.
@@ -135,7 +137,7 @@ fn another_header_or_place_begins_another_part() {
     let one_boot =
         format!("{}{}{sample}{}{}{sample_of_0}", header("6.1"), map("0x10"), header("6.1"), map("0x10"));
     assert_eq!(parts(one_boot), (vec![one(2)], Some(0)));
-    // The same place again is the same boot.
+    // The same address again is the same boot.
     let again = format!("{}{}{sample}{}{sample}", header("6.1"), map("0x10"), map("0x10"));
     assert_eq!(parts(again).0, [one(2)]);
 }

@@ -1,10 +1,11 @@
-//! [Perfetto](https://ui.perfetto.dev)'s trace, its protocol buffers: calls as slices on the tracks of threads, who had each
-//! CPU, regions.
+//! [Perfetto](https://ui.perfetto.dev)'s trace in protocol buffers: calls as slices on the threads' tracks, CPU occupancy,
+//! regions.
 //!
-//! It is written as it is told, in memory that does not grow with the trace. A slice on a thread's track lasts from a call's
-//! beginning to its end, whatever came between: interrupts are nested where they hit, as slices of the category `interrupt`,
-//! and threads that do not run keep their open calls. Whose time it was, and when a CPU was halted, is on the CPUs' tracks.
-//! Perfetto knows nanoseconds alone: the name of the group of tracks says that one is an instruction.
+//! It is written as a stream; memory does not grow with the trace. A slice on a thread's track
+//! lasts from a call's beginning to its end, whatever came between: interrupts are nested where
+//! they hit, as slices of the category `interrupt`, and threads that do not run keep their open
+//! calls. The CPUs' tracks show whose time it was, and when a CPU was halted. Perfetto only knows
+//! nanoseconds, so the name of the group of tracks says that one is an instruction.
 
 mod paths;
 mod proto;
@@ -14,48 +15,48 @@ pub use paths::of_paths;
 
 use crate::stacks::{function_name, lane_name};
 use crate::uftrace;
-use kerntune_analyze::timeline::{CpuSlice, Doing, Lane, Sink, Slice};
+use kerntune_analyze::timeline::{CpuActivity, CpuSlice, HolderSlice, TimelineLane, TimelineSink};
 use kerntune_profile::{thread_name, FunctionIndex, Tables};
-use kerntune_trace::{How, Recording};
+use kerntune_trace::{EnterKind, Recording};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
-use writer::Writer;
+use writer::PacketWriter;
 
 /// Categories of slices.
 const CATEGORIES: [&str; 8] =
     ["call", "jump", "interrupt", "exception", "syscall", "region", "kernel", "user"];
 
-/// Writes what a trace tells.
-pub struct Timeline<'a, W: Write> {
-    out: Writer<W>,
+/// Writer of a trace's timeline.
+pub struct PerfettoTimeline<'a, W: Write> {
+    out: PacketWriter<W>,
     tables: &'a Tables,
     recording: &'a Recording,
-    /// Names of slices that are no functions: their numbers.
+    /// Numbers of names that are no functions.
     words: HashMap<String, u64>,
-    /// Thread tracks that were named.
+    /// Threads whose track was named.
     named: Vec<bool>,
-    tasks: Vec<uftrace::Task>,
+    tasks: Vec<uftrace::UftraceTask>,
     processes: BTreeSet<u32>,
     machine: u64,
     regions: Vec<u32>,
-    /// Slices of functions.
+    /// Number of slices of functions.
     pub calls: u64,
 }
 
-/// Numbers of tracks: threads come after these.
+/// Numbers of tracks; threads come after these.
 const MACHINE: u64 = 1;
 const REGIONS: u64 = 2;
 const CUT: u64 = 3;
 const FIRST_CPU: u64 = 16;
 const FIRST_THREAD: u64 = 1 << 16;
 const FIRST_PROCESS: u64 = 1 << 40;
-/// Numbers of names: functions' come after these.
+/// Numbers of names; functions come after these.
 const FIRST_FUNCTION: u64 = 1 << 20;
 
-impl<'a, W: Write> Timeline<'a, W> {
-    /// One of nothing yet; `title` is the name of the group of tracks.
+impl<'a, W: Write> PerfettoTimeline<'a, W> {
+    /// Creates an empty timeline; `title` is the name of the group of tracks.
     pub fn new(out: W, title: &str, tables: &'a Tables, recording: &'a Recording) -> Self {
-        let mut out = Writer::new(out, &CATEGORIES);
+        let mut out = PacketWriter::new(out, &CATEGORIES);
         out.track(MACHINE, None, title);
         out.track(REGIONS, Some(MACHINE), "regions");
         for cpu in 0..u64::from(recording.cpus.max(1)) {
@@ -75,8 +76,8 @@ impl<'a, W: Write> Timeline<'a, W> {
         }
     }
 
-    /// Says that there is no more from this moment on, and why, in a track of its own: the name of the group was written before
-    /// anybody knew.
+    /// Marks that the trace is cut at this time, with the reason as the name of a track. The name
+    /// of the group was written before this was known.
     pub fn cut(&mut self, at: u64, why: &str) {
         self.out.track(CUT, None, why);
         let name = self.word("[cut here]");
@@ -87,15 +88,15 @@ impl<'a, W: Write> Timeline<'a, W> {
         self.out.end(at + 1, CUT);
     }
 
-    /// Writes what is left. Returns the number of packets.
+    /// Writes the rest. Returns the number of packets.
     ///
     /// # Errors
-    /// What writing said, now or before.
+    /// The first error of writing, now or before.
     pub fn finish(self) -> io::Result<u64> {
         self.out.finish()
     }
 
-    /// The track of a thread, named where that is the first one hears of it.
+    /// Returns the track of a thread, and names it at first use.
     fn thread(&mut self, thread: u32) -> u64 {
         let at = thread as usize;
         let uuid = FIRST_THREAD + u64::from(thread);
@@ -107,7 +108,7 @@ impl<'a, W: Write> Timeline<'a, W> {
             self.out.track(uuid, Some(self.machine), "[thread not known]");
             return uuid;
         };
-        // Perfetto takes process 0 for no process: the idle tasks are a group of their own.
+        // Perfetto takes process 0 for no process, so the idle tasks are a group of their own.
         let process = known.tgid;
         if process != 0 && self.processes.insert(process) {
             let leader = self.recording.threads.iter().find(|thread| thread.pid == process);
@@ -127,12 +128,12 @@ impl<'a, W: Write> Timeline<'a, W> {
     }
 }
 
-impl<W: Write> Sink for Timeline<'_, W> {
+impl<W: Write> TimelineSink for PerfettoTimeline<'_, W> {
     fn is_full(&self) -> bool {
         self.out.has_failed()
     }
 
-    fn enter(&mut self, at: u64, thread: u32, function: u32, how: How) {
+    fn enter(&mut self, at: u64, thread: u32, function: u32, how: EnterKind) {
         let track = self.thread(thread);
         let name = FIRST_FUNCTION + u64::from(function);
         if !self.out.knows(name) {
@@ -140,11 +141,11 @@ impl<W: Write> Sink for Timeline<'_, W> {
             self.out.name(name, &text);
         }
         let category = match how {
-            How::Call => 0,
-            How::Jump => 1,
-            How::Interrupt => 2,
-            How::Exception => 3,
-            How::Syscall => 4,
+            EnterKind::Call => 0,
+            EnterKind::Jump => 1,
+            EnterKind::Interrupt => 2,
+            EnterKind::Exception => 3,
+            EnterKind::Syscall => 4,
         };
         self.calls += 1;
         self.out.begin(at, track, name, category);
@@ -155,13 +156,13 @@ impl<W: Write> Sink for Timeline<'_, W> {
         self.out.end(at, track);
     }
 
-    fn ran(&mut self, _: Slice, _: u32) {}
+    fn ran(&mut self, _: HolderSlice, _: u32) {}
 
     fn cpu(&mut self, cpu: u32, slice: CpuSlice) {
         let user = slice.state.holder.user;
         let text = match (slice.state.doing, slice.state.holder.lane) {
-            (Doing::Halted, _) | (_, Lane::Idle) => "[halted]".into(),
-            (Doing::Waits, _) => "[another CPU's turn]".into(),
+            (CpuActivity::Halted, _) | (_, TimelineLane::Idle) => "[halted]".into(),
+            (CpuActivity::Waits, _) => "[another CPU's turn]".into(),
             (_, lane) => lane_name(self.recording, lane),
         };
         let name = self.word(&text);

@@ -1,22 +1,22 @@
-//! Call paths, of which nobody knows when they were taken.
+//! Trace of call paths, which have no times.
 
-use super::writer::Writer;
-use crate::stacks::Stacks;
+use super::writer::PacketWriter;
+use crate::stacks::CallStacks;
 use std::io::{self, Write};
 
-/// A track for all threads of a name, on which each path is a slice as long as it took with its callees. They stand one after the
-/// other, in no order of time. Returns the number of packets.
+/// Writes a track for all threads of a name. Each path is a slice as long as its total; slices
+/// follow each other in no order of time. Returns the number of packets.
 ///
 /// # Errors
-/// What writing said.
-pub fn of_paths(stacks: &Stacks, title: &str, out: impl Write) -> io::Result<u64> {
-    let mut out = Writer::new(out, &["path"]);
+/// Those of `out`.
+pub fn of_paths(stacks: &CallStacks, title: &str, out: impl Write) -> io::Result<u64> {
+    let mut out = PacketWriter::new(out, &["path"]);
     out.track(1, None, &format!("{title}, in no order of time"));
     let (inclusive, children) = (stacks.inclusive(), stacks.children());
     for (track, root) in (2..).zip(&children.roots) {
         let name = stacks.paths.get(*root).and_then(|path| stacks.frames.get(path.frame));
         out.track(track, Some(1), name.map_or("", |frame| &frame.name));
-        // What is still to be written, the next one last: a path with its begin, or the end of one.
+        // Work to do, the next item last: a path with its begin, or the end of one.
         let mut open: Vec<Result<(usize, u64), u64>> = vec![Ok((*root, 0))];
         while let Some(step) = open.pop() {
             let (path, begin) = match step {
@@ -32,7 +32,7 @@ pub fn of_paths(stacks: &Stacks, title: &str, out: impl Write) -> io::Result<u64
             }
             out.begin(begin, track, iid, 0);
             open.push(Err(begin + inclusive[path]));
-            // First its callees, then what it took itself.
+            // First the callees, then the self time.
             let mut at = begin;
             let callees: Vec<_> = (children.of[path].iter())
                 .filter(|callee| inclusive[**callee] > 0)

@@ -1,8 +1,8 @@
-//! [Perfetto's messages](https://perfetto.dev/docs/reference/trace-packet-proto), as far as they are written.
+//! Subset of [Perfetto's messages](https://perfetto.dev/docs/reference/trace-packet-proto).
 
 use prost::Message;
 
-/// perfetto.protos.Trace. It is written one packet at a time, as it is read: only tests read it whole.
+/// perfetto.protos.Trace, for tests; it is written one packet at a time.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {
@@ -10,7 +10,7 @@ pub(super) struct Trace {
     pub packet: Vec<TracePacket>,
 }
 
-/// A packet.
+/// perfetto.protos.TracePacket.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
     #[prost(uint64, optional, tag = "8")]
@@ -27,7 +27,7 @@ pub(super) struct TracePacket {
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
-/// What happens on a track.
+/// Begin or end of a slice on a track.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackEvent {
     #[prost(uint64, repeated, tag = "3")]
@@ -40,7 +40,7 @@ pub(super) struct TrackEvent {
     pub track_uuid: u64,
 }
 
-/// Names that have numbers from here on.
+/// Names with their numbers, valid from here on.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedData {
     #[prost(message, repeated, tag = "1")]
@@ -58,7 +58,7 @@ pub(super) struct Interned {
     pub name: String,
 }
 
-/// A track.
+/// Track with its name.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackDescriptor {
     #[prost(uint64, tag = "1")]
@@ -73,7 +73,7 @@ pub(super) struct TrackDescriptor {
     pub parent_uuid: Option<u64>,
 }
 
-/// A process.
+/// Process of a track.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ProcessDescriptor {
     #[prost(int32, optional, tag = "1")]
@@ -82,7 +82,7 @@ pub(super) struct ProcessDescriptor {
     pub process_name: String,
 }
 
-/// A thread.
+/// Thread of a track.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ThreadDescriptor {
     #[prost(int32, optional, tag = "1")]

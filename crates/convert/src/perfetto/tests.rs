@@ -1,14 +1,15 @@
 use super::proto::{Trace, TracePacket};
 use super::*;
 use crate::stacks::tests::{profile, stacks};
-use kerntune_analyze::timeline::{CpuState, Holder};
-use kerntune_trace::{Capture, Health, Region, Thread, VERSION};
+use kerntune_analyze::timeline::{CpuHolder, CpuState};
+use kerntune_trace::{CaptureSpec, RecordedRegion, RecordedThread, RecordingHealth, VERSION};
 use prost::Message;
 use std::collections::BTreeMap;
 
 fn recording() -> Recording {
-    let thread = |pid, tgid, comm: &str| Thread { task: u64::from(pid), pid, tgid, comm: comm.into() };
-    let region = Region {
+    let thread =
+        |pid, tgid, comm: &str| RecordedThread { task: u64::from(pid), pid, tgid, comm: comm.into() };
+    let region = RecordedRegion {
         name: "tcp_rr".into(),
         begin_ns: 1000,
         elapsed_ns: 100,
@@ -25,7 +26,7 @@ fn recording() -> Recording {
         ran: Vec::new(),
         ran_since_boot: Vec::new(),
         version: VERSION,
-        capture: Capture { functions: true, edges: false, weights: false },
+        capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 2,
         cpus: 1,
         per_cpu: Vec::new(),
@@ -33,12 +34,12 @@ fn recording() -> Recording {
         threads: vec![thread(7, 7, "rr"), thread(0, 0, "swapper")],
         chunks: Vec::new(),
         events: 0,
-        health: Health::default(),
+        health: RecordingHealth::default(),
         notes: Vec::new(),
     }
 }
 
-/// Every slice as its track, name and length.
+/// Returns every slice as track, name and length.
 fn slices(packets: &[TracePacket]) -> Vec<(u64, String, u64)> {
     let mut names = BTreeMap::new();
     let mut open: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
@@ -65,15 +66,17 @@ fn slices(packets: &[TracePacket]) -> Vec<(u64, String, u64)> {
 fn calls_cpus_and_regions_are_slices() {
     let (profile, recording) = (profile(), recording());
     let mut out = Vec::new();
-    let mut timeline = Timeline::new(&mut out, "rr (1 ns = 1 instruction)", &profile.tables, &recording);
+    let mut timeline =
+        PerfettoTimeline::new(&mut out, "rr (1 ns = 1 instruction)", &profile.tables, &recording);
     timeline.region_begun(1000, 0);
-    timeline.enter(1010, 0, 0, How::Syscall);
-    timeline.enter(1030, 0, 2, How::Interrupt);
+    timeline.enter(1010, 0, 0, EnterKind::Syscall);
+    timeline.enter(1030, 0, 2, EnterKind::Interrupt);
     timeline.exit(1035, 0);
     timeline.exit(1040, 0);
-    timeline.enter(1041, 1, 1, How::Call);
+    timeline.enter(1041, 1, 1, EnterKind::Call);
     timeline.exit(1042, 1);
-    let state = CpuState { doing: Doing::Halted, holder: Holder { lane: Lane::Idle, user: false } };
+    let state =
+        CpuState { doing: CpuActivity::Halted, holder: CpuHolder { lane: TimelineLane::Idle, user: false } };
     timeline.cpu(0, CpuSlice { begin: 1040, end: 1100, state });
     timeline.region_ended(1100, 0);
     timeline.cut(1100, "rr, first 3 % only");
@@ -113,7 +116,7 @@ fn paths_are_as_long_as_what_they_took() {
 fn what_cannot_be_written_is_said() {
     let (profile, recording) = (profile(), recording());
     let mut room = [0; 16];
-    let timeline = Timeline::new(&mut room[..], "rr", &profile.tables, &recording);
+    let timeline = PerfettoTimeline::new(&mut room[..], "rr", &profile.tables, &recording);
     assert!(timeline.is_full());
     assert!(timeline.finish().is_err());
 }

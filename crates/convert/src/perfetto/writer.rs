@@ -1,4 +1,4 @@
-//! Packets, one after the other.
+//! Writer of packets.
 
 use super::proto::{
     Interned, InternedData, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
@@ -10,13 +10,13 @@ use std::io::{self, Write};
 
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
-/// All packets are of one sequence, whose names have numbers.
+/// The only sequence of packets; interned names are valid within it.
 const SEQUENCE: u32 = 1;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 
-/// Writes packets; the first failure is kept, and nothing is written after it.
-pub(super) struct Writer<W: Write> {
+/// Writer of packets. It keeps the first error and writes nothing after it.
+pub(super) struct PacketWriter<W: Write> {
     out: W,
     buffer: Vec<u8>,
     packets: u64,
@@ -24,8 +24,8 @@ pub(super) struct Writer<W: Write> {
     known: HashSet<u64>,
 }
 
-impl<W: Write> Writer<W> {
-    /// Writes the names of the categories, whose numbers are their places.
+impl<W: Write> PacketWriter<W> {
+    /// Writes the names of the categories; a category's number is its position plus 1.
     pub fn new(out: W, categories: &[&str]) -> Self {
         let mut writer = Self { out, buffer: Vec::new(), packets: 0, failure: None, known: HashSet::new() };
         let names = (1..).zip(categories).map(|(iid, name)| Interned { iid, name: (*name).to_owned() });
@@ -37,12 +37,12 @@ impl<W: Write> Writer<W> {
         writer
     }
 
-    /// Whether writing has failed.
+    /// Checks whether writing has failed.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// What is left. Returns the number of packets.
+    /// Writes the rest. Returns the number of packets.
     pub fn finish(mut self) -> io::Result<u64> {
         match self.failure.take() {
             Some(error) => Err(error),
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         self.packet(&TracePacket { track_descriptor: Some(track), ..TracePacket::default() });
     }
 
-    /// A track with a name.
+    /// Writes a track with a name.
     pub fn track(&mut self, uuid: u64, parent_uuid: Option<u64>, name: &str) {
         self.descriptor(TrackDescriptor {
             uuid,
@@ -80,25 +80,25 @@ impl<W: Write> Writer<W> {
         });
     }
 
-    /// A process.
+    /// Writes the track of a process.
     pub fn process(&mut self, uuid: u64, pid: u32, name: &str) {
         let process = ProcessDescriptor { pid: i32::try_from(pid).ok(), process_name: name.into() };
         self.descriptor(TrackDescriptor { uuid, process: Some(process), ..TrackDescriptor::default() });
     }
 
-    /// A thread of a process.
+    /// Writes the track of a thread.
     pub fn thread(&mut self, uuid: u64, pid: u32, tid: u32, name: &str) {
         let number = |number: u32| i32::try_from(number).ok();
         let thread = ThreadDescriptor { pid: number(pid), tid: number(tid), thread_name: name.into() };
         self.descriptor(TrackDescriptor { uuid, thread: Some(thread), ..TrackDescriptor::default() });
     }
 
-    /// Whether a name has this number.
+    /// Checks whether a number has a name.
     pub fn knows(&self, iid: u64) -> bool {
         self.known.contains(&iid)
     }
 
-    /// Gives a name its number.
+    /// Assigns a number to a name.
     pub fn name(&mut self, iid: u64, name: &str) {
         self.known.insert(iid);
         let event_names = vec![Interned { iid, name: name.into() }];
@@ -118,13 +118,13 @@ impl<W: Write> Writer<W> {
         });
     }
 
-    /// A slice begins; `category` is its place in the list.
+    /// Begins a slice; `category` is an index in the list of categories.
     pub fn begin(&mut self, at: u64, track_uuid: u64, name_iid: u64, category: u64) {
         let category_iids = vec![category + 1];
         self.event(at, TrackEvent { category_iids, r#type: SLICE_BEGIN, name_iid, track_uuid });
     }
 
-    /// The innermost slice of a track ends.
+    /// Ends the innermost slice of a track.
     pub fn end(&mut self, at: u64, track_uuid: u64) {
         self.event(at, TrackEvent { r#type: SLICE_END, track_uuid, ..TrackEvent::default() });
     }

@@ -1,11 +1,11 @@
 //! [pprof](https://github.com/google/pprof/blob/main/proto/profile.proto)'s `profile.proto`, compressed by gzip.
 //!
-//! The threads of a name, interrupts and idle tasks are the label `thread` of samples. Values are instructions and calls,
-//! of sampled profiles samples and time.
+//! Threads of a name, interrupts and idle tasks are the label `thread` of samples. Values are
+//! instructions and calls; in sampled profiles, samples and time.
 
 mod proto;
 
-use crate::stacks::{Stacks, Unit};
+use crate::stacks::{CallStacks, FigureUnit};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use kerntune_profile::{PathKind, Tables};
@@ -14,24 +14,24 @@ use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What a profile says of itself.
+/// Description of a profile for pprof.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub struct PprofMetadata<'a> {
     /// Lines that `pprof -comments` prints.
     pub comments: &'a [String],
-    /// How long was recorded, in nanoseconds of a clock; 0 where there was no clock.
+    /// Wall time of the recording in nanoseconds; 0 if no clock measured it.
     pub duration_ns: u64,
-    /// The kernel's build: its id in the work directory.
+    /// Id of the kernel, used as its build id.
     pub kernel: &'a str,
 }
 
-/// The strings of a profile, each once; the first is empty.
-struct Strings {
+/// Distinct strings of a profile; the first is empty.
+struct StringTable {
     all: Vec<String>,
     places: HashMap<String, i64>,
 }
 
-impl Strings {
+impl StringTable {
     fn of(&mut self, text: &str) -> i64 {
         if let Some(place) = self.places.get(text) {
             return *place;
@@ -43,8 +43,13 @@ impl Strings {
     }
 }
 
-/// Writes every path that took something or was called as a sample. Returns the number of samples.
-pub fn write(stacks: &Stacks, tables: &Tables, about: &About<'_>, out: &mut impl Write) -> io::Result<usize> {
+/// Writes every path with time or calls as a sample. Returns the number of samples.
+pub fn write(
+    stacks: &CallStacks,
+    tables: &Tables,
+    about: &PprofMetadata<'_>,
+    out: &mut impl Write,
+) -> io::Result<usize> {
     let profile = profile(stacks, tables, about);
     let mut gzip = GzEncoder::new(out, Compression::default());
     gzip.write_all(&profile.encode_to_vec())?;
@@ -52,21 +57,21 @@ pub fn write(stacks: &Stacks, tables: &Tables, about: &About<'_>, out: &mut impl
     Ok(profile.sample.len())
 }
 
-fn profile(stacks: &Stacks, tables: &Tables, about: &About<'_>) -> Profile {
-    let mut strings = Strings { all: vec![String::new()], places: HashMap::from([(String::new(), 0)]) };
+fn profile(stacks: &CallStacks, tables: &Tables, about: &PprofMetadata<'_>) -> Profile {
+    let mut strings = StringTable { all: vec![String::new()], places: HashMap::from([(String::new(), 0)]) };
     let mut profile = Profile::default();
     let types = match stacks.unit {
-        Unit::Instructions => [("instructions", "count"), ("calls", "count")],
-        Unit::Nanoseconds => [("cpu", "nanoseconds"), ("calls", "count")],
-        Unit::Sampled(_) => [("samples", "count"), ("cpu", "nanoseconds")],
+        FigureUnit::Instructions => [("instructions", "count"), ("calls", "count")],
+        FigureUnit::Nanoseconds => [("cpu", "nanoseconds"), ("calls", "count")],
+        FigureUnit::Sampled(_) => [("samples", "count"), ("cpu", "nanoseconds")],
     };
     let mut of = |(name, unit): (&str, &str)| ValueType { r#type: strings.of(name), unit: strings.of(unit) };
     profile.sample_type = types.into_iter().map(&mut of).collect();
-    let main = usize::from(matches!(stacks.unit, Unit::Sampled(_)));
+    let main = usize::from(matches!(stacks.unit, FigureUnit::Sampled(_)));
     profile.default_sample_type = profile.sample_type[main].r#type;
     profile.period_type = profile.sample_type.get(main).copied();
     profile.period = match stacks.unit {
-        Unit::Sampled(each) => signed(each.get()),
+        FigureUnit::Sampled(each) => signed(each.get()),
         _ => 1,
     };
     profile.duration_nanos = signed(about.duration_ns);
@@ -82,7 +87,8 @@ fn profile(stacks: &Stacks, tables: &Tables, about: &About<'_>) -> Profile {
             continue;
         }
         let stack = stacks.stack(at);
-        // The thread is a label; alone it is a frame, too, as pprof has no sample without one.
+        // The thread is a label. Alone it is a frame as well, because pprof needs a frame in every
+        // sample.
         let is_thread = |at: usize| stacks.frames.get(at).is_some_and(|frame| frame.kind == PathKind::Thread);
         let skipped = usize::from(stack.len() > 1 && is_thread(stack[0]));
         let thread = stack.first().and_then(|at| stacks.frames.get(*at)).map_or("", |frame| &frame.name);
@@ -96,8 +102,14 @@ fn profile(stacks: &Stacks, tables: &Tables, about: &About<'_>) -> Profile {
     profile
 }
 
-/// Functions, where they are, and the binaries that they are in.
-fn places(stacks: &Stacks, tables: &Tables, about: &About<'_>, strings: &mut Strings, profile: &mut Profile) {
+/// Adds functions, locations and mappings.
+fn places(
+    stacks: &CallStacks,
+    tables: &Tables,
+    about: &PprofMetadata<'_>,
+    strings: &mut StringTable,
+    profile: &mut Profile,
+) {
     let mut mappings: HashMap<Option<&str>, usize> = HashMap::new();
     for (id, frame) in (1..).zip(&stacks.frames) {
         let symbol = frame.function.and_then(|function| tables.symbols.get(function.get() as usize));
@@ -109,7 +121,7 @@ fn places(stacks: &Stacks, tables: &Tables, about: &About<'_>, strings: &mut Str
                     filename: strings.of(module.unwrap_or("vmlinux")),
                     build_id: if module.is_none() { strings.of(about.kernel) } else { 0 },
                     memory_start: u64::MAX,
-                    // What is named here is all there is to know: pprof need not look for the binary.
+                    // Names are complete, so pprof need not look for the binary.
                     has_functions: true,
                     has_filenames: true,
                     ..Mapping::default()
@@ -135,7 +147,7 @@ fn places(stacks: &Stacks, tables: &Tables, about: &About<'_>, strings: &mut Str
     }
 }
 
-/// pprof's numbers have a sign.
+/// Limits a number to pprof's signed range.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -144,11 +156,11 @@ fn signed(number: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::stacks::tests::{profile as example, stacks};
-    use kerntune_profile::Nanoseconds;
+    use kerntune_profile::Ticks;
     use std::io::Read;
 
-    fn read(stacks: &Stacks) -> Profile {
-        let about = About { comments: &["a comment".into()], duration_ns: 0, kernel: "k1" };
+    fn read(stacks: &CallStacks) -> Profile {
+        let about = PprofMetadata { comments: &["a comment".into()], duration_ns: 0, kernel: "k1" };
         let mut out = Vec::new();
         write(stacks, &example().tables, &about, &mut out).unwrap();
         let mut bytes = Vec::new();
@@ -179,7 +191,7 @@ mod tests {
     #[test]
     fn sampled_profiles_have_samples_and_time() {
         let mut stacks = stacks();
-        stacks.unit = Unit::Sampled(Nanoseconds(10));
+        stacks.unit = FigureUnit::Sampled(Ticks(10));
         let profile = read(&stacks);
         assert_eq!(profile.sample.iter().map(|sample| sample.value[0]).sum::<i64>(), 100);
         assert_eq!(

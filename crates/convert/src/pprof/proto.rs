@@ -1,4 +1,4 @@
-//! `profile.proto`, as far as it is written.
+//! Subset of `profile.proto`.
 
 use prost::Message;
 
@@ -29,7 +29,7 @@ pub(super) struct Profile {
     pub default_sample_type: i64,
 }
 
-/// What a value of a sample counts, as places in the string table.
+/// Type and unit of a sample's value, as indices in the string table.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -38,7 +38,7 @@ pub(super) struct ValueType {
     pub unit: i64,
 }
 
-/// A stack, leaf first, with its values.
+/// Stack, leaf first, with its values.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
     #[prost(uint64, repeated, tag = "1")]
@@ -49,7 +49,7 @@ pub(super) struct Sample {
     pub label: Vec<Label>,
 }
 
-/// A label of a sample.
+/// Label of a sample.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Label {
     #[prost(int64, tag = "1")]
@@ -60,7 +60,7 @@ pub(super) struct Label {
     pub num: i64,
 }
 
-/// A binary in memory.
+/// Binary in memory.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]
@@ -81,7 +81,7 @@ pub(super) struct Mapping {
     pub has_filenames: bool,
 }
 
-/// A place in the code.
+/// Address in the code.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Location {
     #[prost(uint64, tag = "1")]
@@ -96,7 +96,7 @@ pub(super) struct Location {
     pub is_folded: bool,
 }
 
-/// A line of a function.
+/// Function and line of a location.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Line {
     #[prost(uint64, tag = "1")]
@@ -105,7 +105,7 @@ pub(super) struct Line {
     pub line: i64,
 }
 
-/// A function.
+/// Function name and source file, as indices in the string table.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Function {
     #[prost(uint64, tag = "1")]

@@ -1,11 +1,12 @@
-//! The list of `-fbasic-block-sections=list=` and `ld.lld --lto-basic-block-sections=` (out).
+//! List for `-fbasic-block-sections=list=` and `ld.lld --lto-basic-block-sections=` (out).
 //!
-//! The form is version 1 of `llvm/lib/CodeGen/BasicBlockSectionsProfileReader.cpp`: a line `v1`; for each function, if it is
-//! of the module of a line `m PATH` (the name of the compilation unit in its debug information), `f NAME ALIAS…`,
-//! and `c ID…` for each section that blocks are to stand in, in order. Blocks that are in none of them go to a section
-//! of the rest, whose symbol is the function's with `.cold`.
+//! The format is version 1 of `llvm/lib/CodeGen/BasicBlockSectionsProfileReader.cpp`. It begins
+//! with a line `v1`. Each function has a line `m PATH` with its module (the name of the compilation
+//! unit in its debug information), a line `f NAME ALIAS…`, and a line `c ID…` for each section,
+//! with its blocks in order. Blocks in no section go to a section of the rest, whose symbol is the
+//! function's with `.cold`.
 
-/// A function whose blocks are to be in order.
+/// Function with the order of its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFunction {
     module: String,
@@ -14,10 +15,11 @@ pub struct ListedFunction {
 }
 
 impl ListedFunction {
-    /// The function of these names in the module of this path: its own name is among those of the symbol table, and which of
-    /// them it is the list need not say. The entry is the first of `blocks`, which are to stand together.
+    /// Creates an entry. `names` are all names of the function in the symbol table; the list need
+    /// not say which one is its own. The first of `blocks` is the entry; all of them go into one
+    /// section.
     ///
-    /// None where the list has no form for it: without a name or a block, or with white space in a name.
+    /// `None` if the list cannot represent it: no name, no block, or white space in a name.
     pub fn new<'a>(module: &str, names: impl IntoIterator<Item = &'a str>, blocks: Vec<u64>) -> Option<Self> {
         let (module, names) = (module.to_string(), names.into_iter().map(str::to_string).collect::<Vec<_>>());
         let word = |text: &String| !text.is_empty() && !text.contains(char::is_whitespace);
@@ -25,24 +27,24 @@ impl ListedFunction {
         usable.then_some(Self { module, names, blocks })
     }
 
-    /// The path of its module.
+    /// Returns the path of the module.
     pub fn module(&self) -> &str {
         &self.module
     }
 
-    /// Its names.
+    /// Returns the names.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Its lines.
+    /// Formats the lines of the function.
     pub fn text(&self) -> String {
         let blocks: Vec<String> = self.blocks.iter().map(u64::to_string).collect();
         format!("m {}\nf {}\nc {}\n", self.module, self.names.join(" "), blocks.join(" "))
     }
 }
 
-/// The whole list. LLVM takes a function that is in it twice for an error.
+/// Formats the whole list. LLVM rejects a list that has a function twice.
 pub fn list_text(functions: &[ListedFunction]) -> String {
     let lines = functions.iter().map(ListedFunction::text);
     std::iter::once("v1\n".to_string()).chain(lines).collect()

@@ -1,65 +1,67 @@
-//! `.llvm_bb_addr_map` of a linked program: where the blocks of its functions are (in).
+//! Section `.llvm_bb_addr_map` of a linked program, with the addresses of its functions' blocks
+//! (in).
 //!
-//! The form is that of `llvm/docs/Extensions.rst` ("SHT_LLVM_BB_ADDR_MAP Section"), version 2, as Clang 19 and 20 write it
-//! with `-fbasic-block-address-map`. For each function a byte with the version, a byte of features, the address (8 bytes),
-//! the number of blocks; for each block its number, its distance from the end of the one before, its size and its
-//! flags, all ULEB128. A function that is in several pieces has their number after the features, and address and blocks for each
-//! piece. Counts are features that nobody asked for here.
+//! The format follows `llvm/docs/Extensions.rst` ("SHT_LLVM_BB_ADDR_MAP Section"), version 2, as
+//! Clang 19 and 20 write it with `-fbasic-block-address-map`. Each function has a byte for the
+//! version, a byte of features, the address (8 bytes) and the number of blocks. Each block has its
+//! number, its distance from the end of the block before, its size and its flags, all ULEB128. A
+//! function in several pieces has their number after the features, and address and blocks for each
+//! piece. Features for counts are not supported, because kerntune does not request them.
 
-/// The section's name.
+/// Name of the section.
 pub const SECTION: &str = ".llvm_bb_addr_map";
 
 const VERSION: u8 = 2;
-/// Bit of the features: in several pieces.
+/// Bit of the features: the function is in several pieces.
 const PIECES: u8 = 1 << 3;
-/// Bit of a block's flags: control can go on behind it.
+/// Bit of a block's flags: control may fall through.
 const FALLS_THROUGH: u64 = 1 << 3;
 
-/// A function and its blocks.
+/// Function with its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedFunction {
-    /// Its first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// In the order in which they lie, piece by piece; the first one is the entry.
+    /// Blocks by position, piece by piece; the first one is the entry.
     pub blocks: Vec<MappedBlock>,
 }
 
-/// A block of machine code as its compiler has it: with calls in it, and with all jumps at its end.
+/// Basic block as the compiler sees it: calls may be inside, jumps are at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedBlock {
-    /// The compiler's number, by which a list names it.
+    /// The compiler's number of the block, which a list refers to.
     pub id: u64,
-    /// Its first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// Its size; 0 for a block in which nothing is done.
+    /// Size in bytes; 0 for a block without code.
     pub bytes: u64,
-    /// Whether control can go on behind it.
+    /// Control may continue behind the block.
     pub falls_through: bool,
 }
 
 impl MappedBlock {
-    /// Address of the byte after the last.
+    /// Returns the address of the byte after the last.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.bytes)
     }
 }
 
-/// Why a map does not read.
+/// Defect of an address map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{SECTION}, byte {at}: {what}")]
 pub struct MapError {
-    /// Bytes from the section's beginning.
+    /// Offset in the section.
     pub at: usize,
-    /// What is wrong there.
+    /// Defect at this offset.
     pub what: String,
 }
 
 /// Reads the contents of the section.
 ///
 /// # Errors
-/// [`MapError`]: another version, features, and what does not end in the section.
+/// [`MapError`]: another version, unsupported features, or a truncated section.
 pub fn read_map(bytes: &[u8]) -> Result<Vec<MappedFunction>, MapError> {
-    let mut reader = Reader { bytes, at: 0 };
+    let mut reader = MapReader { bytes, at: 0 };
     let mut functions = Vec::new();
     while reader.at < bytes.len() {
         let begin = reader.at;
@@ -84,13 +86,13 @@ pub fn read_map(bytes: &[u8]) -> Result<Vec<MappedFunction>, MapError> {
     Ok(functions)
 }
 
-struct Reader<'a> {
+struct MapReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
-    /// The blocks of a piece that begins at `address`.
+impl MapReader<'_> {
+    /// Reads the blocks of a piece that begins at `address`.
     fn blocks(&mut self, address: u64, blocks: &mut Vec<MappedBlock>) -> Result<(), MapError> {
         let mut end = address;
         for _ in 0..self.number()? {
@@ -117,12 +119,12 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// 8 bytes, little-endian.
+    /// Reads 8 bytes, little-endian.
     fn word(&mut self) -> Result<u64, MapError> {
         (0..8).try_fold(0, |word, byte| Ok(word | u64::from(self.byte()?) << (8 * byte)))
     }
 
-    /// ULEB128.
+    /// Reads a ULEB128 number.
     fn number(&mut self) -> Result<u64, MapError> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -145,7 +147,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two functions: blocks 0 (16 bytes), 3 behind two bytes of padding, 1 without code; and one without blocks.
+    /// Two functions: blocks 0 (16 bytes), 3 behind two bytes of padding, 1 without code; and one
+    /// without blocks.
     fn section() -> Vec<u8> {
         let mut bytes = vec![2, 0];
         bytes.extend(0xffff_ffff_8100_0000u64.to_le_bytes());

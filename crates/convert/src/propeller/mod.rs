@@ -1,9 +1,9 @@
-//! LLVM's basic-block sections, which Propeller is made of: where the blocks of each function are (in), and in which order
-//! they are to be (out).
+//! LLVM's basic-block sections, the basis of Propeller: addresses of each function's blocks (in),
+//! and their new order (out).
 //!
-//! After H. Shen et al.: "Propeller: A Profile Guided, Relinking Optimizer for Warehouse-Scale Applications" (ASPLOS
-//! 2023). A compiler numbers the blocks of a function; given the same source, flags and profile it does so the same way
-//! again, so that a number of one build names a block of the next.
+//! After H. Shen et al.: "Propeller: A Profile Guided, Relinking Optimizer for Warehouse-Scale
+//! Applications" (ASPLOS 2023). A compiler numbers the blocks of a function. With the same source,
+//! flags and profile the numbers are the same, so a number of one build names a block of the next.
 //!
 //! ```
 //! use kerntune_convert::propeller::{read_map, ListedFunction};

@@ -1,27 +1,28 @@
 //! [speedscope](https://www.speedscope.app/file-format-schema.json)'s own format: JSON with stacks and their weights.
 //!
-//! speedscope knows times and bytes as units. Instructions have its unit `none`, and the profile's name says what they are.
+//! speedscope's units are time and bytes. Instructions have its unit `none`, and the profile's name
+//! says what they are.
 
-use crate::stacks::{Stacks, Unit};
+use crate::stacks::{CallStacks, FigureUnit};
 use serde_json::{json, to_writer, Value};
 use std::io::{self, Write};
 
-/// The schema that a file names.
+/// Schema that a file names.
 pub const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
-/// Weights beyond this are rounded: viewers in a browser have no other numbers than floats.
+/// Largest weight that viewers in a browser show exactly; they have only floating-point numbers.
 pub const EXACT: u64 = 1 << 53;
 
-/// Writes every stack that took something as one sample whose weight that is. Returns the number of samples.
-pub fn write(stacks: &Stacks, title: &str, exporter: &str, out: &mut impl Write) -> io::Result<usize> {
-    let frame = |frame: &crate::stacks::Frame| match frame.file.as_ref().or(frame.module.as_ref()) {
+/// Writes every stack with self time as one sample with that weight. Returns the number of samples.
+pub fn write(stacks: &CallStacks, title: &str, exporter: &str, out: &mut impl Write) -> io::Result<usize> {
+    let frame = |frame: &crate::stacks::StackFrame| match frame.file.as_ref().or(frame.module.as_ref()) {
         Some(file) => json!({ "name": frame.name, "file": file }),
         None => json!({ "name": frame.name }),
     };
     let frames: Vec<Value> = stacks.frames.iter().map(frame).collect();
     let (unit, words) = match stacks.unit {
-        Unit::Instructions => ("none", "instructions"),
-        Unit::Nanoseconds => ("nanoseconds", "time"),
-        Unit::Sampled(_) => ("nanoseconds", "sampled time"),
+        FigureUnit::Instructions => ("none", "instructions"),
+        FigureUnit::Nanoseconds => ("nanoseconds", "time"),
+        FigureUnit::Sampled(_) => ("nanoseconds", "sampled time"),
     };
     let (title, name) = (json!(title), json!(format!("{words}: {title}")));
     write!(out, r#"{{"$schema":"{SCHEMA}","exporter":{},"name":{title},"#, json!(exporter))?;
@@ -47,7 +48,7 @@ pub fn write(stacks: &Stacks, title: &str, exporter: &str, out: &mut impl Write)
 mod tests {
     use super::*;
     use crate::stacks::tests::stacks;
-    use kerntune_profile::Nanoseconds;
+    use kerntune_profile::Ticks;
 
     #[test]
     fn weights_sum_to_the_end() {
@@ -72,7 +73,7 @@ mod tests {
     #[test]
     fn time_is_time() {
         let (mut out, mut stacks) = (Vec::new(), stacks());
-        stacks.unit = Unit::Sampled(Nanoseconds(10));
+        stacks.unit = FigureUnit::Sampled(Ticks(10));
         write(&stacks, "live", "kerntune 0", &mut out).unwrap();
         let file: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(file["profiles"][0]["unit"], "nanoseconds");

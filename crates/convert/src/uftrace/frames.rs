@@ -1,50 +1,49 @@
-//! Events → entries and exits, thread by thread.
+//! Conversion of events to entries and exits, thread by thread.
 
 use super::{record, DEPTH_LIMIT};
-use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
+use kerntune_analyze::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use kerntune_analyze::{Error, TraceFile};
-use kerntune_trace::How;
+use kerntune_trace::EnterKind;
 use std::ops::ControlFlow;
 
-/// Bytes of a thread that are collected before they are handed over.
+/// Bytes of a thread that are collected before the sink gets them.
 const BATCH: usize = 1 << 16;
 
-/// Why an export ended.
+/// Reason why an export ended early.
 #[derive(Debug, thiserror::Error)]
+// Messages document the variants.
+#[allow(missing_docs)]
 pub enum ExportError {
-    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] Error),
-    /// What takes the records failed.
     #[error(transparent)]
     Write(#[from] std::io::Error),
-    /// The progress callback said so.
     #[error("the export was stopped")]
     Stopped,
 }
 
-struct Records<'a> {
+struct RecordWriter<'a> {
     sink: &'a mut dyn FnMut(usize, &[u8]) -> std::io::Result<()>,
-    /// By thread.
+    /// Buffered bytes of each thread.
     buffers: Vec<Vec<u8>>,
     records: u64,
-    /// What the sink said; nothing is handed over afterwards.
+    /// Result of the sink; after an error it is not called again.
     outcome: std::io::Result<()>,
 }
 
-/// Writes the records of every thread: `sink` is given a thread's number and bytes to append to
-/// its file; `progress` the number of chunks done. Returns the number of records.
+/// Writes the records of every thread. `sink` gets a thread's number and bytes to append to its
+/// file; `progress` gets the number of chunks done. Returns the number of records.
 ///
-/// Times are virtual nanoseconds. Frames that are open where recording begins, or begins again
-/// after a gap, begin there; those that are open where it ends have no exit.
+/// Times are virtual nanoseconds. Frames that are open when recording begins, or begins again after
+/// a gap, begin there; frames open at the end have no exit.
 pub fn records(
     trace: &TraceFile,
     sink: &mut dyn FnMut(usize, &[u8]) -> std::io::Result<()>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<u64, ExportError> {
-    let mut machine = Machine::new(Bounds::of(trace.recording));
+    let mut machine = ReplayState::new(TraceBounds::of(trace.recording));
     let buffers = vec![Vec::new(); trace.recording.threads.len()];
-    let mut records = Records { sink, buffers, records: 0, outcome: Ok(()) };
+    let mut records = RecordWriter { sink, buffers, records: 0, outcome: Ok(()) };
     let mut reader = trace.reader()?;
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut records, &reader.read(number)?)?;
@@ -60,11 +59,11 @@ pub fn records(
     Ok(records.records)
 }
 
-impl Visitor for Records<'_> {
-    type Frame = ();
+impl EventVisitor for RecordWriter<'_> {
+    type PerFrame = ();
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
-        machine.go_on(self, opening);
+    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
+        machine.continue_from(self, opening);
     }
 
     fn is_done(&self) -> bool {
@@ -72,19 +71,19 @@ impl Visitor for Records<'_> {
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, _: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, _: EnterKind) {
         self.write(machine, false, function);
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine<()>, frame: Frame<()>) {
+    fn ended(&mut self, machine: &mut ReplayState<()>, frame: StackFrame<()>) {
         self.write(machine, true, frame.function);
     }
 }
 
-impl Records<'_> {
+impl RecordWriter<'_> {
     #[inline]
-    fn write(&mut self, machine: &Machine<()>, exit: bool, function: u32) {
+    fn write(&mut self, machine: &ReplayState<()>, exit: bool, function: u32) {
         let (thread, depth) = (machine.running(), machine.frames().len());
         let Some(buffer) = self.buffers.get_mut(thread) else { return };
         if depth >= DEPTH_LIMIT {

@@ -1,12 +1,12 @@
-//! Traces as [uftrace](https://github.com/namhyung/uftrace) reads them: a directory with `info`,
+//! Traces in the format of [uftrace](https://github.com/namhyung/uftrace): a directory with `info`,
 //! `task.txt`, a memory map, a symbol file, and one file of 16-byte records per thread.
 //!
-//! Format: version 4 of `uftrace.h` (`struct uftrace_file_header`, `struct uftrace_record`), as
-//! uftrace 0.13 writes it. Kernel functions are shown as those of one program named `vmlinux`
-//! that is mapped at [`BASE`], 16 bytes each: uftrace knows kernel addresses only in ftrace's form.
+//! The format is version 4 of `uftrace.h` (`struct uftrace_file_header`, `struct uftrace_record`),
+//! as uftrace 0.13 writes it. Kernel functions appear as those of one program named `vmlinux` that
+//! is mapped at [`BASE`], 16 bytes each: uftrace knows kernel addresses only in ftrace's form.
 //!
-//! An interrupt's frames lie on the stack of the thread that it hit, as in uftrace's own kernel
-//! traces; so uftrace, other than kerntune, adds their time to that of what was interrupted.
+//! An interrupt's frames are on the stack of the thread that it hit, as in uftrace's own kernel
+//! traces. So uftrace, unlike kerntune, adds their time to the interrupted function.
 
 mod frames;
 
@@ -14,11 +14,11 @@ pub use frames::{records, ExportError};
 
 use std::fmt::Write;
 
-/// Where the program is mapped whose functions stand for those of the trace.
+/// Address of the program whose functions stand for those of the trace.
 pub const BASE: u64 = 0x40_0000;
-/// Bytes of each function in it.
+/// Bytes of each function in the program.
 const FUNCTION_BYTES: u64 = 16;
-/// The frames that a thread can have open: uftrace keeps 10 bits of a depth.
+/// Maximum depth of a thread's stack: uftrace keeps 10 bits of a depth.
 pub const DEPTH_LIMIT: usize = 1023;
 
 const MAGIC: [u8; 8] = *b"Ftrace!\0";
@@ -33,43 +33,46 @@ const RECORD_MAGIC: u64 = 5;
 const SESSION: &str = "6b65726e74756e65";
 const PROGRAM: &str = "vmlinux";
 
-/// A thread as uftrace has to know it.
+/// Thread as uftrace identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// Thread id, unlike all others.
+pub struct UftraceTask {
+    /// Unique thread id.
     pub tid: u32,
-    /// Name.
+    /// Name of the thread.
     pub comm: String,
 }
 
-/// Thread ids for the threads of a recording: the kernel's, where no other thread has it.
-pub fn tasks(threads: &[kerntune_trace::Thread]) -> Vec<Task> {
-    // Above pid_max's own maximum (PID_MAX_LIMIT).
+/// Assigns thread ids to the threads of a recording: the kernel's, unless another thread has it.
+pub fn tasks(threads: &[kerntune_trace::RecordedThread]) -> Vec<UftraceTask> {
+    // Above the maximum of pid_max (PID_MAX_LIMIT).
     const INVENTED: u32 = 1 << 22;
     let mut seen = std::collections::HashSet::new();
     (0..)
         .zip(threads)
         .map(|(number, thread)| {
             let known = thread.pid < INVENTED && seen.insert(thread.pid);
-            Task { tid: if known { thread.pid } else { INVENTED + number }, comm: thread.comm.clone() }
+            UftraceTask { tid: if known { thread.pid } else { INVENTED + number }, comm: thread.comm.clone() }
         })
         .collect()
 }
 
-/// Name and bytes of every file but the threads' own, which are `<tid>.dat` ([`records`]).
-/// `names` are those of the functions, by number.
-pub fn files<'a>(tasks: &[Task], names: impl ExactSizeIterator<Item = &'a str>) -> Vec<(String, Vec<u8>)> {
+/// Returns names and contents of all files except the threads', which are `<tid>.dat`
+/// ([`records`]). `names` are the functions' names, by number.
+pub fn files<'a>(
+    tasks: &[UftraceTask],
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> Vec<(String, Vec<u8>)> {
     let functions = names.len() as u64;
     let end = BASE + (FUNCTION_BYTES * (functions + 1)).next_multiple_of(4096);
-    // The last mapping has to be a stack: uftrace takes what is above it for the kernel.
+    // The last mapping must be a stack: uftrace takes everything above it for the kernel.
     let map = format!(
         "{BASE:012x}-{end:012x} r-xp 00000000 00:00 0 {PROGRAM}\n\
          7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n"
     );
     let first = tasks.first().map_or(1, |task| task.tid);
     let mut list = format!("SESS timestamp=0.000000000 pid={first} sid={SESSION} exename=\"{PROGRAM}\"\n");
-    for Task { tid, .. } in tasks {
-        // A String takes everything.
+    for UftraceTask { tid, .. } in tasks {
+        // Writing to a String cannot fail.
         let _ = writeln!(list, "TASK timestamp=0.000000000 tid={tid} pid={first}");
     }
     let mut symbols = format!("# symbols: {functions}\n# path name: {PROGRAM}\n# build-id:\n");
@@ -90,7 +93,7 @@ pub fn files<'a>(tasks: &[Task], names: impl ExactSizeIterator<Item = &'a str>) 
     ]
 }
 
-fn info(tasks: &[Task]) -> Vec<u8> {
+fn info(tasks: &[UftraceTask]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&FILE_VERSION.to_le_bytes());
     out.extend_from_slice(&HEADER_BYTES.to_le_bytes());
@@ -109,7 +112,7 @@ fn info(tasks: &[Task]) -> Vec<u8> {
     out
 }
 
-/// One record: an entry or an exit of `function` at `time` with so many frames below it.
+/// Encodes an entry or exit of `function` at `time`, with `depth` frames below it.
 #[inline]
 fn record(time: u64, exit: bool, depth: usize, function: u32) -> [u8; 16] {
     let address = BASE + FUNCTION_BYTES * u64::from(function);

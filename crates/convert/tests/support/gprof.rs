@@ -1,12 +1,12 @@
-//! Runs GNU gprof, reads what it prints, and holds a call graph against it.
+//! Runs GNU gprof, parses its output, and compares a call graph with it.
 #![allow(dead_code)] // each test program uses its own part
 
-use kerntune_analyze::graph::{CallGraph, Share, Tie};
+use kerntune_analyze::graph::{ArcBinding, ArcShare, CallGraph};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// `gprof -b` with more arguments; standard output.
+/// Runs `gprof -b` with more arguments and returns its standard output.
 pub fn gprof(arguments: &[&Path]) -> String {
     let output = Command::new("gprof").arg("-b").args(arguments).output().expect("gprof of binutils");
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -14,39 +14,39 @@ pub fn gprof(arguments: &[&Path]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A line of an entry: times in gprof's unit, calls.
+/// Line of an entry: times in gprof's unit, calls.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Line {
+pub struct FlatRow {
     pub own: f64,
     pub descendants: f64,
     pub calls: u64,
-    /// Behind `/` or `+`.
+    /// Number behind `/` or `+`.
     pub other: u64,
 }
 
-/// An entry of the call graph.
+/// Entry of the call graph.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
-    pub line: Line,
+pub struct CallGraphEntry {
+    pub line: FlatRow,
     pub cycle: Option<usize>,
-    pub parents: BTreeMap<String, Line>,
-    pub children: BTreeMap<String, Line>,
+    pub parents: BTreeMap<String, FlatRow>,
+    pub children: BTreeMap<String, FlatRow>,
 }
 
-/// What gprof printed.
+/// Parsed output of gprof.
 #[derive(Debug, Default)]
-pub struct Printed {
-    /// Own time, calls, total time per call, by name.
+pub struct GprofOutput {
+    /// Self time, calls, total time per call, by name.
     pub flat: BTreeMap<String, (f64, u64, f64)>,
-    /// What times per call were multiplied by for print.
+    /// Factor by which times per call were multiplied in print.
     pub scale: f64,
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, CallGraphEntry>,
     /// Cycles by number: the line of the whole, the names of the members.
-    pub cycles: BTreeMap<usize, (Line, BTreeSet<String>)>,
+    pub cycles: BTreeMap<usize, (FlatRow, BTreeSet<String>)>,
 }
 
-pub fn parse(text: &str) -> Printed {
-    let mut printed = Printed::default();
+pub fn parse(text: &str) -> GprofOutput {
+    let mut printed = GprofOutput::default();
     let (flat, graph) = text.split_at(text.find("Call graph").expect("gprof prints a call graph"));
     for line in flat.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -83,7 +83,7 @@ pub fn parse(text: &str) -> Printed {
     printed
 }
 
-fn entry(block: &str, printed: &mut Printed) {
+fn entry(block: &str, printed: &mut GprofOutput) {
     let Some(main) = block.lines().find(|line| line.starts_with('[')) else { return };
     let (above, below) = block.split_once(main).unwrap();
     let words: Vec<&str> = main.split_whitespace().skip(2).collect();
@@ -99,12 +99,12 @@ fn entry(block: &str, printed: &mut Printed) {
         .position(|word| *word == "<cycle")
         .map(|at| rest[at + 1].trim_end_matches('>').parse().unwrap());
     let arcs = |lines: &str| lines.lines().map(arc).filter(|(name, _)| !name.is_empty()).collect();
-    let entry = Entry { line, cycle, parents: arcs(above), children: arcs(below) };
+    let entry = CallGraphEntry { line, cycle, parents: arcs(above), children: arcs(below) };
     printed.entries.insert(rest[0].to_string(), entry);
 }
 
-/// Name and numbers of a parent, child or member; no name for gprof's own `<spontaneous>`.
-fn arc(line: &str) -> (String, Line) {
+/// Parses name and numbers of a parent, child or member; no name for gprof's own `<spontaneous>`.
+fn arc(line: &str) -> (String, FlatRow) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (line, rest) = times(&words);
     // Only a function of that name has a number.
@@ -112,9 +112,9 @@ fn arc(line: &str) -> (String, Line) {
     (name.to_string(), line)
 }
 
-/// Times if there are two, calls if there are any, and what follows.
-fn times<'a>(words: &'a [&'a str]) -> (Line, &'a [&'a str]) {
-    let mut line = Line::default();
+/// Parses times if there are two, calls if there are any, and returns the rest.
+fn times<'a>(words: &'a [&'a str]) -> (FlatRow, &'a [&'a str]) {
+    let mut line = FlatRow::default();
     let mut rest = words;
     if let [own, descendants, ..] = rest {
         if own.contains('.') && own.parse::<f64>().is_ok() {
@@ -132,28 +132,28 @@ fn times<'a>(words: &'a [&'a str]) -> (Line, &'a [&'a str]) {
     (line, rest)
 }
 
-/// How much was compared.
+/// Numbers of compared items.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Compared {
+pub struct GprofComparison {
     pub functions: usize,
     pub arcs: usize,
     pub cycles: usize,
     pub recursive: usize,
 }
 
-/// By how many nanoseconds what arcs hand up may differ from what it were without rounding: less than one for the arc itself,
-/// which has whole nanoseconds, and its part of what the arcs below it may differ by.
-struct Rounding<'a> {
+/// Rounding error, in nanoseconds, of the times that arcs pass up: less than one for the arc
+/// itself, which has whole nanoseconds, plus its share of the error of the arcs below it.
+struct PrintRounding<'a> {
     graph: &'a CallGraph,
     by_arc: BTreeMap<usize, f64>,
 }
 
-impl Rounding<'_> {
+impl PrintRounding<'_> {
     fn of_arc(&mut self, at: usize) -> f64 {
         if let Some(ns) = self.by_arc.get(&at) {
             return *ns;
         }
-        let Share { callee, calls, .. } = self.graph.arcs[at];
+        let ArcShare { callee, calls, .. } = self.graph.arcs[at];
         let members = match self.graph.functions[callee].cycle {
             Some(cycle) => self.graph.cycles[cycle].members.clone(),
             None => vec![callee],
@@ -164,30 +164,30 @@ impl Rounding<'_> {
         ns
     }
 
-    /// Of what functions have from below: a cycle's, or one.
+    /// Returns the error of the time that functions (of a cycle, or one) have from below.
     fn below(&mut self, functions: &[usize]) -> f64 {
         let children = functions.iter().flat_map(|function| &self.graph.functions[*function].children);
         let outside = |at: &&usize| {
             let arc = &self.graph.arcs[**at];
-            arc.tie == Tie::Bound && !self.graph.is_inner(arc)
+            arc.tie == ArcBinding::Bound && !self.graph.is_inner(arc)
         };
         let outside: Vec<usize> = children.filter(outside).copied().collect();
         outside.into_iter().map(|at| self.of_arc(at)).sum()
     }
 }
 
-/// Holds every function, arc and cycle against gprof's, and the other way round. `name` is what
-/// gprof calls a function (none for the caller of what nothing calls), `unit_ns` the nanoseconds of
-/// its unit of time. Times may differ by the last digit that gprof prints, and by what whole nanoseconds
-/// on each arc can add up to on the way through the graph.
+/// Compares every function, arc and cycle with gprof's, in both directions. `name` returns gprof's
+/// name of a function (`None` for the caller of functions without one), `unit_ns` is the
+/// nanoseconds of its unit of time. Times may differ by the last digit that gprof prints, and by
+/// the sum of the rounding errors of arcs on the way through the graph.
 pub fn compare(
     graph: &CallGraph,
-    printed: &Printed,
+    printed: &GprofOutput,
     name: impl Fn(Option<usize>) -> String,
     unit_ns: f64,
-) -> Compared {
-    let mut compared = Compared::default();
-    let mut rounding = Rounding { graph, by_arc: BTreeMap::new() };
+) -> GprofComparison {
+    let mut compared = GprofComparison::default();
+    let mut rounding = PrintRounding { graph, by_arc: BTreeMap::new() };
     let same = |ours: u64, theirs: f64, rounding_ns: f64, what: &str| {
         let ours = ours as f64 / unit_ns;
         let apart = 0.011 + rounding_ns / unit_ns;
@@ -197,8 +197,8 @@ pub fn compare(
         let own = name(Some(at));
         let entry = match printed.entries.get(&own) {
             Some(entry) => entry,
-            // It calls, which is all that is known of it: gprof has it only if its callees gave it some fraction
-            // of a nanosecond.
+            // Only its calls are known: gprof has it only if its callees passed it some fraction of
+            // a nanosecond.
             None if function.is_idle() => continue,
             None => panic!("gprof has no entry for {own}"),
         };
@@ -220,9 +220,9 @@ pub fn compare(
             assert!((each - per_call).abs() <= digit, "{own} per call: {each}, {per_call} ± {digit}");
         }
         let mut arcs = |arcs: &[usize],
-                        theirs: &BTreeMap<String, Line>,
-                        end: &dyn Fn(&Share) -> Option<usize>| {
-            let ours: Vec<(usize, &Share)> = arcs
+                        theirs: &BTreeMap<String, FlatRow>,
+                        end: &dyn Fn(&ArcShare) -> Option<usize>| {
+            let ours: Vec<(usize, &ArcShare)> = arcs
                 .iter()
                 .map(|at| (*at, &graph.arcs[*at]))
                 .filter(|(_, arc)| arc.caller != Some(arc.callee))

@@ -1,9 +1,9 @@
-//! Other programs, which these tests hold ours against.
+//! Runs of other programs, to compare with.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a program to its good end; what it printed.
+/// Runs a program, which must succeed, and returns its output.
 pub fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     let output = Command::new(program)
         .args(args)

@@ -1,37 +1,37 @@
-//! Accelerators, proved by booting.
+//! Checks of the accelerators TCG and KVM, by booting a kernel.
 //!
-//! A device node proves nothing, and neither does a boot sector: there are machines whose
-//! `/dev/kvm` runs sixteen-bit code and then hangs in the first page of a kernel.
+//! A device node proves nothing, and neither does a boot sector: on some machines `/dev/kvm` runs
+//! 16-bit code, and then hangs in the first page of a kernel.
 
-use crate::host::{Ending, Host, Ran};
-use crate::{Ability, Check, Group, Options};
-use kerntune_isa::{Guest, Isa};
+use crate::host::{ProbeHost, ProgramEnd, ProgramRun};
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
+use kerntune_isa::{GuestIsa, Isa};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The program that boots.
-pub(crate) const QEMU: &str = Guest::NAMES.qemu;
-/// The check's name.
+/// The QEMU program.
+pub(crate) const QEMU: &str = GuestIsa::NAMES.qemu;
+/// Name of the check for KVM.
 const KVM: &str = "kvm";
 
-/// A distribution's kernel takes 5 s on TCG on an idle machine; a lean one 2 s.
+/// Time limit on TCG. A distribution's kernel needs 5 s on an idle machine, a small one 2 s.
 const TCG_SECONDS: u64 = 12;
-/// Real virtualisation boots any kernel in less than a second.
+/// Time limit on KVM. Working virtualization boots any kernel in less than a second.
 const KVM_SECONDS: u64 = 6;
 
-/// What is booted.
-enum Witness {
+/// Image to boot.
+enum BootImage {
     Kernel(PathBuf),
-    /// No kernel is at hand.
+    /// Boot sector, if no kernel is available.
     BootSector,
 }
 
-impl Witness {
-    /// The given kernel, else the newest one in /boot that we may read.
-    fn choose(host: &dyn Host, given: Option<&Path>) -> Self {
+impl BootImage {
+    /// Chooses the given kernel, or else the newest readable one in /boot.
+    fn choose(host: &dyn ProbeHost, given: Option<&Path>) -> Self {
         if let Some(kernel) = given {
-            return Witness::Kernel(kernel.to_owned());
+            return BootImage::Kernel(kernel.to_owned());
         }
         let is_kernel = |path: &PathBuf| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
@@ -40,47 +40,48 @@ impl Witness {
         host.list(Path::new("/boot"))
             .into_iter()
             .rfind(is_kernel)
-            .map_or(Witness::BootSector, Witness::Kernel)
+            .map_or(BootImage::BootSector, BootImage::Kernel)
     }
 }
 
-/// How far a boot came.
+/// Result of a boot.
 #[derive(Debug, PartialEq, Eq)]
-enum Boot {
-    /// A kernel came up to the search for its root.
+enum BootOutcome {
+    /// The kernel came up to the search for its root file system; with a description.
     Kernel(String),
-    /// The boot sector ran, which says little.
+    /// The boot sector ran, which proves little.
     Sector,
-    /// A kernel spoke, but was not up in time.
+    /// The kernel printed messages, but did not come up in time.
     Slow(String),
-    /// It did not work.
+    /// The boot failed, with the reason.
     Failed(String),
 }
 
-/// Whether TCG boots.
-pub(crate) fn tcg(host: &dyn Host, options: &Options) -> Check {
-    let check = Check::of(Group::Machines, "tcg", "the machine emulator: exact runs", &[Ability::Emulator]);
+/// Checks whether TCG boots.
+pub(crate) fn tcg(host: &dyn ProbeHost, options: &ExamineOptions) -> HostCheck {
+    let check =
+        HostCheck::of(CheckGroup::Machines, "tcg", "the machine emulator: exact runs", &[Ability::Emulator]);
     match boot(host, options, "tcg", TCG_SECONDS) {
-        Boot::Kernel(what) => check.ok(what),
-        Boot::Sector => check.ok("ran a boot sector (no kernel image was at hand)"),
-        Boot::Slow(what) => check.limited(what, "try again when the machine is less busy"),
-        Boot::Failed(what) => {
+        BootOutcome::Kernel(what) => check.ok(what),
+        BootOutcome::Sector => check.ok("ran a boot sector (no kernel image was at hand)"),
+        BootOutcome::Slow(what) => check.limited(what, "try again when the machine is less busy"),
+        BootOutcome::Failed(what) => {
             check.missing(what, "`make setup` in kerntune's source installs QEMU 9.2 or later")
         }
     }
 }
 
-/// Whether KVM boots.
-pub(crate) fn kvm(host: &dyn Host, options: &Options) -> Vec<Check> {
-    let check = Check::of(Group::Machines, KVM, "the machine kvm: timed runs", &[Ability::Kvm]);
+/// Checks whether KVM boots.
+pub(crate) fn kvm(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
+    let check = HostCheck::of(CheckGroup::Machines, KVM, "the machine kvm: timed runs", &[Ability::Kvm]);
     vec![match boot(host, options, "kvm", KVM_SECONDS) {
-        Boot::Kernel(what) => check.ok(what),
-        Boot::Sector => check.limited(
+        BootOutcome::Kernel(what) => check.ok(what),
+        BootOutcome::Sector => check.limited(
             "ran only a boot sector, as no kernel image was at hand: that does not prove that a kernel runs",
             "`kerntune kernel build`, so that a kernel can be booted",
         ),
-        Boot::Slow(what) => check.limited(what, "use the emulator, which needs no KVM"),
-        Boot::Failed(what) => {
+        BootOutcome::Slow(what) => check.limited(what, "use the emulator, which needs no KVM"),
+        BootOutcome::Failed(what) => {
             let fix = kvm_fix(&what);
             check.missing(what, fix)
         }
@@ -91,7 +92,7 @@ fn kvm_fix(what: &str) -> &'static str {
     if what.contains("Permission denied") {
         "adduser $USER kvm, then log in again"
     } else if what.contains("No such file") || what.contains("KVM kernel module") {
-        "modprobe kvm_intel || modprobe kvm_amd; in a virtual machine: allow nested virtualisation"
+        "modprobe kvm_intel || modprobe kvm_amd; in a virtual machine: allow nested virtualization"
     } else if what.ends_with("is missing") {
         "apt-get install qemu-system-x86"
     } else {
@@ -99,17 +100,17 @@ fn kvm_fix(what: &str) -> &'static str {
     }
 }
 
-fn boot(host: &dyn Host, options: &Options, accelerator: &str, seconds: u64) -> Boot {
+fn boot(host: &dyn ProbeHost, options: &ExamineOptions, accelerator: &str, seconds: u64) -> BootOutcome {
     if host.find(QEMU).is_none() {
-        return Boot::Failed(format!("{QEMU} is missing"));
+        return BootOutcome::Failed(format!("{QEMU} is missing"));
     }
-    match Witness::choose(host, options.kernel.as_deref()) {
-        Witness::Kernel(kernel) => boot_kernel(host, &kernel, accelerator, seconds),
-        Witness::BootSector => boot_sector(host, accelerator, seconds),
+    match BootImage::choose(host, options.kernel.as_deref()) {
+        BootImage::Kernel(kernel) => boot_kernel(host, &kernel, accelerator, seconds),
+        BootImage::BootSector => boot_sector(host, accelerator, seconds),
     }
 }
 
-/// The options that both share: nothing but a CPU, memory and what is named after them.
+/// Returns the options of a minimal machine: CPU, memory and no other devices.
 fn bare(accelerator: &str) -> Vec<String> {
     let machine = format!("pc,accel={accelerator}");
     [QEMU, "-machine", &machine, "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config"]
@@ -119,13 +120,18 @@ fn bare(accelerator: &str) -> Vec<String> {
         .collect()
 }
 
-fn run(host: &dyn Host, argv: &[String], seconds: u64, up: impl Fn(&str) -> bool) -> Result<Ran, Boot> {
+fn run(
+    host: &dyn ProbeHost,
+    argv: &[String],
+    seconds: u64,
+    up: impl Fn(&str) -> bool,
+) -> Result<ProgramRun, BootOutcome> {
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     host.run(&argv, Duration::from_secs(seconds), &mut |line| !up(line))
-        .map_err(|e| Boot::Failed(e.to_string()))
+        .map_err(|e| BootOutcome::Failed(e.to_string()))
 }
 
-fn boot_kernel(host: &dyn Host, kernel: &Path, accelerator: &str, seconds: u64) -> Boot {
+fn boot_kernel(host: &dyn ProbeHost, kernel: &Path, accelerator: &str, seconds: u64) -> BootOutcome {
     let mut argv = bare(accelerator);
     let kernel = std::path::absolute(kernel).unwrap_or_else(|_| kernel.to_owned()).display().to_string();
     let append = "console=ttyS0 earlyprintk=ttyS0 panic=-1 nokaslr";
@@ -136,15 +142,16 @@ fn boot_kernel(host: &dyn Host, kernel: &Path, accelerator: &str, seconds: u64) 
     }
 }
 
-/// Whether the kernel is done with itself and looks for a root, which it was not given.
+/// Returns true if the kernel has initialized and looks for its root file system, which it does not
+/// have.
 fn is_up(line: &str) -> bool {
     ["Unable to mount root fs", "Cannot open root device", "as init process", "No working init found"]
         .iter()
         .any(|words| line.contains(words))
 }
 
-/// What a kernel's console says about how far it came.
-fn judge(kernel: &str, ran: &Ran, seconds: u64) -> Boot {
+/// Judges a boot by the kernel's console output.
+fn judge(kernel: &str, ran: &ProgramRun, seconds: u64) -> BootOutcome {
     let release = ran.output.lines().find_map(|line| {
         let (_, after) = line.split_once("Linux version ")?;
         after.split_whitespace().next()
@@ -152,42 +159,44 @@ fn judge(kernel: &str, ran: &Ran, seconds: u64) -> Boot {
     let last = ran.last_line().unwrap_or("nothing");
     match (release, &ran.ending) {
         (Some(release), _) if ran.output.lines().any(is_up) => {
-            Boot::Kernel(format!("booted Linux {release} ({kernel})"))
+            BootOutcome::Kernel(format!("booted Linux {release} ({kernel})"))
         }
-        (Some(release), Ending::TimedOut) => {
-            Boot::Slow(format!("Linux {release} was not up after {seconds} s; its last line: {last}"))
+        (Some(release), ProgramEnd::TimedOut) => {
+            BootOutcome::Slow(format!("Linux {release} was not up after {seconds} s; its last line: {last}"))
         }
-        (Some(release), _) => Boot::Failed(format!("Linux {release} ended early; its last line: {last}")),
-        (None, Ending::TimedOut) => {
-            Boot::Failed(format!("started, but {kernel} printed nothing within {seconds} s"))
+        (Some(release), _) => {
+            BootOutcome::Failed(format!("Linux {release} ended early; its last line: {last}"))
         }
-        (None, _) => Boot::Failed(format!("did not start: {}", reason_of_qemu(last))),
+        (None, ProgramEnd::TimedOut) => {
+            BootOutcome::Failed(format!("started, but {kernel} printed nothing within {seconds} s"))
+        }
+        (None, _) => BootOutcome::Failed(format!("did not start: {}", reason_of_qemu(last))),
     }
 }
 
-/// Its message without its name.
+/// Removes QEMU's name from its message.
 fn reason_of_qemu(line: &str) -> &str {
     line.strip_prefix(QEMU).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line)
 }
 
-fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
+fn boot_sector(host: &dyn ProbeHost, accelerator: &str, seconds: u64) -> BootOutcome {
     let file = match write_boot_sector() {
         Ok(file) => file,
-        Err(error) => return Boot::Failed(format!("cannot write a boot sector: {error}")),
+        Err(error) => return BootOutcome::Failed(format!("cannot write a boot sector: {error}")),
     };
     let mut argv = bare(accelerator);
-    // A comma would end the option; QEMU reads two as one.
+    // QEMU ends an option at a comma, and reads two commas as one.
     let path = file.path().display().to_string().replace(',', ",,");
     let drive = format!("file={path},format=raw,if=ide,snapshot=on");
     argv.extend(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04", "-drive", &drive].map(String::from));
     match run(host, &argv, seconds, |_| false) {
-        Ok(ran) if ran.ending == Ending::Exited(Guest::BOOT_SECTOR.1) => Boot::Sector,
-        Ok(ran) if ran.ending == Ending::TimedOut => {
-            Boot::Failed(format!("a boot sector of four instructions did not end within {seconds} s"))
+        Ok(ran) if ran.ending == ProgramEnd::Exited(GuestIsa::BOOT_SECTOR.1) => BootOutcome::Sector,
+        Ok(ran) if ran.ending == ProgramEnd::TimedOut => {
+            BootOutcome::Failed(format!("a boot sector of four instructions did not end within {seconds} s"))
         }
         Ok(ran) => {
             let last = ran.last_line().unwrap_or("the boot sector did not run");
-            Boot::Failed(format!("did not start: {}", reason_of_qemu(last)))
+            BootOutcome::Failed(format!("did not start: {}", reason_of_qemu(last)))
         }
         Err(failed) => failed,
     }
@@ -195,7 +204,7 @@ fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
 
 fn write_boot_sector() -> std::io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
-    file.write_all(&Guest::BOOT_SECTOR.0)?;
+    file.write_all(&GuestIsa::BOOT_SECTOR.0)?;
     file.flush()?;
     Ok(file)
 }
@@ -204,17 +213,17 @@ fn write_boot_sector() -> std::io::Result<tempfile::NamedTempFile> {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
     const UP: &str = "[    0.000000] Linux version 6.12.117 (kerntune@kerntune) (gcc 12.2.0)\n\
         [    1.9] /dev/root: Can't open blockdev\n\
         [    1.9] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\n";
 
-    fn options() -> Options {
-        Options { kernel: Some("/k/bzImage".into()), ..Options::default() }
+    fn options() -> ExamineOptions {
+        ExamineOptions { kernel: Some("/k/bzImage".into()), ..ExamineOptions::default() }
     }
 
-    fn the_kvm(host: TestHost, options: &Options) -> Check {
+    fn the_kvm(host: TestHost, options: &ExamineOptions) -> HostCheck {
         kvm(&host, options).remove(0)
     }
 
@@ -222,7 +231,7 @@ mod tests {
     fn a_kernel_that_looks_for_its_root_has_booted() {
         let host = TestHost::default().program(QEMU).answer("accel=tcg -kernel", 0, UP);
         let check = tcg(&host, &options());
-        assert_eq!((check.status, check.fix), (Status::Ok, None));
+        assert_eq!((check.status, check.fix), (CheckStatus::Ok, None));
         assert_eq!(check.found, "booted Linux 6.12.117 (/k/bzImage)");
     }
 
@@ -231,7 +240,7 @@ mod tests {
         let warning = "qemu-system-x86_64: warning: host doesn't support requested feature\n";
         let host = TestHost::default().program(QEMU).hang("accel=kvm", warning);
         let check = the_kvm(host, &options());
-        assert_eq!(check.status, Status::Missing);
+        assert_eq!(check.status, CheckStatus::Missing);
         assert_eq!(check.found, "started, but /k/bzImage printed nothing within 6 s");
         assert!(check.fix.unwrap().contains("emulator"));
     }
@@ -245,7 +254,7 @@ mod tests {
         let absent = "Could not access KVM kernel module: No such file or directory\n";
         let check = the_kvm(TestHost::default().program(QEMU).answer("kvm", 1, absent), &options());
         assert!(check.fix.unwrap().contains("modprobe"));
-        // Seen on a virtual machine whose KVM lacks registers of the CPU that it shows.
+        // Message seen on a virtual machine whose KVM lacks registers of its CPU.
         let assertion =
             "qemu-system-x86_64: target/i386/kvm/kvm.c:3849: kvm_buf_set_msrs: Assertion failed.\n";
         let check = the_kvm(TestHost::default().program(QEMU).answer("kvm", 134, assertion), &options());
@@ -260,7 +269,7 @@ mod tests {
     fn a_slow_or_dying_kernel_is_told_apart() {
         let spoke = "Linux version 6.1.0-40-amd64 (debian)\nCalibrating delay loop...\n";
         let slow = TestHost::default().program(QEMU).hang("tcg", spoke);
-        assert_eq!(tcg(&slow, &options()).status, Status::Limited);
+        assert_eq!(tcg(&slow, &options()).status, CheckStatus::Limited);
         let dead = TestHost::default().program(QEMU).answer("tcg", 0, spoke);
         assert!(tcg(&dead, &options()).found.contains("ended early; its last line: Calibrating"));
     }
@@ -268,9 +277,9 @@ mod tests {
     #[test]
     fn without_a_kernel_a_boot_sector_proves_tcg_but_not_kvm() {
         let host = || TestHost::default().program(QEMU).answer("isa-debug-exit", 85, "");
-        assert_eq!(tcg(&host(), &Options::default()).status, Status::Ok);
-        let check = the_kvm(host(), &Options::default());
-        assert_eq!(check.status, Status::Limited);
+        assert_eq!(tcg(&host(), &ExamineOptions::default()).status, CheckStatus::Ok);
+        let check = the_kvm(host(), &ExamineOptions::default());
+        assert_eq!(check.status, CheckStatus::Limited);
         assert!(check.found.contains("no kernel image"));
     }
 
@@ -282,7 +291,7 @@ mod tests {
             .file("/boot/config-6.1.0-40-amd64", "")
             .refused("/boot/vmlinuz-6.12", std::io::ErrorKind::PermissionDenied)
             .answer("-kernel /boot/vmlinuz-6.1.0-40-amd64", 0, UP);
-        assert_eq!(tcg(&host, &Options::default()).status, Status::Ok);
+        assert_eq!(tcg(&host, &ExamineOptions::default()).status, CheckStatus::Ok);
     }
 
     #[test]

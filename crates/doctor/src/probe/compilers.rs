@@ -1,25 +1,25 @@
-//! GCC with its profile tool, LLVM, and LLVM's BOLT.
+//! Checks of GCC with its profile tool, of LLVM, and of BOLT.
 
-use crate::host::Host;
+use crate::host::ProbeHost;
 use crate::version::Version;
-use crate::{Ability, Check, Group, Options};
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 
-/// Names under which LLVM is installed side by side; the plain one last, as it may be anything.
+/// Suffixes of parallel LLVM installations; the plain name is last, because it can be any version.
 const LLVM_SUFFIXES: [&str; 5] = ["-19", "-20", "-21", "-22", ""];
 
-pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
+pub(crate) fn examine(host: &dyn ProbeHost, _options: &ExamineOptions) -> Vec<HostCheck> {
     vec![gcc(host), gcov_dump(host), llvm(host), bolt(host)]
 }
 
-/// The version that `program ARGUMENT` prints first.
-fn version(host: &dyn Host, program: &str, argument: &str) -> Option<Version> {
+/// Returns the first version in the output of `program ARGUMENT`.
+fn version(host: &dyn ProbeHost, program: &str, argument: &str) -> Option<Version> {
     let ran = host.ask(&[program, argument]).ok().filter(|ran| ran.is_success())?;
     Version::first_in(&ran.output)
 }
 
-fn gcc(host: &dyn Host) -> Check {
+fn gcc(host: &dyn ProbeHost) -> HostCheck {
     let needed_for = "kernels, the recipe gcc-pgo, the guest's programs";
-    let check = Check::of(Group::Compilers, "gcc", needed_for, &[Ability::GccPgo]);
+    let check = HostCheck::of(CheckGroup::Compilers, "gcc", needed_for, &[Ability::GccPgo]);
     let install = "apt-get install gcc libc6-dev";
     let Some(path) = host.find("gcc") else { return check.missing("not found", install) };
     match version(host, "gcc", "-dumpfullversion") {
@@ -31,17 +31,17 @@ fn gcc(host: &dyn Host) -> Check {
     }
 }
 
-fn gcov_dump(host: &dyn Host) -> Check {
-    let check = Check::of(Group::Compilers, "gcov-dump", "looking into .gcda files by hand", &[]);
+fn gcov_dump(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(CheckGroup::Compilers, "gcov-dump", "looking into .gcda files by hand", &[]);
     match version(host, "gcov-dump", "--version") {
         Some(version) => check.ok(version.to_string()),
         None => check.missing("not found", "apt-get install gcc"),
     }
 }
 
-fn llvm(host: &dyn Host) -> Check {
-    let check = Check::of(
-        Group::Compilers,
+fn llvm(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::Compilers,
         "LLVM",
         "kernels built by clang, the recipe clang-autofdo",
         &[Ability::Llvm],
@@ -75,9 +75,9 @@ fn llvm(host: &dyn Host) -> Check {
     }
 }
 
-/// Of version 19 alone: what of a kernel must be kept from it depends on its version.
-fn bolt(host: &dyn Host) -> Check {
-    let check = Check::of(Group::Compilers, "BOLT", "the recipe bolt", &[]);
+/// Only version 19 counts: the parts of a kernel that BOLT must not touch depend on its version.
+fn bolt(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(CheckGroup::Compilers, "BOLT", "the recipe bolt", &[]);
     match version(host, "llvm-bolt-19", "--version") {
         Some(version) => check.ok(format!("{version} (llvm-bolt-19)")),
         None => check.missing("not found", "apt-get install bolt-19"),
@@ -88,7 +88,7 @@ fn bolt(host: &dyn Host) -> Check {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
     const CLANG_19: &str = "Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu\n";
 
@@ -97,23 +97,23 @@ mod tests {
         let with = |version: &str| {
             gcc(&TestHost::default().program("gcc").answer("gcc -dumpfullversion", 0, version))
         };
-        assert_eq!(with("12.2.0\n").status, Status::Ok);
-        assert_eq!(with("10.2.1\n").status, Status::Missing);
-        assert_eq!(with("").status, Status::Missing);
+        assert_eq!(with("12.2.0\n").status, CheckStatus::Ok);
+        assert_eq!(with("10.2.1\n").status, CheckStatus::Missing);
+        assert_eq!(with("").status, CheckStatus::Missing);
     }
 
     #[test]
     fn llvm_is_ready_only_when_complete() {
         let clang = || TestHost::default().program("clang-19").answer("clang-19 --version", 0, CLANG_19);
         let check = llvm(&clang().program("ld.lld-19"));
-        assert_eq!(check.status, Status::Missing);
+        assert_eq!(check.status, CheckStatus::Missing);
         assert_eq!(check.found, "19.1.7 (clang-19) without llvm-profgen-19, llvm-profdata-19, llvm-nm-19");
         let whole = clang()
             .program("ld.lld-19")
             .program("llvm-profgen-19")
             .program("llvm-profdata-19")
             .program("llvm-nm-19");
-        assert_eq!(llvm(&whole).status, Status::Ok);
+        assert_eq!(llvm(&whole).status, CheckStatus::Ok);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             "Debian LLVM version 19.1.7\n  Optimized build.\nBOLT revision <unknown>\n",
         );
         assert_eq!(bolt(&found).found, "19.1.7 (llvm-bolt-19)");
-        assert_eq!(bolt(&TestHost::default()).status, Status::Missing);
+        assert_eq!(bolt(&TestHost::default()).status, CheckStatus::Missing);
     }
 
     #[test]

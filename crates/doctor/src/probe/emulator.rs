@@ -1,25 +1,29 @@
-//! QEMU, its plugin API, and TCG.
+//! Checks of QEMU and its plugin API.
 
 use super::boot::{self, QEMU};
-use super::plugin_api::{self, Loaded};
-use crate::host::{Host, SHORT};
+use super::plugin_api::{self, PluginLoad};
+use crate::host::{ProbeHost, SHORT};
 use crate::version::Version;
-use crate::{Ability, Check, Group, Options};
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use std::path::Path;
 
-/// A spec that is not there: the recorder says so, once the API has suited it.
+/// A missing spec: the recorder reports it only after it has accepted the plugin API.
 const NO_SPEC: &str = "/nonexistent/kerntune-doctor.json";
 const INSTALL: &str =
     "`make setup` in kerntune's source (on Debian 12 it takes QEMU from backports); elsewhere \
     apt-get install qemu-system-x86";
 
-pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
+pub(crate) fn examine(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
     vec![qemu(host), plugin(host, options.recorder.as_deref()), boot::tcg(host, options)]
 }
 
-fn qemu(host: &dyn Host) -> Check {
-    let check =
-        Check::of(Group::Machines, QEMU, "the machines emulator and kvm", &[Ability::Emulator, Ability::Kvm]);
+fn qemu(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::Machines,
+        QEMU,
+        "the machines emulator and kvm",
+        &[Ability::Emulator, Ability::Kvm],
+    );
     let Some(path) = host.find(QEMU) else { return check.missing("not found", INSTALL) };
     let path = path.display();
     let version = match host.ask(&[QEMU, "--version"]) {
@@ -36,9 +40,9 @@ fn qemu(host: &dyn Host) -> Check {
     }
 }
 
-fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
+fn plugin(host: &dyn ProbeHost, recorder: Option<&Path>) -> HostCheck {
     let needed_for = "the recorder, which is a plugin of QEMU";
-    let check = Check::of(Group::Machines, "plugin API", needed_for, &[Ability::Emulator]);
+    let check = HostCheck::of(CheckGroup::Machines, "plugin API", needed_for, &[Ability::Emulator]);
     let Some(path) = host.find(QEMU) else { return check.missing(format!("{QEMU} is missing"), INSTALL) };
     let exported = host.read(&path).ok().and_then(|bytes| plugin_api::exported(&bytes));
     let level = exported.map(|exported| exported.level);
@@ -54,12 +58,13 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
     };
     let recorder =
         std::path::absolute(recorder).unwrap_or_else(|_| recorder.to_owned()).display().to_string();
-    // A comma would end the option, QEMU reads two as one; and a path with `=` in it would be an option's name.
+    // QEMU ends an option at a comma, and reads two as one; a path with `=` would be read as an
+    // option name.
     let option = format!("file={},spec={NO_SPEC}", recorder.replace(',', ",,"));
     let argv = [QEMU, "-machine", "none", "-nodefaults", "-display", "none", "-plugin", &option];
     match host.run(&argv, SHORT, &mut |_| true) {
         Ok(ran) => match plugin_api::loaded(&ran.output, NO_SPEC) {
-            Loaded::Yes if exported.is_some_and(|exported| !exported.clock) => {
+            PluginLoad::Yes if exported.is_some_and(|exported| !exported.clock) => {
                 let lacking = plugin_api::CLOCK.join(" and ");
                 let found = format!("API {level_text}, loads {recorder}; does not export {lacking}");
                 check.limited(
@@ -68,8 +73,8 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
                      QEMU as distributions build it (`--enable-modules`) has what prevents that",
                 )
             }
-            Loaded::Yes => check.ok(format!("API {level_text}, loads {recorder}")),
-            Loaded::No(why) => check.missing(format!("API {level_text}; {recorder}: {why}"), INSTALL),
+            PluginLoad::Yes => check.ok(format!("API {level_text}, loads {recorder}")),
+            PluginLoad::No(why) => check.missing(format!("API {level_text}; {recorder}: {why}"), INSTALL),
         },
         Err(error) => check.missing(error.to_string(), INSTALL),
     }
@@ -79,9 +84,9 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
-    fn version(text: &str) -> Check {
+    fn version(text: &str) -> HostCheck {
         qemu(&TestHost::default().program(QEMU).answer("--version", 0, text))
     }
 
@@ -90,13 +95,13 @@ mod tests {
         let check = version("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)\n");
         assert_eq!(
             (check.status, check.found.as_str()),
-            (Status::Ok, "10.0.2 (/usr/bin/qemu-system-x86_64)")
+            (CheckStatus::Ok, "10.0.2 (/usr/bin/qemu-system-x86_64)")
         );
         let check = version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\n");
-        assert_eq!(check.status, Status::Missing);
+        assert_eq!(check.status, CheckStatus::Missing);
         assert!(check.fix.unwrap().contains("make setup"));
-        assert_eq!(version("hello\n").status, Status::Limited);
-        assert_eq!(qemu(&TestHost::default()).status, Status::Missing);
+        assert_eq!(version("hello\n").status, CheckStatus::Limited);
+        assert_eq!(qemu(&TestHost::default()).status, CheckStatus::Missing);
     }
 
     #[test]
@@ -104,7 +109,7 @@ mod tests {
         let said = format!("kerntune-recorder: cannot read {NO_SPEC}: No such file or directory\n");
         let host = TestHost::default().program(QEMU).answer("-plugin file=/r/l.so,spec=", 1, &said);
         let check = plugin(&host, Some(Path::new("/r/l.so")));
-        assert_eq!((check.status, check.found.as_str()), (Status::Ok, "API unknown, loads /r/l.so"));
-        assert_eq!(plugin(&host, None).status, Status::Missing);
+        assert_eq!((check.status, check.found.as_str()), (CheckStatus::Ok, "API unknown, loads /r/l.so"));
+        assert_eq!(plugin(&host, None).status, CheckStatus::Missing);
     }
 }

@@ -1,10 +1,10 @@
-//! What a kernel's build needs besides a compiler.
+//! Checks of the other tools for building and packaging kernels.
 
-use crate::host::Host;
-use crate::{Ability, Check, Group, Options};
+use crate::host::ProbeHost;
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use std::path::Path;
 
-/// Program and Debian package: without these no kernel is built.
+/// Programs that every kernel build needs, with their Debian packages.
 const TOOLS: [(&str, &str); 9] = [
     ("make", "make"),
     ("ld", "binutils"),
@@ -17,16 +17,16 @@ const TOOLS: [(&str, &str); 9] = [
     ("xz", "xz-utils"),
 ];
 
-/// Some configurations call these.
+/// Programs that some configurations need.
 const MORE_TOOLS: [(&str, &str); 3] = [("zstd", "zstd"), ("depmod", "kmod"), ("rsync", "rsync")];
 
-/// `kerntune package` calls these.
+/// Programs that `kerntune package` needs.
 const PACKERS: [(&str, &str); 3] = [("dpkg-deb", "dpkg"), ("tar", "tar"), ("zstd", "zstd")];
 
-/// The series that `debian:6.12`, the default source, stands for.
+/// Series of the default source, `debian:6.12`.
 const DEFAULT_SERIES: &str = "6.12";
 
-pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
+pub(crate) fn examine(host: &dyn ProbeHost, _options: &ExamineOptions) -> Vec<HostCheck> {
     vec![
         source(host),
         tools(host, "build tools", "building kernels", &[Ability::GccPgo], &TOOLS),
@@ -38,14 +38,14 @@ pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
 }
 
 fn tools(
-    host: &dyn Host,
+    host: &dyn ProbeHost,
     name: &'static str,
     needed_for: &'static str,
     abilities: &[Ability],
     wanted: &[(&str, &str)],
-) -> Check {
-    let check = Check::of(Group::KernelBuild, name, needed_for, abilities);
-    // Debian keeps depmod out of a user's PATH.
+) -> HostCheck {
+    let check = HostCheck::of(CheckGroup::KernelBuild, name, needed_for, abilities);
+    // Debian does not put depmod's directory into a user's PATH.
     let there = |program: &str| {
         host.find(program).is_some() || host.is_readable(&Path::new("/usr/sbin").join(program))
     };
@@ -63,14 +63,14 @@ fn tools(
 }
 
 fn headers(
-    host: &dyn Host,
+    host: &dyn ProbeHost,
     name: &'static str,
     needed_for: &'static str,
     abilities: &[Ability],
     header: &str,
     package: &str,
-) -> Check {
-    let check = Check::of(Group::KernelBuild, name, needed_for, abilities);
+) -> HostCheck {
+    let check = HostCheck::of(CheckGroup::KernelBuild, name, needed_for, abilities);
     let fix = format!("apt-get install {package}");
     let argv = ["gcc", "-fsyntax-only", "-include", header, "-x", "c", "/dev/null"];
     match host.ask(&argv) {
@@ -80,9 +80,9 @@ fn headers(
     }
 }
 
-fn source(host: &dyn Host) -> Check {
-    let check = Check::of(
-        Group::KernelBuild,
+fn source(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::KernelBuild,
         "kernel source",
         "building kernels from debian:VERSION",
         &[Ability::GccPgo],
@@ -115,12 +115,12 @@ mod tests {
     use super::*;
     use crate::probe::named;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
     #[test]
     fn all_missing_tools_are_mended_by_one_command() {
         let host = TOOLS[..6].iter().fold(TestHost::default(), |host, (program, _)| host.program(program));
-        let check = named(examine(&host, &Options::default()), "build tools");
+        let check = named(examine(&host, &ExamineOptions::default()), "build tools");
         assert_eq!(check.found, "without cpio, tar, xz");
         assert_eq!(check.fix.as_deref(), Some("apt-get install cpio tar xz-utils"));
     }
@@ -132,22 +132,25 @@ mod tests {
             1,
             "fatal error: openssl/evp.h: No such file or directory\n",
         );
-        let checks = examine(&host, &Options::default());
-        assert_eq!(named(checks.clone(), "libelf headers").status, Status::Ok);
+        let checks = examine(&host, &ExamineOptions::default());
+        assert_eq!(named(checks.clone(), "libelf headers").status, CheckStatus::Ok);
         assert_eq!(named(checks, "OpenSSL headers").fix.as_deref(), Some("apt-get install libssl-dev"));
     }
 
     #[test]
     fn sources_by_series() {
         let with = |name: &str| source(&TestHost::default().file(&format!("/usr/src/{name}"), ""));
-        assert_eq!(with("linux-source-6.12.tar.xz").status, Status::Ok);
-        assert_eq!(with("linux-source-6.1.tar.xz").status, Status::Limited);
-        assert_eq!(with("linux-source-6.12.deb").status, Status::Missing);
+        assert_eq!(with("linux-source-6.12.tar.xz").status, CheckStatus::Ok);
+        assert_eq!(with("linux-source-6.1.tar.xz").status, CheckStatus::Limited);
+        assert_eq!(with("linux-source-6.12.deb").status, CheckStatus::Missing);
     }
 
     #[test]
     fn administrators_programs_count_outside_the_path() {
         let host = TestHost::default().program("zstd").program("rsync").file("/usr/sbin/depmod", "");
-        assert_eq!(named(examine(&host, &Options::default()), "more build tools").status, Status::Ok);
+        assert_eq!(
+            named(examine(&host, &ExamineOptions::default()), "more build tools").status,
+            CheckStatus::Ok
+        );
     }
 }

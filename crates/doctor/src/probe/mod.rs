@@ -1,4 +1,4 @@
-//! The probes, one file per group of checks. They run side by side.
+//! The probes, one file for each group of checks. They run in parallel.
 
 mod boot;
 mod compilers;
@@ -11,28 +11,28 @@ mod room;
 mod tracefs;
 mod uml;
 
-use crate::host::Host;
-use crate::{Check, Group, Options};
+use crate::host::ProbeHost;
+use crate::{CheckGroup, ExamineOptions, HostCheck};
 
-/// Looks at one thing or a few that belong together. Must not fail: what it cannot find out, it
-/// says in its checks.
-type Probe = fn(&dyn Host, &Options) -> Vec<Check>;
+/// Runs one check or a few related ones. A probe must not fail: its problems become results of its
+/// checks.
+type Probe = fn(&dyn ProbeHost, &ExamineOptions) -> Vec<HostCheck>;
 
-/// Every probe with the group under which its own failure would stand.
-const PROBES: &[(Group, Probe)] = &[
-    (Group::Machines, emulator::examine),
-    (Group::Machines, boot::kvm),
-    (Group::Machines, uml::examine),
-    (Group::Compilers, compilers::examine),
-    (Group::KernelBuild, kernel_build::examine),
-    (Group::Guest, guest::examine),
-    (Group::HostRecorders, perf::examine),
-    (Group::HostRecorders, tracefs::examine),
-    (Group::Room, room::examine),
+/// All probes, each with the group that lists its own failure.
+const PROBES: &[(CheckGroup, Probe)] = &[
+    (CheckGroup::Machines, emulator::examine),
+    (CheckGroup::Machines, boot::kvm),
+    (CheckGroup::Machines, uml::examine),
+    (CheckGroup::Compilers, compilers::examine),
+    (CheckGroup::KernelBuild, kernel_build::examine),
+    (CheckGroup::Guest, guest::examine),
+    (CheckGroup::HostRecorders, perf::examine),
+    (CheckGroup::HostRecorders, tracefs::examine),
+    (CheckGroup::Room, room::examine),
 ];
 
-/// Runs them all. The order of the checks is that of the list, whoever is done first.
-pub(crate) fn all(host: &dyn Host, options: &Options) -> Vec<Check> {
+/// Runs all probes in parallel; returns the checks in the order of [`PROBES`].
+pub(crate) fn all(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
     std::thread::scope(|scope| {
         let running: Vec<_> =
             PROBES.iter().map(|(group, probe)| (*group, scope.spawn(move || probe(host, options)))).collect();
@@ -43,15 +43,15 @@ pub(crate) fn all(host: &dyn Host, options: &Options) -> Vec<Check> {
     })
 }
 
-/// A probe that panicked is a defect of ours; the others' answers still count.
-fn broken(group: Group) -> Vec<Check> {
-    let check = Check::of(group, "this check", "knowing what is here", &[]);
+/// Makes the check for a probe that panicked, which is a bug; the other results remain valid.
+fn broken(group: CheckGroup) -> Vec<HostCheck> {
+    let check = HostCheck::of(group, "this check", "knowing what is here", &[]);
     vec![check.missing("the check itself failed", "report it, with what was printed above")]
 }
 
-/// Shorthand for tests: the one check of that name.
+/// Returns the check with this name, for tests.
 #[cfg(test)]
-fn named(checks: Vec<Check>, name: &str) -> Check {
+fn named(checks: Vec<HostCheck>, name: &str) -> HostCheck {
     checks.into_iter().find(|check| check.name == name).unwrap_or_else(|| panic!("no check {name}"))
 }
 
@@ -59,25 +59,27 @@ fn named(checks: Vec<Check>, name: &str) -> Check {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::{Report, Status};
+    use crate::{CheckStatus, DoctorReport};
 
     #[test]
     fn on_an_empty_machine_every_check_answers_and_says_what_to_do() {
-        let checks = all(&TestHost::default(), &Options::default());
+        let checks = all(&TestHost::default(), &ExamineOptions::default());
         assert!(checks.len() > 15, "{}", checks.len());
         for check in &checks {
-            assert_ne!(check.status, Status::Ok, "{check:?}");
+            assert_ne!(check.status, CheckStatus::Ok, "{check:?}");
             assert!(check.fix.as_ref().is_some_and(|fix| !fix.is_empty()), "{check:?}");
         }
-        let report = Report::new(checks);
+        let report = DoctorReport::new(checks);
         assert!(!report.is_ready());
         assert!(report.ready_for.is_empty());
     }
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<_> =
-            all(&TestHost::default(), &Options::default()).into_iter().map(|check| check.name).collect();
+        let mut names: Vec<_> = all(&TestHost::default(), &ExamineOptions::default())
+            .into_iter()
+            .map(|check| check.name)
+            .collect();
         let before = names.len();
         names.sort_unstable();
         names.dedup();

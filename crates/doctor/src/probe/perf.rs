@@ -1,80 +1,90 @@
-//! perf events, opened and counted.
+//! Checks of perf events, by opening and counting them.
 
-use crate::host::{Counter, Host};
+use crate::host::{PerfEvent, ProbeHost};
 use crate::version::Version;
-use crate::{Ability, Check, Group, Options};
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use std::io;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
+pub(crate) fn examine(host: &dyn ProbeHost, _options: &ExamineOptions) -> Vec<HostCheck> {
     vec![software_clock(host), cycles(host), tool(host)]
 }
 
-/// What a counter gave: in the kernel too, in user mode only, or why not at all.
-enum Counted {
+/// Result of counting an event: kernel and user mode, user mode only, or not at all.
+enum CounterReading {
     Everywhere(u64),
     UserOnly(u64),
     Not(io::Error),
 }
 
-fn count(host: &dyn Host, counter: Counter) -> Counted {
+fn count(host: &dyn ProbeHost, counter: PerfEvent) -> CounterReading {
     match host.count(counter, true) {
-        Ok(value) => Counted::Everywhere(value),
-        // Not privileged: the kernel's part may be what is refused.
+        Ok(value) => CounterReading::Everywhere(value),
+        // An unprivileged user may be refused only the kernel part.
         Err(first) => match host.count(counter, false) {
-            Ok(value) => Counted::UserOnly(value),
-            Err(_) => Counted::Not(first),
+            Ok(value) => CounterReading::UserOnly(value),
+            Err(_) => CounterReading::Not(first),
         },
     }
 }
 
-fn may_see_kernel(host: &dyn Host) -> String {
+fn may_see_kernel(host: &dyn ProbeHost) -> String {
     let paranoid = host.text(PARANOID).unwrap_or_default();
     format!("run as root, or sysctl kernel.perf_event_paranoid=1 (it is {})", paranoid.trim())
 }
 
-fn software_clock(host: &dyn Host) -> Check {
-    let check =
-        Check::of(Group::HostRecorders, "perf clock", "sampling the running host kernel", &[Ability::Perf]);
-    match count(host, Counter::SoftwareClock) {
-        Counted::Everywhere(value) if value > 0 => check.ok("perf_event_open counts the software clock"),
-        Counted::Everywhere(_) => {
+fn software_clock(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::HostRecorders,
+        "perf clock",
+        "sampling the running host kernel",
+        &[Ability::Perf],
+    );
+    match count(host, PerfEvent::SoftwareClock) {
+        CounterReading::Everywhere(value) if value > 0 => {
+            check.ok("perf_event_open counts the software clock")
+        }
+        CounterReading::Everywhere(_) => {
             check.missing("the software clock opens but does not count", "use the emulator")
         }
-        Counted::UserOnly(_) => check.limited("user mode only", may_see_kernel(host)),
-        Counted::Not(error) => check.missing(format!("perf_event_open: {error}"), why_not(host, &error)),
+        CounterReading::UserOnly(_) => check.limited("user mode only", may_see_kernel(host)),
+        CounterReading::Not(error) => {
+            check.missing(format!("perf_event_open: {error}"), why_not(host, &error))
+        }
     }
 }
 
-fn why_not(host: &dyn Host, error: &io::Error) -> String {
+fn why_not(host: &dyn ProbeHost, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => may_see_kernel(host),
         _ => "a host kernel with CONFIG_PERF_EVENTS; the emulator needs none".to_string(),
     }
 }
 
-fn cycles(host: &dyn Host) -> Check {
+fn cycles(host: &dyn ProbeHost) -> HostCheck {
     let needed_for = "sampling the host by cycles and branches";
-    let check = Check::of(Group::HostRecorders, "PMU", needed_for, &[Ability::HardwareCounters]);
+    let check = HostCheck::of(CheckGroup::HostRecorders, "PMU", needed_for, &[Ability::HardwareCounters]);
     let none = "a machine whose CPU counters are passed through; the emulator needs none";
-    match count(host, Counter::Cycles) {
-        Counted::Everywhere(value) if value > 0 => check.ok("counts cycles"),
-        Counted::UserOnly(value) if value > 0 => check.limited("user mode only", may_see_kernel(host)),
-        Counted::Everywhere(_) | Counted::UserOnly(_) => check.missing("opens but does not count", none),
-        Counted::Not(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+    match count(host, PerfEvent::Cycles) {
+        CounterReading::Everywhere(value) if value > 0 => check.ok("counts cycles"),
+        CounterReading::UserOnly(value) if value > 0 => check.limited("user mode only", may_see_kernel(host)),
+        CounterReading::Everywhere(_) | CounterReading::UserOnly(_) => {
+            check.missing("opens but does not count", none)
+        }
+        CounterReading::Not(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             check.missing(format!("perf_event_open: {error}"), may_see_kernel(host))
         }
-        // ENOENT is how the kernel says that no PMU has this event.
-        Counted::Not(error) if error.kind() == io::ErrorKind::NotFound => {
+        // ENOENT means that no PMU has this event.
+        CounterReading::Not(error) if error.kind() == io::ErrorKind::NotFound => {
             check.missing("this CPU shows no counters", none)
         }
-        Counted::Not(error) => check.missing(format!("perf_event_open: {error}"), none),
+        CounterReading::Not(error) => check.missing(format!("perf_event_open: {error}"), none),
     }
 }
 
-fn tool(host: &dyn Host) -> Check {
-    let check = Check::of(Group::HostRecorders, "perf tool", "perf.data files from this host", &[]);
+fn tool(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(CheckGroup::HostRecorders, "perf tool", "perf.data files from this host", &[]);
     let fix = "apt-get install linux-perf";
     match host.ask(&["perf", "--version"]) {
         Ok(ran) if ran.is_success() => match Version::first_in(&ran.output) {
@@ -91,27 +101,27 @@ mod tests {
     use super::*;
     use crate::probe::named;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
     #[test]
     fn a_virtual_machine_without_pmu() {
-        let host = TestHost::default().counter(Counter::SoftwareClock, true, 5_000_000);
-        let checks = examine(&host, &Options::default());
-        assert_eq!(named(checks.clone(), "perf clock").status, Status::Ok);
+        let host = TestHost::default().counter(PerfEvent::SoftwareClock, true, 5_000_000);
+        let checks = examine(&host, &ExamineOptions::default());
+        assert_eq!(named(checks.clone(), "perf clock").status, CheckStatus::Ok);
         let pmu = named(checks, "PMU");
-        assert_eq!(pmu.status, Status::Missing);
+        assert_eq!(pmu.status, CheckStatus::Missing);
         assert_eq!(pmu.found, "this CPU shows no counters");
     }
 
     #[test]
     fn a_user_sees_only_himself() {
         let host = TestHost::default()
-            .counter(Counter::SoftwareClock, false, 5_000_000)
-            .counter(Counter::Cycles, false, 0)
+            .counter(PerfEvent::SoftwareClock, false, 5_000_000)
+            .counter(PerfEvent::Cycles, false, 0)
             .file(PARANOID, "2\n");
-        let checks = examine(&host, &Options::default());
+        let checks = examine(&host, &ExamineOptions::default());
         let clock = named(checks.clone(), "perf clock");
-        assert_eq!(clock.status, Status::Limited);
+        assert_eq!(clock.status, CheckStatus::Limited);
         assert!(clock.fix.unwrap().ends_with("(it is 2)"));
         assert_eq!(named(checks, "PMU").found, "opens but does not count");
     }

@@ -1,14 +1,14 @@
-//! Which plugin API a QEMU speaks, by the functions it exports.
+//! Finds the plugin API level of a QEMU from the functions that it exports.
 //!
-//! QEMU tells a plugin its level only once that is loaded; so without the recorder the level is
-//! told from the functions that came with each (include/qemu/qemu-plugin.h, "version history").
+//! QEMU tells its level only to a loaded plugin. Without the recorder, the level is inferred from
+//! the functions that were added with each level (include/qemu/qemu-plugin.h, "version history").
 
 use object::{Object, ObjectSymbol};
 
-/// The level that the recorder speaks.
+/// API level that the recorder needs.
 pub(crate) const NEEDED: u32 = 4;
 
-/// A function that came with a level, newest first.
+/// A function that was added with each level, newest first.
 const MARKERS: [(u32, &[u8]); 5] = [
     (6, b"qemu_plugin_register_vcpu_discon_cb"),
     (5, b"qemu_plugin_write_memory_vaddr"),
@@ -17,20 +17,22 @@ const MARKERS: [(u32, &[u8]); 5] = [
     (1, b"qemu_plugin_register_vcpu_tb_trans_cb"),
 ];
 
-/// What brings the clock up to date before a CPU halts (`recorder/src/ffi/halt.rs`); exported for QEMU's own modules.
+/// Symbols that the recorder uses to update the clock before a CPU halts
+/// (`recorder/src/ffi/halt.rs`); QEMU exports them for its own modules.
 pub(crate) const CLOCK: [&str; 2] = ["icount_update", "current_cpu"];
 
-/// What a QEMU's dynamic symbol table shows.
+/// Findings in QEMU's dynamic symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exported {
-    /// The highest level of which there is a function.
+pub(crate) struct QemuExports {
+    /// The highest level of which a function is exported.
     pub level: u32,
-    /// Whether all of [`CLOCK`] is there.
+    /// Set if all symbols of [`CLOCK`] are exported.
     pub clock: bool,
 }
 
-/// `None` if the bytes are no ELF file or plugins are not built in.
-pub(crate) fn exported(qemu: &[u8]) -> Option<Exported> {
+/// Reads the exports of a QEMU. `None` if the bytes are no ELF file, or if plugins are not built
+/// in.
+pub(crate) fn exported(qemu: &[u8]) -> Option<QemuExports> {
     let file = object::File::parse(qemu).ok()?;
     let (mut level, mut clock) = (None, 0);
     for symbol in file.dynamic_symbols().filter(|symbol| !symbol.is_undefined()) {
@@ -38,31 +40,31 @@ pub(crate) fn exported(qemu: &[u8]) -> Option<Exported> {
         level = level.max(MARKERS.iter().find(|(_, marker)| *marker == name).map(|(at, _)| *at));
         clock += usize::from(CLOCK.iter().any(|wanted| wanted.as_bytes() == name));
     }
-    Some(Exported { level: level?, clock: clock == CLOCK.len() })
+    Some(QemuExports { level: level?, clock: clock == CLOCK.len() })
 }
 
-/// What QEMU and the recorder said when the recorder was loaded without a usable spec.
+/// Result of loading the recorder with a missing spec.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Loaded {
-    /// The recorder came as far as its spec: the API suits it.
+pub(crate) enum PluginLoad {
+    /// The recorder reached its spec: the plugin API suits it.
     Yes,
-    /// It did not, with the reason.
+    /// The recorder was refused, with the reason.
     No(String),
 }
 
-/// Reads their messages.
-pub(crate) fn loaded(output: &str, spec: &str) -> Loaded {
+/// Parses the messages of QEMU and the recorder.
+pub(crate) fn loaded(output: &str, spec: &str) -> PluginLoad {
     let said = |words: &str| output.lines().find(|line| line.contains(words));
     if said(spec).is_some_and(|line| line.contains("kerntune-recorder: ")) {
-        return Loaded::Yes;
+        return PluginLoad::Yes;
     }
-    // The recorder's own reason, else QEMU's, which is its last.
+    // The recorder's reason comes first, then QEMU's, which is its last line.
     let reason = said("kerntune-recorder: ")
         .or_else(|| said("requires API version"))
         .or_else(|| said("Could not load plugin"))
         .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()));
     let reason = reason.unwrap_or("QEMU ended without output");
-    Loaded::No(reason.trim_start_matches("kerntune-recorder: ").to_string())
+    PluginLoad::No(reason.trim_start_matches("kerntune-recorder: ").to_string())
 }
 
 #[cfg(test)]
@@ -73,18 +75,18 @@ mod tests {
     fn messages_of_qemu_and_recorder() {
         let yes = "kerntune-recorder: cannot read /x/spec: No such file or directory (os error 2)\n\
             qemu-system-x86_64: Could not load plugin /l.so: qemu_plugin_install returned error code 1\n";
-        assert_eq!(loaded(yes, "/x/spec"), Loaded::Yes);
+        assert_eq!(loaded(yes, "/x/spec"), PluginLoad::Yes);
         let old = "kerntune-recorder: this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)\n";
         assert_eq!(
             loaded(old, "/x/spec"),
-            Loaded::No("this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)".into())
+            PluginLoad::No("this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)".into())
         );
         let qemu = "qemu-system-x86_64: Could not load plugin /b.so: plugin requires API version 4, but \
             this QEMU supports only up to version 1\n";
-        assert!(matches!(loaded(qemu, "/x/spec"), Loaded::No(why) if why.contains("up to version 1")));
+        assert!(matches!(loaded(qemu, "/x/spec"), PluginLoad::No(why) if why.contains("up to version 1")));
         let none = "qemu-system-x86_64: -plugin: invalid option\n";
-        assert!(matches!(loaded(none, "/x/spec"), Loaded::No(why) if why.contains("invalid option")));
-        assert!(matches!(loaded("", "/x/spec"), Loaded::No(_)));
+        assert!(matches!(loaded(none, "/x/spec"), PluginLoad::No(why) if why.contains("invalid option")));
+        assert!(matches!(loaded("", "/x/spec"), PluginLoad::No(_)));
     }
 
     #[test]
@@ -96,14 +98,14 @@ mod tests {
 
     #[test]
     fn the_installed_qemu_shows_its_level() {
-        // QEMU 10.0 has API 4; a newer one has more.
+        // QEMU 10.0 has API level 4; newer versions have higher levels.
         let Ok(mut bytes) = std::fs::read("/usr/bin/qemu-system-x86_64") else { return };
         let found = exported(&bytes).unwrap();
         assert!(found.clock, "Debian's has modules");
-        // The same without one of the names.
+        // The same program without one of the symbols.
         let name = b"\0icount_update\0";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         bytes[at + 1] = b'x';
-        assert_eq!(exported(&bytes), Some(Exported { clock: false, ..found }));
+        assert_eq!(exported(&bytes), Some(QemuExports { clock: false, ..found }));
     }
 }

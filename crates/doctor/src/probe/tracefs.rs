@@ -1,28 +1,28 @@
-//! The host kernel's function tracer.
+//! Checks of the host kernel's function tracer and of kgmon.
 
-use crate::host::Host;
-use crate::{Ability, Check, Group, Options};
+use crate::host::ProbeHost;
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Where tracefs is mounted: its own place, and the older one below debugfs.
+/// Mount points of tracefs: its own, and the older one below debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
+pub(crate) fn examine(host: &dyn ProbeHost, _options: &ExamineOptions) -> Vec<HostCheck> {
     vec![function_tracer(host), call_counts(host)]
 }
 
-/// The level in brackets: `none [integrity] confidentiality`.
-fn lockdown(host: &dyn Host) -> Option<String> {
+/// Reads the active lockdown level, which is in brackets: `none [integrity] confidentiality`.
+fn lockdown(host: &dyn ProbeHost) -> Option<String> {
     let text = host.text("/sys/kernel/security/lockdown").ok()?;
     let (_, after) = text.split_once('[')?;
     let (level, _) = after.split_once(']')?;
     Some(level.to_string())
 }
 
-fn function_tracer(host: &dyn Host) -> Check {
-    let check = Check::of(
-        Group::HostRecorders,
+fn function_tracer(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::HostRecorders,
         "function tracer",
         "call counts of the host kernel by ftrace",
         &[Ability::Ftrace],
@@ -63,11 +63,15 @@ fn function_tracer(host: &dyn Host) -> Check {
     }
 }
 
-/// The module kgmon, which is built at first use. What is in its way is looked at in the order in which the kernel would
-/// refuse it.
-fn call_counts(host: &dyn Host) -> Check {
-    let check =
-        Check::of(Group::HostRecorders, "kgmon", "calls of the host kernel by caller (--live --calls)", &[]);
+/// Checks whether the module kgmon can be built and loaded. Obstacles are checked in the order in
+/// which the kernel would refuse it.
+fn call_counts(host: &dyn ProbeHost) -> HostCheck {
+    let check = HostCheck::of(
+        CheckGroup::HostRecorders,
+        "kgmon",
+        "calls of the host kernel by caller (--live --calls)",
+        &[],
+    );
     let is = |path: &str, value: &str| host.text(path).is_ok_and(|text| text.trim() == value);
     if let Some(level) = lockdown(host).filter(|level| level != "none") {
         return check.missing(
@@ -121,18 +125,18 @@ fn call_counts(host: &dyn Host) -> Check {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
     const TRACERS: &str = "/sys/kernel/tracing/available_tracers";
 
     #[test]
     fn what_tracefs_offers() {
         let with = |tracers: &str| function_tracer(&TestHost::default().file(TRACERS, tracers));
-        assert_eq!(with("blk function nop\n").status, Status::Ok);
+        assert_eq!(with("blk function nop\n").status, CheckStatus::Ok);
         let none = with("blk nop\n");
         assert_eq!(none.found, "/sys/kernel/tracing has no function tracer, only: blk nop");
-        // `function_graph` alone is not the function tracer.
-        assert_eq!(with("function_graph nop\n").status, Status::Missing);
+        // `function_graph` does not imply the tracer `function`.
+        assert_eq!(with("function_graph nop\n").status, CheckStatus::Missing);
     }
 
     #[test]

@@ -1,17 +1,18 @@
-//! Whether User-Mode Linux runs: by starting a kernel of it.
+//! Check of User-Mode Linux, by starting a kernel.
 
-use crate::host::{Ending, Host};
-use crate::{Ability, Check, Group, Options};
+use crate::host::{ProbeHost, ProgramEnd};
+use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use std::time::Duration;
 
 const UML: &str = "user-mode linux";
-/// It takes half a second; this is for a machine that is busy.
+/// Time limit; a start takes half a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The kernel's first words; before them it has tried everything that it needs of the host.
+/// The kernel's first message. Before it, the kernel has tested everything that it needs of the
+/// host.
 const UP: &str = "Linux version ";
 
-pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
-    let check = Check::of(Group::Machines, UML, "the machine uml: timed runs", &[Ability::Uml]);
+pub(crate) fn examine(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
+    let check = HostCheck::of(CheckGroup::Machines, UML, "the machine uml: timed runs", &[Ability::Uml]);
     let Some(kernel) = &options.uml else {
         let fix = "`kerntune kernel build --arch um`, so that a kernel can be started";
         return vec![check.limited("no User-Mode Linux kernel was at hand to start", fix)];
@@ -24,7 +25,7 @@ pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
                 let version = rest.split(' ').next().unwrap_or_default();
                 check.ok(format!("started Linux {version} ({path})"))
             }
-            None if ran.ending == Ending::TimedOut => check.limited(
+            None if ran.ending == ProgramEnd::TimedOut => check.limited(
                 format!("{path} printed nothing within {} s", LIMIT.as_secs()),
                 "try again when the machine is less busy",
             ),
@@ -42,10 +43,10 @@ pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::test_host::TestHost;
-    use crate::Status;
+    use crate::CheckStatus;
 
-    fn check(host: TestHost) -> Check {
-        let options = Options { uml: Some("/k/vmlinux".into()), ..Options::default() };
+    fn check(host: TestHost) -> HostCheck {
+        let options = ExamineOptions { uml: Some("/k/vmlinux".into()), ..ExamineOptions::default() };
         examine(&host, &options).remove(0)
     }
 
@@ -56,7 +57,7 @@ mod tests {
         let check = check(TestHost::default().answer("/k/vmlinux", 0, said));
         assert_eq!(
             (check.status, check.found.as_str()),
-            (Status::Ok, "started Linux 6.12.117-kt (/k/vmlinux)")
+            (CheckStatus::Ok, "started Linux 6.12.117-kt (/k/vmlinux)")
         );
     }
 
@@ -64,10 +65,10 @@ mod tests {
     fn the_last_words_of_one_that_does_not_are_passed_on() {
         let said = "Checking that ptrace can change system call numbers...ptrace: Operation not permitted\n";
         let refused = check(TestHost::default().answer("/k/vmlinux", 1, said));
-        assert_eq!(refused.status, Status::Missing);
+        assert_eq!(refused.status, CheckStatus::Missing);
         assert!(refused.found.contains("Operation not permitted"), "{}", refused.found);
-        assert_eq!(check(TestHost::default().hang("/k/vmlinux", "")).status, Status::Limited);
-        let none = examine(&TestHost::default(), &Options::default()).remove(0);
+        assert_eq!(check(TestHost::default().hang("/k/vmlinux", "")).status, CheckStatus::Limited);
+        let none = examine(&TestHost::default(), &ExamineOptions::default()).remove(0);
         assert!(none.fix.unwrap().contains("--arch um"));
     }
 }

@@ -1,19 +1,19 @@
-//! Small profiles that differ.
+//! Small random profiles.
 #![allow(dead_code)] // each test program uses its own part
 
-use kerntune_fleet::{Entry, Filter, Fleet};
+use kerntune_fleet::{Fleet, FleetEntry, ProfileFilter};
 use kerntune_profile::{
-    Address, CallArc, FunctionIndex, FunctionStats, HistogramBucket, How, Instructions, KernelId, Manifest,
-    Nanoseconds, PathKind, PathNode, Profile, RegionStats, Symbol, Tables, ThreadKind, ThreadStats,
+    Address, CallArc, CallKind, FunctionIndex, FunctionStats, HistogramBucket, Instructions, KernelId,
+    Manifest, PathKind, PathNode, Profile, RegionStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
 use std::path::Path;
 
 const NAMES: [&str; 6] = ["do_syscall_64", "tcp_sendmsg", "tcp_v4_rcv", "schedule", "kfree", "memcpy"];
 
-/// Numbers that look random and repeat (SplitMix64).
-pub struct Numbers(pub u64);
+/// Reproducible pseudorandom numbers (SplitMix64).
+pub struct TestRng(pub u64);
 
-impl Numbers {
+impl TestRng {
     pub fn next(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -23,9 +23,10 @@ impl Numbers {
     }
 }
 
-/// A profile of kernel `k1`: functions, regions, threads and paths of its own choice, in its own order.
+/// Makes a profile of kernel `k1` with random functions, regions, threads and paths in random
+/// order.
 pub fn profile(number: u64) -> Profile {
-    let mut numbers = Numbers(number);
+    let mut numbers = TestRng(number);
     let mut of = |below| numbers.next(below);
     let first = of(3) as usize;
     let known = 3 + of(4) as usize;
@@ -52,7 +53,7 @@ pub fn profile(number: u64) -> Profile {
         .collect();
     let mut tables = Tables { symbols, regions, ..Tables::default() };
     let functions = tables.symbols.len() as u64;
-    let ns = Nanoseconds;
+    let ns = Ticks;
     for region in 0..tables.regions.len() as u32 {
         for function in 0..functions as u32 {
             let (calls, net) = (1 + of(50), 100 + of(5000));
@@ -61,23 +62,23 @@ pub fn profile(number: u64) -> Profile {
                 function: FunctionIndex(function),
                 calls,
                 ended: calls,
-                net_ns: ns(net),
-                ended_net_ns: ns(net),
-                elapsed_ns: ns(net * 2),
-                max_ns: ns(net / 2),
-                min_ns: ns(net / 60),
-                slowest_ns: ns(net),
-                slowest_at_ns: ns(of(1_000_000)),
+                self_ticks: ns(net),
+                ended_self_ticks: ns(net),
+                total_ticks: ns(net * 2),
+                max_ticks: ns(net / 2),
+                min_ticks: ns(net / 60),
+                slowest_ticks: ns(net),
+                slowest_at_ticks: ns(of(1_000_000)),
             });
             let caller = FunctionIndex(of(functions) as u32);
             tables.arcs.push(CallArc {
                 region,
                 caller,
                 callee: FunctionIndex(function),
-                how: How::Call,
+                how: CallKind::Call,
                 calls,
                 ended: calls,
-                elapsed_ns: ns(net * 2),
+                total_ticks: ns(net * 2),
             });
             tables.histograms.push(HistogramBucket {
                 region,
@@ -85,7 +86,7 @@ pub fn profile(number: u64) -> Profile {
                 function: FunctionIndex(function),
                 bucket: of(20) as u32,
                 count: calls,
-                example_ns: ns(of(1_000_000)),
+                example_ticks: ns(of(1_000_000)),
             });
         }
         for thread in 0..1 + of(3) as u32 {
@@ -96,8 +97,8 @@ pub fn profile(number: u64) -> Profile {
                 pid: 100 + thread / 2,
                 tgid: 100,
                 comm: "redis".into(),
-                net_ns: ns(of(1000)),
-                user_ns: ns(of(1000)),
+                self_ticks: ns(of(1000)),
+                user_ticks: ns(of(1000)),
                 switches_in: of(10),
             });
         }
@@ -107,16 +108,16 @@ pub fn profile(number: u64) -> Profile {
             let parent = root + of(u64::from(at)) as u32;
             let function = FunctionIndex(of(functions) as u32);
             let node = path(region, root + at, parent, function, PathKind::Function);
-            tables.paths.push(PathNode { calls: of(9), net_ns: ns(of(500)), ..node });
+            tables.paths.push(PathNode { calls: of(9), self_ticks: ns(of(500)), ..node });
         }
     }
     let kernel = KernelId { id: "k1".into(), label: "base".into(), version: "6.12.90".into() };
     let mut manifest =
         Manifest::new(format!("p{number:04}"), kernel, ["redis", "rr 2"][of(2) as usize], "emulator");
     manifest.recorded = format!("2026-11-{:02}T12:00:00.000Z", 1 + of(28));
-    manifest.elapsed_ns = ns(10_000 + of(1000));
-    manifest.busy_ns = ns(9_000);
-    manifest.idle_ns = manifest.elapsed_ns - manifest.busy_ns;
+    manifest.elapsed_ticks = ns(10_000 + of(1000));
+    manifest.busy_ticks = ns(9_000);
+    manifest.idle_ticks = manifest.elapsed_ticks - manifest.busy_ticks;
     manifest.events = of(100_000);
     manifest.exact = true;
     Profile { manifest, tables }
@@ -126,19 +127,19 @@ fn path(region: u32, path: u32, parent: u32, function: FunctionIndex, kind: Path
     PathNode { region, path, parent, kind, function, ..empty_path() }
 }
 
-/// Adds `count` profiles as those of several machines.
-pub fn fleet(directory: &Path, count: u64) -> (Fleet, Vec<Entry>) {
+/// Adds `count` profiles of several machines to a new fleet.
+pub fn fleet(directory: &Path, count: u64) -> (Fleet, Vec<FleetEntry>) {
     let fleet = Fleet::open(&directory.join("fleet")).unwrap();
     for number in 0..count {
         let added = fleet.add(&saved(directory, &profile(number)), &format!("web-{}", number % 7)).unwrap();
         assert!(added.is_new);
     }
-    let all = fleet.list(&Filter::default()).unwrap();
+    let all = fleet.list(&ProfileFilter::default()).unwrap();
     assert_eq!(all.len() as u64, count);
     (fleet, all)
 }
 
-/// A profile in a directory of its own.
+/// Writes a profile into a directory of its own.
 pub fn saved(directory: &Path, profile: &Profile) -> std::path::PathBuf {
     let at = directory.join(&profile.manifest.id);
     std::fs::create_dir_all(&at).unwrap();
@@ -146,7 +147,7 @@ pub fn saved(directory: &Path, profile: &Profile) -> std::path::PathBuf {
     at
 }
 
-/// All files that a profile is written as.
+/// Returns all files of a profile.
 pub fn files(profile: &Profile) -> Vec<(String, Vec<u8>)> {
     let dir = tempfile::tempdir().unwrap();
     profile.save(dir.path()).unwrap();
@@ -161,16 +162,16 @@ pub fn files(profile: &Profile) -> Vec<(String, Vec<u8>)> {
 }
 
 fn empty_region() -> RegionStats {
-    let (ns, none) = (Nanoseconds::ZERO, Instructions::ZERO);
+    let (ns, none) = (Ticks::ZERO, Instructions::ZERO);
     RegionStats {
         region: 0,
         name: String::new(),
-        begin_ns: ns,
-        elapsed_ns: ns,
-        busy_ns: ns,
-        idle_ns: ns,
-        user_ns: ns,
-        unattributed_ns: ns,
+        begin_ticks: ns,
+        elapsed_ticks: ns,
+        busy_ticks: ns,
+        idle_ticks: ns,
+        user_ticks: ns,
+        unattributed_ticks: ns,
         operations: 0,
         depth: 0,
         kernel_instructions: none,
@@ -192,9 +193,9 @@ fn empty_path() -> PathNode {
         kind: PathKind::Thread,
         comm: "redis".into(),
         function: FunctionIndex::NONE,
-        how: How::Call,
+        how: CallKind::Call,
         calls: 0,
-        net_ns: Nanoseconds::ZERO,
+        self_ticks: Ticks::ZERO,
         taken_branches: 0,
         l1i_misses: 0,
         itlb_misses: 0,

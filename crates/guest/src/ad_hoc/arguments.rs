@@ -1,4 +1,4 @@
-//! What the arguments of a command name on this machine.
+//! Finds the host files that a command's arguments name.
 
 use super::MEMORY_MAX_MB;
 use crate::image::too_large_for;
@@ -9,26 +9,26 @@ use crate::{glob, Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// What stands between words of a text that is no shell string.
+/// Separators of words in a text that is no shell string.
 const IN_A_TEXT: [char; 13] = [' ', '\t', '\n', '\'', '"', '|', '<', '>', ';', '(', ')', '&', '`'];
 
-/// The files of this machine that a command names.
-pub(super) struct Arguments {
-    /// The command's, for messages.
+/// The host files that a command names.
+pub(super) struct ArgumentFiles {
+    /// Name of the command for messages.
     name: String,
-    /// Where relative names begin.
+    /// Directory at which relative names start.
     directory: PathBuf,
-    /// Files, links to directories among them, and empty directories.
+    /// Files, links (also to directories) and empty directories.
     pub files: Vec<PathBuf>,
-    /// Of all files.
+    /// Total size of all files.
     pub bytes: u64,
     /// Sentences about what the guest will not have.
     pub notes: Vec<String>,
-    /// Whether something was named relative to the directory.
+    /// True if a relative path was named.
     pub relative: bool,
 }
 
-impl Arguments {
+impl ArgumentFiles {
     pub fn of(command: &[String], directory: &Path) -> Result<Self> {
         let mut arguments = Self::new(super::name_of(command), directory);
         if let Some(program) = command.first().filter(|word| word.contains('/') && !word.starts_with('/')) {
@@ -37,7 +37,7 @@ impl Arguments {
         let strings = shell::strings_of(command);
         for word in command.iter().skip(1).filter(|word| !strings.contains(word)) {
             match word.contains(char::is_whitespace) && !arguments.is_here(word) {
-                // A text, or a program in another language: what is a path in it.
+                // A text, or a program in another language: look for paths in it.
                 true => word
                     .split(IN_A_TEXT)
                     .filter(|word| word.starts_with('/'))
@@ -63,7 +63,7 @@ impl Arguments {
         Self { name, directory, files: Vec::new(), bytes: 0, notes: Vec::new(), relative: false }
     }
 
-    /// What the words of a shell string name; patterns as the shell expands them.
+    /// Adds the files that a shell string names, with patterns expanded.
     fn string(&mut self, string: &str, warns: bool) -> Result<()> {
         for FileWord { text, pattern, is_output } in shell::file_words(string) {
             let expanded = pattern.map(|pattern| glob::expand(&pattern, &self.directory));
@@ -84,7 +84,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// A word that is a path, or has one in it: `--directory=/srv`, `if=/etc/hosts`, `-C/srv`, `/srv/a:/srv/b`.
+    /// Adds a word that is a path or contains one: `--directory=/srv`, `if=/etc/hosts`, `-C/srv`,
+    /// `/srv/a:/srv/b`.
     fn word(&mut self, word: &str, warns: bool) -> Result<()> {
         if self.is_here(word) {
             return self.whole(word);
@@ -116,7 +117,7 @@ impl Arguments {
         !word.is_empty() && self.directory.join(word).symlink_metadata().is_ok()
     }
 
-    /// A path that is there.
+    /// Adds an existing path.
     fn whole(&mut self, word: &str) -> Result<()> {
         let named = Path::new(word);
         let path = match named.is_absolute() {
@@ -171,7 +172,8 @@ impl Arguments {
             self.files.push(path.to_owned());
             return self.add(meta.len());
         }
-        // A link to a directory that is packed anyhow is one more entry; any other could bring a whole disk.
+        // A link to a directory that is packed anyway is one more entry; any other could bring a
+        // whole disk.
         if is_link && path != root {
             match path.canonicalize() {
                 Ok(target) if meta.is_dir() && target.starts_with(root) => self.files.push(path.to_owned()),
@@ -206,7 +208,7 @@ impl Arguments {
     }
 }
 
-/// A relative path from a directory on. Above a link it is not what `..` says.
+/// Makes a path absolute without resolving `..`, which means something else above a link.
 fn absolute(directory: &Path, path: &Path) -> PathBuf {
     let joined = directory.join(path);
     if !path.components().any(|component| component == Component::ParentDir) {
@@ -218,7 +220,7 @@ fn absolute(directory: &Path, path: &Path) -> PathBuf {
     }
 }
 
-/// Whether a word can only mean a file: its first directory is one here.
+/// Checks whether a word can only be a path: its first directory exists here.
 fn looks_like_path(word: &str) -> bool {
     let mut parts = Path::new(word).components();
     let (Some(Component::RootDir), Some(Component::Normal(first)), Some(_)) =

@@ -5,11 +5,11 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn in_root(command: &[String]) -> AdHoc {
+fn in_root(command: &[String]) -> AdHocWorkload {
     Workload::of_command(command, Path::new("/")).unwrap()
 }
 
-/// A directory outside of those that the guest has for itself.
+/// A directory outside those that the guest has for itself.
 fn directory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("ad-hoc").tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
@@ -29,7 +29,7 @@ fn what_the_arguments_name_is_packed() {
     std::os::unix::fs::symlink("sub", dir.join("again")).unwrap();
     let line =
         format!("ls -lR --color=never {0} if={0}/sub/file /proc/self /tmp /nothing/there", dir.display());
-    let AdHoc { workload, notes } = in_root(&words(&line));
+    let AdHocWorkload { workload, notes } = in_root(&words(&line));
     assert_eq!(packed(&workload, dir), ["again", "sub/empty", "sub/file", "sub/file"]);
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("3 files and links are packed; 2 are not"), "{notes:?}");
@@ -46,7 +46,7 @@ fn paths_are_packed_whatever_their_characters() {
     }
     let at = dir.display();
     let of = |command: &[String]| {
-        let AdHoc { workload, notes } = in_root(command);
+        let AdHocWorkload { workload, notes } = in_root(command);
         assert_eq!(notes, [""; 0], "{command:?}");
         packed(&workload, dir)
     };
@@ -70,7 +70,7 @@ fn relative_names_are_of_the_commands_directory() {
         std::fs::write(dir.join(name), "#!/bin/sh\nwc data.txt\n").unwrap();
     }
     let of = |line: &str| {
-        let AdHoc { workload, notes } = Workload::of_command(&words(line), dir).unwrap();
+        let AdHocWorkload { workload, notes } = Workload::of_command(&words(line), dir).unwrap();
         assert_eq!(notes, [""; 0], "{line}");
         let context = workload.context.clone().unwrap();
         assert_eq!(context.directory.is_some(), !workload.files.is_empty(), "{line}");
@@ -96,10 +96,10 @@ fn what_the_guest_will_not_have_is_said() {
         ["`/etc/no-such-file` is not on this machine: the guest will not have it"]
     );
     let script = |text: &str| in_root(&["sh".to_owned(), "-c".into(), text.into()]);
-    let AdHoc { workload, notes } = script("cat '/etc/hostname' </etc/hosts >/var/tmp/new | wc");
+    let AdHocWorkload { workload, notes } = script("cat '/etc/hostname' </etc/hosts >/var/tmp/new | wc");
     assert_eq!(workload.files, [PathBuf::from("/etc/hostname"), "/etc/hosts".into()]);
     assert_eq!(notes, [""; 0]);
-    let AdHoc { notes, .. } = script("cat /etc/no-such*");
+    let AdHocWorkload { notes, .. } = script("cat /etc/no-such*");
     assert_eq!(notes, ["`/etc/no-such*` matches no file of this machine: the guest will have none"]);
     let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
     let workload = in_root(&["cat".to_owned(), file.path().display().to_string()]).workload;
@@ -108,7 +108,7 @@ fn what_the_guest_will_not_have_is_said() {
 
 #[test]
 fn too_much_is_refused() {
-    let mut packed = Arguments::new("tar".into(), Path::new("/"));
+    let mut packed = ArgumentFiles::new("tar".into(), Path::new("/"));
     packed.add(1 << 30).unwrap();
     let error = packed.add(1 << 30).unwrap_err().to_string();
     assert!(error.contains("tar is too large") && error.contains("1536 MiB"), "{error}");

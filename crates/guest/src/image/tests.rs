@@ -38,13 +38,13 @@ fn an_image_holds_what_init_and_the_commands_need() {
     for path in ["init", "kt/bin/rr", "etc/hostname", "etc/passwd", "etc/nsswitch.conf"] {
         assert_eq!(files[path].0 & 0o170000, 0o100000, "{path}");
     }
-    assert_eq!(files["kt/plan"].1, Plan::of(&workload).text().as_bytes());
+    assert_eq!(files["kt/plan"].1, InitPlan::of(&workload).text().as_bytes());
     assert_eq!(files["dev/console"].0, 0o020600);
     let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
     assert_eq!(files[bash.strip_prefix("/").unwrap().to_str().unwrap()].1, fs::read(&bash).unwrap());
     assert_eq!(image.manifest.bytes, image.initramfs.metadata().unwrap().len());
     assert!(image.manifest.files.iter().any(|file| file.path == "/init" && file.size > 100_000));
-    // Every directory comes before what is in it, or the kernel drops the file.
+    // Every directory comes before its contents, or the kernel drops the file.
     let paths: Vec<&String> = image.manifest.files.iter().map(|file| &file.path).collect();
     assert!(paths.is_sorted());
 }
@@ -123,7 +123,7 @@ fn a_damaged_image_is_refused() {
     }
     let error = || GuestImage::open(dir.path()).unwrap_err().to_string();
     assert!(error().contains("no result of this version"), "{}", error());
-    kerntune_work::seal(dir.path(), ROOM, "aa11", &[]).unwrap();
+    kerntune_work::seal(dir.path(), KIND, "aa11", &[]).unwrap();
     assert!(error().contains("manifest.json is damaged"), "{}", error());
     fs::write(dir.path().join("initramfs.cpio"), "{\"sch").unwrap();
     assert!(error().contains("initramfs.cpio is not the file that was written"), "{}", error());
@@ -141,20 +141,21 @@ fn an_image_with_what_not_all_may_read_is_the_users_own() {
     assert_eq!((mode(&own.dir), mode(&own.initramfs)), (0o700, 0o600));
 }
 
-/// Where a program of this machine is in an image.
+/// Path of a host program in an image.
 fn packed_path(word: &str) -> String {
     let path = host::find_program(word).unwrap().canonicalize().unwrap();
     path.strip_prefix("/").unwrap().to_str().unwrap().to_owned()
 }
 
-/// Whether `/bin/sh` of an image is busybox.
+/// Checks whether `/bin/sh` of an image is busybox.
 fn sh_is_busybox(files: &HashMap<String, (u32, Vec<u8>)>) -> bool {
     ["bin/sh", "usr/bin/sh"]
         .iter()
         .any(|path| files.get(*path).is_some_and(|(_, to)| to.ends_with(b"busybox")))
 }
 
-/// `sh` is this machine's, and so is all that it names; with `busybox` in `binaries`, busybox serves what it has.
+/// `sh` is this machine's, and so is all that it names; with `busybox` in `binaries`, busybox
+/// serves what it has.
 #[test]
 fn programs_of_shell_strings_are_this_machines() {
     let dir = tempfile::tempdir().unwrap();
@@ -178,9 +179,9 @@ fn programs_of_shell_strings_are_this_machines() {
 }
 
 #[derive(Default)]
-struct Notes(std::sync::Mutex<Vec<String>>);
+struct NoteLog(std::sync::Mutex<Vec<String>>);
 
-impl Progress for Notes {
+impl Progress for NoteLog {
     fn begin(&self, _what: &str, _total: Option<u64>) {}
     fn at(&self, _done: u64) {}
     fn end(&self) {}
@@ -192,13 +193,13 @@ impl Progress for Notes {
 /// Mode and content by path.
 type PackedFiles = HashMap<String, (u32, Vec<u8>)>;
 
-/// The image of a command that somebody gave, and what was said.
+/// Image of an ad-hoc command, with the notes.
 fn ad_hoc(command: &[&str]) -> (PackedFiles, Vec<String>) {
-    // One for all: init is compiled once.
+    // Shared, so that init is compiled once.
     static WORK: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let work = WorkDir::open(WORK.get_or_init(|| tempfile::tempdir().unwrap()).path()).unwrap();
     let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-    let notes = Notes::default();
+    let notes = NoteLog::default();
     let workload = Workload::of_command(&command, Path::new("/")).unwrap().workload;
     let image = GuestImage::build(&work, &workload, &notes).unwrap();
     (unpack(&image), notes.0.into_inner().unwrap())
@@ -212,7 +213,7 @@ fn a_command_runs_this_machines_programs() {
         (&["timeout", "10", "sort", "/etc/passwd"], &["sort", "sh"]),
         (&["find", "/etc/hostname", "-exec", "md5sum", "{}", "+"], &["md5sum"]),
         (&["xargs", "-n", "1", "wc"], &["wc"]),
-        // What only tar knows of.
+        // Programs that only tar knows it starts.
         (&["tar", "-czf", "/dev/null", "/etc/hostname"], &["gzip", "sh"]),
     ];
     for (command, words) in commands {
@@ -244,7 +245,7 @@ fn a_script_brings_what_it_and_its_scripts_name() {
     }
 }
 
-/// busybox serves what the machine lacks, by name.
+/// Programs that the machine lacks are served by busybox, with a note.
 #[test]
 fn a_program_that_busybox_serves_is_named() {
     let lacking = |name: &&String| host::find_program(name).is_none() && !crate::shell::is_builtin(name);
@@ -254,7 +255,7 @@ fn a_program_that_busybox_serves_is_named() {
     assert_eq!(notes, [format!("`{name}` is busybox's: this machine has no other")]);
 }
 
-/// What starts no other program is alone in the image but for what was always there.
+/// A program that starts no other is alone in the image, except for what is always there.
 #[test]
 fn a_program_that_starts_no_other_brings_no_utilities() {
     let (files, _) = ad_hoc(&["ls", "/etc/hostname"]);
@@ -291,7 +292,7 @@ fn a_disk_brings_what_sets_it_up_and_the_files_that_go_on_it() {
     let setup = plan.lines().find(|line| line.starts_with("setup")).unwrap();
     assert!(setup.starts_with("setup\tkt-disk\tbrd\tsize_mb=64\t"), "{setup}");
     assert!(setup.ends_with("\tfile=/etc/services"), "{setup}");
-    // A workload without one has none of it.
+    // A workload without a disk has none of it.
     let without = GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap();
     assert!(!unpack(&without).contains_key("kt/bin/kt-disk"));
 }

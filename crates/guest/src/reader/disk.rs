@@ -1,21 +1,22 @@
-//! The table `[disk]` of a workload.
+//! Parses `[disk]` of a workload.
 
-use super::{Claimed, Reader, HIDDEN, TMP};
+use super::{HostNeedKind, WorkloadReader, HIDDEN, TMP};
 use crate::disk::{Disk, DiskKind, Filesystem};
-use crate::fields::{Fields, Located};
+use crate::fields::{Located, TableFields};
 use std::path::{Component, Path, PathBuf};
 
-/// Directories that programs are packed in: what is mounted over them hides their files.
+/// Directories of packed programs, which a mount would hide.
 const OF_PROGRAMS: [&str; 7] = ["/", "/bin", "/sbin", "/lib", "/lib64", "/usr", "/etc"];
-/// The least that a file system takes, MiB. XFS: what mkfs.xfs since 5.19 insists on.
-const LEAST_MB: [(Filesystem, u32); 2] = [(Filesystem::Ext4, 16), (Filesystem::Xfs, 300)];
-/// What fits between the kernel and the initial RAM disk.
-const PMEM_MOST_MB: u32 = 1024;
-/// Memory for the kernel below persistent memory, and for the initial RAM disk above it.
+/// Smallest size of each file system, in MiB. XFS: the limit of mkfs.xfs since 5.19.
+const MIN_MB: [(Filesystem, u32); 2] = [(Filesystem::Ext4, 16), (Filesystem::Xfs, 300)];
+/// Largest persistent memory that fits between the kernel and the initial RAM disk, in MiB.
+const PMEM_MAX_MB: u32 = 1024;
+/// Guest memory needed for the kernel below persistent memory, and for the initial RAM disk above
+/// it, in MiB.
 const PMEM_MEMORY_MB: u32 = 512;
 
-impl Reader<'_> {
-    pub(super) fn disk(&mut self, top: &mut Fields, memory_mb: u32) -> Option<Disk> {
+impl WorkloadReader<'_> {
+    pub(super) fn disk(&mut self, top: &mut TableFields, memory_mb: u32) -> Option<Disk> {
         let mut fields = top.table(&mut self.source, "disk")?;
         let kind = self.kind(&mut fields);
         let size = fields.required_integer(&mut self.source, "size_mb", 1..=1 << 20);
@@ -63,7 +64,7 @@ impl Reader<'_> {
         Some(disk)
     }
 
-    fn kind(&mut self, fields: &mut Fields) -> Option<DiskKind> {
+    fn kind(&mut self, fields: &mut TableFields) -> Option<DiskKind> {
         let word = fields.string(&mut self.source, "kind");
         let s = &mut self.source;
         let latency_us = fields.integer(s, "latency_us", 0..=10_000_000).map_or(80, |l| l.value as u32);
@@ -85,7 +86,7 @@ impl Reader<'_> {
                 let message = format!("\"{other}\" is no kind of disk");
                 self.source
                     .problem(word.span, "disk.kind", message)
-                    .help(format!("one of {}", DiskKind::WORDS.join(", ")));
+                    .help(format!("one of {}", DiskKind::NAMES.join(", ")));
                 return None;
             }
         };
@@ -93,14 +94,14 @@ impl Reader<'_> {
             if !fields.has(key) {
                 continue;
             }
-            let message = format!("a disk of the kind {} has none", kind.word());
+            let message = format!("a disk of the kind {} has none", kind.name());
             let key = (fields.value_span(key), fields.key(key));
             self.source.problem(key.0, &key.1, message).help("kind = \"null_blk\", or leave the key out");
         }
         Some(kind)
     }
 
-    fn filesystem(&mut self, fields: &mut Fields) -> Option<Filesystem> {
+    fn filesystem(&mut self, fields: &mut TableFields) -> Option<Filesystem> {
         let word = fields.string(&mut self.source, "filesystem")?;
         let found = match word.value.as_str() {
             "ext4" => Filesystem::Ext4,
@@ -108,7 +109,7 @@ impl Reader<'_> {
             "none" => Filesystem::None,
             other => {
                 let message = format!("\"{other}\" is no file system that is made here");
-                let help = format!("one of {}", Filesystem::WORDS.join(", "));
+                let help = format!("one of {}", Filesystem::NAMES.join(", "));
                 self.source.problem(word.span, "disk.filesystem", message).help(help);
                 return None;
             }
@@ -116,7 +117,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    fn scheduler(&mut self, fields: &mut Fields) -> Option<String> {
+    fn scheduler(&mut self, fields: &mut TableFields) -> Option<String> {
         let word = fields.optional_string(&mut self.source, "scheduler")?;
         let good =
             |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -129,7 +130,7 @@ impl Reader<'_> {
         Some(word.value)
     }
 
-    fn mount(&mut self, fields: &mut Fields) -> PathBuf {
+    fn mount(&mut self, fields: &mut TableFields) -> PathBuf {
         let Some(place) = fields.optional_string(&mut self.source, "mount") else { return "/data".into() };
         let path = Path::new(&place.value);
         let plain = path.is_absolute()
@@ -152,8 +153,8 @@ impl Reader<'_> {
         place.value.into()
     }
 
-    /// Words of a command, as init's plan carries them.
-    fn words_of(&mut self, fields: &mut Fields, key: &str) -> Vec<String> {
+    /// Reads words of a command that init's plan can contain.
+    fn words_of(&mut self, fields: &mut TableFields, key: &str) -> Vec<String> {
         let mut words = Vec::new();
         for word in fields.strings(&mut self.source, key) {
             if word.value.contains('\0') {
@@ -165,14 +166,14 @@ impl Reader<'_> {
         words
     }
 
-    /// Whether the guest can have a disk of that size.
+    /// Checks whether the guest can have a disk of that size.
     fn fits(&mut self, disk: &Disk, size: &Located<i64>, memory_mb: u32) {
         let mut problem = |message: String, help: &str| {
             self.source.problem(size.span.clone(), "disk.size_mb", message).help(help);
         };
-        let least = LEAST_MB.iter().find(|(filesystem, _)| *filesystem == disk.filesystem);
+        let least = MIN_MB.iter().find(|(filesystem, _)| *filesystem == disk.filesystem);
         if let Some((filesystem, least)) = least.filter(|(_, least)| disk.size_mb < *least) {
-            let word = filesystem.word();
+            let word = filesystem.name();
             problem(format!("{word} takes {least} MiB at least, not {}", disk.size_mb), "make it larger");
         }
         match disk.kind {
@@ -180,8 +181,8 @@ impl Reader<'_> {
                 format!("the disk is memory of the guest, of which there are {memory_mb} MiB (`memory_mb`)"),
                 "make it smaller, or raise `memory_mb`",
             ),
-            DiskKind::Pmem if disk.size_mb > PMEM_MOST_MB => problem(
-                format!("persistent memory has at most {PMEM_MOST_MB} MiB"),
+            DiskKind::Pmem if disk.size_mb > PMEM_MAX_MB => problem(
+                format!("persistent memory has at most {PMEM_MAX_MB} MiB"),
                 "make it smaller, or use kind = \"brd\"",
             ),
             DiskKind::Pmem if memory_mb < PMEM_MEMORY_MB => problem(
@@ -192,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Two files of one name would be one.
+    /// Reports two files with the same name on the disk.
     fn same_places(&mut self, disk: &Disk, listed: &[Located<String>]) {
         for (at, file) in listed.iter().enumerate() {
             let place = disk.place(Path::new(&file.value));
@@ -208,8 +209,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What makes the file system must be on the host.
-    fn maker(&mut self, disk: &Disk, fields: &Fields) {
+    /// Requires the program that creates the file system.
+    fn maker(&mut self, disk: &Disk, fields: &TableFields) {
         let Some(maker) = disk.filesystem.maker() else { return };
         for option in disk.filesystem.taken() {
             if disk.mkfs_options.iter().any(|word| word.starts_with(option)) {
@@ -220,19 +221,23 @@ impl Reader<'_> {
                     .help("leave it out");
             }
         }
-        self.claim(fields.value_span("filesystem"), "disk.filesystem", Claimed::Maker(disk.filesystem));
+        self.require(
+            fields.value_span("filesystem"),
+            "disk.filesystem",
+            HostNeedKind::Maker(disk.filesystem),
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::reader::read_claims;
+    use crate::reader::read_host_needs;
     use crate::Problem;
     use std::path::Path;
 
     fn problems(disk: &str) -> Vec<String> {
         let text = format!("[disk]\n{disk}\n[[measured.step]]\ncommand = [\"rr\"]\n");
-        read_claims(&text, Path::new("x.toml")).1.iter().map(Problem::to_string).collect()
+        read_host_needs(&text, Path::new("x.toml")).1.iter().map(Problem::to_string).collect()
     }
 
     #[test]
@@ -297,7 +302,7 @@ mod tests {
         assert_eq!(problems(block), ["4:15: disk.block_bytes: 1000 bytes are no block (512 or 4096)"]);
         assert!(of("pmem", 2048, "ext4").contains("persistent memory has at most 1024 MiB"));
         assert_eq!(of("pmem", 1024, "ext4"), "");
-        // That one is on the host's disk.
+        // That disk is on the host.
         assert_eq!(of("virtio", 4096, "ext4"), "");
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn problems(text: &str) -> Vec<String> {
-    read_claims(text, Path::new("x.toml")).1.iter().map(Problem::to_string).collect()
+    read_host_needs(text, Path::new("x.toml")).1.iter().map(Problem::to_string).collect()
 }
 
 const RUNS: &str = "[[training.step]]\ncommand = [\"rr\"]\n[[measured.step]]\ncommand = [\"rr\"]\n";
@@ -156,7 +156,7 @@ fn regions_are_unique_within_a_run_and_operations_need_one() {
 proptest! {
     #[test]
     fn any_text_gives_problems_or_a_workload_but_no_panic(text in "\\PC*") {
-        let _ = read_claims(&text, Path::new("x.toml"));
+        let _ = read_host_needs(&text, Path::new("x.toml"));
     }
 
     #[test]
@@ -164,7 +164,7 @@ proptest! {
         let good = include_str!("../../fixtures/every-key.toml");
         let at = at % good.len();
         let text = format!("{}{insert}{}", &good[..at], good.get(at + drop..).unwrap_or(""));
-        let (_, problems) = read_claims(&text, Path::new("x.toml"));
+        let (_, problems) = read_host_needs(&text, Path::new("x.toml"));
         for problem in problems {
             prop_assert!(problem.line >= 1 && problem.line <= text.matches('\n').count() + 1);
         }

@@ -8,11 +8,11 @@ fn suite(name: &str) -> Suite {
     Suite::of(Workload::find(name, &[]).unwrap()).unwrap()
 }
 
-fn words(command: &Command) -> String {
+fn words(command: &CommandLine) -> String {
     command.join(" ")
 }
 
-/// A rows file that is not what the program prints would promise rows that there are not.
+/// A rows file that differs from the program would promise rows that do not exist.
 #[test]
 fn rows_files_are_what_the_programs_list() {
     let dir = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn units_say_what_is_good() {
     let read = suite("osbench").row("read").unwrap().unit.clone();
     assert_eq!(
         (read.name(), read.better(), read.value(1_000, 4_096_000)),
-        ("MB/s", Better::Higher, Some(4_000.0))
+        ("MB/s", MetricDirection::Higher, Some(4_000.0))
     );
     let netperf = suite("netperf").row("veth_udp_rr_4").unwrap().clone();
     assert_eq!(
@@ -68,7 +68,7 @@ fn units_say_what_is_good() {
     let getpid = suite("rr").row("getpid").unwrap().clone();
     assert_eq!((getpid.unit.name(), getpid.unit.value(40, 4_000)), ("ns/op", Some(100.0)));
     let redis = suite("redis").row("redis_get").unwrap().unit.clone();
-    assert_eq!((redis.better(), redis.value(1, 1)), (Better::Higher, None));
+    assert_eq!((redis.better(), redis.value(1, 1)), (MetricDirection::Higher, None));
     for (name, _) in SHIPPED {
         for row in Suite::of(Workload::find(name, &[]).unwrap()).iter().flat_map(|suite| &suite.rows) {
             assert!(row.unit.name().contains('/') && !row.unit.name().contains(':'), "{name} {row:?}");
@@ -102,16 +102,16 @@ fn a_restricted_workload_runs_its_rows_and_no_more() {
     let steps = kbx.restricted(&two, 0.5).measured.steps;
     assert_eq!(words(&steps[0].command), "kbx --seed {seed} --only umask,sbrk --scale 0.5");
 
-    // The sum takes all of it.
+    // The sum needs all rows.
     let mckusick = suite("mckusick");
     let sum = [mckusick.row(AGGREGATE).unwrap()];
     assert_eq!(mckusick.restricted(&sum, 1.0), mckusick.workload);
-    // A program that cannot choose does all.
+    // A program that cannot choose runs all rows.
     let paths = suite("paths");
     assert_eq!(paths.restricted(&[&paths.rows[1]], 1.0), paths.workload);
     assert!(kbx.is_scalable() && !paths.is_scalable());
     assert!(suite("batched").is_batched() && !kbx.is_batched());
-    // Steps of others are left out.
+    // Steps of other rows are left out.
     let redis = suite("redis");
     let steps = redis.restricted(&[redis.row("redis_get").unwrap()], 1.0).measured.steps;
     assert_eq!((steps.len(), steps[0].region.as_deref()), (1, Some("redis_get")));
@@ -129,7 +129,7 @@ fn a_step_that_asks_for_some_rows_has_no_others() {
     assert_eq!(words(&steps[0].command), "rr --only stat");
 }
 
-/// What is not ours has to be contained where others are on the machine, too.
+/// Foreign programs must be contained where they share the machine with others.
 #[test]
 fn one_foreign_command_makes_a_workload_foreign() {
     let step = "command = [\"kbx\"]\n";

@@ -1,12 +1,13 @@
-//! What a bzImage says of itself.
+//! The header of a bzImage.
 
-/// Where the setup header says what it is (Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header").
+/// Offset of the setup header's magic number (Documentation/arch/x86/boot.rst, "The Real-Mode
+/// Kernel Header").
 const MAGIC: usize = 0x202;
-/// Where it points to its version, less [`SECTOR`].
+/// Offset of the pointer to the version string, which counts from [`SECTOR`].
 const VERSION: usize = 0x20e;
 const SECTOR: usize = 0x200;
 
-/// What `uname -r` says in the kernel of this bzImage, such as `6.12.117-kt`.
+/// Returns the release (`uname -r`) of the kernel in a bzImage, such as `6.12.117-kt`.
 pub fn release(bytes: &[u8]) -> Result<String, &'static str> {
     if bytes.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
         return Err("it has no x86 boot header");
@@ -25,12 +26,14 @@ pub fn release(bytes: &[u8]) -> Result<String, &'static str> {
     Ok(String::from_utf8_lossy(&release).into_owned())
 }
 
-/// Sectors before the code that unpacks the kernel; 0 stands for 4.
+/// Offset of the number of sectors before the decompression code; 0 stands for 4.
 const SETUP_SECTORS: usize = 0x1f1;
-/// Where the packed kernel begins, from the code that unpacks it on, and its bytes (the same document).
+/// Offset of position (relative to the decompression code) and size of the compressed kernel (same
+/// document).
 const PAYLOAD: usize = 0x248;
 
-/// The packed kernel in this bzImage, as it was packed; none if this is no bzImage, or an old one that does not say.
+/// Returns the compressed kernel in a bzImage; `None` for other files, and for old ones that do not
+/// tell its position.
 pub fn payload(bytes: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
     if bytes.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {

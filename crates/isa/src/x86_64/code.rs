@@ -1,15 +1,15 @@
-//! What instructions do, as far as the recorder asks.
+//! Classification of x86-64 instructions.
 
 use super::registers;
-use crate::{Cpu, Ending, Flow, Insn, Refusal};
+use crate::{BlockEnding, BlockFlow, CountedFaults, Insn, StoppedCpu};
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
 };
-use kerntune_trace::counts::EdgeKind;
+use kerntune_trace::counts::BranchInsnKind;
 use kerntune_trace::mark::Mark;
 
-/// The instructions of `code` at `address`.
+/// Iterates over the instructions of `code` at `address`.
 pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_ {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     std::iter::from_fn(move || {
@@ -19,46 +19,51 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '
     })
 }
 
-/// What the bytes say.
 pub fn decode(insn: &Insn) -> Instruction {
     Decoder::with_ip(64, insn.bytes(), insn.address, DecoderOptions::NONE).decode()
 }
 
-/// What the end of a block is.
-pub fn ending(last: &Insn) -> (Ending, Flow) {
+/// Classifies the last instruction of a block.
+pub fn ending(last: &Insn) -> (BlockEnding, BlockFlow) {
     let insn = decode(last);
-    let branch = |kind| Flow::Branch(kind);
+    let branch = |kind| BlockFlow::Branch(kind);
     match insn.mnemonic() {
-        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => return (Ending::InterruptReturn, Flow::Opaque),
-        Mnemonic::Sysret | Mnemonic::Sysretq => return (Ending::SystemReturn, Flow::Opaque),
-        Mnemonic::Syscall | Mnemonic::Sysenter => return (Ending::Other, Flow::Opaque),
-        Mnemonic::Hlt => return (Ending::Halt, Flow::Opaque),
-        Mnemonic::Rdtsc | Mnemonic::Rdtscp => return (Ending::ReadClock, Flow::Straight),
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => {
+            return (BlockEnding::InterruptReturn, BlockFlow::Opaque)
+        }
+        Mnemonic::Sysret | Mnemonic::Sysretq => return (BlockEnding::SystemReturn, BlockFlow::Opaque),
+        Mnemonic::Syscall | Mnemonic::Sysenter => return (BlockEnding::Other, BlockFlow::Opaque),
+        Mnemonic::Hlt => return (BlockEnding::Halt, BlockFlow::Opaque),
+        Mnemonic::Rdtsc | Mnemonic::Rdtscp => return (BlockEnding::ReadClock, BlockFlow::Straight),
         _ => {}
     }
     if insn.has_rep_prefix() || insn.has_repne_prefix() {
-        // Under icount each iteration is a block of its own that "jumps" to itself. A `rep ret`
-        // is a return all the same.
+        // With icount each iteration is a block of its own that "jumps" to itself. A `rep ret` is
+        // still a return.
         if insn.flow_control() == FlowControl::Next {
-            return (Ending::Other, Flow::Opaque);
+            return (BlockEnding::Other, BlockFlow::Opaque);
         }
     }
     match insn.flow_control() {
         FlowControl::Call => {
             let target = (insn.code() == Code::Call_rel32_64).then(|| insn.near_branch_target());
-            (Ending::Call { target }, branch(EdgeKind::Call))
+            (BlockEnding::Call { target }, branch(BranchInsnKind::Call))
         }
-        FlowControl::IndirectCall => (Ending::Call { target: None }, branch(EdgeKind::IndirectCall)),
-        FlowControl::Return => (Ending::Return, branch(EdgeKind::Return)),
-        FlowControl::UnconditionalBranch => (jump(&insn), branch(EdgeKind::Jump)),
-        FlowControl::IndirectBranch => (Ending::Jump { target: None }, branch(EdgeKind::IndirectJump)),
-        FlowControl::ConditionalBranch => (jump(&insn), branch(EdgeKind::Conditional)),
-        FlowControl::Next | FlowControl::XbeginXabortXend => (Ending::Other, Flow::Straight),
-        FlowControl::Interrupt | FlowControl::Exception => (Ending::Other, Flow::Opaque),
+        FlowControl::IndirectCall => {
+            (BlockEnding::Call { target: None }, branch(BranchInsnKind::IndirectCall))
+        }
+        FlowControl::Return => (BlockEnding::Return, branch(BranchInsnKind::Return)),
+        FlowControl::UnconditionalBranch => (jump(&insn), branch(BranchInsnKind::Jump)),
+        FlowControl::IndirectBranch => {
+            (BlockEnding::Jump { target: None }, branch(BranchInsnKind::IndirectJump))
+        }
+        FlowControl::ConditionalBranch => (jump(&insn), branch(BranchInsnKind::Conditional)),
+        FlowControl::Next | FlowControl::XbeginXabortXend => (BlockEnding::Other, BlockFlow::Straight),
+        FlowControl::Interrupt | FlowControl::Exception => (BlockEnding::Other, BlockFlow::Opaque),
     }
 }
 
-/// A jump through a table is scaled by the size of its entries; what calls through a pointer is not.
+/// Checks for a scaled index: a jump through a table has one, a call through a pointer has not.
 pub fn is_table_jump(jump: &Insn) -> bool {
     let insn = decode(jump);
     insn.flow_control() == FlowControl::IndirectBranch
@@ -66,12 +71,13 @@ pub fn is_table_jump(jump: &Insn) -> bool {
         && insn.memory_index() != Segment::None
 }
 
-/// What of the last instruction of a block of user or kernel code counts.
-pub fn refusal(last: &Insn, user: bool) -> Refusal {
+/// Returns the exceptions after which the last instruction of a block of user or kernel code
+/// counts.
+pub fn counted_faults(last: &Insn, user: bool) -> CountedFaults {
     let insn = decode(last);
     let of_helper = matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Wait)
         || insn.cpuid_features().contains(&CpuidFeature::FPU);
-    // The translator checks the privilege level, but for ports, whose bitmap a helper reads.
+    // The translator checks the privilege level, except for ports, whose bitmap a helper reads.
     let refused = match insn.mnemonic() {
         Mnemonic::In | Mnemonic::Out | Mnemonic::Xsetbv => false,
         Mnemonic::Insb | Mnemonic::Insw | Mnemonic::Insd => false,
@@ -79,14 +85,14 @@ pub fn refusal(last: &Insn, user: bool) -> Refusal {
         Mnemonic::Sgdt | Mnemonic::Sidt | Mnemonic::Sldt | Mnemonic::Smsw | Mnemonic::Str => user,
         _ => user && insn.is_privileged(),
     };
-    // `int` is over when its gate turns out not to be for user code.
+    // `int` counts before its gate turns out not to be for user code.
     let coded = refused || insn.is_invalid() || insn.mnemonic() == Mnemonic::Int;
-    Refusal { plain: !of_helper, coded }
+    CountedFaults { plain: !of_helper, coded }
 }
 
-/// Where an instruction that is about to run writes, and how many bytes; what depends on a segment's base is
-/// left out.
-pub fn writes(insn: &Instruction, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
+/// Returns address and size of the writes of an instruction that is about to run. Writes relative
+/// to a segment's base are left out.
+pub fn writes(insn: &Instruction, cpu: &mut dyn StoppedCpu) -> Vec<(u64, u64)> {
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info_options(insn, InstructionInfoOptions::NO_REGISTER_USAGE);
     let stores = info.used_memory().iter().filter(|memory| writes_to(memory));
@@ -100,7 +106,6 @@ pub fn writes(insn: &Instruction, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
     places.collect()
 }
 
-/// Whether the instruction writes to memory.
 pub fn stores(insn: &Insn) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info_options(&decode(insn), InstructionInfoOptions::NO_REGISTER_USAGE);
@@ -112,13 +117,13 @@ fn writes_to(memory: &UsedMemory) -> bool {
     matches!(memory.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
-fn jump(insn: &Instruction) -> Ending {
+fn jump(insn: &Instruction) -> BlockEnding {
     let near = matches!(insn.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
-    Ending::Jump { target: near.then(|| insn.near_branch_target()) }
+    BlockEnding::Jump { target: near.then(|| insn.near_branch_target()) }
 }
 
-/// Where an indirect jump that is about to run leads; `None` if that cannot be known.
-pub fn jump_target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
+/// Returns the target of an indirect jump that is about to run; `None` if unknown.
+pub fn jump_target(jump: &Instruction, cpu: &mut dyn StoppedCpu) -> Option<u64> {
     let mut general = |register| Some(cpu.register(registers::of(register)?));
     match jump.op0_kind() {
         OpKind::Register => general(jump.op0_register()),
@@ -134,13 +139,13 @@ pub fn jump_target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
     }
 }
 
-/// Bytes of a mark, `nopl disp32(%rax)`, before its displacement.
+/// Encoding of a mark, `nopl disp32(%rax)`, before its displacement.
 const MARK: [u8; 3] = [0x0f, 0x1f, 0x80];
 
-/// A mark, if the instruction is one.
+/// Returns the mark that an instruction encodes.
 pub fn mark(insn: &Insn) -> Option<Mark> {
     let code = insn.bytes().strip_prefix(&MARK)?;
-    Mark::of_code(u32::from_le_bytes(code.try_into().ok()?))
+    Mark::from_code(u32::from_le_bytes(code.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -154,21 +159,23 @@ mod tests {
     #[test]
     fn endings_of_kernel_code() {
         let call = ending(&insn(&[0xe8, 0x10, 0, 0, 0]));
-        assert_eq!(call.0, Ending::Call { target: Some(0xffff_ffff_8100_0015) });
-        assert_eq!(ending(&insn(&[0xff, 0xd0])).1, Flow::Branch(EdgeKind::IndirectCall));
-        assert_eq!(ending(&insn(&[0xc3])), (Ending::Return, Flow::Branch(EdgeKind::Return)));
-        assert_eq!(ending(&insn(&[0xf3, 0xc3])).0, Ending::Return);
-        assert_eq!(ending(&insn(&[0xf3, 0x48, 0xa5])), (Ending::Other, Flow::Opaque));
-        assert_eq!(ending(&insn(&[0x48, 0xcf])).0, Ending::InterruptReturn);
-        assert_eq!(ending(&insn(&[0x48, 0x0f, 0x07])).0, Ending::SystemReturn);
-        assert_eq!(ending(&insn(&[0xf4])).0, Ending::Halt);
-        assert_eq!(ending(&insn(&[0x0f, 0x31])), (Ending::ReadClock, Flow::Straight));
-        let conditional =
-            (Ending::Jump { target: Some(0xffff_ffff_8100_0012) }, Flow::Branch(EdgeKind::Conditional));
+        assert_eq!(call.0, BlockEnding::Call { target: Some(0xffff_ffff_8100_0015) });
+        assert_eq!(ending(&insn(&[0xff, 0xd0])).1, BlockFlow::Branch(BranchInsnKind::IndirectCall));
+        assert_eq!(ending(&insn(&[0xc3])), (BlockEnding::Return, BlockFlow::Branch(BranchInsnKind::Return)));
+        assert_eq!(ending(&insn(&[0xf3, 0xc3])).0, BlockEnding::Return);
+        assert_eq!(ending(&insn(&[0xf3, 0x48, 0xa5])), (BlockEnding::Other, BlockFlow::Opaque));
+        assert_eq!(ending(&insn(&[0x48, 0xcf])).0, BlockEnding::InterruptReturn);
+        assert_eq!(ending(&insn(&[0x48, 0x0f, 0x07])).0, BlockEnding::SystemReturn);
+        assert_eq!(ending(&insn(&[0xf4])).0, BlockEnding::Halt);
+        assert_eq!(ending(&insn(&[0x0f, 0x31])), (BlockEnding::ReadClock, BlockFlow::Straight));
+        let conditional = (
+            BlockEnding::Jump { target: Some(0xffff_ffff_8100_0012) },
+            BlockFlow::Branch(BranchInsnKind::Conditional),
+        );
         assert_eq!(ending(&insn(&[0x74, 0x10])), conditional);
-        assert_eq!(ending(&insn(&[0xff, 0xe0])).0, Ending::Jump { target: None });
-        assert_eq!(ending(&insn(&[0x90])), (Ending::Other, Flow::Straight));
-        assert_eq!(ending(&insn(&[0x06])), (Ending::Other, Flow::Opaque), "not an instruction");
+        assert_eq!(ending(&insn(&[0xff, 0xe0])).0, BlockEnding::Jump { target: None });
+        assert_eq!(ending(&insn(&[0x90])), (BlockEnding::Other, BlockFlow::Straight));
+        assert_eq!(ending(&insn(&[0x06])), (BlockEnding::Other, BlockFlow::Opaque), "not an instruction");
     }
 
     #[test]
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn refused_instructions_count_unless_a_helper_refuses_them() {
         let of = |bytes: &[u8], user| {
-            let Refusal { plain, coded } = refusal(&insn(bytes), user);
+            let CountedFaults { plain, coded } = counted_faults(&insn(bytes), user);
             (plain, coded)
         };
         assert_eq!(of(&[0x0f, 0x0b], true), (true, false), "ud2");

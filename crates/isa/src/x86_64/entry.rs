@@ -1,18 +1,20 @@
-//! The kernel's entry code, by its names.
+//! Names of the kernel's entry code.
 //!
-//! Names of `arch/x86/entry/entry_64.S` and `arch/x86/include/asm/idtentry.h`, Linux 5.8 and later.
+//! They come from `arch/x86/entry/entry_64.S` and `arch/x86/include/asm/idtentry.h`, Linux 5.8 and
+//! later.
 
 use crate::TargetRole;
 use kerntune_trace::FunctionKind;
 
-/// What all device interrupts have in common, reached by a jump from a stub for each vector.
+/// Common entries of all device interrupts, reached by a jump from a stub for each vector.
 pub const COMMON_ENTRIES: [&str; 2] = ["asm_common_interrupt", "asm_spurious_interrupt"];
 
-/// What names of system calls' functions begin with: those that take registers (`arch/x86/include/asm/syscall_wrapper.h`), those
-/// that take arguments (`include/linux/syscalls.h`), which are all that User-Mode Linux has, and those of 32 bits.
+/// Prefixes of the names of system call functions: of those that take registers
+/// (`arch/x86/include/asm/syscall_wrapper.h`), of those that take arguments
+/// (`include/linux/syscalls.h`), the only ones in User-Mode Linux, and of 32-bit ones.
 pub const SYSTEM_CALLS: [&str; 5] = ["__x64_sys_", "__do_sys_", "__se_sys_", "sys_", "__ia32_sys_"];
 
-/// The part that a function of this name plays.
+/// Returns the role of a function for the tracking of stacks.
 pub fn kind(name: &str) -> Option<FunctionKind> {
     let begins = |with: &str| name.starts_with(with);
     Some(match name {
@@ -28,7 +30,8 @@ pub fn kind(name: &str) -> Option<FunctionKind> {
     })
 }
 
-/// What a call or jump to a function of this name is (`arch/x86/lib/retpoline.S`, `include/linux/static_call.h`).
+/// Returns the role of a call or jump target (`arch/x86/lib/retpoline.S`,
+/// `include/linux/static_call.h`).
 pub fn target_role(name: &str) -> TargetRole {
     let begins = |with: &str| name.starts_with(with);
     match name {

@@ -1,17 +1,17 @@
-//! What the CPU pushes when it enters the kernel by an interrupt or exception: instruction pointer and code segment, and
-//! an error code below them or none.
+//! Frames that the CPU pushes when an interrupt or exception enters the kernel: instruction pointer
+//! and code segment, and below them an error code for some exceptions.
 
 use super::registers::RSP;
-use crate::{Cpu, ExceptionFrame};
+use crate::{ExceptionFrame, StoppedCpu};
 
-/// Selectors of the kernel's descriptor table are not larger, addresses of code are.
+/// Upper bound of the kernel's segment selectors; addresses of code are greater.
 const SELECTORS: u64 = 0xff;
 
-/// Selectors of user code end with privilege level 3.
+/// Privilege level in the selectors of user code.
 const USER: u64 = 3;
 
-/// An exception has just come.
-pub fn exception(cpu: &mut dyn Cpu) -> Option<ExceptionFrame> {
+/// Returns the frame of an exception that has just begun.
+pub fn exception(cpu: &mut dyn StoppedCpu) -> Option<ExceptionFrame> {
     let stack = cpu.register(RSP);
     let mut word = |slot| {
         let mut word = [0; 8];
@@ -21,9 +21,10 @@ pub fn exception(cpu: &mut dyn Cpu) -> Option<ExceptionFrame> {
     Some(ExceptionFrame { address: word(if coded { 8 } else { 0 })?, coded })
 }
 
-/// Where an interrupt that has just come will go back to, if that is user code. Above instruction pointer and code
-/// segment may be an error code, or the vector that a stub pushed.
-pub fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
+/// Returns the address to which an interrupt that has just begun will return, if that is user code.
+/// On the stack an error code, or the vector that a stub pushed, may precede instruction pointer
+/// and code segment.
+pub fn interrupted_user(cpu: &mut dyn StoppedCpu) -> Option<u64> {
     let stack = cpu.register(RSP);
     let mut words = [0; 24];
     if !cpu.read(stack, &mut words) {
@@ -38,15 +39,16 @@ pub fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
     }
 }
 
-/// The stack pointer after `iretq`: above instruction pointer, code segment and flags.
-pub fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64> {
+/// Returns the stack pointer after `iretq`, from the frame's slot above instruction pointer, code
+/// segment and flags.
+pub fn interrupt_return_stack(cpu: &mut dyn StoppedCpu) -> Option<u64> {
     let stack = cpu.register(RSP);
     let mut word = [0; 8];
     cpu.read(stack.wrapping_add(24), &mut word).then(|| u64::from_le_bytes(word))
 }
 
-/// Where `iretq` leads; 0 if the stack cannot be read.
-pub fn interrupt_return(cpu: &mut dyn Cpu) -> u64 {
+/// Returns the target of `iretq`; 0 if the stack cannot be read.
+pub fn interrupt_return(cpu: &mut dyn StoppedCpu) -> u64 {
     let stack = cpu.register(RSP);
     let mut word = [0; 8];
     cpu.read(stack, &mut word);

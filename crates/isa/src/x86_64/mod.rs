@@ -13,33 +13,38 @@ mod tags;
 mod vulnerable;
 
 use crate::{
-    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Measured, Names,
-    Refusal, Register, TagAccess, TargetRole, VulnerableCpu,
+    AddressSpace, BlockEnding, BlockFlow, BootMeasurement, CountedFaults, ExceptionFrame, Insn,
+    InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
 
-/// x86-64.
+/// The instruction set x86-64.
 #[derive(Debug, Clone, Copy)]
 pub enum X86_64 {}
 
 impl Isa for X86_64 {
     type Decoded = iced_x86::Instruction;
 
-    const NAMES: Names = names::NAMES;
+    const NAMES: IsaNames = names::NAMES;
     const KBUILD: KbuildNames = names::KBUILD;
     const BOOT_SECTOR: ([u8; 512], i32) = boot_sector::EXITS;
 
     const REGISTERS: &'static [&'static str] = &registers::NAMES;
     const ARGUMENTS: [Register; 2] = [registers::RDI, registers::RSI];
-    // `flags`, `syscall_work`, `status`, `cpu` of arch/x86/include/asm/thread_info.h, in kernels from 5.11 to 7.3.
+    // `flags`, `syscall_work`, `status`, `cpu` of arch/x86/include/asm/thread_info.h, in kernels
+    // from 5.11 to 7.3.
     const TASK_STATE: u64 = 24;
     const STACK_POINTER: Register = registers::RSP;
-    // `__START_KERNEL_map` of arch/x86/include/asm/page_64_types.h; the image is where it was linked for.
+    // `__START_KERNEL_map` of arch/x86/include/asm/page_64_types.h; the image is loaded where it
+    // was linked.
     const IMAGE_OFFSET: u64 = 0xffff_ffff_8000_0000;
     // arch/x86/kernel/apic/apic.c, Linux 5.3 and later; QEMU's hw/intc/apic.c counts nanoseconds.
-    const MEASURED: Measured =
-        Measured { stop: "setup_boot_APIC_clock", variable: "lapic_timer_period", hertz: 1_000_000_000 };
+    const MEASURED: BootMeasurement = BootMeasurement {
+        stop: "setup_boot_APIC_clock",
+        variable: "lapic_timer_period",
+        hertz: 1_000_000_000,
+    };
     const VULNERABLE: &'static [VulnerableCpu] = vulnerable::CPUS;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;
     const PORT_AND_TAG: [Register; 2] = [registers::RDX, registers::RAX];
@@ -50,7 +55,7 @@ impl Isa for X86_64 {
     fn decode(insn: &Insn) -> Self::Decoded {
         code::decode(insn)
     }
-    fn ending(last: &Insn) -> (Ending, Flow) {
+    fn ending(last: &Insn) -> (BlockEnding, BlockFlow) {
         code::ending(last)
     }
     fn is_table_jump(jump: &Insn) -> bool {
@@ -59,16 +64,16 @@ impl Isa for X86_64 {
     fn target_role(name: &str) -> TargetRole {
         entry::target_role(name)
     }
-    fn refusal(last: &Insn, user: bool) -> Refusal {
-        code::refusal(last, user)
+    fn counted_faults(last: &Insn, user: bool) -> CountedFaults {
+        code::counted_faults(last, user)
     }
     fn stores(insn: &Insn) -> bool {
         code::stores(insn)
     }
-    fn writes(insn: &Self::Decoded, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
+    fn writes(insn: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Vec<(u64, u64)> {
         code::writes(insn, cpu)
     }
-    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn Cpu) -> Option<u64> {
+    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Option<u64> {
         code::jump_target(jump, cpu)
     }
     fn mark(insn: &Insn) -> Option<Mark> {
@@ -79,33 +84,33 @@ impl Isa for X86_64 {
     }
 
     #[inline]
-    fn address_space(cpu: &mut dyn Cpu) -> AddressSpace {
+    fn address_space(cpu: &mut dyn StoppedCpu) -> AddressSpace {
         paging::address_space(cpu)
     }
-    fn page_table(cpu: &mut dyn Cpu) -> u64 {
+    fn page_table(cpu: &mut dyn StoppedCpu) -> u64 {
         paging::page_table(cpu)
     }
-    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8 {
+    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn StoppedCpu) -> u8 {
         paging::page_shift(space, table, address, cpu)
     }
     fn is_kernel(address: u64) -> bool {
         address >> 63 == 1
     }
-    fn clock(cpu: &mut dyn Cpu) -> u64 {
+    fn clock(cpu: &mut dyn StoppedCpu) -> u64 {
         let mut half = |register| cpu.register(register) & 0xffff_ffff;
         let low = half(registers::RAX);
         half(registers::RDX) << 32 | low
     }
-    fn exception_frame(cpu: &mut dyn Cpu) -> Option<ExceptionFrame> {
+    fn exception_frame(cpu: &mut dyn StoppedCpu) -> Option<ExceptionFrame> {
         frames::exception(cpu)
     }
-    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
+    fn interrupted_user(cpu: &mut dyn StoppedCpu) -> Option<u64> {
         frames::interrupted_user(cpu)
     }
-    fn interrupt_return(cpu: &mut dyn Cpu) -> u64 {
+    fn interrupt_return(cpu: &mut dyn StoppedCpu) -> u64 {
         frames::interrupt_return(cpu)
     }
-    fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64> {
+    fn interrupt_return_stack(cpu: &mut dyn StoppedCpu) -> Option<u64> {
         frames::interrupt_return_stack(cpu)
     }
 

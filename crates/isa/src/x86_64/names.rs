@@ -1,9 +1,9 @@
-//! What others call x86-64.
+//! Names of x86-64.
 
-use crate::{KbuildNames, Names};
+use crate::{IsaNames, KbuildNames};
 
-/// What it is called.
-pub const NAMES: Names = Names {
+/// Names of the instruction set.
+pub const NAMES: IsaNames = IsaNames {
     name: "x86-64",
     qemu: "qemu-system-x86_64",
     qemu_target: "x86_64",
@@ -12,13 +12,14 @@ pub const NAMES: Names = Names {
     elf_machine: 62,
 };
 
-/// What Kbuild calls things: part of what decides a kernel (`crates/kernel/tests/code_version.rs`).
+/// Kbuild's names. They are part of a kernel's identity (`crates/kernel/tests/code_version.rs`).
 pub const KBUILD: KbuildNames = KbuildNames {
     image: "bzImage",
     source: "x86",
     image_path: "arch/x86/boot/bzImage",
     link_script: "arch/x86/kernel/vmlinux.lds",
     offsets_command: "arch/x86/kernel/.asm-offsets.s.cmd",
-    // The boot code includes a header that is made for all objects, and a list of CPU features.
+    // The boot code includes a header that is generated for all objects, and a list of CPU
+    // features.
     prepared: ["init/version-timestamp.o", "arch/x86/kernel/cpu/capflags.o"],
 };

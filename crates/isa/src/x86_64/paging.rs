@@ -1,7 +1,8 @@
-//! The kernel's address space and its page tables (Documentation/arch/x86/x86_64/mm.rst; Intel's manual, volume 3, 5.5).
+//! The kernel's address space and its page tables (Documentation/arch/x86/x86_64/mm.rst; Intel's
+//! manual, volume 3, 5.5).
 
 use super::registers;
-use crate::{AddressSpace, Cpu};
+use crate::{AddressSpace, StoppedCpu};
 
 const LEVEL_4: AddressSpace = AddressSpace {
     direct: (0xffff_8880_0000_0000, 0xffff_c880_0000_0000),
@@ -19,18 +20,19 @@ const LEVEL_5: AddressSpace = AddressSpace {
     ..LEVEL_4
 };
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
-/// With an image of at most 512 MiB, which is so where its place is not made up at random.
+/// For an image of at most 512 MiB, as it is without KASLR.
 const MODULES: u64 = 0xffff_ffff_a000_0000;
 const MODULES_END: u64 = 0xffff_ffff_ff00_0000;
 
-/// log2 of the smallest page's bytes.
+/// Base-2 logarithm of the smallest page size.
 const SMALL: u8 = 12;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
-/// The address space of the kernel that runs. Of one whose places are made up at random it is not.
-pub fn address_space(cpu: &mut dyn Cpu) -> AddressSpace {
+/// Returns the layout of the running kernel's address space. Not valid for a kernel with randomized
+/// memory regions.
+pub fn address_space(cpu: &mut dyn StoppedCpu) -> AddressSpace {
     // The first megabyte has memory in every machine.
     match cpu.read(LEVEL_5.direct.0 + 0x1000, &mut [0]) {
         true => LEVEL_5,
@@ -38,13 +40,14 @@ pub fn address_space(cpu: &mut dyn Cpu) -> AddressSpace {
     }
 }
 
-/// Physical address of the page table in use.
-pub fn page_table(cpu: &mut dyn Cpu) -> u64 {
+/// Returns the physical address of the page table in use.
+pub fn page_table(cpu: &mut dyn StoppedCpu) -> u64 {
     cpu.register(registers::CR3) & FRAME
 }
 
-/// log2 of the bytes of the page that `address` is in; of the smallest if there is none.
-pub fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8 {
+/// Returns the base-2 logarithm of the size of the page at `address`; of the smallest size if the
+/// address is not mapped.
+pub fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn StoppedCpu) -> u8 {
     let mut table = table;
     for level in (2..=space.levels).rev() {
         let index = address >> (12 + 9 * (level - 1)) & 0x1ff;
@@ -70,10 +73,10 @@ mod tests {
     use crate::Register;
     use std::collections::HashMap;
 
-    /// Entries of page tables, by where the kernel sees them.
-    struct Tables(HashMap<u64, u64>);
+    /// Page table entries by their address in the direct mapping.
+    struct PageTables(HashMap<u64, u64>);
 
-    impl Cpu for Tables {
+    impl StoppedCpu for PageTables {
         fn register(&mut self, _: Register) -> u64 {
             0x1000 | 0xfff
         }
@@ -90,7 +93,7 @@ mod tests {
     #[test]
     fn the_tables_say_how_large_a_page_is() {
         let direct = LEVEL_4.direct.0;
-        let mut cpu = Tables(HashMap::from([
+        let mut cpu = PageTables(HashMap::from([
             (direct + 0x1000 + 8, 0x2003),
             (direct + 0x2000, 0x3003),
             (direct + 0x3000, 0x20_0083),
@@ -113,8 +116,8 @@ mod tests {
     #[test]
     fn five_levels_are_seen_by_where_memory_is() {
         let direct = LEVEL_5.direct.0;
-        // A table more at the top than with four levels.
-        let mut cpu = Tables(HashMap::from([
+        // One more table at the top than with four levels.
+        let mut cpu = PageTables(HashMap::from([
             (direct + 0x1000, 0x2003),
             (direct + 0x2000, 0x3003),
             (direct + 0x3000, 0x4003),

@@ -1,15 +1,15 @@
-//! The stubs through which device interrupts reach the kernel, one for each vector.
+//! Stubs through which device interrupts reach the kernel, one for each vector.
 //!
-//! `arch/x86/include/asm/idtentry.h` makes them in a loop under one label: each pushes its vector and jumps to the
-//! common entry.
+//! `arch/x86/include/asm/idtentry.h` generates them in a loop below one label: each pushes its
+//! vector and jumps to the common entry.
 
 use crate::InterruptStub;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 
-/// The labels.
+/// Labels at the beginning of the stubs.
 pub const LABELS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];
 
-/// The stubs in `code`, which begins at `address`; what stands between them is padding.
+/// Returns the stubs in `code` at `address`, skipping the padding between them.
 pub fn decode(code: &[u8], address: u64) -> Vec<InterruptStub> {
     let mut stubs = Vec::new();
     let (mut start, mut vector) = (address, None);
@@ -20,7 +20,7 @@ pub fn decode(code: &[u8], address: u64) -> Vec<InterruptStub> {
                 if start + 4 != insn.ip() {
                     start = insn.ip();
                 }
-                // Pushed with its sign, as the entry code reads it: as a byte.
+                // Pushed sign-extended, but the entry code reads a byte.
                 vector = Some(insn.immediate8());
             }
             (Mnemonic::Jmp, FlowControl::UnconditionalBranch, Some(pushed)) => {

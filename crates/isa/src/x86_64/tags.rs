@@ -1,16 +1,16 @@
-//! Event tags of McRae's profiler, as a box at a socket or port would see them.
+//! Event tags of McRae's profiler, as hardware at a socket or port would see them.
 
 use super::code::decode;
 use crate::{Insn, TagAccess};
 use iced_x86::{Code, Mnemonic, OpKind, Register};
 use kerntune_trace::TagWindow;
 
-/// Bytes of addresses that stand for tags, see [`TagWindow::Memory`].
+/// Size of the window of addresses that stand for tags, see [`TagWindow::Memory`].
 const WINDOW: u64 = 0x2_0000;
 
-/// What an instruction says, if it is an access to the window.
+/// Returns the tag that an instruction emits, if it accesses the window.
 pub fn find(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
-    // Most instructions are neither; decoding costs, at each translation only.
+    // Most instructions access neither; decoding costs time only at translation.
     let insn = decode(insn);
     match window {
         TagWindow::Port(port) => match insn.code() {
@@ -29,7 +29,7 @@ pub fn find(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
             if !(0..insn.op_count()).any(memory) {
                 return None;
             }
-            // What `fs` and `gs` point to is known to nobody here.
+            // The bases of `fs` and `gs` are not known here.
             if matches!(insn.memory_segment(), Register::FS | Register::GS) {
                 return None;
             }
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(find(&absolute), Some(TagAccess::Tag(0x56a)));
         // testb %al, 0xff564(%rip)
         assert_eq!(find(&[0x84, 0x05, 0x64, 0xf5, 0x0f, 0x00]), Some(TagAccess::Tag(0x56a)));
-        // mov 0x510001, %eax: the second 64 KiB say the same tags
+        // mov 0x510001, %eax: the second 64 KiB emit the same tags
         assert_eq!(find(&[0x8b, 0x04, 0x25, 0x01, 0x00, 0x51, 0x00]), Some(TagAccess::Tag(1)));
         assert_eq!(find(&[0x84, 0x04, 0x25, 0xff, 0xff, 0x4f, 0x00]), None, "below");
         assert_eq!(find(&[0x84, 0x04, 0x25, 0x00, 0x00, 0x52, 0x00]), None, "above");

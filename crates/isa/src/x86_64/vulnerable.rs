@@ -1,12 +1,12 @@
-//! CPUs that need mitigations, by what `cpuid` says: the kernel has lists of families and models
+//! Vulnerable CPUs, by their `cpuid`: the kernel has lists of families and models
 //! (`cpu_vuln_whitelist` and `cpu_vuln_blacklist` of arch/x86/kernel/cpu/common.c).
 
 use crate::VulnerableCpu;
 
-/// One of each maker, each with mitigations that the other one does not have.
+/// One CPU of each manufacturer; each needs mitigations that the other does not.
 pub const CPUS: &[VulnerableCpu] = &[
-    // Retpolines, return thunks that are untrained at every entry.
+    // Retpolines; return thunks that are untrained at every entry.
     VulnerableCpu { name: "zen2", properties: "vendor=AuthenticAMD,family=23,model=49,stepping=0" },
-    // Retpolines, page tables of its own for user code, buffers cleared at every exit.
+    // Retpolines; separate page tables for user code; buffers cleared at every exit.
     VulnerableCpu { name: "skylake", properties: "vendor=GenuineIntel,family=6,model=94,stepping=3" },
 ];

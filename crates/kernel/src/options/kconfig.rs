@@ -1,27 +1,27 @@
-//! Which options an option hangs on, as the Kconfig files say (Documentation/kbuild/kconfig-language.rst).
+//! Dependencies between options, from Kconfig files (Documentation/kbuild/kconfig-language.rst).
 //!
-//! Conditions are not evaluated: that is Kconfig's own business (`make olddefconfig`). What is read is who names whom, to tell
-//! why Kconfig dropped something.
+//! Conditions are not evaluated; that is Kconfig's job (`make olddefconfig`). Only the names that
+//! an option mentions are read, to explain why Kconfig dropped something.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Names of options that options hang on.
+/// Dependencies between options, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kconfig {
-    /// Named in what it depends on, its own lines and those around it.
+    /// Options named in an option's dependencies, its own and those of enclosing blocks.
     needs: BTreeMap<String, BTreeSet<String>>,
-    /// Options that select or imply it.
+    /// Options that select or imply an option.
     selected_by: BTreeMap<String, BTreeSet<String>>,
-    /// Options that somebody can set.
-    asked_for: BTreeSet<String>,
-    /// Options that are set by themselves.
+    /// Options with a prompt, which a user can set.
+    with_prompt: BTreeSet<String>,
+    /// Options with a default.
     by_default: BTreeSet<String>,
 }
 
 impl Kconfig {
-    /// Reads the Kconfig files of a tree; of architectures that of `arch` alone.
+    /// Reads the Kconfig files of a tree; of the architectures only `arch`.
     pub fn read(source: &Path, arch: &str) -> Self {
         let mut all = Self::default();
         let mut directories = vec![source.to_owned()];
@@ -46,10 +46,11 @@ impl Kconfig {
         all
     }
 
-    /// One file. What encloses a whole file elsewhere (`if NET`, `source "net/Kconfig"`) is not followed.
+    /// Adds one file. Blocks that enclose the whole file in another one (`if NET`, `source
+    /// "net/Kconfig"`) are not followed.
     fn add(&mut self, text: &str) {
         let text = text.replace("\\\n", " ");
-        // Conditions of the menus and `if`s around a line, and whether an `if` opened each.
+        // Conditions of the enclosing menus and `if`s; true for an `if`.
         let mut around: Vec<(bool, BTreeSet<String>)> = Vec::new();
         let mut option: Option<String> = None;
         let mut help: Option<usize> = None;
@@ -59,7 +60,7 @@ impl Kconfig {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // A help text is all that is indented further than the word.
+            // A help text is everything indented further than its keyword.
             match help {
                 Some(of) if indent > of => continue,
                 _ => help = None,
@@ -101,9 +102,9 @@ impl Kconfig {
                     }
                 }
                 "bool" | "tristate" | "prompt" | "string" | "int" | "hex" if rest.contains(['"', '\'']) => {
-                    self.asked_for.extend(option.clone());
+                    self.with_prompt.extend(option.clone());
                 }
-                // What it is if nobody says anything: `def_bool NET`, `default y if NET`.
+                // Default value: `def_bool NET`, `default y if NET`.
                 "def_bool" | "def_tristate" | "default" => {
                     if let Some(option) = &option {
                         self.by_default.insert(option.clone());
@@ -115,35 +116,37 @@ impl Kconfig {
         }
     }
 
-    /// Whether an option is there for those that select it and for nothing else: nobody can set it, and it has no default.
+    /// Checks whether an option exists only for those that select it: it has no prompt and no
+    /// default.
     pub fn is_helper(&self, option: &str) -> bool {
-        let is_set = self.asked_for.contains(option) || self.by_default.contains(option);
+        let is_set = self.with_prompt.contains(option) || self.by_default.contains(option);
         self.selected_by.contains_key(option) && !is_set
     }
 
-    /// Whether somebody can set it: it has a prompt.
-    pub fn is_asked_for(&self, option: &str) -> bool {
-        self.asked_for.contains(option)
+    /// Checks whether an option has a prompt, so that a user can set it.
+    pub fn has_prompt(&self, option: &str) -> bool {
+        self.with_prompt.contains(option)
     }
 
-    /// Whether it is known, and nobody can set it.
+    /// Checks whether an option is known and has no prompt.
     pub fn is_fixed(&self, option: &str) -> bool {
-        self.needs.contains_key(option) && !self.is_asked_for(option)
+        self.needs.contains_key(option) && !self.has_prompt(option)
     }
 
-    /// The options that select or imply `option`.
+    /// Returns the options that select or imply `option`.
     pub fn selectors<'a>(&'a self, option: &str) -> impl Iterator<Item = &'a str> {
         self.selected_by.get(option).into_iter().flatten().map(String::as_str)
     }
 
-    /// The options that `option` hangs on: what it depends on, what it is by default, and who selects it.
+    /// Returns the options that `option` depends on: those in its conditions and defaults, and
+    /// those that select it.
     pub fn above<'a>(&'a self, option: &str) -> impl Iterator<Item = &'a str> {
         let [needs, by] = [&self.needs, &self.selected_by].map(|map| map.get(option).into_iter().flatten());
         needs.chain(by).map(String::as_str)
     }
 }
 
-/// The options that an expression names.
+/// Returns the options that an expression mentions.
 fn names(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words
@@ -171,7 +174,7 @@ mod tests {
         assert_eq!(above("A"), ["B", "C", "MMU", "NET", "PCI"].into());
         assert_eq!((above("NLATTR"), above("D")), (["NET"].into(), ["A"].into()));
         assert_eq!((above("F"), above("NO"), above("NET")), (["A"].into(), [].into(), [].into()));
-        let asked = ["NET", "A", "D", "F", "NLATTR", "NO"].map(|option| all.is_asked_for(option));
+        let asked = ["NET", "A", "D", "F", "NLATTR", "NO"].map(|option| all.has_prompt(option));
         assert_eq!(asked, [true, true, false, false, false, false]);
         let fixed = ["NET", "D", "F", "NO"].map(|option| all.is_fixed(option));
         assert_eq!(fixed, [false, true, true, false]);

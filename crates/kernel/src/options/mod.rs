@@ -1,36 +1,37 @@
-//! What options of a configuration stand for: the source files that are compiled for them, and the options that they hang on.
+//! Meaning of configuration options: the source files compiled for them, and the options that they
+//! depend on.
 //!
-//! Both are read from the source's own files. Whatever is not understood counts as always there, so that nothing is taken for
-//! unneeded for want of an answer.
+//! Both are read from the source tree. What is not understood counts as always built, so that
+//! nothing is taken for unneeded by mistake.
 
-mod gates;
+mod conditions;
 mod kconfig;
 
-pub use gates::Gates;
+pub use conditions::BuildConditions;
 pub use kconfig::Kconfig;
 
-use crate::build::Inputs;
+use crate::build::attempt::BuildInputs;
 use crate::{BuildRequest, Result};
 use kerntune_work::{Progress, WorkDir};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The configuration that a request comes to, with nothing compiled.
+/// Final configuration of a request, with nothing compiled.
 #[derive(Debug, Clone)]
-pub struct Configured {
-    /// The final `.config`.
+pub struct ResolvedConfig {
+    /// Text of the final `.config`.
     pub text: String,
-    /// The source, patches included.
+    /// Directory of the source, patches applied.
     pub source: PathBuf,
 }
 
-impl Configured {
-    /// Options that are built in, without `CONFIG_`.
+impl ResolvedConfig {
+    /// Returns the built-in options, without `CONFIG_`.
     pub fn built_in(&self) -> BTreeSet<String> {
         self.of_value("=y")
     }
 
-    /// Options that are modules.
+    /// Returns the options that are modules, without `CONFIG_`.
     pub fn modules(&self) -> BTreeSet<String> {
         self.of_value("=m")
     }
@@ -41,11 +42,15 @@ impl Configured {
     }
 }
 
-/// Configures what `request` asks for. What was configured before is found again.
+/// Configures a request without compiling. Results are cached in the work directory.
 ///
 /// # Errors
 /// Those of a build, up to the compiler.
-pub fn configured(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Configured> {
-    let inputs = Inputs::of(work, request, None, progress)?;
-    Ok(Configured { text: inputs.config.text, source: inputs.source.dir().to_owned() })
+pub fn resolve_config(
+    work: &WorkDir,
+    request: &BuildRequest,
+    progress: &dyn Progress,
+) -> Result<ResolvedConfig> {
+    let inputs = BuildInputs::of(work, request, None, progress)?;
+    Ok(ResolvedConfig { text: inputs.config.text, source: inputs.source.dir().to_owned() })
 }

@@ -1,14 +1,14 @@
-//! Names, versions and maintainer scripts of a package.
+//! Names, versions and maintainer scripts of a Debian package.
 
 use crate::KernelManifest;
 
-/// The maintainer scripts.
+/// Names of the maintainer scripts.
 pub(super) const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
-/// Digits of a kernel's id in the names of its files.
+/// Digits of a kernel's id in file names.
 const ID_DIGITS: usize = 8;
 
-/// What `/usr/share/doc/PACKAGE/copyright` says.
+/// Text of `/usr/share/doc/PACKAGE/copyright`.
 pub(super) const COPYRIGHT: &str = "\
 This is a Linux kernel, packaged by kerntune. The sources can be found at most Linux sites, such as
 https://www.kernel.org/pub/linux/kernel; /usr/lib/kerntune has the origin and the hash of those that this
@@ -20,35 +20,36 @@ The Linux kernel is under the GNU General Public License, version 2. On Debian s
 /usr/share/common-licenses/GPL-2.
 ";
 
-/// What a package and its files are called.
+/// Names of a package and its files.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Names {
-    /// What `uname -r` says.
+pub(super) struct PackageNames {
+    /// Kernel release, as in `uname -r`.
     pub release: String,
-    /// What files in `/boot` end in, and what hooks are told.
+    /// Suffix of the files in `/boot`, and the name that hooks get.
     pub name: String,
-    /// The Debian package.
+    /// Name of the Debian package.
     pub package: String,
-    /// Its version.
+    /// Version of the Debian package.
     pub version: String,
-    /// The kernel's id.
+    /// Id of the kernel.
     id: String,
-    /// Whether modules belong to it.
+    /// The kernel has modules.
     pub has_modules: bool,
-    /// Whether it can do with an initial RAM disk.
+    /// The kernel supports an initial RAM disk.
     initrd: bool,
-    /// `base-gcc-pgo-rr (647d628482bdcbc9), recipe gcc-pgo`.
+    /// Label, id and recipe: `base-gcc-pgo-rr (647d628482bdcbc9), recipe gcc-pgo`.
     kernel: String,
-    /// What compiled it.
+    /// Version of the compiler.
     compiler: String,
 }
 
-impl Names {
-    /// `config` is the text of the final configuration.
+impl PackageNames {
+    /// Derives the names. `config` is the text of the final configuration.
     ///
-    /// Kernels that kerntune builds from one configuration have one release, base and tuned kernel alike. Their
-    /// files are told apart by the id, so that they can be installed side by side. Modules are looked for under the
-    /// release, and nowhere else: a kernel with modules is called by its release, and takes the place of another.
+    /// Kernels that kerntune builds from one configuration have one release, base and tuned kernel
+    /// alike. Their files have the id in their names, so that they can be installed side by side.
+    /// Modules are found only by the release, so a kernel with modules is named by its release and
+    /// replaces another.
     pub fn of(manifest: &KernelManifest, release: &str, config: &str) -> Self {
         let has = |line: &str| config.lines().any(|l| l == line);
         let has_modules = has("CONFIG_MODULES=y");
@@ -57,7 +58,8 @@ impl Names {
         // Debian policy 5.6.1: lower case letters, digits, plus, minus, full stop.
         let package = format!("linux-image-{}", kept(&name.to_lowercase(), "+-.", '-'));
         let built: String = manifest.built.chars().filter(char::is_ascii_digit).collect();
-        // Policy 5.6.12: these and letters and digits. A release candidate comes before the release.
+        // Policy 5.6.12: these characters, letters and digits. A release candidate sorts before the
+        // release.
         let version = format!("{}-1kt{built}", kept(&manifest.version.replace("-rc", "~rc"), "+-.~", '.'));
         let recipe = manifest.recipe.as_ref().map_or(String::new(), |recipe| format!(", recipe {recipe}"));
         Self {
@@ -73,7 +75,7 @@ impl Names {
         }
     }
 
-    /// `DEBIAN/control`; `bytes` is what is installed.
+    /// Returns the text of `DEBIAN/control`; `bytes` is the installed size.
     pub fn control(&self, bytes: u64) -> String {
         let Self { name, package, version, release, kernel, compiler, .. } = self;
         let depends = if self.has_modules { "Depends: kmod\n" } else { "" };
@@ -99,12 +101,12 @@ impl Names {
         )
     }
 
-    /// A maintainer script: it calls the hooks in `/etc/kernel`, as those of Kbuild's `builddeb` do, and removes
-    /// what depmod has made beside the package's own files.
+    /// Returns a maintainer script. It calls the hooks in `/etc/kernel` like Kbuild's `builddeb`,
+    /// and removes the files that depmod creates.
     pub fn script_of(&self, which: &str) -> String {
         let Self { name, initrd, .. } = self;
         let initrd = if *initrd { "Yes" } else { "No" };
-        // Where there are modules, their lists are needed for as long as they are there.
+        // The lists of modules are needed as long as the modules exist.
         let last = if self.has_modules { "postrm" } else { "prerm" };
         let depmods = match which == last {
             true => format!(
@@ -128,7 +130,7 @@ impl Names {
         )
     }
 
-    /// What lies beside the provenance.
+    /// Returns the README beside the provenance.
     pub fn readme(&self) -> String {
         let Self { name, release, kernel, compiler, id, .. } = self;
         format!(
@@ -147,7 +149,7 @@ impl Names {
     }
 }
 
-/// The text with `other` in the place of what is neither a letter or digit of ASCII nor one of `signs`.
+/// Replaces by `other` every character that is neither an ASCII letter or digit nor one of `signs`.
 fn kept(text: &str, signs: &str, other: char) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || signs.contains(c) { c } else { other }).collect()
 }
@@ -155,12 +157,12 @@ fn kept(text: &str, signs: &str, other: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::manifest;
+    use crate::kernels::store::tests::manifest;
 
-    fn names(release: &str, config: &str) -> Names {
+    fn names(release: &str, config: &str) -> PackageNames {
         let mut manifest = manifest("647d628482bdcbc9", "tuned", "2026-11-21T15:07:04Z");
         manifest.recipe = Some("gcc-pgo".into());
-        Names::of(&manifest, release, config)
+        PackageNames::of(&manifest, release, config)
     }
 
     #[test]
@@ -175,7 +177,7 @@ mod tests {
         );
         let control = names.control(2049);
         assert!(control.contains("Installed-Size: 3\n") && !control.contains("Depends"), "{control}");
-        // One field a line, and what goes on begins with a blank.
+        // One field per line; continuation lines begin with a blank.
         assert!(control.lines().all(|line| line.starts_with(' ') || line.contains(": ")), "{control}");
         assert!(control.ends_with('\n'));
     }
@@ -192,7 +194,7 @@ mod tests {
         );
     }
 
-    /// What vendors put into EXTRAVERSION and CONFIG_LOCALVERSION; dpkg itself judges.
+    /// EXTRAVERSION and CONFIG_LOCALVERSION of vendors, checked by dpkg itself.
     #[test]
     fn debian_takes_the_names_of_odd_releases() {
         let versions = [
@@ -206,7 +208,7 @@ mod tests {
         for (version, wanted) in versions {
             let mut of = manifest("647d628482bdcbc9", "x", "2026-01-01T00:00:00Z");
             of.version = version.into();
-            let names = Names::of(&of, version, "CONFIG_MODULES=y\n");
+            let names = PackageNames::of(&of, version, "CONFIG_MODULES=y\n");
             assert_eq!(names.version, format!("{wanted}-1kt20260101000000"));
             let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
             assert!(names.package.chars().all(sound), "{}", names.package);
@@ -223,6 +225,6 @@ mod tests {
     fn a_release_candidate_sorts_before_the_release() {
         let mut candidate = manifest("aa11", "x", "2026-01-01T00:00:00Z");
         candidate.version = "7.0.0-rc3".into();
-        assert_eq!(Names::of(&candidate, "7.0.0-rc3", "").version, "7.0.0~rc3-1kt20260101000000");
+        assert_eq!(PackageNames::of(&candidate, "7.0.0-rc3", "").version, "7.0.0~rc3-1kt20260101000000");
     }
 }

@@ -1,20 +1,21 @@
-//! A Debian package of a kernel: the very image that was measured, and what it was made from.
+//! Debian package of a kernel, with the very image that was measured, and its provenance.
 //!
-//! It is laid out as Kbuild's `bindeb-pkg` does (`scripts/package/builddeb`): `/boot/vmlinuz-NAME`,
-//! `System.map-NAME`, `config-NAME`, `/lib/modules`, and maintainer scripts that call the hooks in `/etc/kernel`,
-//! which make the initial RAM disk and the boot loader's entry. Kbuild itself is not asked for the image, because it
-//! would make another one: the file that was proved, checked and measured is packed as it is.
+//! The layout follows Kbuild's `bindeb-pkg` (`scripts/package/builddeb`): `/boot/vmlinuz-NAME`,
+//! `System.map-NAME`, `config-NAME`, `/lib/modules`, and maintainer scripts that call the hooks in
+//! `/etc/kernel`, which make the initial RAM disk and the boot loader's entry. Kbuild does not
+//! build the image, because it would make another one: the file that was proved, checked and
+//! measured is packed as it is.
 
 mod control;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-use crate::manifest::KernelManifest;
-use crate::relink::ORDER;
+use crate::kernels::manifest::KernelManifest;
+use crate::link::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
-use control::Names;
-use kerntune_isa::{Guest, Isa};
+use control::PackageNames;
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::{
     checked, read_versioned, write_json, IoContext, Job, Key, PlainName, Progress, RelativePath, Seal,
     WorkDir,
@@ -23,89 +24,90 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tree::Tree;
+use tree::PackageTree;
 
-/// The version of the manifest of a package.
+/// Schema of a package's manifest.
 pub const PACKAGE_SCHEMA: &str = "kerntune-package/1";
 
 const KIND: &str = "packages";
 const MANIFEST: &str = "package.json";
-/// What packs, with the Debian packages.
+/// Programs that pack, with their Debian packages.
 const TOOLS: &[(&str, &str)] = &[("dpkg-deb", "dpkg"), ("tar", "tar"), ("zstd", "zstd")];
-/// The time of every file in a package, in seconds since 1970: what the kernels themselves are stamped with.
+/// Time of every file in a package, in seconds since 1970; the same time stamp as in the kernels.
 const TIME: &str = "1735689600";
 
-/// What to pack.
+/// Contents of a package.
 #[derive(Debug)]
 pub struct PackageRequest<'a> {
-    /// The kernel.
+    /// Kernel to pack.
     pub kernel: &'a Kernel,
-    /// The profile that was compiled in, if one was.
+    /// Profile that was compiled in, if any.
     pub profile: Option<ProfileFiles>,
-    /// More files about it.
-    pub extras: Vec<Extra>,
+    /// Further files about the kernel.
+    pub extras: Vec<PackageExtra>,
 }
 
-/// A recipe's profile: what the compiler was given.
+/// Profile of a recipe, as the compiler got it.
 #[derive(Debug, Clone)]
 pub struct ProfileFiles {
-    /// The directory of the result.
+    /// Directory of the profile's result.
     pub dir: PathBuf,
-    /// The tree in it that was copied into the build directory; see [`crate::BuildRequest::profile_dir`].
+    /// Tree in `dir` that was copied into the build directory; see
+    /// [`crate::BuildRequest::profile_dir`].
     pub tree: PathBuf,
 }
 
-/// A file that is put beside the kernel's provenance.
+/// File that is placed beside the kernel's provenance.
 #[derive(Debug, Clone)]
-pub struct Extra {
-    /// Its name there.
+pub struct PackageExtra {
+    /// File name in the package.
     pub name: String,
-    /// What is copied.
+    /// File to copy.
     pub path: PathBuf,
 }
 
-/// `package.json`: what a package is and has in it.
+/// `package.json`: name, version and contents of a package.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PackageManifest {
     /// [`PACKAGE_SCHEMA`].
     pub schema: String,
-    /// 16 hex digits over everything that went in.
+    /// Id of the package: 16 hex digits, a hash over all inputs.
     pub id: String,
     /// Name of the Debian package.
     pub package: String,
     /// Version of the Debian package.
     pub version: String,
-    /// What `uname -r` says when it runs.
+    /// Kernel release, as in `uname -r`.
     pub release: String,
-    /// What its files in `/boot` end in.
+    /// Suffix of the package's files in `/boot`.
     pub name: String,
-    /// The kernel's id.
+    /// Id of the kernel.
     pub kernel: String,
-    /// The kernel's label.
+    /// Label of the kernel.
     pub label: String,
-    /// The recipe that the kernel was made by, if it was.
+    /// Recipe that built the kernel, if one did.
     pub recipe: Option<String>,
-    /// Modules in it.
+    /// Number of modules in the package.
     pub modules: u64,
-    /// The package's file, beside this manifest.
+    /// Name of the package file, beside this manifest.
     pub file: PlainName,
-    /// Its size in bytes.
+    /// Size of the package file in bytes.
     pub bytes: u64,
-    /// What it installs, without directories and modules; sorted.
+    /// Installed files, without directories and modules; sorted.
     pub installs: Vec<String>,
 }
 
-/// A package in the work directory.
+/// Debian package in the work directory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Package {
-    /// The result directory, absolute.
+pub struct KernelPackage {
+    /// Result directory, absolute.
     pub dir: PathBuf,
-    /// What it is.
+    /// Name, version and contents.
     pub manifest: PackageManifest,
 }
 
-impl Package {
-    /// The package's file.
+impl KernelPackage {
+    /// Returns the path of the package file.
     pub fn file(&self) -> PathBuf {
         self.dir.join(&self.manifest.file)
     }
@@ -120,47 +122,47 @@ impl Package {
     }
 }
 
-/// What `uname -r` says in the kernel of this image.
+/// Reads the release (`uname -r`) from a kernel image.
 fn release(image: &Path) -> Result<String> {
     let bytes = fs::read(image).at("read", image)?;
-    Guest::image_release(&bytes).map_err(|reason| Error::NotImage { path: image.to_owned(), reason })
+    GuestIsa::image_release(&bytes).map_err(|reason| Error::NotImage { path: image.to_owned(), reason })
 }
 
-/// Makes the package, or hands over the one that is there.
+/// Makes the package, or returns the existing one.
 ///
-/// If the configuration has modules, the kernel is [built again](rebuild) first, from the objects that it was linked from if they
-/// were kept, and they are made by the same flags and the same profile: only if the image comes out byte by byte as it was
-/// measured do they belong to it.
+/// If the configuration has modules, the kernel is first [built again](rebuild), from its kept
+/// objects if possible, and the modules are built with the same flags and profile. They belong to
+/// the kernel only if its image comes out byte by byte as it was measured.
 ///
 /// # Errors
-/// Missing tools; [`Error::NotOfArch`] for a kernel that no computer boots; [`Error::NotReproduced`], and the others
-/// of [`rebuild`], for a kernel with modules.
-pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress) -> Result<Package> {
+/// Missing tools; [`Error::NotOfArch`] for a User-Mode Linux kernel; [`Error::NotReproduced`], and
+/// the others of [`rebuild`], for a kernel with modules.
+pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress) -> Result<KernelPackage> {
     let kernel = request.kernel;
     let arch = kernel.manifest.arch;
     if arch != Arch::X86_64 {
         return Err(Error::NotOfArch { what: "a package", arch });
     }
     tools::require(TOOLS)?;
-    // Image, configuration, symbols, order and patches: all that is packed.
+    // Checks all files that are packed: image, configuration, symbols, order and patches.
     checked(&kernel.dir, &[])?;
-    // Names that the kernel got later are none of the package's business.
+    // Labels added later do not change the package.
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
     let release = release(&kernel.bzimage())?;
-    crate::release::check(&release, "")?;
-    let names = Names::of(&of, &release, &config);
+    crate::inputs::release::check(&release, "")?;
+    let names = PackageNames::of(&of, &release, &config);
     let key = package_key(request, &of, &names)?;
     let id = key.id();
-    if let Some(dir) = work.sound(KIND, &id) {
-        return Package::load(&dir);
+    if let Some(dir) = work.find_verified(KIND, &id) {
+        return KernelPackage::load(&dir);
     }
     let staged = work.stage(KIND, &key)?;
     if let Some(dir) = staged.already() {
-        return Package::load(&dir);
+        return KernelPackage::load(&dir);
     }
     staged.clear()?;
-    let tree = Tree::new(staged.path().join("tree"));
+    let tree = PackageTree::new(staged.path().join("tree"));
     if names.has_modules {
         let modules_to = Some(tree.top().to_owned());
         let profile_dir = request.profile.as_ref().map(|profile| profile.tree.clone());
@@ -180,7 +182,7 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     let file = format!("{}_{}_amd64.deb", names.package, names.version);
     let deb = staged.path().join(&file);
     run_packer(&names, "dpkg-deb", |command| {
-        // One thread: how many there are shows in what xz writes.
+        // One thread, because xz's output depends on the number of threads.
         command.args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]);
         command.arg(tree.top()).arg(&deb);
     })?;
@@ -201,18 +203,19 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
         installs,
     };
     write_json(&staged.path().join(MANIFEST), &manifest)?;
-    Package::load(&staged.publish()?)
+    KernelPackage::load(&staged.publish()?)
 }
 
-/// That a package has the fields and commands of every package, whatever its kernel says of itself. For tests with damaged input.
+/// Checks that a package has only the known fields and commands, whatever the kernel's manifest
+/// contains. For fuzzing.
 ///
 /// # Panics
-/// It has others.
+/// The package has others.
 pub(crate) fn check_texts(manifest: &KernelManifest, release: &str, config: &str) {
-    if manifest.field_with_controls().is_some() || crate::release::check(release, "").is_err() {
+    if manifest.field_with_controls().is_some() || crate::inputs::release::check(release, "").is_err() {
         return;
     }
-    let names = Names::of(manifest, release, config);
+    let names = PackageNames::of(manifest, release, config);
     let control = names.control(0);
     let fields = control.lines().filter(|line| !line.starts_with(' '));
     let ours = [
@@ -241,7 +244,7 @@ pub(crate) fn check_texts(manifest: &KernelManifest, release: &str, config: &str
     assert!(!names.readme().chars().any(|c| c.is_control() && c != '\n'));
 }
 
-fn package_key(request: &PackageRequest, of: &KernelManifest, names: &Names) -> Result<Key> {
+fn package_key(request: &PackageRequest, of: &KernelManifest, names: &PackageNames) -> Result<Key> {
     let about = serde_json::to_string(of).unwrap_or_default();
     let mut hash = Key::new("package/3", "")
         .field("kernel", about)
@@ -251,18 +254,18 @@ fn package_key(request: &PackageRequest, of: &KernelManifest, names: &Names) -> 
         .field("words", names.readme())
         .field("copyright", control::COPYRIGHT)
         .field("profile", if request.profile.is_some() { "inside" } else { "none" });
-    for Extra { name, path } in &request.extras {
+    for PackageExtra { name, path } in &request.extras {
         hash = hash.field("extra", name).file("content", path)?;
     }
     Ok(hash)
 }
 
-/// Fills the tree. The number of modules, and what else is installed.
+/// Fills the tree. Returns the number of modules and the list of other installed files.
 fn pack(
-    tree: &Tree,
+    tree: &PackageTree,
     request: &PackageRequest,
     of: &KernelManifest,
-    names: &Names,
+    names: &PackageNames,
 ) -> Result<(u64, Vec<String>)> {
     let (kernel, name) = (request.kernel, &names.name);
     let (modules, kbuilds_own) = tree.files()?.into_iter().partition::<Vec<_>, _>(|f| f.contains(".ko"));
@@ -273,7 +276,7 @@ fn pack(
         tree.copy(&map, &format!("boot/System.map-{name}"))?;
     }
     if !names.has_modules {
-        // Else initramfs-tools and depmod complain of what they do not find.
+        // Without them initramfs-tools and depmod report missing files.
         for list in ["modules.builtin", "modules.builtin.modinfo", "modules.order"] {
             tree.write(&format!("lib/modules/{name}/{list}"), "")?;
         }
@@ -285,7 +288,7 @@ fn pack(
     for file in sealed_files(kernel)? {
         tree.copy(&kernel.dir.join(&file), &format!("{about}/{file}"))?;
     }
-    for Extra { name, path } in &request.extras {
+    for PackageExtra { name, path } in &request.extras {
         tree.copy(path, &format!("{about}/{name}"))?;
     }
     if let Some(profile) = &request.profile {
@@ -301,14 +304,15 @@ fn pack(
     });
     let installs: Vec<String> = installs.into_iter().map(|file| format!("/{file}")).collect();
     tree.write("DEBIAN/control", &names.control(tree.bytes()?))?;
-    tree.normalise()?;
+    tree.normalize()?;
     for script in control::SCRIPTS {
         tree.write_script(&format!("DEBIAN/{script}"), &names.script_of(script))?;
     }
     Ok((modules.len() as u64, installs))
 }
 
-/// The kernel's order and patches. Only a file that its seal lists is packed, and no link, which may lead anywhere.
+/// Returns the kernel's order and patches. Only files that its seal lists are packed, and no links,
+/// which may lead anywhere.
 fn sealed_files(kernel: &Kernel) -> Result<Vec<RelativePath>> {
     let sums = Seal::read(&kernel.dir)?.sums(&kernel.dir)?;
     let patches = &kernel.manifest.source.patches;
@@ -320,8 +324,8 @@ fn sealed_files(kernel: &Kernel) -> Result<Vec<RelativePath>> {
     Ok(order.chain(patches.iter().cloned()).collect())
 }
 
-/// The profile as one file: counters of every object of a kernel are a thousand of them.
-fn archive(profile: &ProfileFiles, to: &Path, names: &Names) -> Result<()> {
+/// Packs the profile into one file; counters alone are a thousand files.
+fn archive(profile: &ProfileFiles, to: &Path, names: &PackageNames) -> Result<()> {
     let relative = profile.tree.strip_prefix(&profile.dir).unwrap_or(&profile.tree).to_owned();
     run_packer(names, "tar", |command| {
         command.args([
@@ -340,7 +344,11 @@ fn archive(profile: &ProfileFiles, to: &Path, names: &Names) -> Result<()> {
     })
 }
 
-fn run_packer(names: &Names, program: &'static str, arguments: impl FnOnce(&mut Command)) -> Result<()> {
+fn run_packer(
+    names: &PackageNames,
+    program: &'static str,
+    arguments: impl FnOnce(&mut Command),
+) -> Result<()> {
     let mut command = Command::new(program);
     command.env("LC_ALL", "C").env("SOURCE_DATE_EPOCH", TIME).env_remove("TAR_OPTIONS");
     arguments(&mut command);

@@ -1,11 +1,11 @@
-//! Packages of made-up kernels, packed and unpacked by dpkg's own tool.
+//! Packages of made-up kernels, packed and unpacked by dpkg-deb.
 
 use super::*;
-use crate::store::tests::manifest;
+use crate::kernels::store::tests::manifest;
 use kerntune_work::NoProgress;
 use std::os::unix::fs::PermissionsExt;
 
-/// The smallest file that passes for a bzImage of release 6.12.117-kt.
+/// Smallest file that passes for a bzImage of release 6.12.117-kt.
 fn bzimage() -> Vec<u8> {
     let mut bytes = vec![0; 0x400];
     bytes[0x202..0x206].copy_from_slice(b"HdrS");
@@ -14,13 +14,13 @@ fn bzimage() -> Vec<u8> {
     bytes
 }
 
-struct Bench {
+struct PackageFixture {
     directory: tempfile::TempDir,
     work: WorkDir,
     kernel: Kernel,
 }
 
-fn bench(config: &str) -> Bench {
+fn bench(config: &str) -> PackageFixture {
     let directory = tempfile::tempdir().unwrap();
     let work = WorkDir::open(directory.path().join("work")).unwrap();
     let dir = work.root().join("kernels/647d628482bdcbc9");
@@ -40,11 +40,11 @@ fn bench(config: &str) -> Bench {
     }
     write_json(&dir.join("kernel.json"), &manifest).unwrap();
     kerntune_work::seal(&dir, "kernels", "647d628482bdcbc9", &[]).unwrap();
-    Bench { kernel: Kernel::load(&dir).unwrap(), directory, work }
+    PackageFixture { kernel: Kernel::load(&dir).unwrap(), directory, work }
 }
 
-/// With a profile of two objects and a comparison.
-fn request(bench: &Bench) -> PackageRequest<'_> {
+/// Request with a profile of two objects and a comparison.
+fn request(bench: &PackageFixture) -> PackageRequest<'_> {
     let dir = bench.directory.path().join("gcc-pgo");
     fs::create_dir_all(dir.join("gcda/net")).unwrap();
     fs::write(dir.join("profile.json"), "{}\n").unwrap();
@@ -55,7 +55,7 @@ fn request(bench: &Bench) -> PackageRequest<'_> {
     PackageRequest {
         kernel: &bench.kernel,
         profile: Some(ProfileFiles { tree: dir.join("gcda"), dir }),
-        extras: vec![Extra { name: "comparison-rr.json".into(), path: comparison }],
+        extras: vec![PackageExtra { name: "comparison-rr.json".into(), path: comparison }],
     }
 }
 
@@ -65,7 +65,8 @@ fn said_by(program: &str, arguments: &[&std::ffi::OsStr]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a foreign kernel's `kernel.json` may not say, each sealed anew as its maker can do.
+/// Contents that an untrusted kernel's `kernel.json` must not have, each sealed as an attacker
+/// could.
 #[test]
 fn a_foreign_kernel_puts_nothing_of_this_machine_into_a_package() {
     let bench = bench("CONFIG_BLK_DEV_INITRD=y\n");
@@ -84,7 +85,7 @@ fn a_foreign_kernel_puts_nothing_of_this_machine_into_a_package() {
         assert!(forged("patches/01-fix.patch", patch).is_err(), "{patch}");
     }
     assert!(forged("\"id\": \"647d628482bdcbc9\"", "\"id\": \"../victim\"").is_err());
-    // A line of the control file each.
+    // Each would become a line of the control file.
     for (field, text) in [("recipe", "gcc-pgo"), ("version", "6.12.117")] {
         let error = forged(&format!("\"{field}\": \"{text}\""), &format!("\"{field}\": \"{text}\\nX: y\""));
         assert!(
@@ -92,7 +93,7 @@ fn a_foreign_kernel_puts_nothing_of_this_machine_into_a_package() {
             "{field}"
         );
     }
-    // A name of no file of the kernel, and a link to a file of this machine.
+    // A patch that is no file of the kernel, and a link to a file of this machine.
     let absent = forged("patches/01-fix.patch", "patches/02.patch").unwrap();
     std::os::unix::fs::symlink("/etc/hostname", dir.join("patches/03.patch")).unwrap();
     let linked = forged("patches/01-fix.patch", "patches/03.patch").unwrap();
@@ -158,9 +159,9 @@ fn a_name_that_the_kernel_gets_later_makes_no_other_package() {
     let first = package(&bench.work, &request(&bench), &NoProgress).unwrap();
     bench.kernel.manifest.aliases.push("other".into());
     assert_eq!(package(&bench.work, &request(&bench), &NoProgress).unwrap(), first);
-    // Another comparison beside it does.
+    // Another comparison file does.
     let mut more = request(&bench);
-    let extra = Extra { name: "comparison-redis.json".into(), ..more.extras[0].clone() };
+    let extra = PackageExtra { name: "comparison-redis.json".into(), ..more.extras[0].clone() };
     more.extras.push(extra);
     assert_ne!(package(&bench.work, &more, &NoProgress).unwrap().manifest.id, first.manifest.id);
 }
@@ -170,7 +171,7 @@ fn a_kernel_with_modules_is_not_packed_without_them() {
     let bench = bench("CONFIG_MODULES=y\n");
     let mut request = request(&bench);
     request.profile = None;
-    // Its profile is gone, so that it cannot be built again.
+    // Its profile is gone, so it cannot be built again.
     let error = package(&bench.work, &request, &NoProgress).unwrap_err().to_string();
     assert!(error.contains("profile 08fa"), "{error}");
     assert!(bench.work.list(KIND).unwrap().is_empty());

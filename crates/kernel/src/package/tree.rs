@@ -1,4 +1,4 @@
-//! The files of a package before they are packed.
+//! Files of a package before they are packed.
 
 use crate::Result;
 use kerntune_work::{IoContext, RelativePath};
@@ -6,10 +6,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A directory that becomes the root of whoever installs.
-pub(super) struct Tree(PathBuf);
+/// Directory that becomes the root of the package.
+pub(super) struct PackageTree(PathBuf);
 
-impl Tree {
+impl PackageTree {
     pub fn new(top: PathBuf) -> Self {
         Self(top)
     }
@@ -18,10 +18,10 @@ impl Tree {
         &self.0
     }
 
-    /// Where a file is to be; its directory is made.
+    /// Returns the path of a file, and creates its directory.
     ///
     /// # Errors
-    /// A name that leads out of its directory: some are of texts in a foreign kernel.
+    /// A name that leads out of the tree: some names come from an untrusted kernel.
     pub fn path(&self, name: &str) -> Result<PathBuf> {
         let path = self.0.join(name.parse::<RelativePath>()?);
         let parent = path.parent().unwrap_or(&self.0);
@@ -45,7 +45,7 @@ impl Tree {
         set_mode(&self.0.join(name), 0o755)
     }
 
-    /// Removes a link, if it is there.
+    /// Removes a link, if it exists.
     pub fn forget(&self, name: &str) -> Result<()> {
         let path = self.0.join(name);
         match path.is_symlink() {
@@ -54,7 +54,7 @@ impl Tree {
         }
     }
 
-    /// Names of all files, sorted.
+    /// Returns the names of all files, sorted.
     pub fn files(&self) -> Result<Vec<String>> {
         let mut files = Vec::new();
         self.walk(&mut |path, is_dir| {
@@ -68,7 +68,7 @@ impl Tree {
         Ok(files)
     }
 
-    /// What it takes on a disk.
+    /// Returns the total size of the files in bytes.
     pub fn bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         self.walk(&mut |path, _| {
@@ -78,8 +78,9 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// Modes that do not depend on who packs. The addresses in System.map are root's business.
-    pub fn normalise(&self) -> Result<()> {
+    /// Sets modes that do not depend on the user's umask. System.map is readable for root only,
+    /// because it has addresses.
+    pub fn normalize(&self) -> Result<()> {
         self.walk(&mut |path, is_dir| {
             let map = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("System.map"));
             set_mode(
@@ -126,13 +127,13 @@ mod tests {
     #[test]
     fn modes_are_the_same_whoever_packs() {
         let dir = tempfile::tempdir().unwrap();
-        let tree = Tree::new(dir.path().join("tree"));
+        let tree = PackageTree::new(dir.path().join("tree"));
         assert!(tree.files().unwrap().is_empty());
         tree.write("boot/System.map-6.1", "0 t x\n").unwrap();
         tree.write("usr/lib/kerntune/6.1/kernel.json", "{}\n").unwrap();
         fs::set_permissions(tree.top().join("boot"), Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink("/nowhere", tree.path("lib/modules/6.1/build").unwrap()).unwrap();
-        tree.normalise().unwrap();
+        tree.normalize().unwrap();
         tree.forget("lib/modules/6.1/build").unwrap();
         tree.forget("lib/modules/6.1/source").unwrap();
         let mode = |name: &str| tree.top().join(name).metadata().unwrap().permissions().mode() & 0o777;

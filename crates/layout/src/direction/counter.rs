@@ -1,11 +1,11 @@
-//! Saturating counters, of which predictors are made.
+//! Saturating counters for the direction predictors.
 
-/// A counter of two bits: taken from 2 on.
+/// Two-bit saturating counter; predicts taken from 2 on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TwoBits(u8);
+pub(super) struct TwoBitCounter(u8);
 
-impl TwoBits {
-    /// Just not taken.
+impl TwoBitCounter {
+    /// Weakly not taken.
     pub(super) const WEAK: Self = Self(1);
 
     #[inline]

@@ -1,11 +1,11 @@
-//! gshare: counters chosen by the branch's address, exclusive or the last outcomes.
+//! gshare: two-bit counters, indexed by the branch's address XOR the last outcomes.
 
-use super::counter::TwoBits;
+use super::counter::TwoBitCounter;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Gshare {
-    counters: Box<[TwoBits]>,
-    /// The last outcomes, the newest in the lowest bit.
+    counters: Box<[TwoBitCounter]>,
+    /// Last outcomes, the newest in the lowest bit.
     history: u64,
     history_mask: u64,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Gshare {
 impl Gshare {
     pub(super) fn new(entries: u64, history: u64) -> Self {
         Self {
-            counters: vec![TwoBits::WEAK; entries as usize].into_boxed_slice(),
+            counters: vec![TwoBitCounter::WEAK; entries as usize].into_boxed_slice(),
             history: 0,
             history_mask: (1 << history) - 1,
         }

@@ -1,8 +1,8 @@
-//! Which way conditional branches go: what guesses it before they are executed, as a model file asks for.
+//! Predictors of the direction of conditional branches, as configured in a model file.
 //!
-//! A predictor is told of each conditional branch in the order in which they are executed, taken or not, and says what
-//! it would have guessed. Branches are numbered by address; those of other address spaces have other numbers. The history of
-//! outcomes is one for kernel and user code, as in hardware.
+//! A predictor gets each conditional branch in execution order, taken or not, and returns its
+//! prediction. Branches are identified by address and address space. As in hardware, kernel and
+//! user code share one history of outcomes.
 
 mod counter;
 mod gshare;
@@ -12,48 +12,49 @@ use gshare::Gshare;
 use serde::{Deserialize, Serialize};
 use tage::Tage;
 
-/// What guesses the direction of conditional branches.
+/// Predictor of the direction of conditional branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum DirectionConfig {
-    /// Backward branches are taken and forward ones are not.
+    /// Static rule: backward branches are taken, forward ones are not.
     Static {},
-    /// Counters chosen by the branch's address and the last outcomes (McFarling, "Combining Branch Predictors", WRL
-    /// TN-36, 1993).
+    /// Counters indexed by the branch's address and the last outcomes (McFarling, "Combining Branch
+    /// Predictors", WRL TN-36, 1993).
     Gshare {
-        /// Counters of two bits; a power of two.
+        /// Number of two-bit counters, a power of two.
         entries: u64,
-        /// Outcomes that the choice depends on.
+        /// Number of last outcomes in the index.
         history: u64,
     },
-    /// Tagged tables chosen by histories of growing length (Seznec and Michaud, "A case for (partially) TAgged GEometric
-    /// history length branch prediction", JILP 8, 2006).
+    /// Tagged tables, indexed by histories of growing length (Seznec and Michaud, "A case for
+    /// (partially) TAgged GEometric history length branch prediction", JILP 8, 2006).
     Tage {
-        /// Counters of two bits of the table without history; a power of two.
+        /// Number of two-bit counters in the table without history, a power of two.
         base_entries: u64,
-        /// Tables with tags.
+        /// Number of tagged tables.
         tables: u64,
-        /// Entries of each of them; a power of two.
+        /// Number of entries in each tagged table, a power of two.
         entries: u64,
-        /// Bits of a tag.
+        /// Width of a tag in bits.
         tag_bits: u64,
-        /// Outcomes that the first of them depends on.
+        /// Number of outcomes in the first tagged table's index.
         min_history: u64,
-        /// Outcomes that the last of them depends on; those between grow in a geometric series.
+        /// Number of outcomes in the last tagged table's index. Those of the tables between grow in
+        /// a geometric series.
         max_history: u64,
     },
 }
 
-/// Above these a model file is taken for a mistake rather than for a machine.
-const MOST_ENTRIES: u64 = 1 << 20;
-const MOST_TABLES: u64 = 32;
-const MOST_HISTORY: u64 = 4096;
+/// Upper bounds; larger values are taken for mistakes in the model file.
+const MAX_ENTRIES: u64 = 1 << 20;
+const MAX_TABLES: u64 = 32;
+const MAX_HISTORY: u64 = 4096;
 
 impl DirectionConfig {
-    /// The first value that makes no predictor: its key, the value and the rule.
+    /// Returns key, value and rule of the first invalid value; `None` if all are valid.
     pub(crate) fn fault(&self) -> Option<(&'static str, u64, String)> {
-        let table = |value: u64| value.is_power_of_two() && value <= MOST_ENTRIES;
-        let entries = || format!("must be a power of two up to {MOST_ENTRIES}");
+        let table = |value: u64| value.is_power_of_two() && value <= MAX_ENTRIES;
+        let entries = || format!("must be a power of two up to {MAX_ENTRIES}");
         match *self {
             Self::Static {} => None,
             Self::Gshare { entries: size, .. } if !table(size) => {
@@ -69,10 +70,10 @@ impl DirectionConfig {
                     (!table(base_entries), "direction.base_entries", base_entries, entries()),
                     (!table(size) || size < 2, "direction.entries", size, entries()),
                     (
-                        !(1..=MOST_TABLES).contains(&tables),
+                        !(1..=MAX_TABLES).contains(&tables),
                         "direction.tables",
                         tables,
-                        range(MOST_TABLES, "tables"),
+                        range(MAX_TABLES, "tables"),
                     ),
                     (
                         !(4..=16).contains(&tag_bits),
@@ -81,10 +82,10 @@ impl DirectionConfig {
                         "must be 4 to 16 bits".into(),
                     ),
                     (
-                        !(1..=MOST_HISTORY).contains(&max_history),
+                        !(1..=MAX_HISTORY).contains(&max_history),
                         "direction.max_history",
                         max_history,
-                        range(MOST_HISTORY, "outcomes"),
+                        range(MAX_HISTORY, "outcomes"),
                     ),
                     (
                         !(1..=max_history).contains(&min_history),
@@ -99,16 +100,16 @@ impl DirectionConfig {
     }
 }
 
-/// A predictor with what it has learnt.
+/// Direction predictor with its learned state.
 #[derive(Debug, Clone)]
-pub(crate) enum Direction {
+pub(crate) enum DirectionPredictor {
     Static,
     Gshare(Gshare),
     Tage(Box<Tage>),
 }
 
-impl Direction {
-    /// Knows nothing yet. The configuration is valid.
+impl DirectionPredictor {
+    /// Creates an untrained predictor from a validated configuration.
     pub(crate) fn new(config: &DirectionConfig) -> Self {
         match *config {
             DirectionConfig::Static {} => Self::Static,
@@ -120,8 +121,8 @@ impl Direction {
         }
     }
 
-    /// Whether the branch at `source`, which leads to `target` if it is taken, is guessed to be. What it did is learnt
-    /// from at once.
+    /// Predicts whether the branch from `source` to `target` is taken, and then trains with the
+    /// actual outcome `taken`.
     #[inline]
     pub(crate) fn guess(&mut self, source: u64, target: u64, taken: bool, salt: u64) -> bool {
         match self {
@@ -138,11 +139,11 @@ mod tests {
 
     pub(super) const TEXT: u64 = 0xffff_ffff_8100_0000;
 
-    /// How often a predictor is wrong about the last half of these outcomes of some branches.
+    /// Returns the number of mispredictions in the last half of these outcomes.
     pub(super) fn wrong(config: &str, outcomes: impl Iterator<Item = (u64, bool)> + Clone) -> usize {
         let config: DirectionConfig = toml::from_str(config).unwrap();
         assert_eq!(config.fault(), None);
-        let mut direction = Direction::new(&config);
+        let mut direction = DirectionPredictor::new(&config);
         let half = outcomes.clone().count() / 2;
         let guesses = outcomes.map(|(branch, taken)| {
             let source = TEXT + branch * 24;
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_static_rule_looks_at_the_direction_alone() {
-        let mut direction = Direction::new(&DirectionConfig::Static {});
+        let mut direction = DirectionPredictor::new(&DirectionConfig::Static {});
         for taken in [true, false] {
             assert!(direction.guess(TEXT + 64, TEXT, taken, 0));
             assert!(!direction.guess(TEXT, TEXT + 64, taken, 0));
@@ -176,14 +177,14 @@ mod tests {
     fn patterns_as_long_as_the_history_are_learnt_and_longer_ones_by_tage_alone() {
         let every = |period: u64| (0..40_000).map(move |n| (1, n % period == 0));
         assert_eq!((wrong(GSHARE, every(7)), wrong(TAGE, every(7))), (0, 0));
-        // After twelve times "not taken" any of twenty-nine may come.
+        // Twelve outcomes "not taken" can be followed by any of 29 states.
         assert!(wrong(GSHARE, every(41)) > 450);
         assert_eq!(wrong(TAGE, every(41)), 0);
     }
 
     #[test]
     fn a_branch_that_depends_on_another_is_learnt() {
-        // The outcome of the first is random, that of the second the same.
+        // The first branch is random; the second has the same outcome.
         let mut state = 1u64;
         let mut bits = Vec::new();
         for _ in 0..20_000 {
@@ -193,7 +194,7 @@ mod tests {
         }
         for config in [GSHARE, TAGE] {
             let wrong = wrong(config, bits.iter().copied());
-            // Half of the 10,000 random ones, and hardly any of those that follow them.
+            // Half of the 10,000 random outcomes, and hardly any of those that follow them.
             assert!((4_500..6_000).contains(&wrong), "{config}: {wrong} of 20,000");
         }
     }

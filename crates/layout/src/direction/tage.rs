@@ -1,19 +1,19 @@
-//! TAGE: of several tagged tables, each chosen by a longer history than the one before, the longest that knows a branch
-//! guesses. After Seznec and Michaud (JILP 8, 2006).
+//! TAGE: tagged tables indexed by histories of increasing length. The table with the longest
+//! history that has an entry for the branch predicts. After Seznec and Michaud (JILP 8, 2006).
 
-use super::counter::TwoBits;
+use super::counter::TwoBitCounter;
 
-/// An entry of a tagged table.
+/// Entry of a tagged table.
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct TageEntry {
     tag: u16,
-    /// -4 to 3: taken from 0 on.
+    /// Range -4 to 3; predicts taken from 0 on.
     counter: i8,
-    /// 0 to 3: how useful it was lately.
+    /// Recent usefulness, 0 to 3.
     useful: u8,
 }
 
-impl Entry {
+impl TageEntry {
     fn taken(self) -> bool {
         self.counter >= 0
     }
@@ -22,22 +22,22 @@ impl Entry {
         self.counter = if taken { (self.counter + 1).min(3) } else { (self.counter - 1).max(-4) };
     }
 
-    /// It has hardly been used since it was made.
+    /// Returns true if the entry has hardly been used since its allocation.
     fn is_new(self) -> bool {
         self.useful == 0 && matches!(self.counter, -1 | 0)
     }
 }
 
-/// The last outcomes of a length that changes never, folded into a few bits: a circular shift register.
+/// History of fixed length, folded into a few bits by a circular shift register.
 #[derive(Debug, Clone, Copy)]
-struct Folded {
+struct FoldedHistory {
     bits: u64,
     width: u32,
-    /// Where the outcome that leaves the history has got to.
+    /// Bit position of the outcome that leaves the history.
     out: u32,
 }
 
-impl Folded {
+impl FoldedHistory {
     fn new(length: u64, width: u32) -> Self {
         Self { bits: 0, width, out: (length % u64::from(width)) as u32 }
     }
@@ -52,15 +52,15 @@ impl Folded {
 }
 
 #[derive(Debug, Clone)]
-struct Table {
-    entries: Box<[Entry]>,
+struct TageTable {
+    entries: Box<[TageEntry]>,
     length: usize,
-    index: Folded,
-    /// Two of different width, so that a history that repeats does not fold to nothing in both.
-    tag: [Folded; 2],
+    index: FoldedHistory,
+    /// Two widths, so that a periodic history does not fold to zero in both.
+    tag: [FoldedHistory; 2],
 }
 
-impl Table {
+impl TageTable {
     fn index(&self, branch: u64, path: u64) -> usize {
         let bits = self.entries.len().trailing_zeros();
         let path = path & ((1 << self.length.min(16)) - 1);
@@ -74,31 +74,32 @@ impl Table {
     }
 }
 
-/// The tables, and what they are chosen by.
+/// TAGE predictor: base table, tagged tables and histories.
 #[derive(Debug, Clone)]
 pub(crate) struct Tage {
-    base: Box<[TwoBits]>,
-    /// The shortest history first.
-    tables: Box<[Table]>,
-    /// Outcomes, the newest at `newest`; its length is a power of two.
+    base: Box<[TwoBitCounter]>,
+    /// Tagged tables, shortest history first.
+    tables: Box<[TageTable]>,
+    /// Ring buffer of outcomes, a power of two long; the latest is at `newest`.
     history: Box<[bool]>,
     newest: usize,
-    /// The lowest bits of the addresses of the last branches.
+    /// Lowest address bits of the last branches.
     path: u64,
-    /// Whether new entries are trusted: from 8 on the next longest that knows the branch is asked instead.
+    /// Counter of 0 to 15. From 8 on, a new entry is not trusted and the next shorter history
+    /// predicts instead.
     distrust_new: u8,
-    /// Branches until the next time that all entries become less useful.
+    /// Number of branches until usefulness is aged again.
     until_aged: u32,
-    /// Whether the high bits of usefulness go then.
+    /// True if the next aging clears the high bits of usefulness, false for the low bits.
     age_high: bool,
-    /// Of the generator that chooses where a new entry is made.
+    /// State of the random generator for allocations.
     random: u64,
 }
 
-/// Branches after which usefulness is forgotten, one of its two bits at a time.
-const AGE: u32 = 256 * 1024;
+/// Number of branches between two agings. Each clears one of the two bits of usefulness.
+const AGING_PERIOD: u32 = 256 * 1024;
 
-/// Lengths in a geometric series, each longer than the one before if there is room.
+/// Returns history lengths in a geometric series from `min` to `max`.
 pub(super) fn histories(tables: u64, min: u64, max: u64) -> Vec<usize> {
     let steps = (tables - 1).max(1) as f64;
     let ratio = (max as f64 / min as f64).powf(1.0 / steps);
@@ -109,26 +110,30 @@ impl Tage {
     pub(super) fn new(base: u64, entries: u64, tag_bits: u32, histories: &[usize]) -> Self {
         let room = histories.iter().copied().max().unwrap_or(1) + 1;
         let index_bits = entries.trailing_zeros();
-        let table = |&length: &usize| Table {
-            entries: vec![Entry::default(); entries as usize].into_boxed_slice(),
+        let table = |&length: &usize| TageTable {
+            entries: vec![TageEntry::default(); entries as usize].into_boxed_slice(),
             length,
-            index: Folded::new(length as u64, index_bits),
-            tag: [Folded::new(length as u64, tag_bits), Folded::new(length as u64, tag_bits - 1)],
+            index: FoldedHistory::new(length as u64, index_bits),
+            tag: [
+                FoldedHistory::new(length as u64, tag_bits),
+                FoldedHistory::new(length as u64, tag_bits - 1),
+            ],
         };
         Self {
-            base: vec![TwoBits::WEAK; base as usize].into_boxed_slice(),
+            base: vec![TwoBitCounter::WEAK; base as usize].into_boxed_slice(),
             tables: histories.iter().map(table).collect(),
             history: vec![false; room.next_power_of_two()].into_boxed_slice(),
             newest: 0,
             path: 0,
             distrust_new: 8,
-            until_aged: AGE,
+            until_aged: AGING_PERIOD,
             age_high: true,
             random: 0x9e37_79b9_7f4a_7c15,
         }
     }
 
-    /// The longest table below `end` that knows the branch, and the place there.
+    /// Finds the entry for the branch with the longest history, in the tables below `end`. Returns
+    /// table and index.
     fn find(&self, end: usize, branch: u64) -> Option<(usize, usize)> {
         (0..end).rev().find_map(|at| {
             let table = &self.tables[at];
@@ -147,7 +152,7 @@ impl Tage {
         };
         let (first, other) = (taken_of(provider), taken_of(self.find(longest, branch)));
         let entry = provider.map(|(at, index)| self.tables[at].entries[index]);
-        let is_new = entry.is_some_and(Entry::is_new);
+        let is_new = entry.is_some_and(TageEntry::is_new);
         let guess = if is_new && self.distrust_new >= 8 { other } else { first };
 
         if let Some((at, index)) = provider {
@@ -168,7 +173,7 @@ impl Tage {
         } else {
             self.base[base].learn(taken);
         }
-        // A guess of the longest was wrong: a longer history might tell.
+        // The longest history mispredicted; a longer one might help.
         if first != taken {
             self.allocate(provider.map_or(0, |(at, _)| at + 1), branch, taken);
         }
@@ -177,7 +182,8 @@ impl Tage {
         guess
     }
 
-    /// Makes an entry in one table from `first` on, in the next one twice as probably as in the one after it.
+    /// Allocates an entry in a table from `first` on. Each table is twice as likely as the next
+    /// one.
     fn allocate(&mut self, first: usize, branch: u64, taken: bool) {
         let mut free = None;
         for at in first..self.tables.len() {
@@ -194,7 +200,7 @@ impl Tage {
             Some((at, index)) => {
                 let tag = self.tables[at].tag(branch);
                 let counter = if taken { 0 } else { -1 };
-                self.tables[at].entries[index] = Entry { tag, counter, useful: 0 };
+                self.tables[at].entries[index] = TageEntry { tag, counter, useful: 0 };
             }
             None => {
                 for at in first..self.tables.len() {
@@ -211,7 +217,7 @@ impl Tage {
         if self.until_aged > 0 {
             return;
         }
-        self.until_aged = AGE;
+        self.until_aged = AGING_PERIOD;
         let kept = if self.age_high { 1 } else { 2 };
         self.age_high = !self.age_high;
         for table in &mut self.tables {
@@ -232,7 +238,7 @@ impl Tage {
         self.path = (self.path << 1 | branch & 1) & 0xffff;
     }
 
-    /// Marsaglia's xorshift: the same numbers each time.
+    /// Returns a pseudo-random number (Marsaglia's xorshift), the same sequence in every run.
     fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -248,7 +254,7 @@ mod tests {
     #[test]
     fn a_folded_history_is_what_folding_it_anew_gives() {
         let (length, width) = (37, 9);
-        let mut folded = Folded::new(length as u64, width);
+        let mut folded = FoldedHistory::new(length as u64, width);
         let mut all = vec![0u64; length];
         let mut state = 7u64;
         for _ in 0..500 {
@@ -257,7 +263,7 @@ mod tests {
             let oldest = all[all.len() - length];
             all.push(bit);
             folded.shift(bit, oldest);
-            // The newest outcome at bit 0, and so on, modulo the width.
+            // The newest outcome at bit 0, the next at bit 1, and so on, modulo the width.
             let anew = all
                 .iter()
                 .rev()

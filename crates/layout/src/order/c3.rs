@@ -1,23 +1,23 @@
-//! Call-chain clustering, the algorithm of hfsort.
+//! Call-chain clustering (C3), the algorithm of hfsort.
 //!
 //! Guilherme Ottoni and Bertrand Maher, "Optimizing Function Placement for Large-Scale Data-Center
-//! Applications", CGO 2017; the thresholds and the order of processing are those of hfsort and of
-//! `ld.lld --call-graph-profile-sort=hfsort`.
+//! Applications", CGO 2017. Thresholds and processing order are those of hfsort and of `ld.lld
+//! --call-graph-profile-sort=hfsort`.
 
 use super::density::{densest_first, Density};
 use super::graph::CallGraph;
-use super::permutation::Order;
+use super::permutation::PlacementOrder;
 
-/// The thresholds of [`c3`].
+/// Thresholds of [`c3`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct C3Config {
-    /// No cluster becomes greater than this, bytes: beyond the page that it should share, being in one
-    /// cluster is worth nothing. hfsort and lld take 1 MiB.
+    /// Largest size of a cluster, in bytes: functions of a larger cluster no longer share a page.
+    /// hfsort and lld use 1 MiB.
     pub max_cluster_bytes: u64,
-    /// A merge may not leave the caller's cluster with less than its density divided by this; 8 in hfsort
+    /// Largest factor by which a merge may reduce the density of the caller's cluster; 8 in hfsort
     /// and lld (`MAX_DENSITY_DEGRADATION`).
     pub max_density_degradation: u32,
-    /// The most likely caller must make more than one call in this many; 10 in hfsort and lld.
+    /// The most likely caller must make more than one in this many calls; 10 in hfsort and lld.
     pub min_call_share: u32,
 }
 
@@ -29,23 +29,24 @@ impl Default for C3Config {
 
 /// Orders functions by call-chain clustering.
 ///
-/// Functions are taken by decreasing density (weight per byte). The cluster that a function leads is appended
-/// to the cluster of its most likely caller, so that a callee follows its caller, unless one of the thresholds
-/// of `config` forbids it. What remains is sorted by density.
+/// Functions are processed by decreasing density (weight per byte). The cluster that a function
+/// leads is appended to the cluster of its most likely caller, so that a callee follows its caller,
+/// unless a threshold of `config` forbids it. The remaining clusters are sorted by density.
 ///
-/// The objective is the weight of calls whose two ends share a page: a callee right after its caller is
-/// nearest to it. There is no backtracking, and no number is maximised; the judge of the intention is
-/// [`Placement::expected_same_page_weight`](super::Placement::expected_same_page_weight).
-pub fn c3(graph: &CallGraph, config: &C3Config) -> Order {
+/// The intention is that caller and callee share a page, which is most likely if the callee
+/// directly follows its caller. The algorithm does not backtrack and has no explicit objective;
+/// [`Placement::expected_same_page_weight`](super::Placement::expected_same_page_weight) measures
+/// the intention.
+pub fn c3(graph: &CallGraph, config: &C3Config) -> PlacementOrder {
     let hot = graph.hot();
-    let mut clusters = Clusters::new(graph, &graph.spaces());
+    let mut clusters = ClusterLists::new(graph, &graph.spaces());
     let callers = likely_callers(graph);
     let mut by_density: Vec<u32> = (0..hot.len() as u32).filter(|&function| hot[function as usize]).collect();
-    // The sort is stable: of equal ones the lower index is first.
+    // The sort is stable: among equals the lower index comes first.
     by_density.sort_by(|&a, &b| clusters.density[b as usize].compare(clusters.density[a as usize]));
 
     for &function in &by_density {
-        // It leads its cluster: only what was processed has been appended to another.
+        // The function leads its cluster: only processed functions have been appended to others.
         let Some(LikelyCaller { caller, calls, all_calls }) = callers[function as usize] else { continue };
         if u128::from(calls) * u128::from(config.min_call_share) <= u128::from(all_calls) {
             continue;
@@ -62,29 +63,30 @@ pub fn c3(graph: &CallGraph, config: &C3Config) -> Order {
     }
     let left = by_density.into_iter().filter(|&function| clusters.leads[function as usize] == function);
     let left = left.map(|leader| (clusters.density[leader as usize], clusters.members(leader))).collect();
-    Order::of_chains(densest_first(left), hot.len())
+    PlacementOrder::of_chains(densest_first(left), hot.len())
 }
 
-/// Whether the caller's cluster would lose too much of its density.
+/// Returns true if the merge would dilute the caller's cluster too much.
 fn is_diluted(before: Density, after: Density, config: &C3Config) -> bool {
     let least = u128::from(before.weight) * u128::from(after.bytes);
-    // Saturation is above anything that `least` can be.
+    // A saturated product exceeds any value of `least`.
     let kept = (u128::from(after.weight) * u128::from(before.bytes))
         .saturating_mul(config.max_density_degradation.into());
     kept < least
 }
 
-/// Who calls a function most.
+/// Most likely caller of a function.
 #[derive(Debug, Clone, Copy)]
 struct LikelyCaller {
     caller: u32,
-    /// Its calls.
+    /// Calls made by this caller.
     calls: u64,
-    /// The calls of all callers, recursive ones included.
+    /// Calls by all callers, including recursive ones.
     all_calls: u64,
 }
 
-/// The most likely caller of each function, itself apart; of equal ones the lowest index.
+/// Finds the most likely caller of each function other than itself. Among equals the lowest index
+/// wins.
 fn likely_callers(graph: &CallGraph) -> Vec<Option<LikelyCaller>> {
     let mut ends: Vec<(u32, u32, u64)> = graph
         .arcs()
@@ -109,20 +111,20 @@ fn likely_callers(graph: &CallGraph) -> Vec<Option<LikelyCaller>> {
     likely
 }
 
-/// Clusters as linked lists of functions, each known by its first function.
-struct Clusters {
-    /// Towards the first function of the cluster; shortened on the way (union-find).
+/// Clusters as linked lists of functions, each identified by its first function.
+struct ClusterLists {
+    /// Link towards the cluster's first function, with path compression (union-find).
     leads: Vec<u32>,
-    /// The next function of the cluster; itself if there is none.
+    /// Next function of the cluster; the function itself if it is the last.
     next: Vec<u32>,
-    /// The last function of the cluster of a leader.
+    /// Last function of each leader's cluster.
     last: Vec<u32>,
-    /// Weight and size of the cluster of a leader.
+    /// Weight and size of each leader's cluster.
     density: Vec<Density>,
 }
 
-impl Clusters {
-    /// Each function alone.
+impl ClusterLists {
+    /// Creates one cluster per function.
     fn new(graph: &CallGraph, spaces: &[u64]) -> Self {
         let alone: Vec<u32> = (0..spaces.len() as u32).collect();
         let density = graph.functions().iter().zip(spaces);

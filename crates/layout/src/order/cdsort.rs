@@ -1,31 +1,32 @@
 //! Cache-directed sort.
 //!
 //! The rules are those of LLVM's `codelayout::computeCacheDirectedLayout`
-//! (`llvm/lib/Transforms/Utils/CodeLayout.cpp`, since LLVM 17, with the limit on chains of LLVM 18), of which
-//! `ld.lld --call-graph-profile-sort=cdsort` makes use. Its origin is hfsort+; for the way of
-//! merging see Andy Newell and Sergey Pupyrev, "Improved Basic Block Reordering", IEEE Transactions on
-//! Computers, 2020.
+//! (`llvm/lib/Transforms/Utils/CodeLayout.cpp`, since LLVM 17, with the limit on chains of LLVM
+//! 18), used by `ld.lld --call-graph-profile-sort=cdsort`. It evolved from hfsort+. For the merging
+//! of chains see Andy Newell and Sergey Pupyrev, "Improved Basic Block Reordering", IEEE
+//! Transactions on Computers, 2020.
 
 use super::cache_model::{miss_probability, worth_of_call};
 use super::density::{densest_first, Density};
 use super::graph::CallGraph;
-use super::permutation::Order;
-use super::queue::Queue;
+use super::permutation::PlacementOrder;
+use super::queue::KeyedQueue;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// The parameters of [`cdsort`] and of its objective; the defaults are LLVM's.
+/// Parameters of [`cdsort`] and of its objective; the defaults are LLVM's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CdsortConfig {
-    /// Lines of the modelled cache (`cds-cache-entries`, 16).
+    /// Number of lines in the modeled cache (`cds-cache-entries`, 16).
     pub cache_entries: u64,
-    /// Bytes of a line of the modelled cache (`cds-cache-size`, 2048).
+    /// Line size of the modeled cache in bytes (`cds-cache-size`, 2048).
     pub cache_line_bytes: u64,
-    /// Most functions in a chain that was merged (`cds-max-chain-size`, 128).
+    /// Largest number of functions in a merged chain (`cds-max-chain-size`, 128).
     pub max_chain_functions: usize,
-    /// A call over `d` bytes is worth `d` to the minus this (`cds-distance-power`, 0.25).
+    /// Exponent of the distance: a call over `d` bytes is worth `d` to the minus this
+    /// (`cds-distance-power`, 0.25).
     pub distance_power: f64,
-    /// What a cache hit is worth in the sum with calls (`cds-frequency-scale`, 0.25).
+    /// Worth of a cache hit in the sum with calls (`cds-frequency-scale`, 0.25).
     pub frequency_scale: f64,
 }
 
@@ -41,32 +42,32 @@ impl Default for CdsortConfig {
     }
 }
 
-/// Gains up to this are none, and gains that differ by less are equal.
+/// Smallest gain that counts. Gains that differ by less are equal.
 const EPSILON: f64 = 1e-8;
 
 /// Orders functions by cache-directed sort.
 ///
-/// Chains, at first single functions, are merged as long as that is a gain, the greatest gain first, end
-/// to end in the better of the two orders. The gain is the increase of the objective divided by the bytes of the
-/// smaller chain. What remains is sorted by density.
+/// Chains, at first single functions, are merged end to end in the better of the two orders, the
+/// largest gain first, as long as there is a gain. The gain is the increase of the objective
+/// divided by the bytes of the smaller chain. The remaining chains are sorted by density.
 ///
-/// The objective, maximised greedily, is the worth of calls by their distance plus
-/// `frequency_scale` times the hits in a cache in which lines are found by their weight:
-/// [`Placement::cache_locality`](super::Placement::cache_locality). Function weights and arc weights are added up
-/// there, so they should be of one unit: entries and calls. If functions are weighed with their instructions, the
-/// cache counts for more.
-pub fn cdsort(graph: &CallGraph, config: &CdsortConfig) -> Order {
-    let mut sorter = Sorter::new(graph, config);
+/// The objective, maximized greedily, is the worth of calls by their distance plus
+/// `frequency_scale` times the hits in a modeled cache:
+/// [`Placement::cache_locality`](super::Placement::cache_locality). It adds function weights and
+/// arc weights, so both should have the same unit: entries and calls. With instructions as function
+/// weights, the cache gains influence.
+pub fn cdsort(graph: &CallGraph, config: &CdsortConfig) -> PlacementOrder {
+    let mut sorter = CdsortState::new(graph, config);
     sorter.merge_all();
     let hot = graph.hot();
     let chains = sorter.chains.into_iter().filter(|chain| hot.get(chain.first()).is_some_and(|&hot| hot));
     let chains = chains.map(|chain| (chain.density, chain.members)).collect();
-    Order::of_chains(densest_first(chains), hot.len())
+    PlacementOrder::of_chains(densest_first(chains), hot.len())
 }
 
-/// A call that is not recursive and was made.
+/// Executed call between different functions.
 #[derive(Debug, Clone, Copy)]
-struct Call {
+struct SortedCall {
     caller: u32,
     callee: u32,
     weight: u64,
@@ -74,66 +75,69 @@ struct Call {
     target_offset: u64,
 }
 
-/// All calls between two chains, either way.
+/// Calls between two chains, in both directions.
 #[derive(Debug, Default)]
-struct Edge {
-    /// The first call's caller is in this chain.
+struct ChainCalls {
+    /// Chain that contains the first call's caller.
     source: u32,
     target: u32,
-    /// Empty if the edge is dead.
+    /// Indices of the calls; empty if the edge is dead.
     calls: Vec<u32>,
-    order: Ends,
+    order: MergeDirection,
 }
 
-/// Which chain comes first if the two of an edge are merged.
+/// Order of the two chains of an edge after their merge.
 #[derive(Debug, Clone, Copy, Default)]
-enum Ends {
+enum MergeDirection {
     #[default]
     SourceFirst,
     TargetFirst,
 }
 
-/// Functions in a row.
+/// Sequence of functions.
 #[derive(Debug)]
-struct Chain {
-    /// Empty if it was merged into another.
+struct SortChain {
+    /// Functions of the chain; empty if it was merged into another.
     members: Vec<u32>,
     density: Density,
-    /// Cache misses in the model, weight.
+    /// Weight of the modeled cache misses.
     misses: f64,
-    /// Some may be dead or lead back to this chain.
+    /// Edges of the chain; some may be dead or lead back to it.
     edges: Vec<u32>,
 }
 
-impl Chain {
-    /// The index of the first function, by which ties are broken; above all indices if there is none.
+impl SortChain {
+    /// Returns the index of the first function, which breaks ties; larger than all indices for an
+    /// empty chain.
     fn first(&self) -> usize {
         self.members.first().map_or(usize::MAX, |&first| first as usize)
     }
 }
 
-/// A gain above 0, as its bits, which are in the same order; of equal gains the lower source, then target first.
-type Key = (u64, Reverse<u32>, Reverse<u32>);
+/// Bits of a positive gain, which sort like the gain. Ties go to the lower source, then the lower
+/// target.
+type GainKey = (u64, Reverse<u32>, Reverse<u32>);
 
-/// The state of the algorithm.
-struct Sorter<'a> {
+/// State of the algorithm.
+struct CdsortState<'a> {
     config: &'a CdsortConfig,
-    calls: Vec<Call>,
-    edges: Vec<Edge>,
-    queue: Queue<Key>,
-    chains: Vec<Chain>,
+    calls: Vec<SortedCall>,
+    edges: Vec<ChainCalls>,
+    queue: KeyedQueue<GainKey>,
+    chains: Vec<SortChain>,
     chain_of: Vec<u32>,
-    /// Where a function begins in its chain, bytes.
+    /// Byte offset of each function in its chain.
     offset: Vec<u64>,
-    /// The weight of all functions, as given.
+    /// Weight of all functions.
     total_weight: u64,
-    /// What a call is worth between chains that are not merged: over the bytes of all functions that ran.
+    /// Worth of a call between separate chains: as if its distance were the size of all functions
+    /// that ran.
     worth_apart: f64,
-    /// Scratch: the edge of the chain in work to each other chain.
+    /// Scratch: edge from the current chain to each other chain.
     edge_to: Vec<Option<u32>>,
 }
 
-impl<'a> Sorter<'a> {
+impl<'a> CdsortState<'a> {
     fn new(graph: &CallGraph, config: &'a CdsortConfig) -> Self {
         let spaces = graph.spaces();
         let functions = graph.functions();
@@ -152,9 +156,9 @@ impl<'a> Sorter<'a> {
             let weight = functions[index].weight.max(incoming[index]).max(outgoing[index]);
             let density = Density { weight, bytes: spaces[index] };
             let misses = misses(density, total_weight, config);
-            Chain { members: vec![function], density, misses, edges: Vec::new() }
+            SortChain { members: vec![function], density, misses, edges: Vec::new() }
         };
-        let mut chains: Vec<Chain> = (0..spaces.len() as u32).map(alone).collect();
+        let mut chains: Vec<SortChain> = (0..spaces.len() as u32).map(alone).collect();
         let edges = edges(&calls);
         for (index, edge) in (0..).zip(&edges) {
             chains[edge.source as usize].edges.push(index);
@@ -163,7 +167,7 @@ impl<'a> Sorter<'a> {
         Self {
             config,
             calls,
-            queue: Queue::new(edges.len()),
+            queue: KeyedQueue::new(edges.len()),
             edges,
             chains,
             chain_of: (0..spaces.len() as u32).collect(),
@@ -179,12 +183,12 @@ impl<'a> Sorter<'a> {
             self.weigh(edge);
         }
         while let Some((edge, _)) = self.queue.pop() {
-            let Edge { source, target, order, .. } = self.edges[edge as usize];
+            let ChainCalls { source, target, order, .. } = self.edges[edge as usize];
             self.merge_edges(source, target);
             self.merge_members(source, target, order);
             let length = self.chains[source as usize].members.len();
             for edge in self.chains[source as usize].edges.clone() {
-                let Edge { source: a, target: b, .. } = self.edges[edge as usize];
+                let ChainCalls { source: a, target: b, .. } = self.edges[edge as usize];
                 let other = if a == source { b } else { a };
                 if length + self.chains[other as usize].members.len() > self.config.max_chain_functions {
                     self.queue.remove(edge);
@@ -195,7 +199,8 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Computes the gain of merging the chains of an edge, and puts the edge in the queue if there is one.
+    /// Computes the gain of an edge's merge and adds the edge to the queue, or removes it if there
+    /// is no gain.
     fn weigh(&mut self, index: u32) {
         let edge = &self.edges[index as usize];
         let (source, target) = (&self.chains[edge.source as usize], &self.chains[edge.target as usize]);
@@ -218,7 +223,7 @@ impl<'a> Sorter<'a> {
         }
         let gain = |near: f64| {
             let gain = near - apart + self.config.frequency_scale * fewer_misses;
-            // Small chains first: they grow around what they belong to.
+            // Prefer small chains, so that they grow around the code they belong to.
             if gain >= 0.0 {
                 gain / source.density.bytes.min(target.density.bytes) as f64
             } else {
@@ -226,11 +231,11 @@ impl<'a> Sorter<'a> {
             }
         };
         let (source_first, target_first) = (gain(source_first), gain(target_first));
-        // Of equal ways the one that keeps the order of the input.
+        // Of two equal orders take that of the input.
         let (gain, order) = match (source_first - target_first).abs() < EPSILON {
-            true if source.first() > target.first() => (target_first, Ends::TargetFirst),
-            false if target_first > source_first => (target_first, Ends::TargetFirst),
-            _ => (source_first, Ends::SourceFirst),
+            true if source.first() > target.first() => (target_first, MergeDirection::TargetFirst),
+            false if target_first > source_first => (target_first, MergeDirection::TargetFirst),
+            _ => (source_first, MergeDirection::SourceFirst),
         };
         let firsts = (Reverse(source.first() as u32), Reverse(target.first() as u32));
         self.edges[index as usize].order = order;
@@ -240,8 +245,8 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Puts the functions of `from` before or after those of `into`.
-    fn merge_members(&mut self, into: u32, from: u32, order: Ends) {
+    /// Adds the functions of `from` before or after those of `into`.
+    fn merge_members(&mut self, into: u32, from: u32, order: MergeDirection) {
         let mut moved = std::mem::take(&mut self.chains[from as usize].members);
         let added = self.chains[from as usize].density;
         let chain = &mut self.chains[into as usize];
@@ -249,13 +254,13 @@ impl<'a> Sorter<'a> {
             self.chain_of[function as usize] = into;
         }
         let (later, shift) = match order {
-            Ends::SourceFirst => (&moved, chain.density.bytes),
-            Ends::TargetFirst => (&chain.members, added.bytes),
+            MergeDirection::SourceFirst => (&moved, chain.density.bytes),
+            MergeDirection::TargetFirst => (&chain.members, added.bytes),
         };
         for &function in later {
             self.offset[function as usize] += shift;
         }
-        if let Ends::TargetFirst = order {
+        if let MergeDirection::TargetFirst = order {
             std::mem::swap(&mut chain.members, &mut moved);
         }
         chain.members.extend(moved);
@@ -263,11 +268,12 @@ impl<'a> Sorter<'a> {
         chain.misses = misses(chain.density, self.total_weight, self.config);
     }
 
-    /// Makes the edges of `from` edges of `into`, two to the same chain one, and forgets those between the two.
+    /// Moves the edges of `from` to `into`. Parallel edges are joined, and edges between the two
+    /// chains are dropped.
     fn merge_edges(&mut self, into: u32, from: u32) {
         let mut kept = std::mem::take(&mut self.chains[into as usize].edges);
         kept.retain(|&edge| {
-            let Edge { source, target, calls, .. } = &self.edges[edge as usize];
+            let ChainCalls { source, target, calls, .. } = &self.edges[edge as usize];
             let other = if *source == into { *target } else { *source };
             let lives = !calls.is_empty() && other != from;
             if lives {
@@ -294,24 +300,25 @@ impl<'a> Sorter<'a> {
             }
         }
         for &edge in &kept {
-            let Edge { source, target, .. } = self.edges[edge as usize];
+            let ChainCalls { source, target, .. } = self.edges[edge as usize];
             self.edge_to[if source == into { target } else { source } as usize] = None;
         }
         self.chains[into as usize].edges = kept;
     }
 }
 
-/// Misses of a chain in the model, weight: of each of its lines, as if it were spread over them evenly.
+/// Returns the weight of a chain's misses in the modeled cache, as if its weight were spread evenly
+/// over its lines.
 fn misses(chain: Density, total: u64, config: &CdsortConfig) -> f64 {
     let line_weight = chain.ratio() * config.cache_line_bytes as f64;
     chain.weight as f64 * miss_probability(line_weight, total, config.cache_entries)
 }
 
-/// The calls that an order can bring nearer.
-fn calls(graph: &CallGraph) -> Vec<Call> {
+/// Returns the calls whose distance depends on the order.
+fn calls(graph: &CallGraph) -> Vec<SortedCall> {
     let calls = graph.arcs().iter().filter(|arc| arc.weight > 0 && !arc.is_recursive());
     calls
-        .map(|arc| Call {
+        .map(|arc| SortedCall {
             caller: arc.caller as u32,
             callee: arc.callee as u32,
             weight: arc.weight,
@@ -321,20 +328,24 @@ fn calls(graph: &CallGraph) -> Vec<Call> {
         .collect()
 }
 
-/// One edge for each two functions with calls between them, in the order of the callers, as LLVM has them.
-fn edges(calls: &[Call]) -> Vec<Edge> {
+/// Creates one edge for each pair of functions with calls between them, sorted by caller, as LLVM
+/// does.
+fn edges(calls: &[SortedCall]) -> Vec<ChainCalls> {
     let mut by_caller: Vec<u32> = (0..calls.len() as u32).collect();
     by_caller.sort_by_key(|&call| calls[call as usize].caller);
     let mut known: HashMap<(u32, u32), usize> = HashMap::with_capacity(calls.len());
-    let mut edges: Vec<Edge> = Vec::new();
+    let mut edges: Vec<ChainCalls> = Vec::new();
     for index in by_caller {
-        let Call { caller, callee, .. } = calls[index as usize];
+        let SortedCall { caller, callee, .. } = calls[index as usize];
         let edge = *known.entry((caller.min(callee), caller.max(callee))).or_insert(edges.len());
         match edges.get_mut(edge) {
             Some(edge) => edge.calls.push(index),
-            None => {
-                edges.push(Edge { source: caller, target: callee, calls: vec![index], ..Edge::default() })
-            }
+            None => edges.push(ChainCalls {
+                source: caller,
+                target: callee,
+                calls: vec![index],
+                ..ChainCalls::default()
+            }),
         }
     }
     edges

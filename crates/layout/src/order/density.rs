@@ -1,8 +1,8 @@
-//! Density: weight per byte, compared without rounding.
+//! Density (weight per byte), compared without rounding.
 
 use std::cmp::Ordering;
 
-/// Weight and bytes of a function or of a chain of them; `bytes` is above 0.
+/// Weight and size of a function or chain; `bytes` is above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Density {
     pub weight: u64,
@@ -10,25 +10,25 @@ pub(super) struct Density {
 }
 
 impl Density {
-    /// Which of the two has more weight per byte. Sums are below [`MOST`](super::MOST) times three, so that
-    /// the products fit.
+    /// Compares the weights per byte. Sums are below three times
+    /// [`MAX_WEIGHT_SUM`](super::MAX_WEIGHT_SUM), so the products do not overflow.
     pub fn compare(self, other: Self) -> Ordering {
         let product = |weight: u64, bytes: u64| u128::from(weight) * u128::from(bytes);
         product(self.weight, other.bytes).cmp(&product(other.weight, self.bytes))
     }
 
-    /// Of the two together.
+    /// Returns the density of both together.
     pub fn with(self, other: Self) -> Self {
         Self { weight: self.weight + other.weight, bytes: self.bytes + other.bytes }
     }
 
-    /// Weight per byte.
+    /// Returns the weight per byte.
     pub fn ratio(self) -> f64 {
         self.weight as f64 / self.bytes as f64
     }
 }
 
-/// The chains, densest first; of equal ones the one that begins with the lower index.
+/// Sorts chains by decreasing density; among equals by the index of the first function.
 pub(super) fn densest_first(mut chains: Vec<(Density, Vec<u32>)>) -> Vec<Vec<u32>> {
     chains.sort_by(|(a, one), (b, other)| b.compare(*a).then_with(|| one.first().cmp(&other.first())));
     chains.into_iter().map(|(_, members)| members).collect()

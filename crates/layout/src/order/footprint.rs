@@ -1,27 +1,27 @@
-//! The plain score: how much cache and how many pages the hot part takes.
+//! Simplest score: the cache lines and pages that the hot code occupies.
 
 use super::placement::Placement;
 use crate::{LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 
-/// The line of the caches of x86-64, bytes.
+/// Cache line size of x86-64, in bytes.
 const LINE_BYTES: u64 = 64;
 
-/// The fewest lines and pages that hold a part of all execution. Less is better.
+/// Fewest lines and pages that hold a given part of all execution. Less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Footprint {
-    /// Cache lines of 64 bytes.
+pub struct HotFootprint {
+    /// Number of 64-byte cache lines.
     pub lines: u64,
-    /// Pages of 4 KiB.
+    /// Number of 4-KiB pages.
     pub small_pages: u64,
-    /// Pages of 2 MiB.
+    /// Number of 2-MiB pages.
     pub large_pages: u64,
 }
 
 impl Placement<'_> {
-    /// The fewest lines and pages that hold `percent` (up to 100) of the functions' weight, which is
-    /// taken to be spread evenly over a function's bytes.
-    pub fn footprint(&self, percent: u8) -> Footprint {
-        Footprint {
+    /// Returns the fewest lines and pages that hold `percent` (up to 100) of the functions' weight.
+    /// A function's weight is spread evenly over its bytes.
+    pub fn footprint(&self, percent: u8) -> HotFootprint {
+        HotFootprint {
             lines: self.units_holding(percent, LINE_BYTES),
             small_pages: self.units_holding(percent, SMALL_PAGE_BYTES),
             large_pages: self.units_holding(percent, LARGE_PAGE_BYTES),
@@ -46,7 +46,7 @@ impl Placement<'_> {
     }
 }
 
-/// The weight of each unit of `unit_bytes` (at least 1) that has any, by address.
+/// Returns the weights of all units of `unit_bytes` (at least 1) that have any, by address.
 pub(super) fn weights_of_units(placement: &Placement<'_>, unit_bytes: u64) -> Vec<f64> {
     let unit_bytes = unit_bytes.max(1);
     let mut weights: Vec<f64> = Vec::new();
@@ -76,25 +76,25 @@ pub(super) fn weights_of_units(placement: &Placement<'_>, unit_bytes: u64) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::{CallGraph, Function, Order};
+    use crate::order::{CallGraph, GraphFunction, PlacementOrder};
 
     #[test]
     fn the_hottest_lines_and_pages_are_counted() {
         // 90 in two lines, a cold page, 9 in one line, 1 in another page.
         let functions = vec![
-            Function::new(128, 90),
-            Function::new(4096, 0),
-            Function::new(64, 9),
-            Function::new(64, 1).aligned(4096),
+            GraphFunction::new(128, 90),
+            GraphFunction::new(4096, 0),
+            GraphFunction::new(64, 9),
+            GraphFunction::new(64, 1).aligned(4096),
         ];
         let graph = CallGraph::new(functions, vec![]).expect("a graph");
-        let order = Order::of_input(&graph);
+        let order = PlacementOrder::of_input(&graph);
         let placement = Placement::new(&graph, &order).expect("a layout");
         let counts = [50, 90, 99, 100].map(|percent| placement.footprint(percent));
         assert_eq!(counts.map(|f| f.lines), [2, 2, 3, 4]);
         assert_eq!(counts.map(|f| f.small_pages), [1, 1, 2, 3]);
         assert_eq!(counts.map(|f| f.large_pages), [1, 1, 1, 1]);
-        let order = Order::new(vec![0, 2, 1, 3]).expect("an order");
+        let order = PlacementOrder::new(vec![0, 2, 1, 3]).expect("an order");
         let placement = Placement::new(&graph, &order).expect("a layout");
         assert_eq!([90, 99, 100].map(|percent| placement.footprint(percent).small_pages), [1, 1, 2]);
     }

@@ -1,17 +1,17 @@
-//! An order of functions.
+//! Order of functions.
 
 use super::graph::CallGraph;
 use crate::{Error, Result};
 
-/// Functions by index, first to last; each once.
+/// Function indices from first to last, each exactly once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Order(Vec<usize>);
+pub struct PlacementOrder(Vec<usize>);
 
-impl Order {
-    /// Takes an order from elsewhere.
+impl PlacementOrder {
+    /// Checks an order from elsewhere.
     ///
     /// # Errors
-    /// [`Error::NoOrder`] with the first index that is too great or comes again.
+    /// [`Error::NoOrder`] with the first index that is out of range or repeated.
     pub fn new(indices: Vec<usize>) -> Result<Self> {
         let mut seen = vec![false; indices.len()];
         for &function in &indices {
@@ -23,12 +23,12 @@ impl Order {
         Ok(Self(indices))
     }
 
-    /// The order in which the graph has its functions: what a linker does without advice.
+    /// Returns the input order of the graph, which a linker uses without further instructions.
     pub fn of_input(graph: &CallGraph) -> Self {
         Self((0..graph.functions().len()).collect())
     }
 
-    /// The chains one after the other, and after them what is in none of them, in input order.
+    /// Concatenates the chains and appends all other functions in input order.
     pub(super) fn of_chains(chains: impl IntoIterator<Item = Vec<u32>>, functions: usize) -> Self {
         let mut order = Vec::with_capacity(functions);
         let mut placed = vec![false; functions];
@@ -42,12 +42,12 @@ impl Order {
         Self(order)
     }
 
-    /// The indices, first to last.
+    /// Returns the indices from first to last.
     pub fn as_slice(&self) -> &[usize] {
         &self.0
     }
 
-    /// The indices, first to last.
+    /// Returns the indices from first to last.
     pub fn into_vec(self) -> Vec<usize> {
         self.0
     }
@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn an_order_has_each_function_once() {
-        assert!(Order::new(vec![2, 0, 1]).is_ok());
-        assert!(Order::new(vec![]).is_ok());
+        assert!(PlacementOrder::new(vec![2, 0, 1]).is_ok());
+        assert!(PlacementOrder::new(vec![]).is_ok());
         for bad in [vec![0, 0], vec![0, 2]] {
-            let text = Order::new(bad.clone()).expect_err("refused").to_string();
+            let text = PlacementOrder::new(bad.clone()).expect_err("refused").to_string();
             assert!(text.contains(&format!("function {}", bad[1])), "{text}");
         }
     }

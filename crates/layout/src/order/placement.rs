@@ -1,18 +1,19 @@
-//! Where an order puts each function.
+//! Placement of functions in an order.
 
-use super::graph::{Arc, CallGraph};
-use super::permutation::Order;
+use super::graph::{CallGraph, GraphArc};
+use super::permutation::PlacementOrder;
 use crate::{Error, Result};
 
-/// The functions of a graph laid out in an order, from address 0, each at its alignment: what scores judge.
+/// Functions of a graph, laid out in an order from address 0 with their alignment. All scores use
+/// it.
 ///
 /// Address 0 stands for the beginning of a large page, where kernel text begins.
 #[derive(Debug, Clone)]
 pub struct Placement<'a> {
     pub(super) graph: &'a CallGraph,
-    /// First to last.
+    /// Function indices from first to last.
     pub(super) order: &'a [usize],
-    /// First byte of each function.
+    /// Address of the first byte of each function.
     pub(super) address: Vec<u64>,
 }
 
@@ -20,8 +21,8 @@ impl<'a> Placement<'a> {
     /// Lays out `graph` in `order`.
     ///
     /// # Errors
-    /// [`Error::OtherGraph`] if the order is one of more or fewer functions.
-    pub fn new(graph: &'a CallGraph, order: &'a Order) -> Result<Self> {
+    /// [`Error::OtherGraph`] if the order has a different number of functions.
+    pub fn new(graph: &'a CallGraph, order: &'a PlacementOrder) -> Result<Self> {
         let functions = graph.functions();
         let order = order.as_slice();
         if order.len() != functions.len() {
@@ -37,14 +38,15 @@ impl<'a> Placement<'a> {
         Ok(Self { graph, order, address })
     }
 
-    /// First byte of a function, bytes from the beginning of the layout; `None` if there is no such function.
+    /// Returns the address of a function's first byte from the beginning of the layout; `None` if
+    /// there is no such function.
     pub fn address(&self, function: usize) -> Option<u64> {
         self.address.get(function).copied()
     }
 
-    /// Call site and target of each arc that an order can change.
+    /// Returns call site and target of each arc whose distance depends on the order.
     pub(super) fn calls(&self) -> impl Iterator<Item = PlacedCall> + '_ {
-        let placed = |arc: &Arc| PlacedCall {
+        let placed = |arc: &GraphArc| PlacedCall {
             from: self.address[arc.caller] + self.graph.call_offset(arc),
             to: self.address[arc.callee] + arc.target_offset,
             weight: arc.weight,
@@ -53,7 +55,7 @@ impl<'a> Placement<'a> {
     }
 }
 
-/// A call with its addresses.
+/// Call with its addresses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedCall {
     pub from: u64,
@@ -62,7 +64,7 @@ pub(super) struct PlacedCall {
 }
 
 impl PlacedCall {
-    /// Bytes from call site to target.
+    /// Returns the bytes between call site and target.
     pub fn distance(self) -> u64 {
         self.from.abs_diff(self.to)
     }
@@ -71,17 +73,19 @@ impl PlacedCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Function;
+    use crate::order::GraphFunction;
 
     #[test]
     fn functions_lie_one_after_the_other_at_their_alignment() {
-        let functions = vec![Function::new(10, 1).aligned(16), Function::new(0, 1), Function::new(7, 1)];
+        let functions =
+            vec![GraphFunction::new(10, 1).aligned(16), GraphFunction::new(0, 1), GraphFunction::new(7, 1)];
         let graph = CallGraph::new(functions, vec![]).expect("a graph");
-        let order = Order::new(vec![2, 0, 1]).expect("an order");
+        let order = PlacementOrder::new(vec![2, 0, 1]).expect("an order");
         let placement = Placement::new(&graph, &order).expect("a layout");
         assert_eq!([0, 1, 2].map(|f| placement.address(f)), [Some(16), Some(26), Some(0)]);
         assert_eq!(placement.address(3), None);
-        let text = Placement::new(&graph, &Order::new(vec![0]).expect("an order")).expect_err("refused");
+        let text =
+            Placement::new(&graph, &PlacementOrder::new(vec![0]).expect("an order")).expect_err("refused");
         assert!(text.to_string().contains("1 function"), "{text}");
     }
 }

@@ -1,25 +1,25 @@
-//! A priority queue whose entries can be changed: the edges that wait for being merged.
+//! Priority queue with changeable keys, for the edges to be merged.
 
-/// Entries are small integers, each with a key; the greatest key comes out first. All operations cost the
-/// logarithm of what is in the queue.
+/// Queue of small integers with keys; the largest key comes out first. All operations take
+/// logarithmic time.
 #[derive(Debug)]
-pub(super) struct Queue<K> {
-    /// A binary heap.
+pub(super) struct KeyedQueue<K> {
+    /// Binary heap of keys and entries.
     heap: Vec<(K, u32)>,
-    /// Where each entry is in the heap.
+    /// Heap index of each entry, or [`NOWHERE`].
     place: Vec<u32>,
 }
 
-/// The place of what is not in the queue.
+/// Heap index of an entry that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
 
-impl<K: Ord + Copy> Queue<K> {
-    /// An empty queue for the entries `0..entries`.
+impl<K: Ord + Copy> KeyedQueue<K> {
+    /// Creates an empty queue for the entries `0..entries`.
     pub fn new(entries: usize) -> Self {
         Self { heap: Vec::new(), place: vec![NOWHERE; entries] }
     }
 
-    /// Puts an entry in, or gives it another key.
+    /// Inserts an entry or changes its key.
     pub fn set(&mut self, entry: u32, key: K) {
         let at = match self.place[entry as usize] {
             NOWHERE => {
@@ -34,7 +34,7 @@ impl<K: Ord + Copy> Queue<K> {
         self.settle(at);
     }
 
-    /// Takes an entry out, if it is in.
+    /// Removes an entry, if present.
     pub fn remove(&mut self, entry: u32) {
         let at = std::mem::replace(&mut self.place[entry as usize], NOWHERE);
         if at != NOWHERE {
@@ -45,14 +45,14 @@ impl<K: Ord + Copy> Queue<K> {
         }
     }
 
-    /// Takes the entry with the greatest key out.
+    /// Removes and returns the entry with the largest key.
     pub fn pop(&mut self) -> Option<(u32, K)> {
         let (key, entry) = *self.heap.first()?;
         self.remove(entry);
         Some((entry, key))
     }
 
-    /// Moves what is at `at` to where it belongs.
+    /// Restores the heap order for the item at index `at`.
     fn settle(&mut self, mut at: usize) {
         let moved = self.heap[at];
         while at > 0 {
@@ -93,11 +93,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a map that is searched for its greatest key. Keys are made unique by the entry, as
-        /// those of the algorithms are.
+        /// Compares with a map that is searched for its largest key. The entry makes keys unique,
+        /// as in the algorithms.
         #[test]
         fn pops_the_greatest(steps in prop::collection::vec((0..3_u8, 0..20_u32, 0..50_u64), 0..200)) {
-            let mut queue = Queue::new(20);
+            let mut queue = KeyedQueue::new(20);
             let mut plain = BTreeMap::new();
             for (what, entry, key) in steps {
                 match what {

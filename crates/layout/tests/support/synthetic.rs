@@ -1,12 +1,13 @@
-//! Call graphs that look like a kernel's: most functions cold, few helpers that everybody calls, weights and
-//! sizes over several orders of magnitude. The same seed makes the same graph everywhere.
+//! Synthetic call graphs that resemble a kernel's: most functions are cold, a few helpers are
+//! called from everywhere, and weights and sizes span several orders of magnitude. A seed gives the
+//! same graph on every machine.
 
-use kerntune_layout::order::{Arc, CallGraph, Function};
+use kerntune_layout::order::{CallGraph, GraphArc, GraphFunction};
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct Random(pub u64);
+pub struct XorShift(pub u64);
 
-impl Random {
+impl XorShift {
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,24 +15,25 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// From 1 to about `2^bits`, each power of two as likely as the next.
+    /// Returns a number from 1 to about `2^bits`, with all powers of two about equally likely.
     pub fn heavy_tailed(&mut self, bits: u64) -> u64 {
         let octave = 1_u64 << self.below(bits);
         octave + self.below(octave)
     }
 }
 
-/// `functions` functions in which up to `arcs` distinct arcs join the hot ones (one in `1 / hot_share`). A function's
-/// weight is the number of calls to it, as lld has it. Arcs are sorted by caller and callee.
+/// Builds `functions` functions; up to `arcs` distinct arcs connect the hot ones (one in `1 /
+/// hot_share`). A function's weight is the number of calls to it, as in lld. Arcs are sorted by
+/// caller and callee.
 pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> CallGraph {
-    let mut random = Random(seed);
+    let mut random = XorShift(seed);
     let hot = ((functions as f64 * hot_share) as u64).max(2);
-    // Hot functions lie all over the place.
+    // Hot functions are scattered.
     let mut places: Vec<usize> = (0..functions).collect();
     for i in 0..functions {
         let j = i + random.below((functions - i) as u64) as usize;
@@ -40,7 +42,7 @@ pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> 
     let mut calls: Vec<(usize, usize, u64)> = (0..arcs)
         .map(|_| {
             let caller = random.below(hot);
-            // Half of the calls go to neighbours in the same subsystem, the rest mostly to few helpers.
+            // Half of the calls go to neighbors in the same subsystem, the rest mostly to few helpers.
             let callee = match random.below(2) {
                 0 => (caller + 1 + random.below(16)) % hot,
                 _ => random.heavy_tailed(63) % hot.min(random.heavy_tailed(16)).max(1),
@@ -48,7 +50,7 @@ pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> 
             (places[caller as usize], places[callee as usize], random.heavy_tailed(20))
         })
         .collect();
-    // Without recursion, which lld counts in one of its algorithms and not in the other.
+    // No recursion: lld counts it in only one of its algorithms.
     calls.retain(|(caller, callee, _)| caller != callee);
     calls.sort_unstable();
     calls.dedup_by_key(|(caller, callee, _)| (*caller, *callee));
@@ -58,9 +60,10 @@ pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> 
     }
     let sized = weights.iter().map(|&weight| {
         let size = 8 + random.heavy_tailed(11) + random.below(97);
-        Function::new(size, weight)
+        GraphFunction::new(size, weight)
     });
     let functions = sized.collect();
-    let arcs = calls.into_iter().map(|(caller, callee, calls)| Arc::new(caller, callee, calls)).collect();
+    let arcs =
+        calls.into_iter().map(|(caller, callee, calls)| GraphArc::new(caller, callee, calls)).collect();
     CallGraph::new(functions, arcs).expect("a graph")
 }

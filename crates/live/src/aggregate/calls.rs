@@ -1,33 +1,33 @@
-//! Calls that were counted, by caller and callee.
+//! Counted calls by caller and callee.
 
 use std::collections::HashMap;
 
-/// Who called whom: numbers of functions; a caller that is no known function has none.
+/// Indices of caller and callee; `None` for an unknown caller.
 pub type CallKey = (Option<u32>, u32);
 
-/// How often each was called by each.
+/// Number of calls by caller and callee.
 #[derive(Debug, Clone)]
-pub struct Calls {
+pub struct CallTable {
     counts: HashMap<CallKey, u64>,
     most: usize,
-    /// Calls of pairs that there was no room for.
+    /// Calls of pairs that found no room.
     pub crowded: u64,
-    /// Calls of code that has no name.
+    /// Calls of code without a name.
     pub unnamed: u64,
 }
 
-impl Calls {
-    /// One that never has more than `most` pairs.
+impl CallTable {
+    /// Creates a table of at most `most` pairs.
     pub fn new(most: usize) -> Self {
         Self { counts: HashMap::new(), most, crowded: 0, unnamed: 0 }
     }
 
-    /// Bytes that one takes at most.
+    /// Returns an upper bound for the table's memory, in bytes.
     pub fn bound(most: usize) -> usize {
         most.saturating_mul(8).div_ceil(7).next_power_of_two().saturating_mul(size_of::<(CallKey, u64)>() + 1)
     }
 
-    /// Counts so many calls of `callee`; none if it has no name.
+    /// Adds calls of `callee`, which is `None` if it has no name.
     pub fn add(&mut self, caller: Option<u32>, callee: Option<u32>, calls: u64) {
         let Some(callee) = callee else {
             self.unnamed = self.unnamed.saturating_add(calls);
@@ -42,14 +42,14 @@ impl Calls {
         *count = count.saturating_add(calls);
     }
 
-    /// All pairs, in order.
+    /// Returns all pairs, sorted.
     pub fn rows(&self) -> Vec<(CallKey, u64)> {
         let mut rows: Vec<_> = self.counts.iter().map(|(key, count)| (*key, *count)).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// Forgets all.
+    /// Removes all calls.
     pub fn clear(&mut self) {
         self.counts.clear();
         (self.crowded, self.unnamed) = (0, 0);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_or_has_no_name_is_counted_apart() {
-        let mut calls = Calls::new(2);
+        let mut calls = CallTable::new(2);
         calls.add(Some(1), Some(2), 5);
         calls.add(None, Some(2), 1);
         calls.add(Some(1), Some(2), 2);

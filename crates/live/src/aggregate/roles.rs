@@ -1,26 +1,26 @@
-//! The part that a function plays in a call chain, by its name.
+//! Role of a function in call chains, by name.
 
-use kerntune_isa::{Guest, Isa};
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_trace::FunctionKind;
 
-/// What a function is to a sample that has it in its chain.
+/// Role of a function in a sample's call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Any other.
+pub enum ChainRole {
+    /// Any other function.
     Plain,
-    /// Where an interrupt comes in.
+    /// Entry of an interrupt.
     Interrupt,
-    /// Where an exception comes in.
+    /// Entry of an exception.
     Exception,
-    /// Where a system call comes in.
+    /// Entry of a system call.
     Syscall,
-    /// Halts the CPU until the next interrupt.
+    /// Function that halts the CPU until the next interrupt.
     Halt,
-    /// A part of the scheduler.
+    /// Function of the scheduler.
     Scheduler,
 }
 
-/// Functions in which an idle CPU waits for an interrupt: the instruction is in them, or in what they call.
+/// Functions in which an idle CPU waits for an interrupt, directly or in a callee.
 const HALTS: [&str; 16] = [
     "acpi_idle_do_entry",
     "acpi_idle_enter",
@@ -39,7 +39,7 @@ const HALTS: [&str; 16] = [
     "tdx_safe_halt",
     "xen_safe_halt",
 ];
-/// Functions of the scheduler that lead to a switch.
+/// Scheduler functions on the way to a context switch.
 const SCHEDULER: [&str; 20] = [
     "__schedule",
     "schedule",
@@ -63,21 +63,21 @@ const SCHEDULER: [&str; 20] = [
     "__traceiter_sched_switch",
 ];
 
-impl Role {
-    /// By the name.
+impl ChainRole {
+    /// Returns the role of the function with this name.
     pub fn of(name: &str) -> Self {
         let name = name.split_once('.').map_or(name, |(whole, _)| whole);
-        match Guest::function_kind(name) {
-            Some(FunctionKind::Interrupt) => return Role::Interrupt,
-            Some(FunctionKind::Exception) => return Role::Exception,
-            Some(FunctionKind::Syscall) => return Role::Syscall,
+        match GuestIsa::function_kind(name) {
+            Some(FunctionKind::Interrupt) => return ChainRole::Interrupt,
+            Some(FunctionKind::Exception) => return ChainRole::Exception,
+            Some(FunctionKind::Syscall) => return ChainRole::Syscall,
             _ => {}
         }
         match name {
-            _ if Guest::is_common_interrupt(name) => Role::Interrupt,
-            _ if HALTS.contains(&name) => Role::Halt,
-            _ if SCHEDULER.contains(&name) => Role::Scheduler,
-            _ => Role::Plain,
+            _ if GuestIsa::is_common_interrupt(name) => ChainRole::Interrupt,
+            _ if HALTS.contains(&name) => ChainRole::Halt,
+            _ if SCHEDULER.contains(&name) => ChainRole::Scheduler,
+            _ => ChainRole::Plain,
         }
     }
 }
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn parts_are_known_by_their_names() {
         for (name, role) in [
-            ("asm_sysvec_apic_timer_interrupt", Role::Interrupt),
-            ("asm_common_interrupt", Role::Interrupt),
-            ("asm_exc_page_fault", Role::Exception),
-            ("entry_SYSCALL_64", Role::Syscall),
-            ("pv_native_safe_halt", Role::Halt),
-            ("__schedule", Role::Scheduler),
-            ("schedule_timeout.isra.0", Role::Scheduler),
-            ("tcp_ack", Role::Plain),
+            ("asm_sysvec_apic_timer_interrupt", ChainRole::Interrupt),
+            ("asm_common_interrupt", ChainRole::Interrupt),
+            ("asm_exc_page_fault", ChainRole::Exception),
+            ("entry_SYSCALL_64", ChainRole::Syscall),
+            ("pv_native_safe_halt", ChainRole::Halt),
+            ("__schedule", ChainRole::Scheduler),
+            ("schedule_timeout.isra.0", ChainRole::Scheduler),
+            ("tcp_ack", ChainRole::Plain),
         ] {
-            assert_eq!(Role::of(name), role, "{name}");
+            assert_eq!(ChainRole::of(name), role, "{name}");
         }
     }
 }

@@ -1,43 +1,47 @@
-//! Context switches by who, to whom and why.
+//! Context switches by thread, next thread and reason.
 
 use kerntune_profile::SwitchKind;
 use std::collections::HashMap;
 
-/// A kind of switch. Names are numbers of [`super::Threads`], the reason is a function's number.
+/// Kind of context switch. Names are indices of [`super::ThreadTable`], the reason is a function
+/// index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Switch {
-    /// Who had the CPU.
+pub struct SampledSwitch {
+    /// Name index of the thread that lost the CPU.
     pub from: Option<u32>,
-    /// Who got it.
+    /// Name index of the thread that got the CPU.
     pub to: Option<u32>,
-    /// The innermost function that is none of the scheduler's.
+    /// Innermost function outside of the scheduler.
     pub reason: Option<u32>,
-    /// Whether it was taken or given up.
+    /// Voluntary switch or preemption.
     pub kind: SwitchKind,
 }
 
-/// How often there was each.
+/// Number of context switches of each kind.
 #[derive(Debug, Clone)]
-pub struct Switches {
-    counts: HashMap<Switch, u64>,
+pub struct SwitchTable {
+    counts: HashMap<SampledSwitch, u64>,
     most: usize,
-    /// Switches of kinds that there was no room for.
+    /// Switches whose kind found no room.
     pub crowded: u64,
 }
 
-impl Switches {
-    /// One that never has more than `most` kinds.
+impl SwitchTable {
+    /// Creates a table of at most `most` kinds.
     pub fn new(most: usize) -> Self {
         Self { counts: HashMap::with_capacity(most), most, crowded: 0 }
     }
 
-    /// Bytes that one takes at most.
+    /// Returns an upper bound for the table's memory, in bytes.
     pub fn bound(most: usize) -> usize {
-        most.saturating_mul(8).div_ceil(7).next_power_of_two().saturating_mul(size_of::<(Switch, u64)>() + 1)
+        most.saturating_mul(8)
+            .div_ceil(7)
+            .next_power_of_two()
+            .saturating_mul(size_of::<(SampledSwitch, u64)>() + 1)
     }
 
-    /// Counts `weight` switches.
-    pub fn add(&mut self, switch: Switch, weight: u64) {
+    /// Adds `weight` switches.
+    pub fn add(&mut self, switch: SampledSwitch, weight: u64) {
         let known = self.counts.contains_key(&switch);
         if !known && self.counts.len() >= self.most {
             self.crowded += weight;
@@ -46,14 +50,14 @@ impl Switches {
         *self.counts.entry(switch).or_default() += weight;
     }
 
-    /// All kinds, in order.
-    pub fn rows(&self) -> Vec<(Switch, u64)> {
+    /// Returns all kinds, sorted.
+    pub fn rows(&self) -> Vec<(SampledSwitch, u64)> {
         let mut rows: Vec<_> = self.counts.iter().map(|(switch, count)| (*switch, *count)).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// Forgets all.
+    /// Removes all switches.
     pub fn clear(&mut self) {
         self.counts.clear();
         self.crowded = 0;

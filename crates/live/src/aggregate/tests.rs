@@ -1,7 +1,7 @@
 use super::*;
 use kerntune_symbols::KernelSymbol;
 
-/// Functions 0 to 6 at 0x1000, 0x1100 …
+/// Functions 0 to 6 at 0x1000, 0x1100 and so on.
 const NAMES: [&str; 7] = [
     "entry_SYSCALL_64",
     "ksys_read",
@@ -22,8 +22,8 @@ fn aggregate() -> Aggregate {
     let end = KernelSymbol { address: 0x1700, name: "_etext".into(), is_global: true, module: None };
     let symbols = NAMES.iter().enumerate().map(symbol).chain([end]).collect();
     Aggregate::new(
-        Table::new(symbols),
-        Bounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4, user: 0 },
+        FunctionTable::new(symbols),
+        TableBounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4, user: 0 },
     )
 }
 
@@ -31,15 +31,15 @@ fn at(function: u64) -> u64 {
     0x1000 + 0x100 * function + 0x10
 }
 
-/// Each path as words, with its samples.
+/// Returns each path as text, with its samples.
 fn paths(aggregate: &Aggregate) -> Vec<(String, u64)> {
     let nodes = aggregate.tree.nodes();
-    let word = |key: Key| match key {
-        Key::Function(function) => NAMES[function as usize].to_string(),
-        Key::Thread(comm) => aggregate.threads.name(comm).to_string(),
+    let word = |key: SampleFrame| match key {
+        SampleFrame::Function(function) => NAMES[function as usize].to_string(),
+        SampleFrame::Thread(comm) => aggregate.threads.name(comm).to_string(),
         other => format!("{other:?}"),
     };
-    let path = |node: &Node| {
+    let path = |node: &SampleNode| {
         let mut words = vec![word(node.key)];
         let mut above = node.parent;
         while let Some(node) = nodes.get(above as usize) {
@@ -55,7 +55,7 @@ fn paths(aggregate: &Aggregate) -> Vec<(String, u64)> {
 fn samples_go_to_their_thread_to_interrupts_or_to_idle() {
     let mut all = aggregate();
     all.threads.named(7, 7, "redis");
-    let kernel = |tid, kernel: &[u64]| Sample {
+    let kernel = |tid, kernel: &[u64]| StackSample {
         tid,
         tgid: tid,
         is_user: false,
@@ -63,8 +63,8 @@ fn samples_go_to_their_thread_to_interrupts_or_to_idle() {
         user: &[],
     };
     all.sample(&kernel(7, &[at(1), at(0)]));
-    all.sample(&Sample { tid: 7, tgid: 7, is_user: true, kernel: &[], user: &[] });
-    // A softirq on the way out of an interrupt that hit a system call.
+    all.sample(&StackSample { tid: 7, tgid: 7, is_user: true, kernel: &[], user: &[] });
+    // A softirq at the exit of an interrupt that hit a system call.
     all.sample(&kernel(7, &[at(3), at(2), at(1), at(0)]));
     all.sample(&kernel(0, &[at(4), at(5)]));
     all.sample(&kernel(0, &[at(5)]));
@@ -92,7 +92,7 @@ fn a_return_address_behind_a_function_is_that_functions() {
     let mut all = aggregate();
     all.threads.named(7, 7, "x");
     // The call is the last instruction of ksys_read.
-    all.sample(&Sample { tid: 7, tgid: 7, is_user: false, kernel: &[at(3), 0x1200, at(0)], user: &[] });
+    all.sample(&StackSample { tid: 7, tgid: 7, is_user: false, kernel: &[at(3), 0x1200, at(0)], user: &[] });
     assert_eq!(paths(&all)[0].0, "x entry_SYSCALL_64 ksys_read handle_softirqs");
 }
 

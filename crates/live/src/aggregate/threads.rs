@@ -1,16 +1,16 @@
-//! Whose samples they are. Threads come and go: those that are gone keep their own row as long as there is room, and
-//! then one with all others of their name.
+//! Threads with their samples. Ended threads keep their row while there is room; then rows of one
+//! name are joined.
 
 use std::collections::HashMap;
 
-/// Samples of one thread, or of several that are gone and had one name.
+/// Samples of one thread, or of several ended threads with the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Thread {
-    /// Thread id; 0 where it is several.
+pub struct SampledThread {
+    /// Thread id; 0 for several threads.
     pub tid: u32,
-    /// Process id; 0 where it is several.
+    /// Process id; 0 for several threads.
     pub tgid: u32,
-    /// Number of its name.
+    /// Index of the name.
     pub comm: u32,
     /// Samples in user mode.
     pub user: u64,
@@ -19,29 +19,30 @@ pub struct Thread {
     gone: bool,
 }
 
-/// All of them.
+/// All threads.
 #[derive(Debug, Clone)]
-pub struct Threads {
-    rows: Vec<Thread>,
-    /// Row of each thread that lives.
+pub struct ThreadTable {
+    rows: Vec<SampledThread>,
+    /// Row index of each living thread.
     living: HashMap<u32, u32>,
     names: Vec<String>,
     numbers: HashMap<String, u32>,
     most: usize,
     most_names: usize,
-    /// Samples of threads that had no room of their own.
+    /// Samples of threads that found no room.
     pub crowded: u64,
 }
 
-/// The name of what has none.
+/// Name of threads without a known name.
 const NAMELESS: &str = "[unknown]";
-/// The name of all that there was no room for.
+/// Name that stands for all names without room.
 const OTHERS: &str = "[other names]";
-/// Bytes of a name, with its place in two tables: the kernel's names have 16 at most.
+/// Memory per name with its entries in two tables, in bytes. Names in the kernel have at most 16
+/// bytes.
 const NAME_BYTES: usize = 160;
 
-impl Threads {
-    /// One that never has more than `most` threads and `most_names` names.
+impl ThreadTable {
+    /// Creates a table of at most `most` threads and `most_names` names.
     pub fn new(most: usize, most_names: usize) -> Self {
         let mut threads = Self {
             rows: Vec::with_capacity(most),
@@ -57,20 +58,20 @@ impl Threads {
         threads
     }
 
-    /// Bytes that one takes at most.
+    /// Returns an upper bound for the table's memory, in bytes.
     pub fn bound(most: usize, most_names: usize) -> usize {
         let entries = most.saturating_mul(8).div_ceil(7).next_power_of_two();
-        most.saturating_mul(size_of::<Thread>())
+        most.saturating_mul(size_of::<SampledThread>())
             .saturating_add(entries.saturating_mul(9))
             .saturating_add(most_names.saturating_mul(NAME_BYTES))
     }
 
-    /// Name of a number.
+    /// Returns the name with this index.
     pub fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or(NAMELESS, String::as_str)
     }
 
-    /// Number of a name; that of all others if there is no room for it.
+    /// Returns the index of a name, or of the name for all others if there is no room.
     pub fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -84,7 +85,7 @@ impl Threads {
         number
     }
 
-    /// A thread got a name.
+    /// Handles a new name of a thread.
     pub fn named(&mut self, tid: u32, tgid: u32, name: &str) {
         let comm = self.number(name);
         if let Some(row) = self.row(tid, tgid) {
@@ -92,35 +93,35 @@ impl Threads {
         }
     }
 
-    /// A thread began, with the name of the one that made it.
+    /// Handles the start of a thread, which inherits its parent's name.
     pub fn forked(&mut self, tid: u32, tgid: u32, parent: u32) {
         let comm =
             self.living.get(&parent).and_then(|row| self.rows.get(*row as usize)).map_or(0, |row| row.comm);
-        // A number may be given again before its end was told.
+        // The id may be reused before its end is reported.
         self.ended(tid);
         if let Some(row) = self.row(tid, tgid) {
             row.comm = comm;
         }
     }
 
-    /// A thread ended.
+    /// Handles the end of a thread.
     pub fn ended(&mut self, tid: u32) {
         if let Some(row) = self.living.remove(&tid).and_then(|row| self.rows.get_mut(row as usize)) {
             row.gone = true;
         }
     }
 
-    /// Whether a name of the thread is known.
+    /// Returns true if the thread is known and alive.
     pub fn knows(&self, tid: u32) -> bool {
         self.living.contains_key(&tid)
     }
 
-    /// Number of the name of a thread that lives.
+    /// Returns the name index of a living thread.
     pub fn comm_of(&self, tid: u32) -> Option<u32> {
         self.rows.get(*self.living.get(&tid)? as usize).map(|row| row.comm)
     }
 
-    /// Counts a thread's samples; number of its name.
+    /// Adds samples of a thread and returns its name index.
     pub fn add(&mut self, tid: u32, tgid: u32, user: u64, kernel: u64) -> u32 {
         match self.row(tid, tgid) {
             Some(row) => {
@@ -135,7 +136,7 @@ impl Threads {
         }
     }
 
-    fn row(&mut self, tid: u32, tgid: u32) -> Option<&mut Thread> {
+    fn row(&mut self, tid: u32, tgid: u32) -> Option<&mut SampledThread> {
         let at = match self.living.get(&tid) {
             Some(at) => *at,
             None => {
@@ -146,7 +147,7 @@ impl Threads {
                     return None;
                 }
                 let at = self.rows.len() as u32;
-                self.rows.push(Thread { tid, tgid, ..Thread::default() });
+                self.rows.push(SampledThread { tid, tgid, ..SampledThread::default() });
                 self.living.insert(tid, at);
                 at
             }
@@ -154,7 +155,7 @@ impl Threads {
         self.rows.get_mut(at as usize)
     }
 
-    /// Puts threads that are gone into one row for each name.
+    /// Joins the rows of ended threads by name.
     fn fold(&mut self) {
         let mut gone: HashMap<u32, (u64, u64)> = HashMap::new();
         let mut kept = Vec::with_capacity(self.most);
@@ -168,17 +169,23 @@ impl Threads {
                 kept.push(row);
             }
         }
-        let several = |(comm, (user, kernel))| Thread { comm, user, kernel, gone: true, ..Thread::default() };
+        let several = |(comm, (user, kernel))| SampledThread {
+            comm,
+            user,
+            kernel,
+            gone: true,
+            ..SampledThread::default()
+        };
         kept.extend(gone.into_iter().filter(|(_, (user, kernel))| user + kernel > 0).map(several));
         self.rows = kept;
     }
 
-    /// Those with samples.
-    pub fn rows(&self) -> impl Iterator<Item = &Thread> {
+    /// Returns the rows with samples.
+    pub fn rows(&self) -> impl Iterator<Item = &SampledThread> {
         self.rows.iter().filter(|row| row.user + row.kernel > 0)
     }
 
-    /// Forgets all samples, and who is gone.
+    /// Removes all samples and all ended threads.
     pub fn clear(&mut self) {
         for row in &mut self.rows {
             (row.user, row.kernel) = (0, 0);
@@ -195,7 +202,7 @@ mod tests {
 
     #[test]
     fn names_are_inherited_and_the_dead_make_room() {
-        let mut threads = Threads::new(3, 4);
+        let mut threads = ThreadTable::new(3, 4);
         threads.named(10, 10, "sh");
         threads.forked(11, 11, 10);
         assert_eq!(threads.add(11, 11, 1, 2), threads.number("sh"));
@@ -209,14 +216,14 @@ mod tests {
         let mut rows: Vec<_> =
             threads.rows().map(|r| (r.tid, threads.name(r.comm), r.user + r.kernel)).collect();
         rows.sort();
-        // 10 has no samples, 11 and 12 are gone: they have made room for 13; for 14 there is none.
+        // 10 has no samples. 11 and 12 have ended and made room for 13. There is no room for 14.
         assert_eq!(rows, [(0, "ls", 3), (0, "sh", 5)]);
         assert_eq!(threads.crowded, 2);
     }
 
     #[test]
     fn there_is_a_last_name() {
-        let mut threads = Threads::new(9, 3);
+        let mut threads = ThreadTable::new(9, 3);
         threads.named(1, 1, "a");
         threads.named(2, 2, "b");
         assert_eq!([threads.add(1, 1, 1, 0), threads.add(2, 2, 1, 0)], [2, 1]);

@@ -1,62 +1,62 @@
-//! The tree of call paths that samples fill: bounded, so that its size does not depend on how long one samples.
+//! Tree of call paths. Its size is bounded and does not depend on the sampling time.
 
 use std::collections::HashMap;
 
-/// Bytes of an entry in the table that finds a node: key, number, control byte.
+/// Size of an entry of the lookup table in bytes: key, index, control byte.
 const ENTRY_BYTES: usize = 13;
 
-/// What a node stands for.
+/// Frame that a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// Root: all threads of a name, by the name's number.
+pub enum SampleFrame {
+    /// Root of all threads with this name index.
     Thread(u32),
-    /// Root: all interrupts.
+    /// Root of all interrupts.
     Interrupt,
-    /// Root: idle tasks while not halted.
+    /// Root of idle tasks that are not halted.
     Idle,
-    /// A function, by its number in the table of symbols.
+    /// Function, by index in the table of symbols.
     Function(u32),
     /// User mode.
     User,
-    /// Code that no symbol names.
+    /// Code without a symbol.
     Unattributed,
 }
 
-/// A way in which code was reached, and the samples in it.
+/// Call path with its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    /// What it stands for.
-    pub key: Key,
-    /// The node above; [`Tree::ROOT`] for a root.
+pub struct SampleNode {
+    /// Innermost frame of the path.
+    pub key: SampleFrame,
+    /// Index of the parent node; [`SampleTree::ROOT`] for a root.
     pub parent: u32,
-    /// Samples at this very path.
+    /// Samples at exactly this path.
     pub samples: u64,
 }
 
-/// All of them. Parents come before children.
+/// All call paths. Parents come before their children.
 #[derive(Debug, Clone)]
-pub struct Tree {
-    nodes: Vec<Node>,
-    find: HashMap<(u32, Key), u32>,
+pub struct SampleTree {
+    nodes: Vec<SampleNode>,
+    find: HashMap<(u32, SampleFrame), u32>,
     most: usize,
-    /// Samples that are in a node above their own, as there was no room for one.
+    /// Samples moved to an ancestor because there was no room for their node.
     pub folded: u64,
-    /// Samples that have not even a root.
+    /// Samples for which not even a root found room.
     pub homeless: u64,
 }
 
-impl Tree {
-    /// [`Node::parent`] of a root.
+impl SampleTree {
+    /// Value of [`SampleNode::parent`] in a root.
     pub const ROOT: u32 = u32::MAX;
 
-    /// One that never has more than `most` nodes. Its memory is taken at once.
+    /// Creates a tree of at most `most` nodes and allocates its memory.
     pub fn new(most: usize) -> Self {
         let (nodes, find) = (Vec::with_capacity(most), HashMap::with_capacity(most));
         Self { nodes, find, most, folded: 0, homeless: 0 }
     }
 
-    /// Counts `count` samples at the path of `keys`, root first.
-    pub fn add(&mut self, keys: impl IntoIterator<Item = Key>, count: u64) {
+    /// Adds `count` samples at the path of `keys`, root first.
+    pub fn add(&mut self, keys: impl IntoIterator<Item = SampleFrame>, count: u64) {
         let (mut at, mut whole) = (Self::ROOT, true);
         for key in keys {
             match self.child(at, key) {
@@ -76,7 +76,7 @@ impl Tree {
         }
     }
 
-    fn child(&mut self, parent: u32, key: Key) -> Option<u32> {
+    fn child(&mut self, parent: u32, key: SampleFrame) -> Option<u32> {
         if let Some(found) = self.find.get(&(parent, key)) {
             return Some(*found);
         }
@@ -84,28 +84,28 @@ impl Tree {
             return None;
         }
         let number = self.nodes.len() as u32;
-        self.nodes.push(Node { key, parent, samples: 0 });
+        self.nodes.push(SampleNode { key, parent, samples: 0 });
         self.find.insert((parent, key), number);
         Some(number)
     }
 
-    /// The nodes.
-    pub fn nodes(&self) -> &[Node] {
+    /// Returns all nodes.
+    pub fn nodes(&self) -> &[SampleNode] {
         &self.nodes
     }
 
-    /// Forgets all samples, and keeps the memory.
+    /// Removes all samples but keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.find.clear();
         (self.folded, self.homeless) = (0, 0);
     }
 
-    /// Bytes that a tree of at most so many nodes takes.
+    /// Returns an upper bound for the memory of a tree of `most` nodes, in bytes.
     pub fn bound(most: usize) -> usize {
-        // A table is at most seven eighths full, and its size a power of two.
+        // A hash table is at most seven eighths full, and its size is a power of two.
         let entries = most.saturating_mul(8).div_ceil(7).next_power_of_two();
-        most.saturating_mul(size_of::<Node>()).saturating_add(entries.saturating_mul(ENTRY_BYTES + 3))
+        most.saturating_mul(size_of::<SampleNode>()).saturating_add(entries.saturating_mul(ENTRY_BYTES + 3))
     }
 }
 
@@ -115,19 +115,19 @@ mod tests {
 
     #[test]
     fn paths_share_what_they_have_in_common_and_the_bound_holds() {
-        let mut tree = Tree::new(3);
+        let mut tree = SampleTree::new(3);
         let path = |functions: &[u32]| {
-            let functions: Vec<Key> = functions.iter().map(|f| Key::Function(*f)).collect();
-            [vec![Key::Thread(0)], functions].concat()
+            let functions: Vec<SampleFrame> = functions.iter().map(|f| SampleFrame::Function(*f)).collect();
+            [vec![SampleFrame::Thread(0)], functions].concat()
         };
         tree.add(path(&[1, 2]), 3);
         tree.add(path(&[1]), 1);
         tree.add(path(&[1, 4]), 5);
-        tree.add([Key::Idle], 7);
+        tree.add([SampleFrame::Idle], 7);
         let samples: Vec<u64> = tree.nodes().iter().map(|node| node.samples).collect();
         assert_eq!((samples, tree.folded, tree.homeless), (vec![0, 6, 3], 5, 7));
         tree.clear();
         assert!(tree.nodes().is_empty() && tree.folded == 0);
-        assert!(Tree::bound(1 << 17) < 16 << 20);
+        assert!(SampleTree::bound(1 << 17) < 16 << 20);
     }
 }

@@ -1,27 +1,28 @@
-//! Where the code of programs is, and the names of its functions.
+//! Mapped user code and the names of its functions.
 //!
-//! A process' mappings are read when one begins to watch, and told by the kernel from then on. Buffers of different CPUs are read one
-//! after the other, so that a mapping may be told after a sample in it: that sample is in user mode, without a name.
+//! The mappings of existing processes are read at the start; later ones are reported by the kernel.
+//! Buffers of different CPUs are read one after the other, so a mapping may be reported after a
+//! sample in it. Such a sample counts as user mode without a name.
 
-use kerntune_symbols::{Program, Table};
+use kerntune_symbols::{FunctionTable, ProgramSymbols};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// Processes whose mappings are known.
-const PROCESSES: usize = 1 << 13;
-/// Mappings of one process.
-const MAPPINGS: usize = 1 << 12;
-/// Files that are read.
-const FILES: usize = 1 << 12;
-/// Bytes of a function: itself, its name, and its number.
+/// Maximum number of processes with known mappings.
+const MAX_PROCESSES: usize = 1 << 13;
+/// Maximum number of mappings per process.
+const MAX_MAPPINGS: usize = 1 << 12;
+/// Maximum number of files to read.
+const MAX_FILES: usize = 1 << 12;
+/// Memory of a function in bytes: entry, name and index.
 const FUNCTION_BYTES: usize = 160;
-/// Bytes of a process' mappings, on average.
+/// Average memory of a process's mappings, in bytes.
 const PROCESS_BYTES: usize = 4096;
 
-/// Code of a file in a process' memory.
+/// Code of a file mapped into a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mapping {
+struct CodeMapping {
     begin: u64,
     end: u64,
     /// Offset in the file.
@@ -30,37 +31,37 @@ struct Mapping {
 }
 
 #[derive(Debug, Clone)]
-struct File {
+struct MappedFile {
     path: String,
-    /// Read at the first sample in it; `None` inside if that failed.
-    program: Option<Option<Box<Program>>>,
-    /// Of its functions in the table, as far as they were sampled.
+    /// Symbols, read at the first sample in the file; `Some(None)` if that failed.
+    program: Option<Option<Box<ProgramSymbols>>>,
+    /// Table indices of the functions sampled so far.
     numbers: HashMap<u32, u32>,
 }
 
-/// Programs and libraries.
+/// Mapped programs and libraries.
 #[derive(Debug, Clone)]
 pub struct UserCode {
-    processes: HashMap<u32, Vec<Mapping>>,
-    files: Vec<File>,
+    processes: HashMap<u32, Vec<CodeMapping>>,
+    files: Vec<MappedFile>,
     by_path: HashMap<String, u32>,
-    /// Functions for which there is still room.
+    /// Number of functions that still find room.
     left: usize,
 }
 
 impl UserCode {
-    /// One that never knows more than so many functions; with 0 it is of no use, and takes no memory.
+    /// Creates a table of at most this many functions; with 0 it stays empty and uses no memory.
     pub fn new(functions: usize) -> Self {
         Self { processes: HashMap::new(), files: Vec::new(), by_path: HashMap::new(), left: functions }
     }
 
-    /// Bytes that one takes at most.
+    /// Returns an upper bound for the table's memory, in bytes.
     pub fn bound(functions: usize) -> usize {
-        let rest = if functions == 0 { 0 } else { PROCESSES * PROCESS_BYTES };
+        let rest = if functions == 0 { 0 } else { MAX_PROCESSES * PROCESS_BYTES };
         functions.saturating_mul(FUNCTION_BYTES).saturating_add(rest)
     }
 
-    /// The mappings that a process has now.
+    /// Reads the present mappings of a process.
     pub fn read_process(&mut self, process: u32) {
         let Ok(text) = fs::read_to_string(format!("/proc/{process}/maps")) else { return };
         for line in text.lines() {
@@ -70,56 +71,57 @@ impl UserCode {
         }
     }
 
-    /// Code was mapped into a process.
+    /// Handles a new mapping of code.
     pub fn mapped(&mut self, process: u32, begin: u64, end: u64, offset: u64, path: &str) {
         if !path.starts_with('/') || path.starts_with("//") || path.ends_with(" (deleted)") {
             return;
         }
         let file = match self.by_path.get(path) {
             Some(file) => *file,
-            None if self.files.len() >= FILES => return,
+            None if self.files.len() >= MAX_FILES => return,
             None => {
                 let file = self.files.len() as u32;
-                self.files.push(File { path: path.into(), program: None, numbers: HashMap::new() });
+                self.files.push(MappedFile { path: path.into(), program: None, numbers: HashMap::new() });
                 self.by_path.insert(path.into(), file);
                 file
             }
         };
-        if !self.processes.contains_key(&process) && self.processes.len() >= PROCESSES {
+        if !self.processes.contains_key(&process) && self.processes.len() >= MAX_PROCESSES {
             return;
         }
         let mappings = self.processes.entry(process).or_default();
         mappings.retain(|old| old.end <= begin || old.begin >= end);
-        if mappings.len() < MAPPINGS {
+        if mappings.len() < MAX_MAPPINGS {
             let at = mappings.partition_point(|old| old.begin < begin);
-            mappings.insert(at, Mapping { begin, end, offset, file });
+            mappings.insert(at, CodeMapping { begin, end, offset, file });
         }
     }
 
-    /// A process has the mappings of the one that made it.
+    /// Handles the start of a process, which inherits its parent's mappings.
     pub fn forked(&mut self, process: u32, parent: u32) {
-        if process != parent && self.processes.len() < PROCESSES {
+        if process != parent && self.processes.len() < MAX_PROCESSES {
             if let Some(mappings) = self.processes.get(&parent).cloned() {
                 self.processes.insert(process, mappings);
             }
         }
     }
 
-    /// A process began a program, or ended: it has no mappings any more.
+    /// Removes the mappings of a process that executes a new program or has ended.
     pub fn cleared(&mut self, process: u32) {
         self.processes.remove(&process);
     }
 
-    /// Number of the function that is at an address of a process.
-    pub fn lookup(&mut self, process: u32, address: u64, table: &mut Table) -> Option<u32> {
+    /// Returns the table index of the function at an address of a process.
+    pub fn lookup(&mut self, process: u32, address: u64, table: &mut FunctionTable) -> Option<u32> {
         let mappings = self.processes.get(&process)?;
         let at = mappings.partition_point(|mapping| mapping.begin <= address).checked_sub(1)?;
         let mapping = mappings.get(at).filter(|mapping| address < mapping.end)?;
         let offset = mapping.offset.checked_add(address - mapping.begin)?;
         let file = self.files.get_mut(mapping.file as usize)?;
         if file.program.is_none() {
-            // Where there is no room no file is read for it.
-            let read = (self.left > 0).then(|| Program::read(Path::new(&file.path), self.left)).flatten();
+            // Without room, no more files are read.
+            let read =
+                (self.left > 0).then(|| ProgramSymbols::read(Path::new(&file.path), self.left)).flatten();
             self.left -= read.as_ref().map_or(0, |program| program.functions().len());
             file.program = Some(read.map(Box::new));
         }
@@ -130,13 +132,13 @@ impl UserCode {
             return Some(*number);
         }
         let found = &program.functions()[function];
-        let number = table.add_foreign(&found.name, &file.path, found.address, found.size)?;
+        let number = table.add_external(&found.name, &file.path, found.address, found.size)?;
         file.numbers.insert(key, number);
         Some(number)
     }
 }
 
-/// Beginning, end, offset and file of executable code, from a line of `/proc/PID/maps`.
+/// Parses a line of `/proc/PID/maps`. Returns begin, end, file offset and path of executable code.
 pub fn parse_mapping(line: &str) -> Option<(u64, u64, u64, &str)> {
     let mut rest = line;
     let mut word = || {
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_code_of_this_process_has_names() {
-        let (mut user, mut table) = (UserCode::new(1 << 18), Table::default());
+        let (mut user, mut table) = (UserCode::new(1 << 18), FunctionTable::default());
         let me = std::process::id();
         user.read_process(me);
         let address = lines_of_maps as fn() as usize as u64;

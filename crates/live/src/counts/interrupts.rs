@@ -1,14 +1,15 @@
-//! `/proc/interrupts` and `/proc/softirqs`: a column for each CPU, then what it is.
+//! `/proc/interrupts` and `/proc/softirqs`: one column per CPU, then the description.
 
-/// Rows that are read.
-const MOST: usize = 10_000;
+/// Maximum number of rows to read.
+const MAX_LINES: usize = 10_000;
 
-/// Sum over the CPUs of each interrupt, by its number or letters and its device. All CPUs if `cpus` is empty.
+/// Sums each interrupt over the given CPUs, or all if `cpus` is empty. An interrupt is named by its
+/// number or letters and its device.
 pub fn parse_interrupts(text: &str, cpus: &[u32]) -> Vec<(String, u64)> {
     rows(text, cpus, true)
 }
 
-/// The same of softirqs, by their names.
+/// Sums each softirq over the given CPUs, or all if `cpus` is empty.
 pub fn parse_softirqs(text: &str, cpus: &[u32]) -> Vec<(String, u64)> {
     rows(text, cpus, false)
 }
@@ -22,7 +23,7 @@ fn rows(text: &str, cpus: &[u32], described: bool) -> Vec<(String, u64)> {
         let mut words = rest.split_whitespace().peekable();
         let (mut sum, mut any) = (0_u64, false);
         for column in &columns {
-            // A line of a count that no CPU has (`ERR`) has one column.
+            // A counter that is not per CPU (`ERR`) has a single column.
             let Some(count) = words.peek().and_then(|word| word.parse::<u64>().ok()) else { break };
             words.next();
             if cpus.is_empty() || cpus.contains(column) {
@@ -34,7 +35,7 @@ fn rows(text: &str, cpus: &[u32], described: bool) -> Vec<(String, u64)> {
         let name = [vec![name.trim()], what].concat().join(" ");
         any.then_some((name, sum))
     };
-    lines.take(MOST).filter_map(row).collect()
+    lines.take(MAX_LINES).filter_map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the kernel counts anyway, beside samples: interrupts by vector, softirqs, times of CPUs.
+//! Counters that the kernel keeps anyway: interrupts by vector, softirqs, CPU times.
 
 mod interrupts;
 mod stat;
@@ -6,19 +6,20 @@ mod stat;
 pub use interrupts::{parse_interrupts, parse_softirqs};
 pub use stat::parse_stat;
 
-use kerntune_profile::Counted;
+use kerntune_profile::CounterTotal;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What is counted: kind, name, source.
-type Key = (&'static str, String, &'static str);
+/// Key of a counter: kind, name, source.
+type CounterKey = (&'static str, String, &'static str);
 
-/// All counts at one moment. They are the whole machine's, of the CPUs that are watched where the kernel tells them apart.
+/// All counters at one moment. They cover the whole machine, or the sampled CPUs if the kernel
+/// separates CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Counts(BTreeMap<Key, u64>);
+pub(crate) struct ProcCounters(BTreeMap<CounterKey, u64>);
 
-impl Counts {
-    /// Reads them. A file that cannot be read is left out.
+impl ProcCounters {
+    /// Reads the counters; unreadable files are skipped.
     pub fn now(cpus: &[u32]) -> Self {
         let mut counts = BTreeMap::new();
         let mut put = |kind, source, rows: Vec<(String, u64)>| {
@@ -35,19 +36,19 @@ impl Counts {
         Self(counts)
     }
 
-    /// What was counted from `base` on; what was not is left out.
-    pub fn since(&self, base: &Self) -> Vec<Counted> {
-        let row = |(key, count): (&Key, &u64)| {
+    /// Returns the increases since `base`, without those that are 0.
+    pub fn since(&self, base: &Self) -> Vec<CounterTotal> {
+        let row = |(key, count): (&CounterKey, &u64)| {
             let count = count.saturating_sub(base.0.get(key).copied().unwrap_or(0));
             let (kind, name, source) = key;
-            Counted { kind: (*kind).into(), name: name.clone(), count, source: (*source).into() }
+            CounterTotal { kind: (*kind).into(), name: name.clone(), count, source: (*source).into() }
         };
         self.0.iter().map(row).filter(|row| row.count > 0).collect()
     }
 }
 
-/// ns in which CPUs were halted, among what was counted.
-pub(crate) fn idle_ns(counted: &[Counted]) -> u64 {
-    let of = |row: &&Counted| row.kind == "time" && matches!(row.name.as_str(), "idle" | "iowait");
+/// Returns the halted time among the counters, in ns.
+pub(crate) fn idle_ns(counted: &[CounterTotal]) -> u64 {
+    let of = |row: &&CounterTotal| row.kind == "time" && matches!(row.name.as_str(), "idle" | "iowait");
     counted.iter().filter(of).map(|row| row.count).sum()
 }

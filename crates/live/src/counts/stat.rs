@@ -1,21 +1,21 @@
-//! `/proc/stat`: times of CPUs, and a few counts.
+//! `/proc/stat`: CPU times and a few counters.
 
-/// Nanoseconds of a tick of this file (`USER_HZ`, 100 on all machines that we run on).
+/// Length of a tick of this file in ns (`USER_HZ` is 100 on all supported machines).
 const TICK_NS: u64 = 10_000_000;
-/// Names of the columns of a CPU's line, from the first on (`man 5 proc`).
+/// Names of the first columns of a CPU's line (`man 5 proc`).
 const TIMES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 
-/// What the file says.
+/// Contents of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stat {
-    /// Times of the CPUs together, ns, in steps of 10 ms.
+pub struct ProcStat {
+    /// Sums of CPU times in ns, in steps of 10 ms.
     pub times: Vec<(String, u64)>,
-    /// Processes that began.
+    /// Number of processes created.
     pub counts: Vec<(String, u64)>,
 }
 
-/// Reads it; of all CPUs if `cpus` is empty.
-pub fn parse_stat(text: &str, cpus: &[u32]) -> Stat {
+/// Parses the file for the given CPUs, or all if `cpus` is empty.
+pub fn parse_stat(text: &str, cpus: &[u32]) -> ProcStat {
     let mut times = [0_u64; TIMES.len()];
     let mut counts = Vec::new();
     for line in text.lines() {
@@ -32,7 +32,7 @@ pub fn parse_stat(text: &str, cpus: &[u32]) -> Stat {
             counts.extend(count.map(|count| ("forks".to_string(), count)));
         }
     }
-    Stat { times: TIMES.iter().map(|name| (*name).to_string()).zip(times).collect(), counts }
+    ProcStat { times: TIMES.iter().map(|name| (*name).to_string()).zip(times).collect(), counts }
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! A collector that outlives the terminal: one process for each work directory, which is asked over a socket.
+//! Collector that outlives the terminal: one daemon per work directory, controlled over a socket.
 //!
-//! [`serve`] is the process, [`ask`] what others do. Its files are in `.live` of the work directory: `lock`, which is
-//! locked for as long as it runs, and has its number; `socket`; `log`, what it had to say after it began. The directory is its
-//! owner's alone: one of another user, one that others may write to, and links in it are refused.
+//! [`serve`] is the daemon, [`ask`] the client. The files are in the directory `.live` of the work
+//! directory: `lock` is locked while the daemon runs and holds its process id, `socket`, and `log`
+//! with the messages after the start. Only the owner may access the directory: if another user owns
+//! it, others may write to it, or it contains links, it is refused.
 
 mod client;
-mod conversations;
-mod place;
+mod connections;
+mod daemon_dir;
 mod protocol;
 mod server;
 
-pub use client::{ask, state, state_after, State};
-pub use place::Place;
-pub use protocol::{Answer, Request, Status};
-pub use server::{serve, Dump};
+pub use client::{ask, state, state_after, DaemonState};
+pub use daemon_dir::DaemonDir;
+pub use protocol::{DaemonRequest, DaemonResponse, DaemonStatus};
+pub use server::{serve, SaveProfile};

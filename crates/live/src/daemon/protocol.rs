@@ -1,81 +1,81 @@
-//! What is asked and answered: a line of JSON each.
+//! Protocol of the daemon: one line of JSON per request and answer.
 
 use crate::TopView;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A question.
+/// Request to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
-pub enum Request {
-    /// How is it going?
+pub enum DaemonRequest {
+    /// Report the status.
     Status,
-    /// Keep what was seen until now as a profile, and go on.
+    /// Save everything so far as a profile, and continue.
     Dump {
-        /// What the machine was busy with.
+        /// Description of the machine's work.
         workload: String,
     },
-    /// Forget what was seen.
+    /// Discard everything so far.
     Reset,
-    /// End.
+    /// End the daemon.
     Stop,
-    /// What was seen until now, the heaviest of it.
+    /// Report the functions and paths with the most samples.
     Top {
-        /// At most so many functions, and paths.
+        /// Maximum number of functions and of paths.
         most: usize,
     },
 }
 
-/// An answer.
+/// Answer of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
-pub enum Answer {
-    /// To [`Request::Status`].
-    Status(Box<Status>),
-    /// The profile's directory.
+pub enum DaemonResponse {
+    /// Answer to [`DaemonRequest::Status`].
+    Status(Box<DaemonStatus>),
+    /// Answer to [`DaemonRequest::Dump`].
     Dumped {
-        /// Where it is.
+        /// Directory of the profile.
         path: PathBuf,
     },
-    /// It was done.
+    /// Success of another request.
     Done,
-    /// To [`Request::Top`].
+    /// Answer to [`DaemonRequest::Top`].
     Top(Box<TopView>),
-    /// It was not done.
+    /// Failure of a request.
     Failed {
-        /// Why.
+        /// Reason of the failure.
         message: String,
-        /// Whether there was simply nothing to make a profile of.
+        /// True if there was no data for a profile.
         nothing: bool,
     },
 }
 
-/// How a collector does.
+/// Status of a daemon.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
-    /// Its process.
+pub struct DaemonStatus {
+    /// Process id.
     pub process: u32,
-    /// When it began: RFC 3339, UTC.
+    /// Start time in RFC 3339, UTC.
     pub started: String,
-    /// Since the beginning or the last reset, ns.
+    /// Wall time since the start or the last reset, in ns.
     pub wall_ns: u64,
-    /// Its sources.
+    /// Names of the sources.
     pub sources: Vec<String>,
-    /// What is watched, if not everything.
+    /// Sampled part of the machine; `None` if everything is sampled.
     pub filter: Option<String>,
-    /// Samples taken.
+    /// Number of samples taken.
     pub samples: u64,
-    /// Samples lost.
+    /// Number of samples lost.
     pub lost: u64,
-    /// Call paths, and how many there may be.
+    /// Number of call paths and their limit.
     pub paths: [u64; 2],
-    /// Memory that it takes at most by its tables and buffers, bytes.
+    /// Upper bound for the memory of tables and buffers, in bytes.
     pub bound_bytes: u64,
-    /// Memory that the process has, bytes.
+    /// Resident memory of the process, in bytes.
     pub resident_bytes: u64,
-    /// What a reader has to know, by name.
+    /// Counts of anomalies, by name.
     pub health: Vec<(String, u64)>,
-    /// What the sources and the symbols lack, in words.
+    /// Limitations of the sources and the symbols, in words.
     pub notes: Vec<String>,
 }
 
@@ -85,13 +85,17 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_are_written() {
-        for request in [Request::Status, Request::Dump { workload: "a b".into() }, Request::Top { most: 3 }] {
+        for request in [
+            DaemonRequest::Status,
+            DaemonRequest::Dump { workload: "a b".into() },
+            DaemonRequest::Top { most: 3 },
+        ] {
             let line = serde_json::to_string(&request).unwrap();
-            assert_eq!(serde_json::from_str::<Request>(&line).unwrap(), request);
+            assert_eq!(serde_json::from_str::<DaemonRequest>(&line).unwrap(), request);
         }
-        assert_eq!(serde_json::to_string(&Request::Stop).unwrap(), r#"{"do":"stop"}"#);
-        let answer = Answer::Status(Box::new(Status { process: 7, ..Status::default() }));
+        assert_eq!(serde_json::to_string(&DaemonRequest::Stop).unwrap(), r#"{"do":"stop"}"#);
+        let answer = DaemonResponse::Status(Box::new(DaemonStatus { process: 7, ..DaemonStatus::default() }));
         let line = serde_json::to_string(&answer).unwrap();
-        assert_eq!(serde_json::from_str::<Answer>(&line).unwrap(), answer);
+        assert_eq!(serde_json::from_str::<DaemonResponse>(&line).unwrap(), answer);
     }
 }

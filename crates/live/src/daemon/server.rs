@@ -1,9 +1,9 @@
-//! The process that collects.
+//! Daemon process.
 
-use super::conversations::Conversations;
-use super::protocol::{Answer, Request, Status};
-use super::Place;
-use crate::{Collector, Error, Labels, Result};
+use super::connections::ClientConnections;
+use super::protocol::{DaemonRequest, DaemonResponse, DaemonStatus};
+use super::DaemonDir;
+use crate::{Collector, Error, ProfileLabels, Result};
 use kerntune_work::{interrupt, Lock};
 use std::fs;
 use std::io::ErrorKind;
@@ -12,22 +12,22 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the answers of a collector that ends may still take.
-const PARTING: Duration = Duration::from_secs(2);
+/// Longest time to finish answers when the daemon ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Keeps a snapshot; where it is then.
-pub type Dump<'a> = dyn FnMut(&mut Collector, Labels) -> Result<PathBuf> + 'a;
+/// Function that saves a snapshot and returns its path.
+pub type SaveProfile<'a> = dyn FnMut(&mut Collector, ProfileLabels) -> Result<PathBuf> + 'a;
 
-/// Collects until it is told to stop, or gets a signal. `start` begins to watch, `ready` is called once somebody may ask,
-/// `dump` keeps what was seen.
+/// Collects until a stop request or a signal. `start` starts the collector, `ready` is called when
+/// clients may connect, and `dump` saves a profile.
 ///
 /// # Errors
-/// [`Error::Filter`] if another collector runs; what `start` says; a source that fails.
+/// [`Error::Filter`] if another daemon runs; errors of `start` and of the sources.
 pub fn serve(
-    place: &Place,
+    place: &DaemonDir,
     start: impl FnOnce() -> Result<Collector>,
     ready: impl FnOnce(&Collector),
-    dump: &mut Dump<'_>,
+    dump: &mut SaveProfile<'_>,
 ) -> Result<()> {
     place.make()?;
     let Some(_lock) = lock(place)? else {
@@ -35,22 +35,22 @@ pub fn serve(
         return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` stops it")));
     };
     let mut collector = start()?;
-    // Before anybody can connect: who does is told this number.
+    // Before anybody can connect, since a client reads this process id.
     place.set_process(Some(std::process::id()))?;
     let started = SystemTime::now();
     let collected = listen(place).and_then(|listener| {
         ready(&collector);
         collector_loop(&mut collector, &listener, started, dump)
     });
-    // Nobody is told that it has ended before the kernel has closed its events.
+    // The kernel must close the events before clients see the end.
     drop(collector);
     let _ = fs::remove_file(place.socket());
     place.set_process(None)?;
     collected
 }
 
-/// The lock, if no collector has it. Who asks how one does takes it for a moment.
-fn lock(place: &Place) -> Result<Option<Lock>> {
+/// Takes the lock if no daemon holds it. A client that asks for the state holds it for a moment.
+fn lock(place: &DaemonDir) -> Result<Option<Lock>> {
     for _ in 0..20 {
         if let Some(lock) = place.lock()? {
             return Ok(Some(lock));
@@ -60,9 +60,9 @@ fn lock(place: &Place) -> Result<Option<Lock>> {
     Ok(None)
 }
 
-fn listen(place: &Place) -> Result<UnixListener> {
+fn listen(place: &DaemonDir) -> Result<UnixListener> {
     let socket = place.socket();
-    // We have the lock: whose socket this was is gone.
+    // We hold the lock, so the owner of this socket has ended.
     match fs::remove_file(&socket) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::io("replace", &socket)(error))
@@ -80,27 +80,28 @@ fn collector_loop(
     collector: &mut Collector,
     listener: &UnixListener,
     started: SystemTime,
-    dump: &mut Dump<'_>,
+    dump: &mut SaveProfile<'_>,
 ) -> Result<()> {
     let mut stopped = false;
-    let mut conversations = Conversations::default();
+    let mut connections = ClientConnections::default();
     while !stopped && !interrupt::is_set() {
-        collector.take()?;
+        collector.poll()?;
         while let Ok((stream, _)) = listener.accept() {
-            conversations.add(stream);
+            connections.add(stream);
         }
-        conversations.go_on(|line| line_of(&answer(line, collector, started, dump, &mut stopped)));
+        connections.advance(|line| line_of(&answer(line, collector, started, dump, &mut stopped)));
     }
     let ends = Instant::now();
-    while !conversations.is_quiet() && ends.elapsed() < PARTING {
+    while !connections.is_quiet() && ends.elapsed() < SHUTDOWN_TIMEOUT {
         std::thread::sleep(Duration::from_millis(10));
-        conversations
-            .go_on(|_| line_of(&Answer::Failed { message: "the collector ends".into(), nothing: false }));
+        connections.advance(|_| {
+            line_of(&DaemonResponse::Failed { message: "the collector ends".into(), nothing: false })
+        });
     }
     Ok(())
 }
 
-fn line_of(answer: &Answer) -> Vec<u8> {
+fn line_of(answer: &DaemonResponse) -> Vec<u8> {
     let mut line = serde_json::to_vec(answer).unwrap_or_default();
     line.push(b'\n');
     line
@@ -110,40 +111,40 @@ fn answer(
     line: &[u8],
     collector: &mut Collector,
     started: SystemTime,
-    dump: &mut Dump<'_>,
+    dump: &mut SaveProfile<'_>,
     stopped: &mut bool,
-) -> Answer {
-    let failed = |error: Error| Answer::Failed {
+) -> DaemonResponse {
+    let failed = |error: Error| DaemonResponse::Failed {
         nothing: matches!(error, Error::Nothing(_)),
         message: error.to_string(),
     };
     match serde_json::from_slice(line) {
         Err(error) => {
-            Answer::Failed { message: format!("the request cannot be read: {error}"), nothing: false }
+            DaemonResponse::Failed { message: format!("the request cannot be read: {error}"), nothing: false }
         }
-        Ok(Request::Status) => Answer::Status(Box::new(status(collector, started))),
-        Ok(Request::Top { most }) => {
-            collector.top(most).map_or_else(failed, |view| Answer::Top(Box::new(view)))
+        Ok(DaemonRequest::Status) => DaemonResponse::Status(Box::new(status(collector, started))),
+        Ok(DaemonRequest::Top { most }) => {
+            collector.top(most).map_or_else(failed, |view| DaemonResponse::Top(Box::new(view)))
         }
-        Ok(Request::Reset) => collector.reset().map_or_else(failed, |()| Answer::Done),
-        Ok(Request::Stop) => {
+        Ok(DaemonRequest::Reset) => collector.reset().map_or_else(failed, |()| DaemonResponse::Done),
+        Ok(DaemonRequest::Stop) => {
             *stopped = true;
-            Answer::Done
+            DaemonResponse::Done
         }
-        Ok(Request::Dump { workload }) => {
-            let labels = Labels { workload, region: "live".into(), ..Labels::default() };
-            dump(collector, labels).map_or_else(failed, |path| Answer::Dumped { path })
+        Ok(DaemonRequest::Dump { workload }) => {
+            let labels = ProfileLabels { workload, region: "live".into(), ..ProfileLabels::default() };
+            dump(collector, labels).map_or_else(failed, |path| DaemonResponse::Dumped { path })
         }
     }
 }
 
-fn status(collector: &mut Collector, started: SystemTime) -> Status {
+fn status(collector: &mut Collector, started: SystemTime) -> DaemonStatus {
     let lost = collector.lost();
-    let (all, running) = (collector.seen(), collector.running());
+    let (all, running) = (collector.aggregate(), collector.running());
     let descriptions = collector.descriptions();
     let mut notes = running.notes.clone();
     notes.extend(descriptions.iter().flat_map(|description| description.lacks.clone()));
-    Status {
+    DaemonStatus {
         process: std::process::id(),
         started: kerntune_profile::rfc3339(started),
         wall_ns: u64::try_from(collector.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -159,7 +160,7 @@ fn status(collector: &mut Collector, started: SystemTime) -> Status {
     }
 }
 
-/// Bytes of memory that this process has.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

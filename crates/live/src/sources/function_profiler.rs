@@ -1,8 +1,9 @@
-//! ftrace's function profiler: how often each function was called, without callers. For kernels that take no module.
+//! ftrace's function profiler: number of calls of each function, without callers. For kernels that
+//! cannot load the module.
 
-use crate::options::CallCounts;
-use crate::tracefs::Tracefs;
-use crate::{Aggregate, Description, Error, Result, Source};
+use crate::options::CallCountOptions;
+use crate::tracefs::TracefsDir;
+use crate::{Aggregate, Error, Result, Source, SourceDescription};
 use kerntune_symbols::Kallsyms;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -12,33 +13,33 @@ use std::process::{Child, Command, Stdio};
 const ENABLED: &str = "function_profile_enabled";
 const FILTER: &str = "set_ftrace_filter";
 const EXCEPT: &str = "set_ftrace_notrace";
-/// What a filter reads that has nothing in it.
+/// First characters of an empty filter.
 const EMPTY: &str = "#### ";
 
-/// Switches the profiler off when its input ends: then we have ended, in whatever way.
+/// Script that switches the profiler off when its input ends, in whatever way this process ended.
 const GUARD: &str = "trap '' INT TERM HUP; while read -r line; do :; done; cd \"$0\" && echo 0 > function_profile_enabled && \
                      echo > set_ftrace_filter && echo > set_ftrace_notrace";
 
-/// The source.
+/// Source of call counts from ftrace's function profiler.
 pub struct FunctionProfiler {
-    tracing: Tracefs,
+    tracing: TracefsDir,
     guard: Child,
     what: String,
     why: String,
-    /// Calls by name at the last reset, and those that were told since.
+    /// Calls by name that were reported already or precede the last reset.
     told: HashMap<String, u64>,
-    /// Where functions are, by every name that they have; none where several share one.
+    /// Address of each function name; `None` if several functions share it.
     places: HashMap<String, Option<u64>>,
 }
 
 impl FunctionProfiler {
-    /// Begins to count; `why` is what is in the way of counting callers, too.
+    /// Starts counting. `why` is the reason why callers cannot be counted as well.
     ///
     /// # Errors
-    /// [`Error::NoProfiler`]: the kernel has none, does not let us, or somebody uses ftrace.
-    pub fn start(calls: &CallCounts, why: &str) -> Result<Self> {
+    /// [`Error::NoProfiler`] if the kernel has no profiler, refuses it, or ftrace is in use.
+    pub fn start(calls: &CallCountOptions, why: &str) -> Result<Self> {
         let no = |reason: String| Error::NoProfiler(reason);
-        let tracing = Tracefs::open().map_err(|error| no(format!("no tracefs ({error})")))?;
+        let tracing = TracefsDir::open().map_err(|error| no(format!("no tracefs ({error})")))?;
         let enabled = tracing.read(ENABLED).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 no("this kernel has no function profiler (CONFIG_FUNCTION_PROFILER)".into())
@@ -76,7 +77,7 @@ impl FunctionProfiler {
                     return Err(no(format!("`{glob}` is not a glob of functions")));
                 }
             }
-            // Of a ready set not every kernel has every function.
+            // A kernel may lack some functions of a predefined set.
             let mut found = globs.is_empty();
             for glob in globs {
                 match new.tracing.append(file, glob) {
@@ -98,7 +99,7 @@ impl FunctionProfiler {
         Ok(new)
     }
 
-    /// All calls by name since it was switched on.
+    /// Returns all calls by name since the start.
     fn hits(&self) -> Result<BTreeMap<String, u64>> {
         let mut hits = BTreeMap::new();
         for cpu in 0.. {
@@ -112,7 +113,8 @@ impl FunctionProfiler {
     }
 }
 
-/// The profiler tells names only, of a function with several any one of them.
+/// Returns the address of each name. The profiler reports names only, and for a function with
+/// several names any of them.
 fn places() -> Result<HashMap<String, Option<u64>>> {
     const PATH: &str = "/proc/kallsyms";
     let text = fs::read(PATH).map_err(Error::io("read", PATH))?;
@@ -125,7 +127,8 @@ fn places() -> Result<HashMap<String, Option<u64>>> {
     Ok(places)
 }
 
-/// Adds what one CPU counted (`trace_stat/functionN`): lines of a function's name, its calls, and times.
+/// Adds the counts of one CPU (`trace_stat/functionN`); a line has a function's name, its calls,
+/// and times.
 pub fn parse_hits(text: &str, into: &mut BTreeMap<String, u64>) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -138,8 +141,8 @@ pub fn parse_hits(text: &str, into: &mut BTreeMap<String, u64>) {
 }
 
 impl Source for FunctionProfiler {
-    fn description(&self) -> Description {
-        Description {
+    fn description(&self) -> SourceDescription {
+        SourceDescription {
             name: format!("ftrace: function profiler, calls of {}", self.what),
             calls: true,
             lacks: vec![
@@ -149,7 +152,7 @@ impl Source for FunctionProfiler {
                 ),
                 "functions that share a name are not told apart by it: their calls are in no count".into(),
             ],
-            ..Description::default()
+            ..SourceDescription::default()
         }
     }
 
@@ -157,7 +160,7 @@ impl Source for FunctionProfiler {
         Ok(())
     }
 
-    fn count(&mut self, into: &mut Aggregate) -> Result<()> {
+    fn flush_counts(&mut self, into: &mut Aggregate) -> Result<()> {
         let function = |name: &String| into.table.lookup(self.places.get(name).copied().flatten()?);
         let hits = self.hits()?;
         let since = |name: &str, count: u64| count.saturating_sub(self.told.get(name).copied().unwrap_or(0));
@@ -181,7 +184,7 @@ impl Source for FunctionProfiler {
 
 impl Drop for FunctionProfiler {
     fn drop(&mut self) {
-        // The guard cleans up, as it does if we are killed.
+        // The guard cleans up, as it does if this process is killed.
         if let Some(mut input) = self.guard.stdin.take() {
             let _ = input.flush();
         }

@@ -1,29 +1,31 @@
-//! The module kgmon: every call of the functions that are chosen, by caller. `docs/kgmon.md` says what a count is.
+//! Kernel module kgmon: counts every call of the selected functions, by caller. `docs/kgmon.md`
+//! defines a count.
 
-use crate::options::CallCounts;
-use crate::{Aggregate, Description, Error, Result, Source};
-use kerntune_kgmon::{is_loaded, load, unload, Device, Entry, Start, Timer};
+use crate::options::CallCountOptions;
+use crate::{Aggregate, Error, Result, Source, SourceDescription};
+use kerntune_kgmon::{is_loaded, load, unload, EntryMode, KgmonDevice, StartCommand, TimerMode};
 
-/// Return addresses are of the instruction after the call.
-const CALL: u64 = 1;
+/// Offset from a return address into the call instruction before it.
+const CALL_OFFSET: u64 = 1;
 
-/// The source. The module stops when this is dropped, and when its process ends in any way.
-pub struct Kgmon {
-    /// None once it is dropped.
-    device: Option<Device>,
-    /// Whether it was loaded for us.
+/// Source of call counts from kgmon. The module stops when this is dropped, and when the process
+/// ends in any way.
+pub struct KgmonSource {
+    /// Open device; `None` after the drop.
+    device: Option<KgmonDevice>,
+    /// True if the module was loaded by this source.
     is_ours: bool,
     what: String,
     is_direct: bool,
     memory_bytes: usize,
 }
 
-impl Kgmon {
-    /// Begins to count.
+impl KgmonSource {
+    /// Starts counting.
     ///
     /// # Errors
-    /// [`Error::Kgmon`]: no module, or what the module or the kernel has against it.
-    pub fn start(calls: &CallCounts) -> Result<Self> {
+    /// [`Error::Kgmon`] if the module is missing, or the module or the kernel refuses.
+    pub fn start(calls: &CallCountOptions) -> Result<Self> {
         let is_ours = !is_loaded();
         if is_ours {
             if let Some(obstacle) = kerntune_kgmon::obstacle() {
@@ -39,23 +41,23 @@ impl Kgmon {
         }
         let mut new =
             Self { device: None, is_ours, what: calls.to_string(), is_direct: false, memory_bytes: 0 };
-        let device = new.device.insert(Device::open()?);
+        let device = new.device.insert(KgmonDevice::open()?);
         let before = device.status()?;
         if before.counting || before.timer != "off" {
             return Err(Error::NoModule(
                 "kgmon is counting for somebody else: `echo stop > /dev/kgmon`, or wait for the other collector".into(),
             ));
         }
-        let start = Start {
+        let start = StartCommand {
             filter: calls.only.clone(),
             except: calls.except.clone(),
-            entry: Entry::Auto,
-            timer: Timer::Off,
+            entry: EntryMode::Auto,
+            timer: TimerMode::Off,
             hold: true,
-            ..Start::default()
+            ..StartCommand::default()
         };
         device.start(&start)?;
-        // What was counted before, and while functions were still being told of us, is not wanted.
+        // Discard earlier counts, and those made while the functions were still being registered.
         device.take()?;
         let status = device.status()?;
         new.is_direct = status.entry == "direct";
@@ -63,21 +65,21 @@ impl Kgmon {
         Ok(new)
     }
 
-    fn device(&self) -> Result<&Device> {
+    fn device(&self) -> Result<&KgmonDevice> {
         self.device.as_ref().ok_or_else(|| Error::NoModule("kgmon was closed".into()))
     }
 }
 
-impl Source for Kgmon {
-    fn description(&self) -> Description {
+impl Source for KgmonSource {
+    fn description(&self) -> SourceDescription {
         let slow = "functions reach kgmon through ftrace's own trampoline, which costs several times as much: a BPF program \
                     sits directly on one of them, or the kernel is older than 6.8 and loses memory with the direct way";
-        Description {
+        SourceDescription {
             name: format!("kgmon: calls of {}", self.what),
             calls: true,
             buffers: self.memory_bytes,
             lacks: if self.is_direct { Vec::new() } else { vec![slow.into()] },
-            ..Description::default()
+            ..SourceDescription::default()
         }
     }
 
@@ -85,11 +87,11 @@ impl Source for Kgmon {
         Ok(())
     }
 
-    /// Every call is in exactly one of the dumps that are taken.
-    fn count(&mut self, into: &mut Aggregate) -> Result<()> {
+    /// Each call is in exactly one dump.
+    fn flush_counts(&mut self, into: &mut Aggregate) -> Result<()> {
         let dump = self.device()?.take()?;
         for arc in &dump.arcs {
-            let caller = into.table.lookup(arc.caller.saturating_sub(CALL));
+            let caller = into.table.lookup(arc.caller.saturating_sub(CALL_OFFSET));
             let callee = into.table.lookup(arc.callee);
             into.calls.add(caller, callee, arc.calls);
         }
@@ -104,14 +106,14 @@ impl Source for Kgmon {
     }
 }
 
-impl Drop for Kgmon {
+impl Drop for KgmonSource {
     fn drop(&mut self) {
         if let Some(device) = self.device.take() {
             let _ = device.stop();
             drop(device);
         }
         if self.is_ours {
-            // Who has it open meanwhile keeps it.
+            // If somebody else has the device open, the module stays loaded.
             let _ = unload();
         }
     }

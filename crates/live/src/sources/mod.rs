@@ -1,28 +1,30 @@
-//! A file or directory for each source. The first that the kernel allows is used; `choose` knows their order.
+//! Sources of samples and calls, one file or directory each. [`open_sources`] chooses the first
+//! that the kernel allows.
 
 pub mod function_profiler;
 mod kgmon;
 pub mod perf;
 
-use crate::options::CallCounts;
-use crate::{Error, Options, Result, Source};
+use crate::options::CallCountOptions;
+use crate::{CollectorOptions, Error, Result, Source};
 
-/// The best sources that the kernel allows, started: of samples, and of calls if these are wanted.
+/// Opens and starts the best sources that the kernel allows: one for samples, and one for calls if
+/// requested.
 ///
 /// # Errors
-/// Why none can be used.
-pub fn choose(options: &Options) -> Result<Vec<Box<dyn Source>>> {
+/// No source can be used.
+pub fn open_sources(options: &CollectorOptions) -> Result<Vec<Box<dyn Source>>> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(calls) = &options.calls {
         sources.push(counter(calls)?);
     }
-    sources.push(Box::new(perf::Perf::start(options)?));
+    sources.push(Box::new(perf::PerfSource::start(options)?));
     Ok(sources)
 }
 
-/// What counts calls: the module, or ftrace's profiler.
-fn counter(calls: &CallCounts) -> Result<Box<dyn Source>> {
-    let kgmon = match kgmon::Kgmon::start(calls) {
+/// Opens the source of call counts: the module, or else ftrace's profiler.
+fn counter(calls: &CallCountOptions) -> Result<Box<dyn Source>> {
+    let kgmon = match kgmon::KgmonSource::start(calls) {
         Ok(source) => return Ok(Box::new(source)),
         Err(error) => error.to_string(),
     };

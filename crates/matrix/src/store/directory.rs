@@ -1,4 +1,4 @@
-//! A directory as a store: on a disk, or one that machines share.
+//! A directory as a store, local or shared between machines.
 
 use super::Store;
 use crate::Result;
@@ -9,20 +9,21 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where objects are before they have their names.
+/// Directory of objects that are still being written.
 const ASIDE: &str = ".aside";
 
-/// Objects are files below a directory. One that is there is whole: it was written aside, and got its name in one step.
+/// A store whose objects are files below a directory. They are written elsewhere and renamed in one
+/// step, so a file that exists is complete.
 #[derive(Debug)]
-pub struct Directory {
+pub struct DirectoryStore {
     root: PathBuf,
 }
 
-impl Directory {
-    /// The store in `root`, which is made if need be.
+impl DirectoryStore {
+    /// Opens the store in `root`, and creates the directory if necessary.
     ///
     /// # Errors
-    /// A directory that cannot be made.
+    /// A directory that cannot be created.
     pub fn open(root: &Path) -> Result<Self> {
         fs::create_dir_all(root).at("create the store", root)?;
         Ok(Self { root: root.canonicalize().at("resolve", root)? })
@@ -32,14 +33,14 @@ impl Directory {
         self.root.join(name)
     }
 
-    /// The directory of an object.
-    fn room(&self, path: &Path) -> Result<()> {
-        let room = path.parent().unwrap_or(&self.root);
-        Ok(fs::create_dir_all(room).at("create", room)?)
+    /// Creates the directory of an object.
+    fn create_parent(&self, path: &Path) -> Result<()> {
+        let parent = path.parent().unwrap_or(&self.root);
+        Ok(fs::create_dir_all(parent).at("create", parent)?)
     }
 }
 
-impl Store for Directory {
+impl Store for DirectoryStore {
     fn url(&self) -> String {
         self.root.display().to_string()
     }
@@ -58,28 +59,28 @@ impl Store for Directory {
         if path.exists() {
             return Ok(false);
         }
-        self.room(&path)?;
-        // Others may write aside as well, on other machines and in other containers.
+        self.create_parent(&path)?;
+        // Processes on other machines and in other containers may write at the same time.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let aside = self.root.join(ASIDE).join(format!("{host}-{}-{number}", crate::process::process()));
-        self.room(&aside)?;
+        self.create_parent(&aside)?;
         write_atomic(&aside, bytes)?;
-        let made = name_it(&aside, &path);
-        // Gone already where it was renamed.
+        let made = rename_new(&aside, &path);
+        // Absent if it was renamed.
         let _ = fs::remove_file(&aside);
         Ok(made.at("publish", &path)?)
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path(name);
-        self.room(&path)?;
+        self.create_parent(&path)?;
         Ok(write_atomic(&path, bytes)?)
     }
 
     fn list(&self, start: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        // What begins with `a/b/c` is in the directory `a/b`.
+        // Names that begin with `a/b/c` are in the directory `a/b`.
         let above = start.rsplit_once('/').map_or("", |(above, _)| above);
         collect(&self.path(above), above, &mut found)?;
         found.retain(|name| name.starts_with(start));
@@ -96,12 +97,12 @@ impl Store for Directory {
     }
 }
 
-/// Gives a file another name unless there is one of that name; whether it has it.
-fn name_it(from: &Path, to: &Path) -> std::io::Result<bool> {
+/// Renames a file unless the new name exists; returns whether it was renamed.
+fn rename_new(from: &Path, to: &Path) -> std::io::Result<bool> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(std::io::Error::from) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        // A file system that does not know the flag, as NFS: a second name is made or not in one step there, too.
+        // File systems without the flag, such as NFS: creating a hard link is atomic there, too.
         Err(_) => match fs::hard_link(from, to) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -110,7 +111,7 @@ fn name_it(from: &Path, to: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// The files below a directory, each by its name in the store.
+/// Collects the names of the objects below a directory.
 fn collect(directory: &Path, name: &str, found: &mut Vec<String>) -> Result<(), Error> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -119,7 +120,7 @@ fn collect(directory: &Path, name: &str, found: &mut Vec<String>) -> Result<(), 
     for entry in entries {
         let entry = entry.at("list", directory)?;
         let own = entry.file_name().to_string_lossy().into_owned();
-        // What is written aside.
+        // Files that are still being written.
         if own.starts_with('.') {
             continue;
         }
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn one_of_many_makes_an_object() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Directory::open(dir.path()).unwrap();
+        let store = DirectoryStore::open(dir.path()).unwrap();
         let store = &store;
         let made: Vec<bool> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..16u8)
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn objects_are_listed_by_how_they_begin() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Directory::open(dir.path()).unwrap();
+        let store = DirectoryStore::open(dir.path()).unwrap();
         for name in ["claims/a/0001", "claims/ab/0001", "claims/a/0002", "results/a"] {
             store.put(name, b"x").unwrap();
         }

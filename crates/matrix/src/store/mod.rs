@@ -1,67 +1,69 @@
-//! Where plans, claims and results are: objects by name, of which one can be made only if nobody made it.
+//! Stores of plans, claims and results: named objects that only one machine can create.
 
 mod directory;
 mod remote;
 pub(crate) mod wire;
 
-pub use directory::Directory;
-pub use remote::{Remote, HELPER};
+pub use directory::DirectoryStore;
+pub use remote::{RemoteStore, HELPER};
 
 use crate::{Error, Result};
 use std::path::Path;
 
-/// Objects by name (`results/1a2b.json`). What [`Store::put_new`] made is whole, and the same for everybody.
+/// Named objects (`results/1a2b.json`). An object that [`Store::put_new`] created is complete and
+/// the same for all machines.
 pub trait Store: Send + Sync {
-    /// Its address.
+    /// Returns the store's address.
     fn url(&self) -> String;
 
-    /// An object; none if there is none.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
     /// A store that does not answer.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Makes an object unless there is one of that name. Whether it is ours.
+    /// Creates an object unless its name exists; returns whether it was created.
     ///
     /// # Errors
     /// A store that does not answer, or is full.
     fn put_new(&self, name: &str, bytes: &[u8]) -> Result<bool>;
 
-    /// Makes an object, or replaces it.
+    /// Creates or replaces an object.
     ///
     /// # Errors
     /// As [`Store::put_new`].
     fn put(&self, name: &str, bytes: &[u8]) -> Result<()>;
 
-    /// The names that begin with `start`, sorted.
+    /// Returns the names that begin with `start`, sorted.
     ///
     /// # Errors
     /// A store that does not answer.
     fn list(&self, start: &str) -> Result<Vec<String>>;
 
-    /// Removes an object, if it is there.
+    /// Deletes an object, if it exists.
     ///
     /// # Errors
     /// A store that does not answer.
     fn delete(&self, name: &str) -> Result<()>;
 }
 
-/// The store at this address: a directory, or a URL (`s3://bucket/prefix`, `file:///…`) that the helper program reaches.
+/// Opens the store at an address: a directory, or a URL (`s3://bucket/prefix`, `file:///…`) that
+/// the helper program reaches.
 ///
 /// # Errors
-/// A directory that cannot be made; a helper that is not there, or does not reach the store.
+/// A directory that cannot be created; a helper that is missing, or does not reach the store.
 pub fn open(address: &str) -> Result<Box<dyn Store>> {
     match address.split_once("://") {
-        Some(_) => Ok(Box::new(Remote::open(address)?)),
-        None => Ok(Box::new(Directory::open(Path::new(address))?)),
+        Some(_) => Ok(Box::new(RemoteStore::open(address)?)),
+        None => Ok(Box::new(DirectoryStore::open(Path::new(address))?)),
     }
 }
 
-/// The store at this address, if something is in it: for who only looks. Nothing is made.
+/// Opens a store for reading: it must exist and have objects.
 ///
 /// # Errors
-/// [`Error::NoStore`]; a helper that is not there, or does not reach the store.
-pub fn existing(address: &str) -> Result<Box<dyn Store>> {
+/// [`Error::NoStore`]; a helper that is missing, or does not reach the store.
+pub fn open_existing(address: &str) -> Result<Box<dyn Store>> {
     let no_store = || Error::NoStore { store: address.to_owned() };
     if !address.contains("://") && !Path::new(address).is_dir() {
         return Err(no_store());

@@ -1,8 +1,9 @@
-//! How the helper program for object stores is talked to, over its standard input and output.
+//! Protocol of the helper program for object stores, over its standard input and output.
 //!
-//! A request is a line of words with a tab between them, and bytes if it says how many; so is an answer:
+//! A request is a line of fields separated by tabs, followed by as many bytes as the line says. A
+//! reply has the same form:
 //!
-//! | request | answer |
+//! | request | reply |
 //! |---|---|
 //! | `get NAME` | `ok BYTES`, and the bytes; `none` |
 //! | `new NAME BYTES`, and the bytes | `ok 0`; `taken` |
@@ -11,28 +12,28 @@
 //! | `delete NAME` | `ok 0` |
 //! | any | `error MESSAGE` |
 //!
-//! The helper says `ok 0` once it has reached the store.
+//! At its start the helper writes `ok 0` once it has reached the store.
 
 use std::io::{self, BufRead, Read, Write};
 
-/// The longest answer: a packed kernel has some ten million bytes.
-const MOST: u64 = 1 << 32;
+/// Largest reply; a packed kernel has about ten million bytes.
+const MAX_REPLY_BYTES: u64 = 1 << 32;
 
-/// What the helper says.
+/// Reply of the helper.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It did it; what was asked for.
+pub enum HelperReply {
+    /// Success, with the bytes that were asked for.
     Ok(Vec<u8>),
-    /// There is no such object.
+    /// The object does not exist.
     None,
-    /// There is one already.
+    /// The object exists already.
     Taken,
-    /// It did not do it.
+    /// Failure, with the message.
     Error(String),
 }
 
 /// Sends a request.
-pub fn ask(to: &mut impl Write, verb: &str, name: &str, bytes: Option<&[u8]>) -> io::Result<()> {
+pub fn send_request(to: &mut impl Write, verb: &str, name: &str, bytes: Option<&[u8]>) -> io::Result<()> {
     if name.contains(['\t', '\n']) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a name with a tab or a line end in it"));
     }
@@ -46,8 +47,8 @@ pub fn ask(to: &mut impl Write, verb: &str, name: &str, bytes: Option<&[u8]>) ->
     to.flush()
 }
 
-/// Reads an answer.
-pub fn answer(from: &mut impl BufRead) -> io::Result<Answer> {
+/// Reads a reply.
+pub fn read_reply(from: &mut impl BufRead) -> io::Result<HelperReply> {
     let mut line = String::new();
     if from.by_ref().take(1 << 16).read_line(&mut line)? == 0 {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without an answer"));
@@ -56,15 +57,16 @@ pub fn answer(from: &mut impl BufRead) -> io::Result<Answer> {
     let odd = || io::Error::new(io::ErrorKind::InvalidData, format!("it answered {line:?}"));
     let (word, rest) = line.split_once('\t').unwrap_or((line, ""));
     match word {
-        "none" => Ok(Answer::None),
-        "taken" => Ok(Answer::Taken),
-        "error" => Ok(Answer::Error(rest.to_owned())),
+        "none" => Ok(HelperReply::None),
+        "taken" => Ok(HelperReply::Taken),
+        "error" => Ok(HelperReply::Error(rest.to_owned())),
         "ok" => {
-            let length: u64 = rest.parse().ok().filter(|length| *length <= MOST).ok_or_else(odd)?;
+            let length: u64 =
+                rest.parse().ok().filter(|length| *length <= MAX_REPLY_BYTES).ok_or_else(odd)?;
             let mut bytes = Vec::new();
             from.take(length).read_to_end(&mut bytes)?;
             match bytes.len() as u64 == length {
-                true => Ok(Answer::Ok(bytes)),
+                true => Ok(HelperReply::Ok(bytes)),
                 false => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended within an answer")),
             }
         }
@@ -78,10 +80,11 @@ mod tests {
 
     #[test]
     fn answers() {
-        let read = |bytes: &[u8]| answer(&mut io::BufReader::new(bytes)).map_err(|error| error.to_string());
-        assert_eq!(read(b"ok\t3\nabc"), Ok(Answer::Ok(b"abc".to_vec())));
-        assert_eq!((read(b"none\n"), read(b"taken\n")), (Ok(Answer::None), Ok(Answer::Taken)));
-        assert_eq!(read(b"error\tno such bucket\n"), Ok(Answer::Error("no such bucket".into())));
+        let read =
+            |bytes: &[u8]| read_reply(&mut io::BufReader::new(bytes)).map_err(|error| error.to_string());
+        assert_eq!(read(b"ok\t3\nabc"), Ok(HelperReply::Ok(b"abc".to_vec())));
+        assert_eq!((read(b"none\n"), read(b"taken\n")), (Ok(HelperReply::None), Ok(HelperReply::Taken)));
+        assert_eq!(read(b"error\tno such bucket\n"), Ok(HelperReply::Error("no such bucket".into())));
         for (bytes, words) in [
             (&b""[..], "without an answer"),
             (b"ok\t4\nabc", "within an answer"),
@@ -96,9 +99,9 @@ mod tests {
     #[test]
     fn requests() {
         let mut sent = Vec::new();
-        ask(&mut sent, "new", "results/a", Some(b"xyz")).unwrap();
-        ask(&mut sent, "list", "results/", None).unwrap();
+        send_request(&mut sent, "new", "results/a", Some(b"xyz")).unwrap();
+        send_request(&mut sent, "list", "results/", None).unwrap();
         assert_eq!(sent, b"new\tresults/a\t3\nxyzlist\tresults/\n");
-        assert!(ask(&mut sent, "get", "a\nb", None).is_err());
+        assert!(send_request(&mut sent, "get", "a\nb", None).is_err());
     }
 }

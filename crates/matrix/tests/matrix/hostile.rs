@@ -1,14 +1,14 @@
-//! A store that somebody else may write: plans, results and packs that lie.
+//! A store that an attacker may write: false plans, results and packs.
 
-use crate::support::{objects, results, Bench, Node};
-use kerntune_matrix::{Error, Plan, Store, Trust, Turn};
+use crate::support::{objects, results, MatrixBench, WorkerMachine};
+use kerntune_matrix::{Error, MatrixPlan, Store, TaskOutcome, Trust};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Every file below a directory but for those of work directories and stores, with its content.
+/// Every file below a directory with its content, except those of work directories and stores.
 fn tree(root: &Path, except: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -41,8 +41,8 @@ fn seal(value: &Value) -> Vec<u8> {
     kerntune_work::seal_bytes(value).unwrap()
 }
 
-/// Puts a plan into the store after `change`; its id is right.
-fn put_plan(store: &dyn Store, plan: &Plan, change: impl FnOnce(&mut Value)) -> String {
+/// Puts a plan into the store after `change`, with the right id.
+fn put_plan(store: &dyn Store, plan: &MatrixPlan, change: impl FnOnce(&mut Value)) -> String {
     let mut value = serde_json::to_value(plan).unwrap();
     change(&mut value);
     let mut bytes = serde_json::to_vec_pretty(&value).unwrap();
@@ -54,7 +54,7 @@ fn put_plan(store: &dyn Store, plan: &Plan, change: impl FnOnce(&mut Value)) -> 
 
 #[test]
 fn a_result_that_was_changed_is_refused_by_all_who_read_it() {
-    let bench = Bench::new(1, 1);
+    let bench = MatrixBench::new(1, 1);
     let store = bench.store("store");
     let node = bench.node("node");
     let plan = bench.plan(&node, &*store);
@@ -73,19 +73,19 @@ fn a_result_that_was_changed_is_refused_by_all_who_read_it() {
         store.put(name, bytes).unwrap();
     }
     assert!(refused > 200, "{refused}");
-    // Nor is it taken for there, nor for what a kernel is called.
+    // A kernel's result with a changed content hash is refused as well.
     let build = &plan.tasks[0].id;
     let text = String::from_utf8(whole[&format!("results/{build}.json")].clone()).unwrap();
     store
         .put(&format!("results/{build}.json"), text.replace("\"content\": \"", "\"content\": \"0").as_bytes())
         .unwrap();
-    assert!(matches!(node.turn(&plan, &store, build), Err(Error::Object { .. })));
+    assert!(matches!(node.compute(&plan, &store, build), Err(Error::Object { .. })));
 }
 
 /// SplitMix64: the same numbers in every run.
-struct Random(u64);
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -95,8 +95,8 @@ impl Random {
     }
 }
 
-/// Changed bytes of an object: a bit, a digit, a cut, a byte more, another object's.
-fn changed(random: &mut Random, whole: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+/// Changes an object: a bit, a digit, a cut, one more byte, another object's bytes.
+fn changed(random: &mut SplitMix, whole: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     let at = random.below(bytes.len());
     match random.below(6) {
@@ -115,18 +115,18 @@ fn changed(random: &mut Random, whole: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// `KERNTUNE_ATTACK_MUTATIONS` is how many objects are changed; `make attack` asks for more.
+/// `KERNTUNE_ATTACK_MUTATIONS` is the number of changed objects; `make attack` asks for more.
 #[test]
 fn no_change_of_an_object_gives_another_figure() {
-    let bench = Bench::new(1, 2);
+    let bench = MatrixBench::new(1, 2);
     let store = bench.store("store");
     let node = bench.node("node");
     let plan = bench.plan(&node, &*store);
     assert!(node.run(&plan, &store, 1).unwrap().is_whole());
-    // Somebody who believes the store.
+    // A machine that trusts the store.
     let reader = bench.node("reader");
     let show = || -> Result<String, Error> {
-        let loaded = Plan::load(&*store, &plan.id())?;
+        let loaded = MatrixPlan::load(&*store, &plan.id())?;
         let cells = kerntune_matrix::results(&loaded, &*store, &reader.work)?;
         kerntune_matrix::states(&loaded, &*store)?;
         Ok(serde_json::to_string(&cells).unwrap())
@@ -137,7 +137,7 @@ fn no_change_of_an_object_gives_another_figure() {
     let bytes: Vec<Vec<u8>> = all.iter().map(|(_, bytes)| bytes.clone()).collect();
     let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
     let before = tree(bench.dir.path(), &["store", "node", "reader"]);
-    let mut random = Random(45);
+    let mut random = SplitMix(45);
     let (mut refused, mut same) = (0, 0);
     for _ in 0..asked.unwrap_or(500) * 6 {
         let (name, whole) = &all[random.below(all.len())];
@@ -145,7 +145,7 @@ fn no_change_of_an_object_gives_another_figure() {
         if bytes == *whole {
             continue;
         }
-        // As a disk or a hand changes it, and not as the store does, which waits for the disk.
+        // Written directly, as by a disk or a hand: the store would wait for the disk.
         fs::write(bench.path("store").join(name), &bytes).unwrap();
         match show() {
             Ok(shown) => {
@@ -162,7 +162,7 @@ fn no_change_of_an_object_gives_another_figure() {
 
 #[test]
 fn a_plan_whose_names_leave_the_directory_is_refused() {
-    let bench = Bench::new(1, 1);
+    let bench = MatrixBench::new(1, 1);
     fs::write(bench.path("f.txt"), "x\n").unwrap();
     let text = fs::read_to_string(bench.path("plan.toml")).unwrap();
     let command = "[[command]]\nname = \"x\"\narguments = [\"--version\"]\nfiles = [\"f.txt\"]\n";
@@ -197,17 +197,18 @@ fn a_plan_whose_names_leave_the_directory_is_refused() {
     let before = tree(bench.dir.path(), &["store", "node"]);
     for (number, change) in changes.iter().enumerate() {
         let id = put_plan(&*store, &plan, change);
-        let error = Plan::load(&*store, &id).map(|_| ()).unwrap_err();
+        let error = MatrixPlan::load(&*store, &id).map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::Object { .. }), "{number}: {error}");
     }
-    // A file of another name, with inputs and id to match, is written below the task's directory alone.
-    assert!(Plan::load(&*store, &put_plan(&*store, &plan, |_| ())).is_ok());
+    // A file of another name, with matching inputs and id, is written below the task's directory
+    // alone.
+    assert!(MatrixPlan::load(&*store, &put_plan(&*store, &plan, |_| ())).is_ok());
     assert_eq!(tree(bench.dir.path(), &["store", "node"]), before);
 }
 
 #[test]
 fn a_plan_of_others_runs_nothing_here_unless_it_is_trusted() {
-    let bench = Bench::new(1, 1);
+    let bench = MatrixBench::new(1, 1);
     let text = fs::read_to_string(bench.path("plan.toml")).unwrap();
     let command =
         "[[command]]\nname = \"x\"\narguments = [\"record\", \"--live\", \"--\", \"touch\", \"/x\"]\n";
@@ -220,18 +221,19 @@ fn a_plan_of_others_runs_nothing_here_unless_it_is_trusted() {
     for (title, words) in [("command", "record --live -- touch /x"), ("build", "make runs what stands there")]
     {
         let task = plan.tasks.iter().find(|task| task.title.starts_with(title)).unwrap();
-        let error = node.turn(&plan, &store, &task.id).unwrap_err();
+        let error = node.compute(&plan, &store, &task.id).unwrap_err();
         assert!(matches!(&error, Error::Untrusted { .. }) && error.to_string().contains(words), "{error}");
     }
     assert!(results(&*store).is_empty() && objects(&*store, "failures/").is_empty(), "others may run them");
-    // What runs in a guest alone is measured.
-    author.turn(&plan, &store, &plan.tasks[0].id).unwrap();
+    // A task that runs only in a guest is computed.
+    author.compute(&plan, &store, &plan.tasks[0].id).unwrap();
     let measure = plan.tasks.iter().find(|task| task.title.starts_with("measure")).unwrap();
-    assert_eq!(node.turn(&plan, &store, &measure.id).unwrap(), Turn::Made);
+    assert_eq!(node.compute(&plan, &store, &measure.id).unwrap(), TaskOutcome::Made);
 }
 
-/// A plan of two kernels and two workloads, computed by an honest machine; its store and results.
-fn computed(bench: &Bench) -> (Plan, Arc<dyn Store>, BTreeMap<String, Vec<u8>>) {
+/// A plan of two kernels and two workloads, computed by an honest machine, with its store and
+/// results.
+fn computed(bench: &MatrixBench) -> (MatrixPlan, Arc<dyn Store>, BTreeMap<String, Vec<u8>>) {
     let store = bench.store("honest");
     let node = bench.node("author");
     let plan = bench.plan(&node, &*store);
@@ -240,8 +242,8 @@ fn computed(bench: &Bench) -> (Plan, Arc<dyn Store>, BTreeMap<String, Vec<u8>>) 
     (plan, store, right)
 }
 
-/// A store of its own with what an honest one has.
-fn copy(bench: &Bench, from: &dyn Store, name: &str) -> Arc<dyn Store> {
+/// A copy of an honest store.
+fn copy(bench: &MatrixBench, from: &dyn Store, name: &str) -> Arc<dyn Store> {
     let to = bench.store(name);
     for (object, bytes) in objects(from, "") {
         to.put(&object, &bytes).unwrap();
@@ -251,17 +253,20 @@ fn copy(bench: &Bench, from: &dyn Store, name: &str) -> Arc<dyn Store> {
 
 #[test]
 fn what_an_honest_machine_computed_is_confirmed() {
-    let bench = Bench::new(1, 2);
+    let bench = MatrixBench::new(1, 2);
     let (plan, store, right) = computed(&bench);
     let mut node = bench.node("second");
     let shown = kerntune_matrix::results(&plan, &*store, &node.work).unwrap();
     assert!(shown.iter().all(|cell| !cell.confirmed));
     node.trust.confirm = true;
     let summary = node.run(&plan, &store, 1).unwrap();
-    assert!(summary.is_whole() && summary.turns.values().all(|turn| *turn == Turn::Confirmed), "{summary:?}");
+    assert!(
+        summary.is_whole() && summary.outcomes.values().all(|outcome| *outcome == TaskOutcome::Confirmed),
+        "{summary:?}"
+    );
     assert!(kerntune_matrix::results(&plan, &*store, &node.work).unwrap().iter().all(|cell| cell.confirmed));
     assert_eq!(results(&*store), right);
-    // A result that is replaced later is not the one that this machine computed.
+    // A result that is replaced later differs from the one that this machine computed.
     let name = format!("results/{}.json", plan.cells[0].task);
     let mut lie = value(&right[&name]);
     lie["total"]["operations"] = 1.into();
@@ -270,10 +275,10 @@ fn what_an_honest_machine_computed_is_confirmed() {
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
 }
 
-/// Two honest machines that confirm, beside one that may write anything into the store.
+/// Two honest machines that confirm, and one that writes anything into the store.
 #[test]
 fn a_liar_changes_no_figure_and_writes_nothing_outside() {
-    let bench = Bench::new(2, 1);
+    let bench = MatrixBench::new(2, 1);
     let (plan, honest, right) = computed(&bench);
     fs::create_dir(bench.path("victim")).unwrap();
     fs::write(bench.path("victim/data"), "precious").unwrap();
@@ -304,7 +309,7 @@ fn a_liar_changes_no_figure_and_writes_nothing_outside() {
     for (number, (what, (name, bytes))) in lies.iter().enumerate() {
         let store = copy(&bench, &*honest, &format!("lied-{number}"));
         store.put(name, bytes).unwrap();
-        // One that has nothing yet, and one that computed the truth before.
+        // One machine that has nothing yet, and one that computed the truth before.
         let names = [format!("a-{number}"), "b".to_owned()];
         let except: Vec<String> = names
             .iter()
@@ -314,9 +319,9 @@ fn a_liar_changes_no_figure_and_writes_nothing_outside() {
         let except: Vec<&str> = except.iter().map(String::as_str).collect();
         let before = tree(bench.dir.path(), &except);
         for name in &names {
-            let mut node: Node = bench.node(name);
+            let mut node: WorkerMachine = bench.node(name);
             node.trust.confirm = true;
-            // It may end with an error; it may not end with another figure.
+            // It may end with an error, but not with other counters.
             let summary = node.run(&plan, &store, 1);
             let Ok(cells) = kerntune_matrix::results(&plan, &*store, &node.work) else { continue };
             let truth = kerntune_matrix::results(&plan, &*honest, &bench.node("author").work).unwrap();

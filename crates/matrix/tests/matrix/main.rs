@@ -1,5 +1,5 @@
-//! Matrices on the stand-in kernel and machine (docs/testing.md): wherever and by whomever cells are computed, they come out the
-//! same, and once.
+//! Matrices on the stand-in kernel and machine (docs/testing.md): every machine computes the same
+//! cells, once.
 
 mod engine;
 mod hostile;

@@ -1,8 +1,8 @@
-//! Other stores: what the helper program reaches. It is built by itself (`make objects`); without it, or without a server of PyPI's
-//! moto, these are skipped.
+//! Stores that the helper program reaches. The helper is built separately (`make objects`); without
+//! it, or without the server of PyPI's moto, these tests are skipped.
 
-use crate::support::{results, Bench};
-use kerntune_matrix::{open, states, Error, Remote, Store, HELPER};
+use crate::support::{results, MatrixBench};
+use kerntune_matrix::{open, states, Error, RemoteStore, Store, HELPER};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// A server of S3 on the loopback device, ended with the test.
-struct Moto {
+/// An S3 server on the loopback device, ended with the test.
+struct MotoServer {
     child: Child,
     address: String,
 }
 
-impl Drop for Moto {
+impl Drop for MotoServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Where `scripts/setup cluster` puts what no Debian package has.
+/// Python with the packages that `scripts/setup cluster` installs and Debian lacks.
 fn python() -> PathBuf {
     let own = Path::new("/var/lib/kerntune/python/bin/python");
     let named = env::var_os("KERNTUNE_PYTHON").map(PathBuf::from);
     named.unwrap_or_else(|| if own.is_file() { own.into() } else { "python3".into() })
 }
 
-impl Moto {
+impl MotoServer {
     fn start() -> Option<Self> {
         let has = Command::new(python()).args(["-c", "import moto.server"]).stderr(Stdio::null()).status();
         if !has.is_ok_and(|status| status.success()) {
@@ -47,7 +47,7 @@ impl Moto {
             assert!(began.elapsed() < Duration::from_secs(60), "moto does not answer");
             std::thread::sleep(Duration::from_millis(100));
         }
-        // A bucket: an empty PUT.
+        // An empty PUT creates a bucket.
         let put = format!(
             "import urllib.request as r; r.urlopen(r.Request('http://{}/kerntune', method='PUT')).read()",
             moto.address
@@ -57,7 +57,8 @@ impl Moto {
     }
 }
 
-/// Whether the helper is there: in its own target directory, from where it comes onto the PATH of this process.
+/// Puts the helper's target directory onto the PATH of this process; returns whether the helper is
+/// there.
 fn helper() -> bool {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../objects/target/release");
     let named = env::var_os("KERNTUNE_OBJECTS").map(PathBuf::from);
@@ -73,7 +74,7 @@ fn helper() -> bool {
     true
 }
 
-/// What every store does.
+/// Checks the behavior of any store.
 fn behaves(store: &dyn Store) {
     assert_eq!(store.get("results/a.json").unwrap(), None);
     assert!(store.put_new("results/a.json", b"one").unwrap());
@@ -102,7 +103,7 @@ fn a_directory_by_the_helper_behaves_as_one_without() {
     let dir = tempfile::tempdir().unwrap();
     behaves(&*open(dir.path().join("ours").to_str().unwrap()).unwrap());
     behaves(&*open(&format!("file://{}", dir.path().join("theirs").display())).unwrap());
-    let error = Remote::open("gopher://x").unwrap_err();
+    let error = RemoteStore::open("gopher://x").unwrap_err();
     assert!(error.to_string().contains("s3 and file are known"), "{error}");
 }
 
@@ -111,7 +112,7 @@ fn machines_that_share_a_bucket_compute_each_task_once() {
     if !helper() {
         return;
     }
-    let Some(moto) = Moto::start() else { return };
+    let Some(moto) = MotoServer::start() else { return };
     for (name, value) in [
         ("AWS_ACCESS_KEY_ID", "nobody"),
         ("AWS_SECRET_ACCESS_KEY", "nothing"),
@@ -125,7 +126,7 @@ fn machines_that_share_a_bucket_compute_each_task_once() {
     let error = open("s3://no-such-bucket/x").map(|store| store.url()).unwrap_err();
     assert!(matches!(&error, Error::Store { .. }), "{error}");
 
-    let bench = Bench::new(1, 3);
+    let bench = MatrixBench::new(1, 3);
     let alone = bench.store("alone");
     let single = bench.node("single");
     let plan = bench.plan(&single, &*alone);

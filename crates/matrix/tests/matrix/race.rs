@@ -1,20 +1,20 @@
 //! Several machines on one plan.
 
-use crate::support::{objects, results, Bench};
-use kerntune_matrix::{states, Error, Store, Turn, LEASE};
+use crate::support::{objects, results, MatrixBench, WorkerMachine};
+use kerntune_matrix::{states, Error, Store, TaskOutcome, LEASE};
 use std::sync::{Arc, Barrier};
 
 #[test]
 fn machines_that_race_compute_each_task_once() {
-    let bench = Bench::new(2, 4);
+    let bench = MatrixBench::new(2, 4);
     let (alone, store) = (bench.store("alone"), bench.store("store"));
     let single = bench.node("single");
     let plan = bench.plan(&single, &*alone);
     assert!(single.run(&plan, &alone, 2).unwrap().is_whole());
 
     plan.publish(&*store).unwrap();
-    // None is silent for so long, however busy the disk is: what they write waits for it.
-    let nodes = ["a", "b", "c"].map(|name| bench.node(name).with_lease(LEASE));
+    // Long enough for a busy disk, which delays every write.
+    let nodes = ["a", "b", "c"].map(|name| WorkerMachine { lease: LEASE, ..bench.node(name) });
     let begin = Barrier::new(nodes.len());
     let made: Vec<usize> = std::thread::scope(|scope| {
         let running: Vec<_> = nodes
@@ -24,7 +24,7 @@ fn machines_that_race_compute_each_task_once() {
                     begin.wait();
                     let summary = node.run(&plan, &store, 2).unwrap();
                     assert!(summary.is_whole(), "{summary:?}");
-                    summary.turns.values().filter(|turn| **turn == Turn::Made).count()
+                    summary.outcomes.values().filter(|outcome| **outcome == TaskOutcome::Made).count()
                 })
             })
             .collect();
@@ -33,28 +33,29 @@ fn machines_that_race_compute_each_task_once() {
     assert_eq!(made.iter().sum::<usize>(), plan.tasks.len(), "{made:?}");
     assert!(states(&plan, &*store).unwrap().iter().all(|task| task.computed == 1));
     assert_eq!(results(&*store), results(&*alone));
-    // Packs, too, whoever built the kernel: the id names the build, the images are its content.
+    // Packs are equal too, whichever machine built the kernel: the id names the build, the images
+    // are its content.
     assert_eq!(store.list("packs/").unwrap(), alone.list("packs/").unwrap());
 }
 
-/// A store with the kernel there, and the measurement still to be made by a machine that does `before` meanwhile.
+/// Runs a measurement whose kernel exists, while another machine does `before`.
 fn raced(
     before: impl Fn(&dyn Store, &str) + Send + Sync + 'static,
-) -> (Result<Turn, Error>, Arc<dyn Store>, String) {
-    let bench = Bench::new(1, 1);
+) -> (Result<TaskOutcome, Error>, Arc<dyn Store>, String) {
+    let bench = MatrixBench::new(1, 1);
     let store = bench.store("store");
     let mut node = bench.node("node");
     let plan = bench.plan(&node, &*store);
-    node.turn(&plan, &store, &plan.tasks[0].id).unwrap();
+    node.compute(&plan, &store, &plan.tasks[0].id).unwrap();
     let task = plan.tasks[1].id.to_string();
     let (theirs, name) = (store.clone(), format!("results/{task}.json"));
-    // What the right result is.
+    // Computes the right result.
     let right = bench.store("right");
     assert!(bench.node("other").run(&plan, &right, 1).unwrap().is_whole());
     let bytes = right.get(&name).unwrap().unwrap();
     theirs.put("the right one", &bytes).unwrap();
     node.before = Arc::new(move || before(&*theirs, &name));
-    (node.turn(&plan, &store, &task), store, task)
+    (node.compute(&plan, &store, &task), store, task)
 }
 
 #[test]
@@ -63,21 +64,21 @@ fn the_slower_of_two_throws_its_result_away() {
         let bytes = store.get("the right one").unwrap().unwrap();
         assert!(store.put_new(name, &bytes).unwrap());
     };
-    let (turn, store, _) = raced(faster);
-    assert_eq!(turn.unwrap(), Turn::Discarded);
+    let (outcome, store, _) = raced(faster);
+    assert_eq!(outcome.unwrap(), TaskOutcome::Discarded);
     assert!(objects(&*store, "conflicts/").is_empty());
 }
 
 #[test]
 fn two_that_disagree_are_told() {
-    let (turn, store, task) = raced(|store, name| {
+    let (outcome, store, task) = raced(|store, name| {
         let right = String::from_utf8(store.get("the right one").unwrap().unwrap()).unwrap();
         let of: serde_json::Value = serde_json::from_str::<serde_json::Value>(&right).unwrap()["of"].take();
         let mut other = of.clone();
         other["model"] = "another".into();
         assert!(store.put_new(name, &kerntune_work::seal_bytes(&other).unwrap()).unwrap());
     });
-    let error = turn.unwrap_err();
+    let error = outcome.unwrap_err();
     assert!(matches!(&error, Error::Differs { task: of, .. } if *of == task), "{error}");
     let kept = objects(&*store, "conflicts/");
     assert_eq!(kept.into_values().next(), store.get("the right one").unwrap());

@@ -1,42 +1,44 @@
-//! A thousand cells on more machines than there are here: the same choices, by simulated clocks.
+//! The scheduler's choices for a thousand cells on many machines, with simulated clocks.
 
-use kerntune_matrix::schedule::{next, Load};
-use kerntune_matrix::Cores;
+use kerntune_matrix::schedule::{next, MachineLoad};
+use kerntune_matrix::CoreDemand;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// A cell's task, or the build that it needs.
-struct Simulated {
-    cores: Cores,
+struct SimulatedTask {
+    cores: CoreDemand,
     needs: Option<usize>,
     seconds: u64,
 }
 
-/// 20 kernels by 50 workloads. A build has 480 CPU seconds of which a tenth runs on one CPU alone; a measurement takes 20 to 60 s.
-fn matrix(cores: u64) -> Vec<Simulated> {
+/// 20 kernels by 50 workloads. A build has 480 CPU seconds of which a tenth runs on one CPU alone;
+/// a measurement takes 20 to 60 s.
+fn matrix(cores: u64) -> Vec<SimulatedTask> {
     let build = 48 + 432 / cores;
-    let mut tasks: Vec<Simulated> =
-        (0..20).map(|_| Simulated { cores: Cores::All, needs: None, seconds: build }).collect();
+    let mut tasks: Vec<SimulatedTask> =
+        (0..20).map(|_| SimulatedTask { cores: CoreDemand::All, needs: None, seconds: build }).collect();
     for kernel in 0..20 {
         for workload in 0..50u64 {
             let seconds = 20 + (workload * 7919 + kernel as u64 * 104_729) % 41;
-            tasks.push(Simulated { cores: Cores::One, needs: Some(kernel), seconds });
+            tasks.push(SimulatedTask { cores: CoreDemand::One, needs: Some(kernel), seconds });
         }
     }
     tasks
 }
 
-/// How long `nodes` of so many cores take, and how often the most wanted task was begun.
+/// Returns the seconds that `nodes` of so many cores take, and the most often that any task was
+/// begun.
 fn makespan(nodes: usize, cores: usize) -> (u64, usize) {
     let tasks = matrix(cores as u64);
     let mut begun: Vec<usize> = vec![0; tasks.len()];
     let mut done: BTreeSet<usize> = BTreeSet::new();
-    let mut load = vec![Load { cores, ones: 0, all: false }; nodes];
-    // By time, the earliest first: which node ends which task.
+    let mut load = vec![MachineLoad { cores, ones: 0, all: false }; nodes];
+    // Ends of running tasks, the earliest first, with node and task.
     let mut ends: BinaryHeap<std::cmp::Reverse<(u64, usize, usize)>> = BinaryHeap::new();
     let mut now = 0;
     loop {
         for (node, load) in load.iter_mut().enumerate() {
-            // What others claimed is theirs.
+            // Tasks that other nodes claimed are taken.
             loop {
                 let is_open =
                     |at: &usize| begun[*at] == 0 && tasks[*at].needs.is_none_or(|need| done.contains(&need));
@@ -45,8 +47,8 @@ fn makespan(nodes: usize, cores: usize) -> (u64, usize) {
                 let task = open[at];
                 begun[task] += 1;
                 match tasks[task].cores {
-                    Cores::All => load.all = true,
-                    Cores::One => load.ones += 1,
+                    CoreDemand::All => load.all = true,
+                    CoreDemand::One => load.ones += 1,
                 }
                 ends.push(std::cmp::Reverse((now + tasks[task].seconds, node, task)));
             }
@@ -55,8 +57,8 @@ fn makespan(nodes: usize, cores: usize) -> (u64, usize) {
         now = time;
         done.insert(task);
         match tasks[task].cores {
-            Cores::All => load[node].all = false,
-            Cores::One => load[node].ones -= 1,
+            CoreDemand::All => load[node].all = false,
+            CoreDemand::One => load[node].ones -= 1,
         }
     }
     assert_eq!(done.len(), tasks.len());
@@ -68,7 +70,7 @@ fn a_thousand_cells_scale_to_twenty_machines() {
     let cores = 8;
     let work: u64 = matrix(cores as u64)
         .iter()
-        .map(|task| task.seconds * if task.cores == Cores::All { cores as u64 } else { 1 })
+        .map(|task| task.seconds * if task.cores == CoreDemand::All { cores as u64 } else { 1 })
         .sum();
     println!("nodes of {cores} cores | hours | efficiency");
     for (nodes, least) in [(1, 0.98), (2, 0.98), (4, 0.95), (10, 0.9), (20, 0.8)] {

@@ -1,9 +1,9 @@
-//! The same plan by Slurm: a controller and two node daemons of Debian's packages on this machine, on the loopback device
-//! (`scripts/slurm-here`), with a job, a node daemon and the controller killed in the middle.
+//! Runs a plan with Slurm: a controller and two node daemons of Debian's packages on the loopback
+//! device (`scripts/slurm-here`). A job, a node daemon and the controller are killed meanwhile.
 
-use crate::support::{results, Bench, Node};
+use crate::support::{results, MatrixBench, WorkerMachine};
 use kerntune_matrix::slurm::Slurm;
-use kerntune_matrix::{states, Directory, Plan, Progress, Store, Turn};
+use kerntune_matrix::{states, DirectoryStore, MatrixPlan, Store, TaskOutcome, TaskProgress};
 use kerntune_work::NoProgress;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 /// Slurm in a directory, ended with the test.
-struct Here {
+struct LocalSlurm {
     directory: PathBuf,
 }
 
@@ -23,8 +23,8 @@ fn script(arguments: &[&str]) -> std::process::Output {
     Command::new(script).args(arguments).output().unwrap()
 }
 
-impl Here {
-    /// None where it is not installed, or we are not root.
+impl LocalSlurm {
+    /// Returns `None` if Slurm is not installed, or we are not root.
     fn start(directory: &Path) -> Option<Self> {
         let output = script(&["start", directory.to_str().unwrap(), "2"]);
         if output.status.code() == Some(3) {
@@ -40,7 +40,7 @@ impl Here {
         assert!(output.status.success(), "{verb} {what}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A program of Slurm.
+    /// Runs a program of Slurm.
     fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let conf = self.directory.join("slurm.conf");
         let output = Command::new(program).args(arguments).env("SLURM_CONF", conf).output().unwrap();
@@ -48,26 +48,29 @@ impl Here {
     }
 }
 
-impl Drop for Here {
+impl Drop for LocalSlurm {
     fn drop(&mut self) {
         script(&["stop", self.directory.to_str().unwrap()]);
     }
 }
 
-/// Not a test: what a job runs, if it is one.
+/// Not a test: the worker that a job runs.
 #[test]
 fn as_a_worker() {
     let Some(task) = env::var_os("KERNTUNE_TEST_TASK") else { return };
     let path = |name| PathBuf::from(env::var_os(name).unwrap());
-    let store: Arc<dyn Store> = Arc::new(Directory::open(&path("KERNTUNE_TEST_STORE")).unwrap());
-    let plan = Plan::load(&*store, env::var("KERNTUNE_TEST_PLAN").unwrap().as_str()).unwrap();
-    // Each task has a work directory of its own, gone with it.
+    let store: Arc<dyn Store> = Arc::new(DirectoryStore::open(&path("KERNTUNE_TEST_STORE")).unwrap());
+    let plan = MatrixPlan::load(&*store, env::var("KERNTUNE_TEST_PLAN").unwrap().as_str()).unwrap();
+    // Each task has a temporary work directory of its own.
     let scratch = tempfile::tempdir_in(path("KERNTUNE_TEST_SCRATCH")).unwrap();
-    let mut node = Node::new(scratch.path());
+    let mut node = WorkerMachine::new(scratch.path());
     node.before = Arc::new(|| std::thread::sleep(Duration::from_millis(1500)));
-    let turn = node.turn(&plan, &store, task.to_str().unwrap()).unwrap();
-    println!("worker: {turn:?}");
-    assert!(matches!(turn, Turn::Made | Turn::Found | Turn::Discarded), "{turn:?}");
+    let outcome = node.compute(&plan, &store, task.to_str().unwrap()).unwrap();
+    println!("worker: {outcome:?}");
+    assert!(
+        matches!(outcome, TaskOutcome::Made | TaskOutcome::Found | TaskOutcome::Discarded),
+        "{outcome:?}"
+    );
 }
 
 /// Waits until something holds.
@@ -81,10 +84,10 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 
 #[test]
 fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
-    // Sockets have short names.
+    // Socket paths must be short.
     let place = tempfile::Builder::new().prefix("kt").tempdir_in("/tmp").unwrap();
-    let Some(here) = Here::start(&place.path().join("slurm")) else { return };
-    let bench = Bench::new(4, 6);
+    let Some(here) = LocalSlurm::start(&place.path().join("slurm")) else { return };
+    let bench = MatrixBench::new(4, 6);
     let (alone, store) = (bench.store("alone"), bench.store("store"));
     let single = bench.node("single");
     let plan = bench.plan(&single, &*alone);
@@ -126,7 +129,7 @@ fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
             over.store(true, Ordering::SeqCst);
             handed
         });
-        // Who looks after the cluster: a controller that lost what it had not saved may take a node out of use.
+        // Plays the administrator: a controller that lost unsaved state may take a node out of use.
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
                 let states = here.ask("sinfo", &["--noheader", "--Node", "--format=%N %T"]);
@@ -139,16 +142,18 @@ fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
                 std::thread::sleep(Duration::from_secs(2));
             }
         });
-        // A job that measures, at once.
-        // What runs meanwhile may fail: then there is nothing to wait for.
+        // A measuring job, killed at once. What runs meanwhile may fail; then there is nothing to
+        // wait for.
         let until =
             |what: &str, holds: &dyn Fn() -> bool| until(what, || holds() || over.load(Ordering::SeqCst));
         until("measurements begin", &|| done() >= 5);
         let working = || {
             let all = states(&plan, &*store).unwrap();
             let measures = all.into_iter().filter(|task| task.title.starts_with("measure"));
-            let process = |task: kerntune_matrix::CellState| match task.progress {
-                Progress::Working { process, .. } => process.split_once('@').map(|(pid, _)| pid.to_owned()),
+            let process = |task: kerntune_matrix::TaskStatus| match task.progress {
+                TaskProgress::Working { process, .. } => {
+                    process.split_once('@').map(|(pid, _)| pid.to_owned())
+                }
                 _ => None,
             };
             measures.filter_map(process).next()
@@ -156,7 +161,7 @@ fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
         until("a job measures", &|| working().is_some());
         let pid = working().expect("it takes a second and a half");
         assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-        // A node daemon: its node is down after a while, and what ran there is started elsewhere.
+        // A node daemon: its node goes down after a while, and its jobs start elsewhere.
         until("more is done", &|| done() >= 8);
         here.call("kill", "node2");
         until("more is done", &|| done() >= 11);

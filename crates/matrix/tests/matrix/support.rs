@@ -1,8 +1,9 @@
-//! What these tests share: a matrix of stand-in kernels, and machines that compute it.
+//! Shared by these tests: a matrix of stand-in kernels, and machines that compute it.
 
-use kerntune_machine::{Machine, Outcome, RunRequest};
+use kerntune_machine::{Machine, RunOutcome, RunRequest};
 use kerntune_matrix::{
-    resolve, Directory, Place, Plan, PlanFile, Pool, Result, Store, Summary, Task, Trust, Turn, Worker,
+    resolve, DirectoryStore, MatrixPlan, PlanFile, PoolSummary, Result, Store, Task, TaskEnvironment,
+    TaskOutcome, TaskPool, Trust, Worker,
 };
 use kerntune_rehearsal::Rehearsal;
 use kerntune_work::{NoProgress, Progress, WorkDir};
@@ -14,28 +15,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A test's directory: plan file, workloads, stores and work directories.
-pub struct Bench {
+/// Directory of a test: plan file, workloads, stores and work directories.
+pub struct MatrixBench {
     pub dir: TempDir,
 }
 
-/// What a machine does before it runs a guest.
-pub type Before = dyn Fn() + Send + Sync;
+/// Hook that runs before each guest.
+pub type BeforeRun = dyn Fn() + Send + Sync;
 
-/// The stand-in machine, with something to do before each run.
-pub struct Watched {
+/// The stand-in machine with a hook before each run.
+pub struct HookedMachine {
     machine: Rehearsal,
-    before: Arc<Before>,
+    before: Arc<BeforeRun>,
     identity: Option<String>,
 }
 
-impl std::fmt::Debug for Watched {
+impl std::fmt::Debug for HookedMachine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.machine.fmt(f)
     }
 }
 
-impl Machine for Watched {
+impl Machine for HookedMachine {
     fn name(&self) -> &'static str {
         self.machine.name()
     }
@@ -47,28 +48,30 @@ impl Machine for Watched {
         request: &RunRequest,
         dir: &Path,
         progress: &dyn Progress,
-    ) -> kerntune_machine::Result<Outcome> {
+    ) -> kerntune_machine::Result<RunOutcome> {
         (self.before)();
         self.machine.run(request, dir, progress)
     }
 }
 
-/// A machine that works on plans: a work directory of its own.
-pub struct Node {
+/// A machine that works on plans, with a work directory of its own.
+pub struct WorkerMachine {
     pub work: WorkDir,
-    path: PathBuf,
-    pub before: Arc<Before>,
+    pub path: PathBuf,
+    pub before: Arc<BeforeRun>,
     pub identity: Option<String>,
     pub trust: Trust,
-    /// After so long another machine's silent claim is taken over.
-    lease: Duration,
+    /// Time without a change after which another machine's claim is taken over.
+    pub lease: Duration,
 }
 
-impl Bench {
+impl MatrixBench {
     /// A matrix of so many configurations and workloads.
     pub fn new(configurations: usize, workloads: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let kerntune_kernel::Source::Directory(source) = kerntune_rehearsal::source() else { unreachable!() };
+        let kerntune_kernel::KernelSource::Directory(source) = kerntune_rehearsal::source() else {
+            unreachable!()
+        };
         let mut plan = String::from("workloads = [");
         for number in 0..workloads {
             let file = format!("w{number}.toml");
@@ -94,50 +97,44 @@ impl Bench {
     }
 
     pub fn store(&self, name: &str) -> Arc<dyn Store> {
-        Arc::new(Directory::open(&self.path(name)).unwrap())
+        Arc::new(DirectoryStore::open(&self.path(name)).unwrap())
     }
 
     /// A machine of this name.
-    pub fn node(&self, name: &str) -> Node {
-        Node::new(&self.path(name))
+    pub fn node(&self, name: &str) -> WorkerMachine {
+        WorkerMachine::new(&self.path(name))
     }
 
-    /// The plan, put into a store.
-    pub fn plan(&self, node: &Node, store: &dyn Store) -> Plan {
+    /// Makes the plan and puts it into a store.
+    pub fn plan(&self, node: &WorkerMachine, store: &dyn Store) -> MatrixPlan {
         let file = PlanFile::load(&self.path("plan.toml")).unwrap();
-        let plan = node.at(|place| resolve(&file, place, store)).unwrap();
+        let plan = node.at(|environment| resolve(&file, environment, store)).unwrap();
         plan.publish(store).unwrap();
         plan
     }
 }
 
-impl Node {
+impl WorkerMachine {
     pub fn new(path: &Path) -> Self {
         let work = WorkDir::open(path).unwrap();
-        // The programs of guest images do not depend on anything here.
+        // Programs of guest images are the same for every test.
         let programs = "guest-programs";
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(programs);
         fs::create_dir_all(&shared).unwrap();
         let _ = symlink(shared, work.root().join(programs));
-        // The stand-in's source is a directory, and make runs what stands there.
+        // The stand-in's source is a directory, whose makefiles run.
         let trust = Trust { commands: true, confirm: false };
         let lease = Duration::from_secs(2);
         Self { work, path: path.to_owned(), before: Arc::new(|| ()), identity: None, trust, lease }
     }
 
-    /// The same machine with another lease.
-    pub fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Calls something with this machine.
-    pub fn at<T>(&self, call: impl FnOnce(&Place) -> T) -> T {
+    /// Calls a function with this machine's environment.
+    pub fn at<T>(&self, call: impl FnOnce(&TaskEnvironment) -> T) -> T {
         let init = self.path.join(format!("init-{:?}", std::thread::current().id()));
         fs::create_dir_all(&init).unwrap();
         let machine = || -> kerntune_machine::Result<Box<dyn Machine>> {
             let (before, identity) = (self.before.clone(), self.identity.clone());
-            Ok(Box::new(Watched { machine: Rehearsal::new(&init)?, before, identity }))
+            Ok(Box::new(HookedMachine { machine: Rehearsal::new(&init)?, before, identity }))
         };
         let command = |arguments: &[String], directory: &Path| {
             let files: Vec<String> = fs::read_dir(directory)
@@ -146,34 +143,36 @@ impl Node {
                 .collect();
             Ok(format!("{} in {}", arguments.join(" "), files.join(" ")))
         };
-        let place = Place { work: &self.work, machine: &machine, command: &command, progress: &NoProgress };
-        call(&place)
+        let environment =
+            TaskEnvironment { work: &self.work, machine: &machine, command: &command, progress: &NoProgress };
+        call(&environment)
     }
 
-    /// One task, here.
-    pub fn turn(&self, plan: &Plan, store: &Arc<dyn Store>, task: &str) -> Result<Turn> {
-        self.at(|place| {
-            let place = Place { ..*place };
+    /// Computes one task.
+    pub fn compute(&self, plan: &MatrixPlan, store: &Arc<dyn Store>, task: &str) -> Result<TaskOutcome> {
+        self.at(|environment| {
+            let environment = TaskEnvironment { ..*environment };
             let (lease, log) = (self.lease, || b"a log\n".to_vec());
-            Worker { plan, store: store.clone(), place, lease, log: &log, trust: self.trust }.turn(task)
+            Worker { plan, store: store.clone(), environment, lease, log: &log, trust: self.trust }
+                .compute(task)
         })
     }
 
-    /// All of a plan, on so many cores.
-    pub fn run(&self, plan: &Plan, store: &Arc<dyn Store>, cores: usize) -> Result<Summary> {
-        let run = |task: &Task| self.turn(plan, store, &task.id);
+    /// Works on a whole plan, on so many cores.
+    pub fn run(&self, plan: &MatrixPlan, store: &Arc<dyn Store>, cores: usize) -> Result<PoolSummary> {
+        let run = |task: &Task| self.compute(plan, store, &task.id);
         let confirm = self.trust.confirm;
-        Pool { plan, store: &**store, cores, run: &run, confirm, tell: &|_, _, _| () }.run()
+        TaskPool { plan, store: &**store, cores, run: &run, confirm, on_event: &|_, _, _| () }.run()
     }
 }
 
-/// What is in a store below a name, by name.
+/// Objects of a store whose names begin with `start`.
 pub fn objects(store: &dyn Store, start: &str) -> BTreeMap<String, Vec<u8>> {
     let names = store.list(start).unwrap();
     names.into_iter().map(|name| (name.clone(), store.get(&name).unwrap().unwrap())).collect()
 }
 
-/// The results of a store: the same bytes, wherever they were computed.
+/// Results of a store.
 pub fn results(store: &dyn Store) -> BTreeMap<String, Vec<u8>> {
     objects(store, "results/")
 }

@@ -1,37 +1,37 @@
-//! What became of a function that ran.
+//! Result of BOLT for a function that ran.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a function.
+/// Result of BOLT for a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
-    /// Its code is another.
+pub enum FunctionFate {
+    /// Its code was changed.
     Rewritten,
-    /// BOLT made it longer than its place in every order that was tried.
+    /// Skipped: with every order of blocks that was tried, its code is longer than its place.
     TooLong,
-    /// An entry of the exception table is in it, which BOLT 19 leaves alone.
+    /// Skipped: it has an entry in the exception table, which BOLT 19 leaves alone.
     Exceptions,
-    /// The kernel replaces instructions of it at boot, which BOLT 19 leaves alone.
+    /// Skipped: the kernel replaces instructions of it at boot, which BOLT 19 leaves alone.
     Alternatives,
-    /// A table that BOLT 19 does not know refers into it; it was not given to BOLT.
+    /// Withheld from BOLT: a table that BOLT 19 does not know refers into it.
     Referred,
-    /// It is assembly; it was not given to BOLT.
+    /// Withheld from BOLT: it is assembly.
     Assembly,
-    /// BOLT could not follow it or found nothing to do.
+    /// Unchanged: BOLT could not analyze it, or found nothing to do.
     AsItWas,
 }
 
-impl Fate {
+impl FunctionFate {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Fate::Rewritten => "rewritten",
-            Fate::TooLong => "not: longer than their place",
-            Fate::Exceptions => "not: in the exception table",
-            Fate::Alternatives => "not: changed by the kernel at boot",
-            Fate::Referred => "not: in a table BOLT does not know",
-            Fate::Assembly => "not: assembly",
-            Fate::AsItWas => "left as they were",
+            FunctionFate::Rewritten => "rewritten",
+            FunctionFate::TooLong => "not: longer than their place",
+            FunctionFate::Exceptions => "not: in the exception table",
+            FunctionFate::Alternatives => "not: changed by the kernel at boot",
+            FunctionFate::Referred => "not: in a table BOLT does not know",
+            FunctionFate::Assembly => "not: assembly",
+            FunctionFate::AsItWas => "left as they were",
         }
     }
 }

@@ -1,27 +1,30 @@
-//! Functions that must not be given to BOLT, since something refers to their instructions that it does not know.
+//! Functions to withhold from BOLT, because something refers to their instructions that BOLT does
+//! not know.
 //!
-//! BOLT 19 moves along what `.smp_locks`, the unwind tables, `__bug_table`, jump labels and static calls refer to, and
-//! leaves functions alone that `__ex_table` or `.altinstructions` refer to. The kernel has more such tables, and each
-//! version new ones: the runtime constants of 6.11 (`runtime_ptr_*`) are places where the kernel writes into its code at
-//! boot. Were such a function rewritten, the kernel would write elsewhere.
+//! BOLT 19 updates the references of `.smp_locks`, the unwind tables, `__bug_table`, jump labels
+//! and static calls, and leaves functions alone that `__ex_table` or `.altinstructions` refer to.
+//! The kernel has more such tables, and each version adds new ones: the runtime constants of 6.11
+//! (`runtime_ptr_*`) are places where the kernel writes into its code at boot. If such a function
+//! were rewritten, the kernel would write elsewhere.
 
-use super::image::{Image, Section};
+use super::image::{ElfImage, LoadedSection};
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Why a function is not given to BOLT.
+/// Reason to withhold a function from BOLT.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "why", content = "table")]
-pub enum Withheld {
-    /// It is assembly, whose labels anything may refer to.
+pub enum WithholdingReason {
+    /// It is assembly: anything may refer to its labels.
     Assembly,
-    /// A table that BOLT does not know refers into it: the name of its section.
+    /// A table that BOLT does not know refers into it; name of its section.
     Referred(String),
 }
 
-/// What BOLT reads, and, but for code and what begins with a function's address, writes anew.
-const KNOWN: &[&str] = &[
+/// Sections that BOLT reads. Those that refer to instructions it also updates, or leaves the
+/// functions alone.
+const KNOWN_SECTIONS: &[&str] = &[
     ".smp_locks",
     ".orc_header",
     ".orc_unwind",
@@ -36,33 +39,35 @@ const KNOWN: &[&str] = &[
     ".notes",
 ];
 
-/// Sections of data, which may hold pointers as the compiler made them.
-const DATA: &[&str] = &[".rodata", ".data", ".data..percpu", ".init.data", ".vvar", "__param", "__modver"];
+/// Sections of data, which may hold aligned pointers.
+const DATA_SECTIONS: &[&str] =
+    &[".rodata", ".data", ".data..percpu", ".init.data", ".vvar", "__param", "__modver"];
 
-/// The functions of the kernel that must be left alone, by their index in `symbols`.
-pub(super) fn withheld(image: &Image, symbols: &Symbols) -> HashMap<usize, Withheld> {
+/// Returns the functions of the kernel to withhold, by index in `symbols`.
+pub(super) fn withheld(image: &ElfImage, symbols: &Symbols) -> HashMap<usize, WithholdingReason> {
     let mut found = HashMap::new();
-    for section in image.sections.iter().filter(|s| !s.is_code && !KNOWN.contains(&s.name.as_str())) {
+    for section in image.sections.iter().filter(|s| !s.is_code && !KNOWN_SECTIONS.contains(&s.name.as_str()))
+    {
         for address in references(image, section) {
             if let Some(index) = inside(symbols, address).filter(|_| image.is_code(address)) {
-                found.entry(index).or_insert_with(|| Withheld::Referred(section.name.clone()));
+                found.entry(index).or_insert_with(|| WithholdingReason::Referred(section.name.clone()));
             }
         }
     }
     for (index, function) in symbols.functions().iter().enumerate() {
         let is_assembly = |file: &String| file.ends_with(".S") || file.ends_with(".s");
         if function.is_code_label || function.file.as_ref().is_some_and(is_assembly) {
-            found.insert(index, Withheld::Assembly);
+            found.insert(index, WithholdingReason::Assembly);
         }
     }
     found
 }
 
-/// What may be addresses in a section: in data, what the compiler aligned; in a table, offsets from themselves, as the
-/// kernel's tables have them so that they need no relocation.
-fn references<'a>(image: &'a Image, section: &'a Section) -> Box<dyn Iterator<Item = u64> + 'a> {
+/// Returns the possible addresses in a section: aligned 64-bit words in data, offsets relative to
+/// themselves in a table, as the kernel's tables have them to need no relocation.
+fn references<'a>(image: &'a ElfImage, section: &'a LoadedSection) -> Box<dyn Iterator<Item = u64> + 'a> {
     let contents = image.contents(section);
-    if DATA.contains(&section.name.as_str()) {
+    if DATA_SECTIONS.contains(&section.name.as_str()) {
         let skew = (section.address.wrapping_neg() % 8) as usize;
         let words = contents.get(skew..).unwrap_or_default().chunks_exact(8);
         return Box::new(words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())));
@@ -70,7 +75,7 @@ fn references<'a>(image: &'a Image, section: &'a Section) -> Box<dyn Iterator<It
     Box::new(offsets(section.address, contents, 4, 0))
 }
 
-/// 32-bit offsets from themselves, at `at` in each entry of `step` bytes.
+/// Returns the targets of 32-bit self-relative offsets, at `at` in each entry of `step` bytes.
 fn offsets(address: u64, contents: &[u8], step: usize, at: usize) -> impl Iterator<Item = u64> + '_ {
     contents.chunks_exact(step).enumerate().map(move |(index, entry)| {
         let offset = entry.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
@@ -80,9 +85,9 @@ fn offsets(address: u64, contents: &[u8], step: usize, at: usize) -> impl Iterat
     })
 }
 
-/// The functions that the offsets at each of `at` in the entries of a table refer into.
+/// Returns the functions that the offsets at each of `at` in the entries of a table refer into.
 pub(super) fn referred_by<'a>(
-    image: &'a Image,
+    image: &'a ElfImage,
     symbols: &'a Symbols,
     table: &str,
     step: usize,
@@ -97,13 +102,13 @@ pub(super) fn referred_by<'a>(
     })
 }
 
-/// The function that `address` is in and not the beginning of.
+/// Returns the function that `address` is inside of, but not at the beginning.
 fn inside(symbols: &Symbols, address: u64) -> Option<usize> {
     symbols.lookup(address).filter(|&index| symbols.functions()[index].address != address)
 }
 
-/// A function as `--skip-funcs-file` takes it: a regular expression for its whole name, to which BOLT adds a number
-/// where symbols share it.
+/// Returns a function's pattern for `--skip-funcs-file`: a regular expression for its whole name,
+/// to which BOLT adds a number if several symbols have it.
 pub(super) fn pattern(name: &str) -> String {
     let escaped: String =
         name.chars().flat_map(|c| ['.', '$'].contains(&c).then_some('\\').into_iter().chain([c])).collect();

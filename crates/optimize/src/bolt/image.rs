@@ -1,4 +1,4 @@
-//! The bytes of a linked kernel, by address.
+//! Bytes of a linked kernel, by address.
 
 use crate::{Error, Result};
 use kerntune_work::IoContext;
@@ -8,34 +8,36 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// A section that is in memory when the kernel runs, and in the file.
+/// Section that is both in memory and in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Section {
+pub(super) struct LoadedSection {
     pub name: String,
     pub address: u64,
     pub is_code: bool,
-    /// Where it is in the file.
+    /// Range in the file.
     file: Range<usize>,
 }
 
-impl Section {
+impl LoadedSection {
     pub fn end(&self) -> u64 {
         self.address + self.file.len() as u64
     }
 }
 
-/// An ELF image.
+/// ELF image of a kernel.
 #[derive(Debug, Clone)]
-pub(super) struct Image {
+pub(super) struct ElfImage {
     bytes: Vec<u8>,
-    pub sections: Vec<Section>,
-    /// Names of all sections.
+    pub sections: Vec<LoadedSection>,
+    /// Names of all sections, including those not in memory.
     names: Vec<String>,
 }
 
-impl Image {
+impl ElfImage {
+    /// Loads `vmlinux`.
+    ///
     /// # Errors
-    /// [`Error::NotRewritable`] for what is no ELF file; of reading.
+    /// [`Error::NotRewritable`] if it is not an ELF file; files that cannot be read.
     pub fn load(vmlinux: &Path, kernel: &str) -> Result<Self> {
         let bytes = fs::read(vmlinux).at("read", vmlinux)?;
         Self::parse(bytes).map_err(|reason| {
@@ -53,43 +55,49 @@ impl Image {
             let is = |flag: u32| sh_flags & u64::from(flag) != 0;
             if let (true, Some((start, size))) = (is(SHF_ALLOC), section.file_range()) {
                 let file = start as usize..start as usize + size as usize;
-                sections.push(Section { name, address: section.address(), is_code: is(SHF_EXECINSTR), file });
+                sections.push(LoadedSection {
+                    name,
+                    address: section.address(),
+                    is_code: is(SHF_EXECINSTR),
+                    file,
+                });
             }
         }
         sections.retain(|section| !section.file.is_empty() && section.file.end <= bytes.len());
         Ok(Self { bytes, sections, names })
     }
 
-    /// Whether there is a section of this name.
+    /// Checks whether there is a section of this name.
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().any(|there| there == name)
     }
 
-    /// The section of this name, if it is in memory and in the file.
-    pub fn section(&self, name: &str) -> Option<&Section> {
+    /// Returns the section of this name, if it is in memory and in the file.
+    pub fn section(&self, name: &str) -> Option<&LoadedSection> {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// The contents of a section of this image.
-    pub fn contents(&self, section: &Section) -> &[u8] {
+    /// Returns the contents of a section of this image.
+    pub fn contents(&self, section: &LoadedSection) -> &[u8] {
         &self.bytes[section.file.clone()]
     }
 
-    /// Whether there is code at `address`.
+    /// Checks whether there is code at `address`.
     pub fn is_code(&self, address: u64) -> bool {
         self.sections.iter().any(|s| s.is_code && (s.address..s.end()).contains(&address))
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes over what is in memory of `other`, which has the same sections; headers and symbols stay.
+    /// Copies the memory contents of `other`, which must have the same sections; headers and
+    /// symbols stay.
     ///
     /// # Errors
-    /// In words, if a section is missing, elsewhere or of another size.
-    pub fn take(&mut self, other: &Image) -> std::result::Result<(), String> {
+    /// A message if a section is missing, elsewhere or of another size.
+    pub fn take(&mut self, other: &ElfImage) -> std::result::Result<(), String> {
         for section in &self.sections {
             let theirs = other.section(&section.name).ok_or_else(|| format!("{} is gone", section.name))?;
             if (theirs.address, theirs.end()) != (section.address, section.end()) {
@@ -100,8 +108,9 @@ impl Image {
         Ok(())
     }
 
-    /// The addresses of code that is different in `other`, which has the same sections.
-    pub fn changed_code<'a>(&'a self, other: &'a Image) -> impl Iterator<Item = u64> + 'a {
+    /// Returns the addresses of code bytes that differ in `other`, which must have the same
+    /// sections.
+    pub fn changed_code<'a>(&'a self, other: &'a ElfImage) -> impl Iterator<Item = u64> + 'a {
         self.sections.iter().filter(|section| section.is_code).flat_map(move |section| {
             let ours = self.contents(section);
             let theirs = other.section(&section.name).map_or(&[][..], |theirs| other.contents(theirs));

@@ -1,47 +1,47 @@
-//! What BOLT says.
+//! Parser of BOLT's log.
 
-/// A function that was too long for its place.
+/// Function whose new code is longer than its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TooLong {
-    /// BOLT's name for it: with a number behind a slash where symbols share a name.
+pub(super) struct OversizedFunction {
+    /// BOLT's name: symbol name, followed by a slash and a number if several symbols have it.
     pub name: String,
-    /// Bytes that it lacks.
+    /// Missing bytes.
     pub bytes: u64,
 }
 
-impl TooLong {
-    /// The name in the symbol table.
+impl OversizedFunction {
+    /// Returns the name in the symbol table.
     pub fn symbol(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
 }
 
-/// The log of one run.
+/// Contents of the log of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Log {
-    /// Functions that have counts.
+pub(super) struct BoltLog {
+    /// Functions with counts.
     pub with_counts: u64,
-    /// Of them those that BOLT leaves alone (`could not be optimized`).
+    /// Functions with counts that BOLT leaves alone (`could not be optimized`).
     pub not_optimized: u64,
     /// Functions written into the image.
     pub written: u64,
-    pub too_long: Vec<TooLong>,
-    /// Bytes of an entry of `.altinstructions`, whose form BOLT finds out by trying.
+    pub too_long: Vec<OversizedFunction>,
+    /// Size of an entry of `.altinstructions` in bytes, which BOLT finds by trial.
     pub alternative_bytes: Option<usize>,
 }
 
-impl Log {
-    /// Reads the log. Lines of other forms are passed over.
+impl BoltLog {
+    /// Parses the log and ignores unknown lines.
     pub fn parse(text: &str) -> Self {
         let mut log = Self::default();
         let (mut feature, mut padding) = (None, 0);
         for line in text.lines() {
-            let Some((_, said)) = line.split_once(": ") else { continue };
-            let words: Vec<&str> = said.split(' ').collect();
+            let Some((_, printed)) = line.split_once(": ") else { continue };
+            let words: Vec<&str> = printed.split(' ').collect();
             match words[..] {
                 [name, "size", "exceeds", "allocated", "space", "by", bytes, "bytes"] => {
                     let name = name.split("(*").next().unwrap_or_default().to_string();
-                    log.too_long.push(TooLong { name, bytes: bytes.parse().unwrap_or_default() });
+                    log.too_long.push(OversizedFunction { name, bytes: bytes.parse().unwrap_or_default() });
                 }
                 [count, "out", "of", _, "functions", "in", "the", "binary", ..] => {
                     log.with_counts = number(count)
@@ -58,7 +58,7 @@ impl Log {
                 _ => {}
             }
         }
-        // Two offsets, the feature, two lengths, and a third in old kernels.
+        // Two offsets, the feature, two lengths, and a third one in old kernels.
         log.alternative_bytes = feature.map(|feature| 4 + 4 + feature + 1 + 1 + padding);
         log
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn lines_of_bolt_19() {
-        let log = Log::parse(
+        let log = BoltLog::parse(
             "llvm-bolt-19: WARNING: reading perf data directly is unsupported, please use -aggregate-only or perf2bolt.\n\
              BOLT-INFO: setting --alt-inst-has-padlen=0\n\
              BOLT-INFO: setting --alt-inst-feature-size=4\n\
@@ -86,9 +86,9 @@ mod tests {
         );
         assert_eq!((log.with_counts, log.not_optimized, log.written), (1120, 124, 932));
         assert_eq!(log.alternative_bytes, Some(14));
-        let too_long = |name: &str, bytes| TooLong { name: name.into(), bytes };
+        let too_long = |name: &str, bytes| OversizedFunction { name: name.into(), bytes };
         assert_eq!(log.too_long, [too_long("do_exit", 55), too_long("update_curr/1", 24)]);
         assert_eq!(log.too_long[1].symbol(), "update_curr");
-        assert_eq!(Log::parse("Stack dump:\n"), Log::default());
+        assert_eq!(BoltLog::parse("Stack dump:\n"), BoltLog::default());
     }
 }

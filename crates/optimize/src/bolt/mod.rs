@@ -1,18 +1,21 @@
-//! Recipe `bolt`: the blocks inside of each function in the order in which they run, in the linked kernel itself.
+//! Recipe `bolt`: reorders the blocks of each function by execution counts, in the linked kernel
+//! itself.
 //!
-//! After M. Panchenko, R. Auler, B. Nell, G. Ottoni: "BOLT: A Practical Binary Optimizer for Data Centers and Beyond"
-//! (CGO 2019). There a CPU samples its last branches; here the emulator has counted every one of them.
+//! After M. Panchenko, R. Auler, B. Nell, G. Ottoni: "BOLT: A Practical Binary Optimizer for Data
+//! Centers and Beyond" (CGO 2019). There a CPU samples its last branches; here the emulator counts
+//! every one of them.
 //!
 //! | step | function | result |
 //! |---|---|---|
-//! | 1 | [`rewrite`] | [`Rewrite`]: from a recording with edges of a kernel to its `vmlinux` with other code |
+//! | 1 | [`rewrite`] | [`BoltRewrite`]: the kernel's `vmlinux` with other code, from a recording with edges |
 //! | 2 | [`repack`](kerntune_kernel::repack) | the image to boot |
-//! | 3 | [`prove`] | [`Proof`]: what of the code that ran is another now, and why the rest is not |
+//! | 3 | [`prove`] | [`BoltProof`]: executed functions that changed, and the reasons for those that did not |
 //!
-//! Nothing is compiled. A kernel's functions stay where they are, each within its own bytes: what BOLT makes longer
-//! than its place does not get in. Much refers to single instructions of a kernel (exception table, alternatives, jump
-//! labels, unwind tables, …); what BOLT 19 knows of it is in LLVM's `LinuxKernelRewriter.cpp`. The rest is looked for
-//! here ([`guard`]), and a function that it refers into is not given to BOLT.
+//! Nothing is compiled. Functions stay at their addresses, each within its own bytes: BOLT's code
+//! is dropped if it is longer. Many tables refer to single instructions of a kernel (exception
+//! table, alternatives, jump labels, unwind tables, …). BOLT 19 knows those of LLVM's
+//! `LinuxKernelRewriter.cpp`. The module [`guard`] finds other references, and functions that they
+//! point into are withheld from BOLT.
 
 mod fate;
 mod guard;
@@ -24,31 +27,27 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-pub use fate::Fate;
-pub use guard::Withheld;
-pub use prepare::{rewrite, Pass, RanFunction, Rewrite, RewriteSummary};
+pub use fate::FunctionFate;
+pub use guard::WithholdingReason;
+pub use prepare::{rewrite, BoltFunction, BoltPass, BoltRewrite, RewriteSummary};
 pub use program::{Bolt, PROGRAM};
-pub use proof::{prove, Part, Proof, MIN_SHARE};
+pub use proof::{prove, BoltProof, FateShare, MIN_SHARE};
 
 use crate::Requirement;
 
-/// The recipe's name.
+/// Name of the recipe.
 pub const NAME: &str = "bolt";
 
-/// What the recipe cannot do without.
+/// Requirements of the recipe.
 pub const REQUIREMENTS: &[Requirement] = &[
-    Requirement {
-        what: "LLVM's BOLT 19",
-        why: "rewrites the linked kernel",
-        mend: "apt-get install bolt-19",
-    },
+    Requirement { what: "LLVM's BOLT 19", why: "rewrites the linked kernel", fix: "apt-get install bolt-19" },
     Requirement {
         what: "objcopy",
         why: "gives the kernel sections that BOLT wants to see",
-        mend: "apt-get install binutils",
+        fix: "apt-get install binutils",
     },
 ];
 
 pub(crate) fn read_log(text: &str) {
-    let _ = log::Log::parse(text);
+    let _ = log::BoltLog::parse(text);
 }

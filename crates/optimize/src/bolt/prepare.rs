@@ -1,11 +1,11 @@
-//! From a recording of the training run to a kernel with other code.
+//! Rewriting of a kernel's code from a recording of the training run.
 
-use super::guard::{pattern, referred_by, withheld, Withheld};
-use super::image::Image;
-use super::log::{Log, TooLong};
-use super::program::{with_symbol_sections, Bolt, Choice, Files, ORDERS};
-use super::Fate;
-use crate::quality::{self, Quality};
+use super::guard::{pattern, referred_by, withheld, WithholdingReason};
+use super::image::ElfImage;
+use super::log::{BoltLog, OversizedFunction};
+use super::program::{with_symbol_sections, Bolt, FunctionSelection, PassFiles, ORDERS};
+use super::FunctionFate;
+use crate::quality::{self, ProfileQuality};
 use crate::stored::{open, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kind of result in the work directory.
+/// Kind of result in the work directory.
 const KIND: &str = "bolt";
 const MANIFEST: &str = "rewrite.json";
 const FUNCTIONS: &str = "functions.json";
@@ -26,56 +26,57 @@ const COUNTS: &str = "counts.txt";
 const SKIP: &str = "skip.txt";
 const SCHEMA: &str = "kerntune-rewrite/1";
 
-/// A kernel that is moved to a random address has a table of all places in its code that must then be changed, made
-/// when it was linked.
+/// Configuration line of kernels that move to a random address at boot. They have a table, made by
+/// the linker, of all places in the code to change then.
 const MOVED_AT_BOOT: &str = "CONFIG_X86_NEED_RELOCS=y";
 
 /// One run of BOLT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pass {
-    /// How blocks were ordered (`--reorder-blocks`).
+pub struct BoltPass {
+    /// Order of blocks (`--reorder-blocks`).
     pub order: String,
-    /// Functions with counts, as BOLT found them.
+    /// Functions with counts, according to BOLT.
     pub with_counts: u64,
-    /// Of them those that BOLT said it could not optimize. Those that it was not asked for are among them.
+    /// Functions with counts that BOLT could not optimize, including those that it was not asked
+    /// to.
     pub not_optimized: u64,
     /// Functions that BOLT wrote.
     pub written: u64,
-    /// Functions that it made longer than their place, and did not write.
+    /// Functions that were not written because they would be longer than their place.
     pub too_long: u64,
 }
 
-/// What was asked of BOLT and what it did.
+/// Inputs and results of all runs of BOLT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewriteSummary {
-    /// BOLT's version, in its words.
+    /// Version, as BOLT prints it.
     pub bolt: String,
-    /// Taken branches of the training in the kernel's image.
+    /// Taken branches of the training within the kernel's image, each once.
     pub branches: u64,
-    /// Functions that ran and were not given to BOLT.
+    /// Functions that ran and were withheld from BOLT.
     pub withheld: u64,
-    /// Its runs, each on what the one before made.
-    pub passes: Vec<Pass>,
+    /// Runs of BOLT, each on the output of the previous one.
+    pub passes: Vec<BoltPass>,
 }
 
-/// A function that ran in the training.
+/// Function that ran in the training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RanFunction {
-    /// Its name.
+pub struct BoltFunction {
+    /// Name of the function.
     pub name: String,
     /// Address of its first byte.
     pub address: u64,
-    /// Its instructions, each as often as it was executed.
+    /// Executed instructions of the function.
     pub instructions: u64,
-    /// Why it is as it was, if it is.
-    pub otherwise: Fate,
-    /// More of that: a section's name, or how many bytes too long it came out.
+    /// Result of BOLT for it.
+    pub otherwise: FunctionFate,
+    /// Detail of the result: name of a section, or number of bytes too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct RewriteManifest {
     schema: String,
     id: String,
     kernel: String,
@@ -83,56 +84,57 @@ struct Manifest {
     summary: RewriteSummary,
 }
 
-/// A rewritten kernel image in the work directory.
+/// Rewritten kernel image in the work directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewrite {
-    /// The result directory, absolute: `rewrite.json`, `functions.json`, `vmlinux`, what BOLT was given (`counts.txt`,
-    /// `skip.txt`) and what it said (`bolt-1.log`, `bolt-2.log`).
+pub struct BoltRewrite {
+    /// Absolute result directory: `rewrite.json`, `functions.json`, `vmlinux`, BOLT's inputs
+    /// (`counts.txt`, `skip.txt`) and logs (`bolt-1.log`, `bolt-2.log`).
     pub dir: PathBuf,
-    /// 16 hex digits over the kernel, the counts and what BOLT was told.
+    /// 16 hex digits: hash of the kernel, the counts and BOLT's arguments.
     pub id: String,
     /// Id of the kernel that was recorded and rewritten.
     pub kernel: String,
     /// Id of the recording.
     pub recording: String,
-    /// What BOLT did.
+    /// Inputs and results of BOLT.
     pub summary: RewriteSummary,
 }
 
-impl Rewrite {
+impl BoltRewrite {
     /// Loads the result in `dir`.
     ///
     /// # Errors
-    /// Missing or damaged files, or of another version.
+    /// Files that are missing, damaged, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, Manifest) = open(dir, "open rewritten kernel", MANIFEST, SCHEMA)?;
-        let Manifest { id, kernel, recording, summary, .. } = manifest;
+        let (dir, manifest): (_, RewriteManifest) = open(dir, "open rewritten kernel", MANIFEST, SCHEMA)?;
+        let RewriteManifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, summary })
     }
 
-    /// The ELF image.
+    /// Returns the path of the ELF image.
     pub fn vmlinux(&self) -> PathBuf {
         self.dir.join(VMLINUX)
     }
 
-    /// What the gate said of the recording.
-    pub fn quality(&self) -> Result<Option<Quality>> {
+    /// Reads the gate's figures of the recording.
+    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
         read_quality(&self.dir)
     }
 
-    /// What ran in the training, the most first.
-    pub fn functions(&self) -> Result<Vec<RanFunction>> {
+    /// Reads the functions that ran in the training, by executed instructions, most first.
+    pub fn functions(&self) -> Result<Vec<BoltFunction>> {
         read_json(&self.dir.join(FUNCTIONS))
     }
 }
 
-/// Rewrites the code of `kernel` by a recording of it with edges, best of the training run.
+/// Rewrites the code of `kernel` by a recording of it with edges, ideally of the training run.
 ///
-/// The result is named by what it is made of; what is there already is not made again.
+/// The result is named by its inputs; an existing result is reused.
 ///
 /// # Errors
-/// A recording that does not pass the gate ([`crate::quality`]) or has no edges; [`Error::NotRewritable`]; an absent or failing BOLT.
-pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<Rewrite> {
+/// A recording that does not pass the gate ([`crate::quality`]) or has no edges;
+/// [`Error::NotRewritable`]; BOLT missing or failing.
+pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<BoltRewrite> {
     let (recorded, label) = (&recording.manifest, kernel.manifest.label.as_str());
     let quality = quality::pass(work, recording, kernel)?;
     check_kernel(kernel)?;
@@ -141,23 +143,23 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<R
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
     let mut text = Vec::new();
     let written = counts.write(&mut text).at("write", "counts")?;
-    let mut image = Image::load(&kernel.vmlinux(), label)?;
+    let mut image = ElfImage::load(&kernel.vmlinux(), label)?;
     let symbols = kernel.symbols()?;
     let ran = executed(&symbols, &recording.tables);
-    let mut held = withheld(&image, &symbols);
-    held.retain(|index, _| ran.contains_key(index));
-    let skip = skip_list(&symbols, &held);
-    let told = ORDERS.map(|order| Bolt::arguments(order).join(" ")).join("\n");
+    let mut excluded = withheld(&image, &symbols);
+    excluded.retain(|index, _| ran.contains_key(index));
+    let skip = skip_list(&symbols, &excluded);
+    let arguments = ORDERS.map(|order| Bolt::arguments(order).join(" ")).join("\n");
     let key = Key::new("bolt/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
         .field("images", kernel.content()?)
         .field("bolt", &bolt.version)
-        .field("told", told)
+        .field("told", arguments)
         .field("skip", &skip)
         .field("counts", &text);
     let id = key.id();
     let staged = work.stage(KIND, &key)?;
-    if let Some(done) = staged.already().and_then(|dir| Rewrite::load(&dir).ok()) {
+    if let Some(done) = staged.already().and_then(|dir| BoltRewrite::load(&dir).ok()) {
         return Ok(done);
     }
     staged.clear()?;
@@ -166,42 +168,42 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<R
     fs::write(at(SKIP), &skip).at("write", at(SKIP))?;
     let done = passes(&bolt, &mut image, staged.path(), label)?;
     fs::write(at(VMLINUX), image.bytes()).at("write", at(VMLINUX))?;
-    let reasons = Reasons {
+    let reasons = SkipReasons {
         exceptions: referred_by(&image, &symbols, "__ex_table", 12, &[0, 4]).collect(),
         alternatives: done
             .alternative_bytes
             .map(|bytes| referred_by(&image, &symbols, ".altinstructions", bytes, &[0]).collect())
             .unwrap_or_default(),
         too_long: done.too_long.iter().map(|f| (f.symbol().to_string(), f.bytes)).collect(),
-        held: &held,
+        excluded: &excluded,
     };
     write_json(&at(FUNCTIONS), &reasons.functions(&symbols, &ran))?;
     let branches = u64::try_from(written.branches).unwrap_or(u64::MAX);
-    let (bolt, withheld) = (bolt.version, held.len() as u64);
+    let (bolt, withheld) = (bolt.version, excluded.len() as u64);
     let summary = RewriteSummary { bolt, branches, withheld, passes: done.passes };
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
     write_json(&at(QUALITY), &quality)?;
-    write_json(&at(MANIFEST), &Manifest { schema: SCHEMA.into(), id, kernel, recording, summary })?;
-    Rewrite::load(&staged.publish()?)
+    write_json(&at(MANIFEST), &RewriteManifest { schema: SCHEMA.into(), id, kernel, recording, summary })?;
+    BoltRewrite::load(&staged.publish()?)
 }
 
-/// What came of all runs of BOLT.
+/// Results of all runs of BOLT.
 #[derive(Default)]
-struct Passes {
-    passes: Vec<Pass>,
-    /// What was too long for its place in the last of them.
-    too_long: Vec<TooLong>,
-    /// Bytes of an entry of `.altinstructions`.
+struct PassResults {
+    passes: Vec<BoltPass>,
+    /// Functions too long for their place in the last run.
+    too_long: Vec<OversizedFunction>,
+    /// Size of an entry of `.altinstructions`.
     alternative_bytes: Option<usize>,
 }
 
-/// Rewrites `image`: each order of blocks is tried on the functions that the one before made too long. Works in
-/// `directory`, where the counts are.
-fn passes(bolt: &Bolt, image: &mut Image, directory: &Path, kernel: &str) -> Result<Passes> {
+/// Rewrites `image`. Each further order of blocks is tried on the functions that were too long with
+/// the previous one. Works in `directory`, which has the counts.
+fn passes(bolt: &Bolt, image: &mut ElfImage, directory: &Path, kernel: &str) -> Result<PassResults> {
     let at = |name: &str| directory.join(name);
     let (plain, input, only, output) = (at("plain"), at("input"), at("only"), at("output"));
     let skip = at(SKIP);
-    let mut done = Passes::default();
+    let mut done = PassResults::default();
     for (number, order) in (1..).zip(ORDERS) {
         if number > 1 && done.too_long.is_empty() {
             break;
@@ -210,19 +212,23 @@ fn passes(bolt: &Bolt, image: &mut Image, directory: &Path, kernel: &str) -> Res
         fs::write(&only, names).at("write", &only)?;
         fs::write(&plain, image.bytes()).at("write", &plain)?;
         with_symbol_sections(&plain, &input, |name| image.has(name), kernel)?;
-        let files = Files {
+        let files = PassFiles {
             vmlinux: &input,
             counts: &at(COUNTS),
-            functions: if number > 1 { Choice::Only(&only) } else { Choice::But(&skip) },
+            functions: if number > 1 {
+                FunctionSelection::Only(&only)
+            } else {
+                FunctionSelection::But(&skip)
+            },
             output: &output,
             log: &at(&format!("bolt-{number}.log")),
         };
-        let log = Log::parse(&bolt.run(order, &files, kernel)?);
-        image.take(&Image::load(&output, kernel)?).map_err(|reason| {
+        let log = BoltLog::parse(&bolt.run(order, &files, kernel)?);
+        image.take(&ElfImage::load(&output, kernel)?).map_err(|reason| {
             let reason = format!("what came of it has other sections: {reason}");
             Error::NotRewritable { kernel: kernel.to_string(), reason }
         })?;
-        done.passes.push(Pass {
+        done.passes.push(BoltPass {
             order: order.into(),
             with_counts: log.with_counts,
             not_optimized: log.not_optimized,
@@ -252,7 +258,7 @@ fn check_kernel(kernel: &Kernel) -> Result<()> {
     Err(Error::NotRewritable { kernel: label.clone(), reason: reason.into() })
 }
 
-/// How many instructions of each function were executed, by its index.
+/// Returns the executed instructions of each function, by index.
 fn executed(symbols: &Symbols, tables: &Tables) -> HashMap<usize, u64> {
     let mut executed = HashMap::new();
     for block in tables.blocks.iter().filter(|block| block.count > 0) {
@@ -264,52 +270,54 @@ fn executed(symbols: &Symbols, tables: &Tables) -> HashMap<usize, u64> {
     executed
 }
 
-/// Sorted, so that the same functions make the same text.
-fn skip_list(symbols: &Symbols, held: &HashMap<usize, Withheld>) -> String {
-    let functions = held.keys().map(|&index| &symbols.functions()[index]);
+/// Returns the patterns of functions to skip, sorted, so that the same functions make the same
+/// text.
+fn skip_list(symbols: &Symbols, excluded: &HashMap<usize, WithholdingReason>) -> String {
+    let functions = excluded.keys().map(|&index| &symbols.functions()[index]);
     let named = functions.flat_map(|f| f.aliases.iter().chain([&f.name]));
     let mut names: BTreeSet<&str> = named.map(String::as_str).collect();
-    // BOLT knows the stubs of interrupts by their label, as one function, and would move them in their table.
+    // BOLT takes the stubs of interrupts, by their label, as one function, and would move them in
+    // their table.
     for label in symbols.stub_labels() {
         names.insert(label);
     }
     names.into_iter().map(|name| pattern(name) + "\n").collect()
 }
 
-/// What keeps functions from being rewritten.
-struct Reasons<'a> {
-    held: &'a HashMap<usize, Withheld>,
+/// Reasons that keep functions from being rewritten.
+struct SkipReasons<'a> {
+    excluded: &'a HashMap<usize, WithholdingReason>,
     exceptions: HashSet<usize>,
     alternatives: HashSet<usize>,
-    /// By name; namesakes are not told apart.
+    /// Missing bytes by name; functions of one name cannot be told apart.
     too_long: HashMap<String, u64>,
 }
 
-impl Reasons<'_> {
-    fn functions(&self, symbols: &Symbols, ran: &HashMap<usize, u64>) -> Vec<RanFunction> {
-        let mut functions: Vec<RanFunction> = ran
+impl SkipReasons<'_> {
+    fn functions(&self, symbols: &Symbols, ran: &HashMap<usize, u64>) -> Vec<BoltFunction> {
+        let mut functions: Vec<BoltFunction> = ran
             .iter()
             .map(|(&index, &instructions)| {
                 let function = &symbols.functions()[index];
                 let (otherwise, because) = self.of(index, &function.name, &function.aliases);
                 let (name, address) = (function.name.clone(), function.address);
-                RanFunction { name, address, instructions, otherwise, because }
+                BoltFunction { name, address, instructions, otherwise, because }
             })
             .collect();
         functions.sort_by(|a, b| (b.instructions, a.address).cmp(&(a.instructions, b.address)));
         functions
     }
 
-    fn of(&self, index: usize, name: &str, aliases: &[String]) -> (Fate, Option<String>) {
+    fn of(&self, index: usize, name: &str, aliases: &[String]) -> (FunctionFate, Option<String>) {
         let names = || aliases.iter().map(String::as_str).chain([name]);
-        match self.held.get(&index) {
-            Some(Withheld::Assembly) => (Fate::Assembly, None),
-            Some(Withheld::Referred(table)) => (Fate::Referred, Some(table.clone())),
-            None if self.exceptions.contains(&index) => (Fate::Exceptions, None),
-            None if self.alternatives.contains(&index) => (Fate::Alternatives, None),
+        match self.excluded.get(&index) {
+            Some(WithholdingReason::Assembly) => (FunctionFate::Assembly, None),
+            Some(WithholdingReason::Referred(table)) => (FunctionFate::Referred, Some(table.clone())),
+            None if self.exceptions.contains(&index) => (FunctionFate::Exceptions, None),
+            None if self.alternatives.contains(&index) => (FunctionFate::Alternatives, None),
             None => match names().find_map(|name| self.too_long.get(name)) {
-                Some(bytes) => (Fate::TooLong, Some(format!("{bytes} bytes"))),
-                None => (Fate::AsItWas, None),
+                Some(bytes) => (FunctionFate::TooLong, Some(format!("{bytes} bytes"))),
+                None => (FunctionFate::AsItWas, None),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! The programs: `llvm-bolt`, and `objcopy` for what it wants to see.
+//! Runs `llvm-bolt`, and `objcopy` to prepare its input.
 
 use super::NAME;
 use crate::{Error, Result};
@@ -7,49 +7,50 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The program by its name in Debian. What a kernel has to be kept from it ([`guard`](super::guard)) depends on its
+/// Name of the program in Debian. The functions to withhold ([`guard`](super::guard)) depend on its
 /// version.
 pub const PROGRAM: &str = "llvm-bolt-19";
 const PACKAGE: &str = "bolt-19";
 
-/// How BOLT puts the blocks of a function in order (`--reorder-blocks`), one after the other.
+/// Orders of a function's blocks (`--reorder-blocks`) to try, one after the other.
 ///
-/// Extended TSP (A. Newell, S. Pupyrev: "Improved Basic Block Reordering", IEEE Transactions on Computers 2020) has the
-/// best orders. It also needs the most jumps over long ways, which are longer themselves; with `normal` some of the
-/// functions find room that did not with it.
+/// Extended TSP (A. Newell, S. Pupyrev: "Improved Basic Block Reordering", IEEE Transactions on
+/// Computers 2020) has the best orders. It also needs the most long-distance jumps, which have
+/// longer encodings; with `normal` some functions fit that did not fit before.
 pub(super) const ORDERS: [&str; 2] = ["ext-tsp", "normal"];
 
-/// The sections by which a kernel with modules names its symbols. BOLT 19 looks for functions in them and crashes where
-/// there are none; empty ones will do.
+/// Sections in which a kernel with modules lists its symbols. BOLT 19 looks for functions in them
+/// and crashes without them; empty ones suffice.
 const SYMBOL_SECTIONS: [&str; 2] = ["__ksymtab", "__ksymtab_gpl"];
 
-/// BOLT as it is installed.
+/// Installed BOLT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bolt {
-    /// What it says of itself.
+    /// Version, as the program prints it.
     pub version: String,
 }
 
-/// Which functions a run is about: names, one to a line. BOLT takes one of these files and not both.
+/// Functions to rewrite: a file with one name on each line. BOLT accepts one of these files, not
+/// both.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Choice<'a> {
-    /// All but these, regular expressions.
+pub(super) enum FunctionSelection<'a> {
+    /// All functions but these regular expressions.
     But(&'a Path),
-    /// These, by BOLT's own names.
+    /// Only these, by BOLT's own names.
     Only(&'a Path),
 }
 
-/// What one run reads and writes.
-pub(super) struct Files<'a> {
+/// Files that one run reads and writes.
+pub(super) struct PassFiles<'a> {
     pub vmlinux: &'a Path,
     pub counts: &'a Path,
-    pub functions: Choice<'a>,
+    pub functions: FunctionSelection<'a>,
     pub output: &'a Path,
     pub log: &'a Path,
 }
 
 impl Bolt {
-    /// Asks for its version.
+    /// Finds the program and its version.
     ///
     /// # Errors
     /// [`Error::NoPrograms`] if it cannot be run.
@@ -58,41 +59,43 @@ impl Bolt {
             let programs = vec![PROGRAM.to_string()];
             Error::NoPrograms { recipe: NAME, programs, package: PACKAGE.into() }
         };
-        let said = Command::new(PROGRAM).arg("--version").output().map_err(|_| absent())?;
-        if !said.status.success() {
+        let printed = Command::new(PROGRAM).arg("--version").output().map_err(|_| absent())?;
+        if !printed.status.success() {
             return Err(absent());
         }
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let version = said.lines().find(|line| line.contains("LLVM version")).ok_or_else(absent)?;
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let version = printed.lines().find(|line| line.contains("LLVM version")).ok_or_else(absent)?;
         Ok(Self { version: version.trim().to_string() })
     }
 
-    /// What it is run with, beside its files. Part of what names a result.
+    /// Returns the arguments beside the files; they are part of a result's key.
     pub(super) fn arguments(order: &str) -> [String; 4] {
-        // Only functions with counts; each too long one is named with the bytes that it lacks.
+        // Only functions with counts; each function that is too long is named with its missing
+        // bytes.
         [
             "--lite".into(),
             format!("--reorder-blocks={order}"),
             "--print-large-functions".into(),
-            // In one thread functions are worked on in one order, and the log is always the same.
+            // A single thread processes functions in one order, so the log is reproducible.
             "--no-threads".into(),
         ]
     }
 
-    /// Rewrites an image once. Returns what BOLT said, which is in the log, too.
-    pub(super) fn run(&self, order: &str, files: &Files, kernel: &str) -> Result<String> {
+    /// Rewrites an image once. Returns BOLT's output, which is also in the log.
+    pub(super) fn run(&self, order: &str, files: &PassFiles, kernel: &str) -> Result<String> {
         let mut command = Command::new(PROGRAM);
         command.arg(files.vmlinux).arg("-o").arg(files.output);
         command.arg("--pa").arg("-p").arg(files.counts).args(Self::arguments(order));
         match files.functions {
-            Choice::But(these) => command.arg("--skip-funcs-file").arg(these),
-            Choice::Only(these) => command.arg("--funcs-file-no-regex").arg(these),
+            FunctionSelection::But(these) => command.arg("--skip-funcs-file").arg(these),
+            FunctionSelection::Only(these) => command.arg("--funcs-file-no-regex").arg(these),
         };
         run(command, files.log, kernel)
     }
 }
 
-/// Copies an ELF image, with an empty section for each of those in which BOLT looks for symbols and which is not there.
+/// Copies an ELF image, adding an empty section for each of those in which BOLT looks for symbols
+/// and which is missing.
 pub(super) fn with_symbol_sections(
     from: &Path,
     to: &Path,
@@ -113,12 +116,13 @@ pub(super) fn with_symbol_sections(
 
 fn run(command: Command, log: &Path, kernel: &str) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let (end, said) = Job::new(command).output()?;
-    fs::write(log, &said).at("write", log)?;
+    let (end, printed) = Job::new(command).output()?;
+    fs::write(log, &printed).at("write", log)?;
     if end.success() {
-        return Ok(said);
+        return Ok(printed);
     }
-    // A crash prints its stack at the end, what it was at stands before.
-    let said = said.lines().filter(|line| !line.trim_start().starts_with('#')).take(40).collect::<Vec<_>>();
-    Err(Error::Program { program, kernel: kernel.to_string(), said: said.join("\n") })
+    // A crash prints the stack at the end, and its cause before.
+    let printed =
+        printed.lines().filter(|line| !line.trim_start().starts_with('#')).take(40).collect::<Vec<_>>();
+    Err(Error::Program { program, kernel: kernel.to_string(), printed: printed.join("\n") })
 }

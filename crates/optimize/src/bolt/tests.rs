@@ -1,7 +1,7 @@
-//! A program at a kernel's address stands in for the kernel: BOLT takes it for one.
+//! Tests with a program at a kernel's address, which BOLT takes for a kernel.
 
 use super::guard::withheld;
-use super::image::Image;
+use super::image::ElfImage;
 use super::*;
 use crate::test_kernel;
 use kerntune_kernel::{Kernel, Symbols};
@@ -14,12 +14,13 @@ use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Functions in which the way that is always gone is the long one.
+/// Functions whose usual path is the longer one.
 const FUNCTIONS: u64 = 12;
-/// Executions of each.
+/// Executions of each function.
 const COUNT: u64 = 1000;
 
-/// `cold` is what runs next, `hot` what is jumped to. Into `guarded` a table refers that BOLT does not know.
+/// Source: `cold` is the fall-through, `hot` the branch target. A table that BOLT does not know
+/// refers into `guarded`.
 fn source() -> String {
     let body = |name: &str| {
         format!(
@@ -35,7 +36,8 @@ fn source() -> String {
     text.push_str(".globl _start\n.type _start, @function\n_start:\n");
     (0..FUNCTIONS).for_each(|i| writeln!(text, "\tcall f{i}").unwrap());
     text.push_str("\tcall guarded\n\tret\n.size _start, . - _start\n");
-    // As interrupts reach a kernel: stubs of each vector under one label, which BOLT takes for one function.
+    // Like interrupts in a kernel: stubs of each vector under one label, which BOLT takes for one
+    // function.
     text.push_str(".p2align 3\nirq_entries_start:\n\tpush $0x20\n\tjmp _start\n\tnop\n");
     text.push_str(".section runtime_table, \"a\"\n\t.long .Lcold_guarded - .\n");
     text.push_str(".section .note.GNU-stack, \"\"\n");
@@ -70,7 +72,7 @@ impl Fixture {
         Self { dir, work, base }
     }
 
-    /// Every function is called, and jumps over what is cold.
+    /// Recording in which every function is called and jumps over the cold code.
     fn recording(&self) -> Profile {
         let table = Symbols::load(&self.base.vmlinux()).unwrap();
         let mut tables = Tables::default();
@@ -112,7 +114,7 @@ impl Fixture {
 fn what_is_jumped_to_comes_next_and_the_image_is_asked() {
     let fixture = Fixture::new();
     let made = rewrite(&fixture.work, &fixture.recording(), &fixture.base).unwrap();
-    assert_eq!(Rewrite::load(&made.dir).unwrap(), made);
+    assert_eq!(BoltRewrite::load(&made.dir).unwrap(), made);
     assert_eq!(rewrite(&fixture.work, &fixture.recording(), &fixture.base).unwrap(), made, "found again");
     assert_eq!((made.summary.withheld, made.summary.branches), (1, 3 * COUNT * (FUNCTIONS + 1)));
 
@@ -120,24 +122,24 @@ fn what_is_jumped_to_comes_next_and_the_image_is_asked() {
     let tuned = fixture.tuned("tuned", &bytes, Some(&made.id));
     let proof = prove(&fixture.base, &made, &tuned).unwrap();
     proof.verdict().unwrap();
-    let (functions, share) = proof.share(Fate::Rewritten);
+    let (functions, share) = proof.share(FunctionFate::Rewritten);
     assert_eq!(functions, FUNCTIONS, "{proof:?}");
     assert!((share - FUNCTIONS as f64 / (FUNCTIONS + 1) as f64).abs() < 1e-9, "{proof:?}");
-    assert_eq!(proof.share(Fate::Referred).0, 1, "{proof:?}");
+    assert_eq!(proof.share(FunctionFate::Referred).0, 1, "{proof:?}");
     assert!(proof.to_string().contains("guarded (runtime_table)"), "{proof}");
     let skipped = fs::read_to_string(made.dir.join("skip.txt")).unwrap();
     let stubs = "guarded(/.*)?\nirq_entries_start(/.*)?\n";
     assert_eq!(skipped, stubs, "what BOLT calls the stubs of interrupts, too");
-    // Behind the test and its branch is what runs: the lea.
+    // The lea, which runs, is behind the test and its branch.
     let (image, symbols) =
-        (Image::load(&made.vmlinux(), "k").unwrap(), Symbols::load(&made.vmlinux()).unwrap());
+        (ElfImage::load(&made.vmlinux(), "k").unwrap(), Symbols::load(&made.vmlinux()).unwrap());
     let text = image.section(".text").unwrap();
     let at = |name: &str| (symbols.address_of(name).unwrap() - text.address) as usize;
     let lea = [0x8d, 0x47, 0x01];
     assert_eq!(image.contents(text)[at("f3") + 4..][..3], lea);
     assert_eq!(image.contents(text)[at("guarded") + 9..][..3], lea, "where it was");
 
-    // Nothing was done, by another rewriting, and something where nothing should be.
+    // Unchanged, rewritten by another rewriting, and changed in a wrong place.
     let plain = fs::read(fixture.base.vmlinux()).unwrap();
     let proof = prove(&fixture.base, &made, &fixture.tuned("plain", &plain, None)).unwrap();
     let refused = proof.verdict().unwrap_err().to_string();
@@ -156,14 +158,14 @@ fn what_is_jumped_to_comes_next_and_the_image_is_asked() {
 #[test]
 fn what_a_table_refers_into_is_withheld() {
     let fixture = Fixture::new();
-    let image = Image::load(&fixture.base.vmlinux(), "k").unwrap();
+    let image = ElfImage::load(&fixture.base.vmlinux(), "k").unwrap();
     let symbols = Symbols::load(&fixture.base.vmlinux()).unwrap();
     let held = withheld(&image, &symbols);
     let mut named: Vec<_> =
         held.iter().map(|(&index, why)| (symbols.functions()[index].name.as_str(), why)).collect();
     named.sort_by_key(|(name, _)| *name);
-    let table = Withheld::Referred("runtime_table".into());
-    assert_eq!(named, [("_start:0x20", &Withheld::Assembly), ("guarded", &table)]);
+    let table = WithholdingReason::Referred("runtime_table".into());
+    assert_eq!(named, [("_start:0x20", &WithholdingReason::Assembly), ("guarded", &table)]);
 }
 
 #[test]

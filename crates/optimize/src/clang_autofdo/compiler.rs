@@ -1,22 +1,24 @@
-//! Which compilers can carry the recipe out.
+//! Check of compilers for the recipe.
 
 use super::NAME;
-use crate::llvm::Llvm;
+use crate::llvm::LlvmTools;
 use crate::{Error, Result};
 use kerntune_kernel::{Compiler, CompilerIdentity};
 
-/// The oldest Clang whose discriminators and tools were tried on a kernel.
+/// Oldest supported Clang: the first one whose discriminators and tools are known to work for
+/// kernels.
 const FIRST_MAJOR: u32 = 19;
 
-/// The compiler of the recipe where none is named.
+/// Returns the compiler that the recipe uses by default.
 pub fn default_compiler() -> Compiler {
     Compiler::Clang { llvm: format!("-{FIRST_MAJOR}") }
 }
 
-/// Whether `compiler`, as it is installed with its tools, is a Clang that the recipe can use.
+/// Checks that `compiler`, as installed with its tools, is a Clang that the recipe can use.
 ///
 /// # Errors
-/// [`Error::Compiler`]; absent programs as [`Compiler::identify`] and [`Error::NoPrograms`] report them.
+/// [`Error::Compiler`]; absent programs as [`Compiler::identify`] and [`Error::NoPrograms`] report
+/// them.
 pub fn check_compiler(compiler: &Compiler) -> Result<()> {
     let needs = format!("Clang {FIRST_MAJOR} or later, such as clang-{FIRST_MAJOR}");
     let refuse = |found| Err(Error::Compiler { recipe: NAME, found, needs });
@@ -25,12 +27,12 @@ pub fn check_compiler(compiler: &Compiler) -> Result<()> {
     }
     let identity = compiler.identify()?;
     match clang_major(&identity) {
-        Some(major) if major >= FIRST_MAJOR => Llvm::of(compiler)?.versions().map(drop),
+        Some(major) if major >= FIRST_MAJOR => LlvmTools::of(compiler)?.versions().map(drop),
         _ => refuse(identity.version),
     }
 }
 
-/// The major number from `Debian clang version 19.1.7 (3~deb12u1)`.
+/// Parses the major number of `Debian clang version 19.1.7 (3~deb12u1)`.
 fn clang_major(identity: &CompilerIdentity) -> Option<u32> {
     let (_, rest) = identity.version.split_once("clang version ")?;
     rest.split('.').next()?.parse().ok()

@@ -1,38 +1,39 @@
-//! Which function ran how much, and what the sample profile has of it.
+//! Executed functions, and their part in the sample profile.
 
 use kerntune_convert::autofdo::SampleProfile;
 use kerntune_profile::{Symbol, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The share of all samples in hot places: LLVM's own line (`-profile-summary-cutoff-hot`).
+/// Share of all samples in hot places: LLVM's own threshold (`-profile-summary-cutoff-hot`).
 pub(super) const HOT_SHARE: f64 = 0.99;
 
-/// A function of the base kernel that ran in the training.
+/// Function of the base kernel that ran in the training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RanFunction {
-    /// The name in the symbol table.
+pub struct ExecutedFunction {
+    /// Name in the symbol table.
     pub name: String,
-    /// Its source file, where known.
+    /// Source file, if known.
     pub file: Option<String>,
-    /// Bytes of its code times how often they ran.
+    /// Executed bytes of its code.
     pub bytes: u64,
-    /// The same as the sample profile has it under this name, which static functions may share; None if it has
-    /// nothing.
+    /// Executed bytes that the sample profile has under this name, which static functions may
+    /// share; `None` without an entry.
     pub in_profile: Option<u64>,
-    /// Whether a place in it is among those that hold 99 % of all samples.
+    /// True if one of its places is among those that hold 99 % of all samples.
     pub hot: bool,
 }
 
-impl RanFunction {
-    /// Whether it is written in C, as far as that is known. Counts of assembly code have nobody to go to.
+impl ExecutedFunction {
+    /// Checks whether the function is written in C, as far as is known. Counts of assembly code
+    /// cannot be used.
     pub fn is_c(&self) -> bool {
         self.file.as_deref().is_none_or(|file| !file.ends_with(".S"))
     }
 }
 
-/// The functions with code that ran, the most of it first.
-pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<RanFunction> {
+/// Returns the functions with executed code, by executed bytes, most first.
+pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<ExecutedFunction> {
     let mut symbols: Vec<&Symbol> =
         tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
     symbols.sort_by_key(|symbol| symbol.address);
@@ -46,11 +47,11 @@ pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<RanFunction> 
     }
     let hot_from = samples.hot_from(HOT_SHARE).unwrap_or(u64::MAX);
     let by_name: HashMap<&str, _> = samples.functions.iter().map(|f| (f.name.as_str(), f)).collect();
-    let mut ran: Vec<RanFunction> = (symbols.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0))
+    let mut ran: Vec<ExecutedFunction> = (symbols.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0))
         .map(|(symbol, bytes)| {
             let found =
                 by_name.get(canonical(&symbol.name)).filter(|found| found.places > 0 || found.inlined > 0);
-            RanFunction {
+            ExecutedFunction {
                 name: symbol.name.clone(),
                 file: symbol.file.clone(),
                 bytes,
@@ -63,7 +64,7 @@ pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<RanFunction> 
     ran
 }
 
-/// LLVM's name for a function and its clones (`FunctionSamples::getCanonicalFnName`).
+/// Returns LLVM's name for a function and its clones (`FunctionSamples::getCanonicalFnName`).
 fn canonical(name: &str) -> &str {
     let end = [".llvm.", ".part.", ".__uniq."].iter().filter_map(|suffix| name.find(suffix)).min();
     &name[..end.unwrap_or(name.len())]
@@ -95,7 +96,7 @@ mod tests {
                 symbol(2, "never", "net/a.c"),
                 symbol(3, "once", "net/a.c"),
             ],
-            // The last is behind the end of every function.
+            // The last block is behind the end of every function.
             blocks: vec![
                 block(0x1000, 100),
                 block(0x1010, 100),

@@ -1,32 +1,33 @@
-//! What the linked kernel itself says: hot functions stand together.
+//! Evidence of the profile in the linked kernel: hot functions are placed together.
 //!
-//! With a sample profile Clang puts functions with hot places into `.text.hot.`, and the kernel's linker script
-//! keeps that section in one piece before the rest (`TEXT_TEXT` in `include/asm-generic/vmlinux.lds.h`), in all
-//! versions before the functions of which nothing is known. Without a profile hot functions are where their
-//! source files are: before as many of the others as behind.
+//! With a sample profile Clang puts functions with hot places into `.text.hot.`, and the kernel's
+//! linker script keeps that section in one piece before the rest (`TEXT_TEXT` in
+//! `include/asm-generic/vmlinux.lds.h`), in all versions before the functions without a profile.
+//! Without a profile hot functions are placed by their source files, so that as many of the others
+//! come before as behind them.
 
-use super::RanFunction;
+use super::ExecutedFunction;
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// The evidence in one kernel's symbol table.
+/// Placement of hot functions in one kernel's image.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ImageEvidence {
-    /// Bytes of `.text` that functions cover.
+pub struct HotCodeEvidence {
+    /// Bytes of `.text` covered by functions.
     pub text_bytes: u64,
     /// Functions in `.text`.
     pub functions: u64,
-    /// Of them those that are hot in the profile and can be told from namesakes.
+    /// Functions in `.text` that are hot in the profile and have a unique name.
     pub hot: u64,
-    /// Of all pairs of a hot function and one that never ran, the share in which the hot one comes first, 0 to 1:
-    /// about a half where the profile has no say. 0 without such pairs.
+    /// Share of the pairs of a hot function and one that never ran in which the hot one comes
+    /// first, 0 to 1; about 0.5 if the profile is not used. 0 without such pairs.
     pub hot_in_front: f64,
 }
 
-impl ImageEvidence {
-    /// Looks at a kernel with the training's functions in hand.
-    pub(super) fn of(symbols: &Symbols, ran: &[RanFunction]) -> Self {
+impl HotCodeEvidence {
+    /// Examines a kernel, given the functions that ran in the training.
+    pub(super) fn of(symbols: &Symbols, ran: &[ExecutedFunction]) -> Self {
         let addresses = text(symbols);
         let names: HashSet<&str> = ran.iter().map(|f| f.name.as_str()).collect();
         let mut never: Vec<u64> = addresses
@@ -48,9 +49,9 @@ impl ImageEvidence {
     }
 }
 
-/// The functions of `.text` whose name occurs once.
+/// Returns the functions of `.text` with a unique name.
 fn text(symbols: &Symbols) -> HashMap<&str, u64> {
-    // What only runs at boot follows in sections of its own, which no profile moves.
+    // Init code follows in sections of its own, which no profile moves.
     let start = symbols.address_of("_stext").unwrap_or(0);
     let end = symbols.address_of("_etext").unwrap_or(u64::MAX);
     let mut seen: HashMap<&str, Option<u64>> = HashMap::new();

@@ -1,12 +1,12 @@
-//! From a recording of the training run to what Clang takes.
+//! Preparation of Clang's profile from a recording of the training run.
 
-use super::profile::{Manifest, FUNCTIONS, KIND, MANIFEST, TREE};
+use super::profile::{AutofdoManifest, FUNCTIONS, KIND, MANIFEST, TREE};
 use super::request::PROFILE_FILE;
-use super::{functions, PreparedProfile, ProfileSummary, RanFunction};
-use crate::llvm::Llvm;
+use super::{functions, AutofdoProfile, AutofdoSummary, ExecutedFunction};
+use crate::llvm::LlvmTools;
 use crate::stored::QUALITY;
 use crate::{debug_info, quality, Error, Result};
-use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
+use kerntune_convert::autofdo::{SampleProfile, UnsymbolizedProfile};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_profile::Profile;
 use kerntune_work::{write_json, IoContext, Key, WorkDir};
@@ -16,35 +16,36 @@ const COUNTS: &str = "counts.txt";
 const SAMPLES: &str = "samples.txt";
 const LOG: &str = "llvm-profgen.log";
 
-/// Least share of the executed bytes that must be in the sample profile. What is not is assembly code, or the
-/// line tables do not fit.
+/// Least share of the executed bytes that must be in the sample profile. The rest is assembly code,
+/// or the line tables do not fit.
 const MIN_ATTRIBUTED: f64 = 0.5;
-/// Least share of the C functions that ran that must be in it.
+/// Least share of the executed C functions that must be in the sample profile.
 const MIN_MATCHED: f64 = 0.8;
 
-/// Makes a sample profile of a recording of `kernel` with edges, best of the training run.
+/// Makes a sample profile from a recording of `kernel` with edges, ideally of the training run.
 ///
-/// The result is named by its content; what is there already is not made again.
+/// The result is named by its content; an existing result is reused.
 ///
 /// # Errors
-/// A recording that does not pass the gate ([`crate::quality`]), a kernel without debug information, absent programs, and a
-/// sample profile that holds too little of what ran: each of them would make a tuned kernel that is none.
-pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<PreparedProfile> {
+/// A recording that does not pass the gate ([`crate::quality`]), a kernel without debug
+/// information, absent programs, and a sample profile with too few of the counts. With any of these
+/// the profile would have no effect.
+pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<AutofdoProfile> {
     let recorded = &recording.manifest;
     let quality = quality::pass(work, recording, kernel)?;
-    debug_info::check(kernel)?;
-    let counts = Unsymbolized::of(&recording.tables)
+    debug_info::check_discriminators(kernel)?;
+    let counts = UnsymbolizedProfile::of(&recording.tables)
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
     let mut text = Vec::new();
     counts.write(&mut text).at("write", COUNTS)?;
-    let llvm = Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    let llvm = LlvmTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
     let key = Key::new("clang-autofdo/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
         .field("images", kernel.content()?)
         .field("tools", llvm.versions()?)
         .field("counts", &text);
     let id = key.id();
-    if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
+    if let Some(profile) = work.find(KIND, &id).and_then(|dir| AutofdoProfile::load(&dir).ok()) {
         return Ok(profile);
     }
     let staged = work.stage(KIND, &key)?;
@@ -62,18 +63,22 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
         .map_err(|reason| Error::BadSamples { file: at(SAMPLES), reason })?;
 
     let ran = functions::ran(&recording.tables, &samples);
-    let summary = summarise(&counts, &samples, &ran);
+    let summary = summarize(&counts, &samples, &ran);
     judge(&summary, &ran).map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
     write_json(&at(FUNCTIONS), &ran)?;
     write_json(&at(QUALITY), &quality)?;
-    write_json(&at(MANIFEST), &Manifest::new(&id, &kernel.manifest.id, &recorded.id, summary))?;
-    PreparedProfile::load(&staged.publish()?)
+    write_json(&at(MANIFEST), &AutofdoManifest::new(&id, &kernel.manifest.id, &recorded.id, summary))?;
+    AutofdoProfile::load(&staged.publish()?)
 }
 
-fn summarise(counts: &Unsymbolized, samples: &SampleProfile, ran: &[RanFunction]) -> ProfileSummary {
+fn summarize(
+    counts: &UnsymbolizedProfile,
+    samples: &SampleProfile,
+    ran: &[ExecutedFunction],
+) -> AutofdoSummary {
     let number = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
-    let count = |wanted: &dyn Fn(&RanFunction) -> bool| ran.iter().filter(|f| wanted(f)).count() as u64;
-    ProfileSummary {
+    let count = |wanted: &dyn Fn(&ExecutedFunction) -> bool| ran.iter().filter(|f| wanted(f)).count() as u64;
+    AutofdoSummary {
         ranges: counts.ranges() as u64,
         branches: counts.branches() as u64,
         executed_bytes: number(counts.executed_bytes),
@@ -87,8 +92,8 @@ fn summarise(counts: &Unsymbolized, samples: &SampleProfile, ran: &[RanFunction]
     }
 }
 
-/// Why nothing good would come of it.
-fn judge(summary: &ProfileSummary, ran: &[RanFunction]) -> Result<(), String> {
+/// Returns an error with the reason if the sample profile is too poor to use.
+fn judge(summary: &AutofdoSummary, ran: &[ExecutedFunction]) -> Result<(), String> {
     let percent = |share: f64| share * 100.0;
     if summary.attributed_bytes == 0 {
         return Err(

@@ -59,7 +59,7 @@ fn a_kernel_without_debug_information_is_refused_with_the_flag_to_add() {
 fn a_profile_that_lost_most_of_what_ran_is_refused() {
     let fixture = Fixture::new(BASE_FLAGS);
     let mut recording = fixture.recording();
-    // What the startup code of the C library did: it has no line tables.
+    // Counts in the startup code of the C library, which has no line tables.
     let startup = recording.tables.symbols.iter_mut().find(|s| s.name == "_start").unwrap();
     startup.file = Some("start.S".into());
     let (address, size) = (startup.address, startup.size);
@@ -74,7 +74,7 @@ fn a_profile_that_lost_most_of_what_ran_is_refused() {
     let error = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap_err().to_string();
     assert!(error.contains("of what ran, 50 % are needed"), "{error}");
 
-    // Most functions in C that ran are not in it.
+    // Most C functions that ran are missing in the profile.
     let mut recording = fixture.recording();
     let last = recording.tables.symbols.len() as u32;
     for (number, block) in (last..).zip(recording.tables.blocks.clone()) {

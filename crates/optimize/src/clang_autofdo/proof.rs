@@ -1,8 +1,8 @@
-//! Whether the profile is in the tuned kernel: the compiler's word, and the image's.
+//! Proof that the tuned kernel uses the profile, from the compiler's messages and from the image.
 
-use super::build_log::BuildLog;
+use super::build_log::ClangLog;
 use super::profile::share;
-use super::{Elsewhere, ImageEvidence, PreparedProfile};
+use super::{AbsentSources, AutofdoProfile, HotCodeEvidence};
 use crate::Result;
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::IoContext;
@@ -12,66 +12,74 @@ use std::fs;
 use std::path::Path;
 
 pub(super) const SCHEMA: &str = "kerntune-clang-autofdo-proof/1";
-/// How many functions are named.
-const NAMED: usize = 50;
+/// Most functions named.
+const MAX_NAMED: usize = 50;
 
-/// What was found out about a tuned kernel. [`Proof::verdict`] judges it, `Display` tells it.
+/// Evidence about a tuned kernel. [`AutofdoProof::verdict`] judges it, `Display` writes it as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
-    /// `kerntune-clang-autofdo-proof/1`.
+pub struct AutofdoProof {
+    /// Schema, `kerntune-clang-autofdo-proof/1`.
     pub schema: String,
     /// Label of the tuned kernel.
     pub kernel: String,
-    /// Id of the profile that it should carry.
+    /// Id of the profile that the kernel should be built with.
     pub profile: String,
-    /// Id of the profile that it was built with.
+    /// Id of the profile that the kernel was built with.
     pub built_with: Option<String>,
-    /// Bytes of code that ran in the training, each as often as it ran.
+    /// Executed bytes of code in the training.
     pub executed_bytes: u64,
-    /// Of them those that the profile has.
+    /// Executed bytes that the profile has.
     pub attributed_bytes: u64,
-    /// Functions in C that ran in the training.
+    /// C functions that ran in the training.
     pub functions_ran: u64,
-    /// Of them those that the profile has.
+    /// C functions that ran and are in the profile.
     pub functions_in_profile: u64,
-    /// Where the profile was recorded on another kernel of the same source: what of it has nowhere to go in this one.
+    /// Counts in source files that this kernel lacks, if the profile was recorded on another kernel
+    /// of the same source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elsewhere: Option<Elsewhere>,
-    /// Functions that Clang said it applied samples to, those that are inlined everywhere but here included.
+    pub elsewhere: Option<AbsentSources>,
+    /// Functions to which Clang reported to have applied samples, including those that are inlined
+    /// everywhere else.
     pub functions_applied: u64,
-    /// Functions in whose profile Clang found nothing that fits.
+    /// Functions for which Clang found nothing that fits in their profile.
     pub functions_not_applied: u64,
-    /// Functions whose profile Clang put aside for want of debug information, 50 at most.
+    /// Functions whose profile Clang did not use for lack of debug information, 50 at most.
     pub functions_not_used: Vec<String>,
-    /// Samples that the profile has for all functions that Clang looked at.
+    /// Samples that the profile has for all functions that Clang compiled.
     pub samples_available: u64,
-    /// Of them those that found their place before Clang changed the code; discriminators of machine code
-    /// find theirs later and are not in it.
+    /// Samples that were applied before Clang changed the code. Samples at discriminators of
+    /// machine code are applied later and not counted here.
     pub samples_applied: u64,
-    /// The baseline's image.
-    pub base: ImageEvidence,
-    /// The tuned kernel's image.
-    pub tuned: ImageEvidence,
+    /// Image of the base kernel.
+    pub base: HotCodeEvidence,
+    /// Image of the tuned kernel.
+    pub tuned: HotCodeEvidence,
 }
 
-/// Compares the tuned kernel with its profile and its baseline. `build_log` is the log of the tuned build.
+/// Compares the tuned kernel with its profile and with the base kernel. `build_log` is the log of
+/// the tuned build.
 ///
-/// Two witnesses are heard. Clang, which was asked to say for each function how much of its profile it applied.
-/// And the image: hot functions must have moved before those that never ran, which no compiler does that
-/// ignored the profile.
+/// There are two sources of evidence. Clang was asked to report for each function how much of its
+/// profile it applied. In the image, hot functions must have moved before those that never ran,
+/// which only a compiler that uses the profile does.
 ///
 /// # Errors
-/// Files that cannot be read; a bad result is no error here but in [`Proof::verdict`].
-pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log: &Path) -> Result<Proof> {
+/// Files that cannot be read; a bad result is no error here but in [`AutofdoProof::verdict`].
+pub fn prove(
+    base: &Kernel,
+    profile: &AutofdoProfile,
+    tuned: &Kernel,
+    build_log: &Path,
+) -> Result<AutofdoProof> {
     let text = fs::read(build_log).at("read build log", build_log)?;
-    let log = BuildLog::parse(&String::from_utf8_lossy(&text));
+    let log = ClangLog::parse(&String::from_utf8_lossy(&text));
     let ran = profile.functions()?;
-    let sum = |of: &dyn Fn(&super::build_log::Applied) -> u64| {
+    let sum = |of: &dyn Fn(&super::build_log::AppliedSamples) -> u64| {
         log.applied.iter().fold(0u64, |sum, applied| sum.saturating_add(of(applied)))
     };
     let applied = log.applied.iter().filter(|applied| applied.used > 0).count() as u64;
     let summary = &profile.summary;
-    Ok(Proof {
+    Ok(AutofdoProof {
         schema: SCHEMA.into(),
         kernel: tuned.manifest.label.clone(),
         profile: profile.id.clone(),
@@ -82,26 +90,26 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         functions_in_profile: summary.matched_functions,
         elsewhere: match profile.kernel == base.manifest.id {
             true => None,
-            false => Some(Elsewhere::of(&profile.kernel, &ran, &base.source_files()?)),
+            false => Some(AbsentSources::of(&profile.kernel, &ran, &base.source_files()?)),
         },
         functions_applied: applied,
         functions_not_applied: log.applied.len() as u64 - applied,
-        functions_not_used: log.not_used.iter().take(NAMED).cloned().collect(),
+        functions_not_used: log.not_used.iter().take(MAX_NAMED).cloned().collect(),
         samples_available: sum(&|applied| applied.available),
         samples_applied: sum(&|applied| applied.used),
-        base: ImageEvidence::of(&Symbols::load(&base.vmlinux())?, &ran),
-        tuned: ImageEvidence::of(&Symbols::load(&tuned.vmlinux())?, &ran),
+        base: HotCodeEvidence::of(&Symbols::load(&base.vmlinux())?, &ran),
+        tuned: HotCodeEvidence::of(&Symbols::load(&tuned.vmlinux())?, &ran),
     })
 }
 
-impl Proof {
-    /// The share of the samples that found their place at once, 0 to 1.
+impl AutofdoProof {
+    /// Returns the share of the samples that were applied at once, 0 to 1.
     pub fn applied_share(&self) -> f64 {
         share(self.samples_applied, self.samples_available)
     }
 }
 
-impl fmt::Display for Proof {
+impl fmt::Display for AutofdoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;

@@ -1,9 +1,9 @@
 use super::super::test_program::{Fixture, BASE_FLAGS};
-use super::super::{prepare_profile, Proof};
+use super::super::{prepare_profile, AutofdoProof};
 use super::*;
 
-/// The flags of a tuned build; `profile` is where the sample profile is.
-fn tuned_flags(profile: &PreparedProfile) -> Vec<String> {
+/// Flags of a tuned build.
+fn tuned_flags(profile: &AutofdoProfile) -> Vec<String> {
     let file = profile.tree().join("kerntune.afdo");
     let more = [
         format!("-fprofile-sample-use={}", file.display()),
@@ -13,7 +13,7 @@ fn tuned_flags(profile: &PreparedProfile) -> Vec<String> {
 }
 
 /// Builds the tuned image and its log, and proves it.
-fn tuned(fixture: &Fixture, profile: &PreparedProfile, flags: &[String], built_with: &str) -> Proof {
+fn tuned(fixture: &Fixture, profile: &AutofdoProfile, flags: &[String], built_with: &str) -> AutofdoProof {
     let mut tuned = fixture.base.clone();
     tuned.dir = fixture.path("tuned");
     tuned.manifest.profile_id = Some(built_with.into());
@@ -56,13 +56,13 @@ fn a_profile_that_took_is_told_from_one_that_was_ignored() {
     }
 }
 
-/// What a program of this size reaches at least.
+/// Share that a program of this size reaches at least.
 const MIN_SHARE: f64 = 0.4;
 
 #[test]
 fn few_samples_are_a_reason() {
-    let image = |hot_in_front| ImageEvidence { text_bytes: 9, functions: 100, hot: 40, hot_in_front };
-    let proof = Proof {
+    let image = |hot_in_front| HotCodeEvidence { text_bytes: 9, functions: 100, hot: 40, hot_in_front };
+    let proof = AutofdoProof {
         schema: SCHEMA.into(),
         kernel: "tuned".into(),
         profile: "p1".into(),
@@ -78,26 +78,26 @@ fn few_samples_are_a_reason() {
         samples_available: 100,
         samples_applied: 90,
         base: image(0.5),
-        tuned: ImageEvidence { text_bytes: 8, ..image(0.9) },
+        tuned: HotCodeEvidence { text_bytes: 8, ..image(0.9) },
     };
     proof.verdict().unwrap();
-    let stale = Proof { samples_applied: 30, ..proof.clone() };
+    let stale = AutofdoProof { samples_applied: 30, ..proof.clone() };
     assert!(stale.verdict().unwrap_err().to_string().contains("only 30.0 % of the samples"));
-    let few = Proof { functions_applied: 31, ..proof.clone() };
+    let few = AutofdoProof { functions_applied: 31, ..proof.clone() };
     assert!(few.verdict().unwrap_err().reasons[0].contains("31 functions, where 40 ran"));
-    let absent = Elsewhere {
+    let absent = AbsentSources {
         recorded: "k1".into(),
         functions: 2,
         bytes: 3,
         of_bytes: 10,
         files: vec!["arch/x86/mm/fault.c".into()],
     };
-    let other = Proof { elsewhere: Some(absent), ..few.clone() };
+    let other = AutofdoProof { elsewhere: Some(absent), ..few.clone() };
     other.verdict().unwrap();
     assert!(
         other.to_string().contains("30.0 % of what ran is of files that this kernel does not have"),
         "{other}"
     );
-    let unmoved = Proof { tuned: ImageEvidence { text_bytes: 8, ..image(0.6) }, ..proof };
+    let unmoved = AutofdoProof { tuned: HotCodeEvidence { text_bytes: 8, ..image(0.6) }, ..proof };
     assert_eq!(unmoved.verdict().unwrap_err().reasons.len(), 1);
 }

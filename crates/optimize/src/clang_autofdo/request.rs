@@ -1,62 +1,64 @@
-//! What to build: the base kernel before the recording, the tuned kernel after it.
+//! Build requests: the base kernel before the recording, the tuned kernel after it.
 
-use super::{check_compiler, PreparedProfile, NAME};
+use super::{check_compiler, AutofdoProfile, NAME};
 use crate::{version, Result};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel};
 use kerntune_work::{read_file, IoContext};
 use std::path::PathBuf;
 
-/// The first Linux whose Kbuild knows AutoFDO (`scripts/Makefile.autofdo`).
-const KBUILD_KNOWS: [u32; 3] = [6, 13, 0];
-/// What makes it add its flags.
+/// First Linux whose Kbuild supports AutoFDO (`scripts/Makefile.autofdo`).
+const FIRST_KBUILD_SUPPORT: [u32; 3] = [6, 13, 0];
+/// Configuration line that makes Kbuild add its flags.
 const OPTION: &str = "CONFIG_AUTOFDO_CLANG=y";
-/// The variable by which it is told the profile.
+/// Make variable with the path of the profile.
 const PROFILE_VARIABLE: &str = "CLANG_AUTOFDO_PROFILE";
-/// The profile in the build directory, in which Kbuild runs the compiler.
+/// Name of the profile in the build directory, in which Kbuild runs the compiler.
 pub(super) const PROFILE_FILE: &str = "kerntune.afdo";
 
-/// Those of Makefile.autofdo, for sources that have none. `-mllvm=` in one word, as Clang 15 and later take it.
+/// Flags of Makefile.autofdo, for sources without it. `-mllvm=` is one word, as Clang 15 and later
+/// accept it.
 const SOURCE_FLAGS: &[&str] = &[
     "-fdebug-info-for-profiling",
     "-mllvm=-enable-fs-discriminator=true",
     "-mllvm=-improved-fs-discriminator=true",
 ];
-/// Line tables and nothing else: all that `llvm-profgen` reads.
+/// Flag for line tables and nothing else: `llvm-profgen` reads no more.
 const LINE_TABLES: &str = "-gmlt";
 
-/// Makes Clang say of each function with a profile how much of it was applied ([`super::prove`] reads that in the
-/// log), and does not stop a kernel with CONFIG_WERROR.
+/// Flags that make Clang report for each function how much of its profile was applied
+/// ([`super::prove`] reads the log), without stopping a kernel with CONFIG_WERROR.
 const REPORT_FLAGS: &[&str] =
     &["-mllvm=-sample-profile-check-sample-coverage=101", "-Wno-error=backend-plugin"];
 
-/// How the objects become a kernel.
+/// Way to compile and link the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// Each object is compiled for itself.
+pub enum LinkMode {
+    /// Each object is compiled by itself.
     Objects,
-    /// As Linux 6.13 and later have it by themselves: a section for each function, code that never ran split off
+    /// Defaults of Linux 6.13 and later: a section for each function, code that never ran split off
     /// its function, sections in the order of lld's own sort (`--call-graph-profile-sort`).
     Upstream,
-    /// As [`Link::Upstream`], and code is made when all objects are at hand (`CONFIG_LTO_CLANG_THIN`): hot functions
-    /// are inlined across them.
+    /// Like [`LinkMode::Upstream`], with code generation at link time (`CONFIG_LTO_CLANG_THIN`):
+    /// hot functions are inlined across objects.
     ThinLto,
 }
 
-/// What Makefile.autofdo adds to `-ffunction-sections`.
-const SPLIT: &str = "-fsplit-machine-functions";
-/// The same of lld, where it makes the code.
+/// Flag that Makefile.autofdo adds to `-ffunction-sections`.
+const SPLIT_FLAG: &str = "-fsplit-machine-functions";
+/// The same flag for lld when it generates the code.
 pub(crate) const SPLIT_BY_LINKER: &str = "-plugin-opt=-split-machine-functions";
 
-/// With it each object is bitcode, and lld makes the code.
+/// Configuration of ThinLTO: each object is bitcode, and lld generates the code.
 const THIN_LTO: &[&str] = &["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
 
-/// The base kernel: `request` with what leads addresses back to the source, for a source of this version.
+/// Returns the request for the base kernel: `request` with the debug information that maps
+/// addresses to the source, for a source of this version.
 ///
-/// Where there is nothing to add the request stays as it is. Otherwise its label gets `-autofdo-ready`, to tell the
-/// kernel from the one without.
+/// If there is nothing to add, the request is unchanged. Otherwise its label gets `-autofdo-ready`,
+/// to tell the kernel from the plain one.
 ///
 /// # Errors
-/// As [`check_compiler`]; of reading the configuration.
+/// Errors of [`check_compiler`]; configurations that cannot be read.
 pub fn base_request(request: &BuildRequest, version: &str) -> Result<BuildRequest> {
     check_compiler(&request.compiler)?;
     let mut base = request.clone();
@@ -65,7 +67,8 @@ pub fn base_request(request: &BuildRequest, version: &str) -> Result<BuildReques
             base.extra.push(OPTION.into());
         }
     } else {
-        // A configuration with debug information of its own has line tables, and may need the rest (BTF).
+        // A configuration with its own debug information has line tables, and may need the rest
+        // (BTF).
         let own = |line: &String| line == "CONFIG_DEBUG_INFO=y" || is_dwarf(line);
         if !config_lines(request)?.iter().any(own) {
             add_flags(&mut base.kcflags, &[LINE_TABLES]);
@@ -78,53 +81,53 @@ pub fn base_request(request: &BuildRequest, version: &str) -> Result<BuildReques
     Ok(base)
 }
 
-/// The tuned kernel: `base`, as [`base_request`] made it, compiled with the profile.
+/// Returns the request for the tuned kernel: `base`, as [`base_request`] made it, with the profile.
 ///
-/// `kernel` is what `base` was built to. The label is that of `base` with `-clang-autofdo`; set another to list
-/// it under the workload's name.
+/// `kernel` is the kernel built from `base`. The label is that of `base` with `-clang-autofdo`; set
+/// another one to list it under the workload's name.
 ///
 /// # Errors
-/// As [`check_compiler`].
+/// Errors of [`check_compiler`].
 pub fn tuned_request(
     base: &BuildRequest,
     kernel: &Kernel,
-    profile: &PreparedProfile,
-    link: Link,
+    profile: &AutofdoProfile,
+    link: LinkMode,
 ) -> Result<BuildRequest> {
     request_with(base, kernel, (profile.tree(), &profile.id), link)
 }
 
-/// [`tuned_request`] with a tree that has the profile in it, under the id of that tree.
+/// Implements [`tuned_request`] for a tree that contains the profile, under the id of that tree.
 pub(crate) fn request_with(
     base: &BuildRequest,
     kernel: &Kernel,
     (tree, id): (PathBuf, &str),
-    link: Link,
+    link: LinkMode,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
     if knows_autofdo(&kernel.manifest.version) {
-        // With it come -ffunction-sections and -fsplit-machine-functions, for which the linker script of these
-        // versions has rules; a 6.12 built with them hangs at boot.
+        // The option also adds -ffunction-sections and -fsplit-machine-functions. Only the linker
+        // script of these versions has rules for them; a 6.12 built with them hangs at boot.
         request.make_vars.retain(|(name, _)| name != PROFILE_VARIABLE);
         request.make_vars.push((PROFILE_VARIABLE.into(), PROFILE_FILE.into()));
     } else {
         add_flags(&mut request.kcflags, &[&format!("-fprofile-sample-use={PROFILE_FILE}")]);
         match link {
-            Link::Objects => {}
-            Link::Upstream => {
-                // Its linker script gets the places for them that 6.13 has.
+            LinkMode::Objects => {}
+            LinkMode::Upstream => {
+                // The linker script gets the rules that 6.13 has.
                 request.movable = true;
-                add_flags(&mut request.kcflags, &[SPLIT]);
+                add_flags(&mut request.kcflags, &[SPLIT_FLAG]);
             }
-            Link::ThinLto => {
+            LinkMode::ThinLto => {
                 request.movable = true;
                 request.make_vars.retain(|(name, _)| name != "LD");
                 request.make_vars.push(("LD".into(), thin_lto_linker(&base.compiler)));
             }
         }
     }
-    if link == Link::ThinLto {
+    if link == LinkMode::ThinLto {
         request.extra.extend(THIN_LTO.iter().map(ToString::to_string));
     }
     add_flags(&mut request.kcflags, REPORT_FLAGS);
@@ -136,8 +139,8 @@ pub(crate) fn request_with(
     Ok(request)
 }
 
-/// lld with what Makefile.autofdo gives it for code that it makes itself. Kbuild's own variable for such flags
-/// (`KBUILD_LDFLAGS`) would be set anew, and not added to.
+/// Returns lld with Makefile.autofdo's flags for code that it generates. Kbuild's own variable for
+/// such flags (`KBUILD_LDFLAGS`) would be overwritten, not extended.
 fn thin_lto_linker(compiler: &Compiler) -> String {
     let suffix = match compiler {
         Compiler::Clang { llvm } => llvm.as_str(),
@@ -149,23 +152,24 @@ fn thin_lto_linker(compiler: &Compiler) -> String {
         "--mllvm=-improved-fs-discriminator=true",
         "-plugin-opt=thinlto",
         SPLIT_BY_LINKER,
-        // The kernel's Makefile lets functions of 5 instructions at most be inlined across objects, and of ten times as
-        // many where the profile says hot. Exact counts can be trusted further.
+        // The kernel's Makefile limits inlining across objects to functions of 5 instructions, and
+        // of ten times as many where the profile is hot. Exact counts can be trusted further.
         "-plugin-opt=-import-hot-multiplier=100",
     ];
     format!("ld.lld{suffix} {}", flags.join(" "))
 }
 
-/// A version that cannot be read is taken for an old one: flags work everywhere.
+/// Checks whether Kbuild supports AutoFDO. An unreadable version counts as old, since flags work
+/// everywhere.
 fn knows_autofdo(version: &str) -> bool {
-    version::parse(version).is_some_and(|version| version >= KBUILD_KNOWS)
+    version::parse(version).is_some_and(|version| version >= FIRST_KBUILD_SUPPORT)
 }
 
 fn is_dwarf(line: &str) -> bool {
     line.starts_with("CONFIG_DEBUG_INFO_DWARF") && line.ends_with("=y")
 }
 
-/// Every line that the request puts into the configuration.
+/// Returns every line that the request adds to the configuration.
 fn config_lines(request: &BuildRequest) -> Result<Vec<String>> {
     let mut lines = request.extra.clone();
     let whole = match &request.base {
@@ -190,12 +194,12 @@ fn add_flags(to: &mut Vec<String>, flags: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clang_autofdo::{default_compiler, ProfileSummary};
-    use kerntune_kernel::Source;
+    use crate::clang_autofdo::{default_compiler, AutofdoSummary};
+    use kerntune_kernel::KernelSource;
     use std::fs;
 
     fn request() -> BuildRequest {
-        let mut request = BuildRequest::new(Source::Debian("6.12".into()), "base");
+        let mut request = BuildRequest::new(KernelSource::Debian("6.12".into()), "base");
         request.compiler = default_compiler();
         request
     }
@@ -228,32 +232,32 @@ mod tests {
 
     #[test]
     fn the_tuned_kernel_is_the_base_with_the_profile() {
-        let profile = PreparedProfile {
+        let profile = AutofdoProfile {
             dir: "/w/clang-autofdo/p1".into(),
             id: "p1".into(),
             kernel: "k1".into(),
             recording: "r1".into(),
-            summary: ProfileSummary::default(),
+            summary: AutofdoSummary::default(),
         };
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.12.117");
         let base = base_request(&request(), "6.12.117").unwrap();
-        let tuned = tuned_request(&base, &kernel, &profile, Link::Objects).unwrap();
+        let tuned = tuned_request(&base, &kernel, &profile, LinkMode::Objects).unwrap();
         assert_eq!(tuned.kcflags[..4], base.kcflags[..]);
         assert!(tuned.kcflags.contains(&"-fprofile-sample-use=kerntune.afdo".to_string()));
         assert_eq!(tuned.profile_dir.unwrap(), std::path::Path::new("/w/clang-autofdo/p1/tree"));
         assert_eq!((tuned.profile_id.as_deref(), tuned.base_id.as_deref()), (Some("p1"), Some("k1")));
 
-        assert!(!tuned.movable && !tuned.kcflags.contains(&SPLIT.to_string()));
-        let upstream = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
-        assert!(upstream.movable && upstream.kcflags.contains(&SPLIT.to_string()));
-        let thin = tuned_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
+        assert!(!tuned.movable && !tuned.kcflags.contains(&SPLIT_FLAG.to_string()));
+        let upstream = tuned_request(&base, &kernel, &profile, LinkMode::Upstream).unwrap();
+        assert!(upstream.movable && upstream.kcflags.contains(&SPLIT_FLAG.to_string()));
+        let thin = tuned_request(&base, &kernel, &profile, LinkMode::ThinLto).unwrap();
         assert!(thin.movable && thin.extra.ends_with(&["CONFIG_LTO_CLANG_THIN=y".to_string()]));
         let (name, linker) = thin.make_vars.last().unwrap();
         assert!(name == "LD" && linker.starts_with("ld.lld-19 --lto-sample-profile=kerntune.afdo "));
 
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.13.2");
         let base = base_request(&request(), "6.13.2").unwrap();
-        let tuned = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
+        let tuned = tuned_request(&base, &kernel, &profile, LinkMode::Upstream).unwrap();
         assert!(!tuned.movable, "Kbuild does it all");
         assert_eq!(tuned.make_vars, [("CLANG_AUTOFDO_PROFILE".into(), "kerntune.afdo".into())]);
         assert!(!tuned.kcflags.iter().any(|flag| flag.starts_with("-fprofile-sample-use")));

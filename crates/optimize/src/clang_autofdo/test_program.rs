@@ -1,4 +1,4 @@
-//! A program stands in for the kernel: its functions are those of an image, its counts are made up.
+//! Test program that stands in for a kernel: real functions of an image, invented counts.
 
 use crate::test_kernel;
 use kerntune_kernel::{Kernel, Symbols};
@@ -19,7 +19,7 @@ pub const BASE_FLAGS: &[&str] = &[
     "-mllvm=-improved-fs-discriminator=true",
 ];
 
-/// Forty functions that run, each among others that do not.
+/// Source with forty functions that run, each among others that do not.
 fn source() -> String {
     let mut text = String::from("int puts(const char *);\nint sink;\n");
     let mut calls = String::new();
@@ -38,7 +38,7 @@ fn source() -> String {
     format!("{text}int main(int c, char **v)\n{{\n{calls}\treturn 0;\n}}\n")
 }
 
-/// Hot code comes first, as in the kernel's own linker script; a linker by itself puts it last.
+/// Linker script that puts hot code first, like the kernel's; a linker by default puts it last.
 const ORDER: &str = "SECTIONS { .text.first : { *(.text.hot .text.hot.*) } } INSERT BEFORE .text;\n";
 
 pub struct Fixture {
@@ -48,7 +48,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// `dir/kernel` is the base kernel, compiled with `flags`.
+    /// Creates the base kernel in `dir/kernel`, compiled with `flags`.
     pub fn new(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("all.c"), source()).unwrap();
@@ -62,12 +62,12 @@ impl Fixture {
         self.dir.path().join(name)
     }
 
-    /// Compiles the source again; what the compiler said.
+    /// Compiles the source again and returns the compiler's messages.
     pub fn compile(&self, flags: &[&str], image: &Path) -> String {
         compile(self.dir.path(), flags, image)
     }
 
-    /// A recording in which each of the functions `ran…` ran.
+    /// Recording in which each of the functions `ran…` ran.
     pub fn recording(&self) -> Profile {
         let symbols: Vec<Symbol> = (Symbols::load(&self.base.vmlinux()).unwrap().functions().iter().zip(0..))
             .map(|(function, at)| Symbol {

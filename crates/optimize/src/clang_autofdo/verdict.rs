@@ -1,31 +1,33 @@
-//! Judging a proof.
+//! Verdict on the proof.
 
-use super::Proof;
-use crate::Refused;
+use super::AutofdoProof;
+use crate::ProofRefusal;
 
-/// Least number of functions that Clang must have applied samples to, as a share of those in C that ran and are
-/// in the profile. Sources and flags are the same, so that nearly all are.
+/// Least number of functions to which Clang must have applied samples, as a share of the executed C
+/// functions in the profile. Sources and flags are the same, so nearly all qualify.
 pub const MIN_FUNCTION_SHARE: f64 = 0.8;
 
-/// Least share of the samples that must have found their place at once. Those at discriminators of machine
-/// code do so later, so that this is far below 1 in good builds, too.
+/// Least share of the samples that must have been applied at once. Samples at discriminators of
+/// machine code are applied later, so good builds, too, are far below 1.
 pub const MIN_APPLIED_SHARE: f64 = 0.4;
 
-/// Least share of the pairs of a hot function and one that never ran in which the hot one must come first. Some
-/// hot functions are in parts of `.text` of their own (`noinstr`, `sched`), which no profile moves.
+/// Least share of the pairs of a hot function and one that never ran in which the hot one must come
+/// first. Some hot functions are in parts of `.text` of their own (`noinstr`, `sched`), which no
+/// profile moves.
 pub const MIN_IN_FRONT: f64 = 0.75;
 
-/// Fewer hot functions than this say nothing by their place.
-const FEW: u64 = 20;
+/// Fewest hot functions whose placement is evidence.
+const MIN_FUNCTIONS: u64 = 20;
 
-impl Proof {
-    /// Whether the kernel carries its profile.
+impl AutofdoProof {
+    /// Checks that the kernel uses its profile.
     ///
     /// # Errors
-    /// [`Refused`] with every reason: built with another profile, samples applied to fewer functions than
-    /// [`MIN_FUNCTION_SHARE`], fewer of them than [`MIN_APPLIED_SHARE`], or an image that shows no profile: the
-    /// same code as the baseline, or hot functions less in front than [`MIN_IN_FRONT`].
-    pub fn verdict(&self) -> Result<(), Refused> {
+    /// [`ProofRefusal`] with every reason: built with another profile, samples applied to fewer
+    /// functions than [`MIN_FUNCTION_SHARE`], fewer samples applied than [`MIN_APPLIED_SHARE`], or
+    /// an image without a trace of the profile: the same code as the base kernel, or hot functions
+    /// less in front than [`MIN_IN_FRONT`].
+    pub fn verdict(&self) -> Result<(), ProofRefusal> {
         let reasons = [
             self.wrong_profile(),
             self.few_functions(),
@@ -33,7 +35,7 @@ impl Proof {
             self.no_trace(),
             self.not_moved(),
         ];
-        Refused::unless_empty(&self.kernel, reasons.into_iter().flatten().collect())
+        ProofRefusal::unless_empty(&self.kernel, reasons.into_iter().flatten().collect())
     }
 
     fn wrong_profile(&self) -> Option<String> {
@@ -47,7 +49,7 @@ impl Proof {
     }
 
     fn few_functions(&self) -> Option<String> {
-        // What is of files of another kernel has nothing here that it could be applied to.
+        // Counts in files of another kernel cannot be applied here.
         let absent = self.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.functions);
         let possible = self.functions_in_profile.saturating_sub(absent);
         let needed = possible as f64 * MIN_FUNCTION_SHARE;
@@ -86,7 +88,7 @@ impl Proof {
 
     fn not_moved(&self) -> Option<String> {
         let tuned = &self.tuned;
-        (self.base.hot >= FEW && (tuned.hot == 0 || tuned.hot_in_front < MIN_IN_FRONT)).then(|| {
+        (self.base.hot >= MIN_FUNCTIONS && (tuned.hot == 0 || tuned.hot_in_front < MIN_IN_FRONT)).then(|| {
             format!(
                 "of all pairs of a hot function and one that never ran, the hot one comes first in {:.0} % ({:.0} % are \
                  needed, the baseline has {:.0} %): Clang did not know which functions are hot",

@@ -1,51 +1,52 @@
-//! What GCC said about the profile in the log of the tuned build.
+//! Parser of GCC's messages about the profile in the log of the tuned build.
 //!
-//! The sentences are those of `gcc/coverage.cc`, the same from GCC 10 to 15. Kbuild runs compilers
-//! side by side, so that each line is judged by itself: nothing is taken from the lines around it.
+//! The messages come from `gcc/coverage.cc`, the same from GCC 10 to 15. Kbuild runs compilers in
+//! parallel, so each line is parsed without the lines around it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function as GCC's diagnostics name it.
+/// Function as GCC's diagnostics name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct DiagnosticLocation {
     pub file: String,
     pub line: u32,
     pub name: String,
 }
 
-/// How often GCC transformed code by value counters: `gcc/value-prof.cc`.
+/// Transformations by value counters that GCC made: `gcc/value-prof.cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Transformed {
-    /// Targets of indirect calls that it knew and would call directly, if a later pass found them usual enough.
+pub struct ValueTransforms {
+    /// Known targets of indirect calls, to be called directly if a later pass finds them frequent
+    /// enough.
     pub calls: u64,
-    /// Divisions with the usual divisor, by a mask or by subtraction beside the general one.
+    /// Divisions with a special case for the usual divisor, by a mask or by subtraction.
     pub divisions: u64,
-    /// Operations on memory with the usual size beside the general one.
+    /// Operations on memory with a special case for the usual size.
     pub sizes: u64,
 }
 
-/// The findings of one log.
+/// Findings of one log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct BuildLog {
+pub(super) struct GccLog {
     /// Objects that were compiled, each once: `kernel/fork.o`.
     pub compiled: BTreeSet<String>,
-    /// Objects whose `.gcda` GCC looked for and did not find, or found to be of another version.
+    /// Objects whose `.gcda` GCC did not find, or found to be of another version.
     pub without_profile: BTreeSet<String>,
-    /// Functions whose counts GCC refused, with the number of objects that said so.
-    pub refused: BTreeMap<Place, u32>,
-    /// Idents of functions whose records contradict themselves.
+    /// Functions whose counts GCC refused, with the number of objects that reported so.
+    pub refused: BTreeMap<DiagnosticLocation, u32>,
+    /// Idents of functions with inconsistent records.
     pub corrupted: BTreeSet<u32>,
-    /// Functions that are not in their object's profile.
+    /// Functions that are missing in their object's profile.
     pub not_in_profile: u64,
-    /// Functions that were used though their source moved.
+    /// Functions that were matched though their source moved.
     pub moved: u64,
-    /// What GCC made of values, if it was asked to say so.
-    pub transformed: Transformed,
+    /// Transformations by value counters, if GCC was asked to report them.
+    pub transformed: ValueTransforms,
 }
 
-impl BuildLog {
-    /// Reads a log in which `build_path` was the build directory.
+impl GccLog {
+    /// Parses the log of a build in directory `build_path`.
     pub fn parse(log: &str, build_path: &str) -> Self {
         let mut found = Self::default();
         for line in log.lines() {
@@ -65,7 +66,7 @@ impl BuildLog {
             .or_else(|| between(line, "number of counters in profile data for function ", " does not match"))
         {
             if let Some((file, line)) = location(line) {
-                *self.refused.entry(Place { file, line, name }).or_default() += 1;
+                *self.refused.entry(DiagnosticLocation { file, line, name }).or_default() += 1;
             }
         } else if let Some(ident) = after(line, "profile data for function ")
             .and_then(|rest| rest.split_once(" is corrupted")?.0.parse().ok())
@@ -79,7 +80,7 @@ impl BuildLog {
     }
 }
 
-impl Transformed {
+impl ValueTransforms {
     fn line(&mut self, done: &str) {
         if done.starts_with("Indirect call -> direct call ") {
             self.calls += 1;
@@ -93,14 +94,14 @@ impl Transformed {
     }
 }
 
-/// `  CC      kernel/fork.o` and `  CC [M]  net/x.o`.
+/// Parses `  CC      kernel/fork.o` and `  CC [M]  net/x.o`.
 fn compiled_object(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("  CC ")?.trim_start();
     let object = rest.strip_prefix("[M]").unwrap_or(rest).trim();
     (object.ends_with(".o") && !object.contains(' ')).then_some(object)
 }
 
-/// The `.gcda` that GCC could not use as a whole.
+/// Returns the `.gcda` that GCC could not use as a whole.
 fn refused_file(line: &str) -> Option<String> {
     if let Some((before, _)) = line.split_once(" profile count data file not found") {
         return quoted(before);
@@ -110,7 +111,7 @@ fn refused_file(line: &str) -> Option<String> {
     quoted(line.split_once(*mark)?.0)
 }
 
-/// The last quoted word, whichever quotes GCC's locale has.
+/// Returns the last quoted word, for any quotes of GCC's locale.
 fn quoted(text: &str) -> Option<String> {
     let text = text.strip_suffix(['\'', '’', '"'])?;
     let start = text.rfind(['\'', '‘', '"'])?;
@@ -126,13 +127,13 @@ fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.split_once(mark).map(|(_, rest)| rest)
 }
 
-/// The name between two phrases, its quotes taken off.
+/// Returns the name between two phrases, without its quotes.
 fn between(line: &str, before: &str, behind: &str) -> Option<String> {
     let (name, _) = after(line, before)?.split_once(behind)?;
     Some(name.trim_matches(['\'', '‘', '’', '"']).to_string())
 }
 
-/// `FILE:LINE:COLUMN: warning: …`.
+/// Parses `FILE:LINE:COLUMN: warning: …`.
 fn location(line: &str) -> Option<(String, u32)> {
     let (head, _) = line.split_once(": warning: ").or_else(|| line.split_once(": error: "))?;
     let mut parts = head.rsplitn(3, ':');
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn each_of_gccs_sentences_is_understood() {
-        // Sentences of GCC 12.2 in the locale C.
+        // Messages of GCC 12.2 in the locale C.
         let log = "\
   CC      kernel/fork.o
   CC [M]  drivers/net/veth.o
@@ -166,10 +167,11 @@ cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B2
 /s/mm/a.c:6:52: optimized:  Inlined g/20 into call/13 which now has time 5.300000 and size 11, net change of -1.
   CC      kernel/fork.o
 ";
-        let found = BuildLog::parse(log, "/w/build");
+        let found = GccLog::parse(log, "/w/build");
         assert_eq!(found.compiled.iter().collect::<Vec<_>>(), ["drivers/net/veth.o", "kernel/fork.o"]);
         assert_eq!(found.without_profile.iter().collect::<Vec<_>>(), ["kernel/fork.o", "net/socket.o"]);
-        let place = |file: &str, line, name: &str| Place { file: file.into(), line, name: name.into() };
+        let place =
+            |file: &str, line, name: &str| DiagnosticLocation { file: file.into(), line, name: name.into() };
         assert_eq!(
             found.refused.into_iter().collect::<Vec<_>>(),
             [
@@ -179,21 +181,21 @@ cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B2
         );
         assert_eq!((found.not_in_profile, found.moved), (1, 1));
         assert_eq!(found.corrupted.into_iter().collect::<Vec<_>>(), [4711]);
-        assert_eq!(found.transformed, Transformed { calls: 1, divisions: 1, sizes: 1 });
+        assert_eq!(found.transformed, ValueTransforms { calls: 1, divisions: 1, sizes: 1 });
     }
 
     #[test]
     fn other_warnings_are_not_ours() {
         let log = "/s/a.c:1:1: warning: unused variable 'profile' [-Wunused]\n  LD      vmlinux.o\n\
                    a.o: warning: objtool: f() falls through to next function g()\n";
-        assert_eq!(BuildLog::parse(log, "/w/build"), BuildLog::default());
+        assert_eq!(GccLog::parse(log, "/w/build"), GccLog::default());
     }
 
     proptest! {
         #[test]
         fn any_log_is_read(text in "(\\PC*|[^\n]*:[0-9]*: warning: the control flow of function '[^\n]*' does not match\n\
             |'[^\n]*' profile count data file not found|'x.gcda is corrupted|profile data for function [0-9]* is corrupted)*") {
-            let _ = BuildLog::parse(&text, "/w");
+            let _ = GccLog::parse(&text, "/w");
         }
     }
 }

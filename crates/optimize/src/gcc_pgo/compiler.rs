@@ -1,14 +1,14 @@
-//! Which compilers can carry the recipe out.
+//! Check of compilers for the recipe.
 
 use super::NAME;
 use crate::{Error, Result};
 use kerntune_convert::gcda::GcovVersion;
 use kerntune_kernel::{Compiler, CompilerIdentity};
 
-/// The oldest GCC of the recipe; the newest is the newest whose counters are read.
+/// Oldest supported GCC; the newest one is the newest whose counters can be read.
 const FIRST_MAJOR: u32 = 12;
 
-/// Whether `compiler`, as it is installed, is a GCC that the recipe can use.
+/// Checks that `compiler`, as installed, is a GCC that the recipe can use.
 ///
 /// # Errors
 /// [`Error::Compiler`]; an absent GCC as [`Compiler::identify`] reports it.
@@ -25,7 +25,7 @@ pub fn check_compiler(compiler: &Compiler) -> Result<()> {
     }
 }
 
-/// Major and minor number from `gcc (Debian 12.2.0-14+deb12u1) 12.2.0`.
+/// Parses major and minor number of `gcc (Debian 12.2.0-14+deb12u1) 12.2.0`.
 pub(super) fn gcc_version(identity: &CompilerIdentity) -> Option<(u32, u32)> {
     identity.version.split_whitespace().rev().find_map(|word| {
         let numbers = word.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>()?;

@@ -1,13 +1,13 @@
-//! Whether a run brought out the counters of everything that the kernel is made of.
+//! Check that a run exported the counters of every object of the kernel.
 
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
 use std::path::{Path, PathBuf};
 
-/// Checks that `has` has the counters (`kernel/fork.gcda`) of each instrumented object that put a function into
-/// the kernel's image. A running kernel exports them all, executed or not.
+/// Checks that `has` accepts the counters (`kernel/fork.gcda`) of each instrumented object that put
+/// a function into the kernel's image. A running kernel exports them all, executed or not.
 ///
-/// A kernel that does not say its sources is not checked. Modules are not: they export while they are loaded.
+/// Skips kernels without a list of sources. Skips modules, which export only while they are loaded.
 ///
 /// # Errors
 /// [`Error::Incomplete`].

@@ -1,12 +1,12 @@
-//! Which function ran how much, by name: the counters joined with the notes of the gcov build.
+//! Executions of functions by name: counters joined with the notes of the gcov build.
 
-use super::gcno::Notes;
+use super::gcno::GcnoFile;
 use crate::object_counts::{FunctionCounts, ObjectCounts};
 use kerntune_convert::gcda::{CounterKind, Gcda};
 
 impl ObjectCounts {
-    /// Joins; the error names the first function that the notes do not have.
-    pub(super) fn join(object: String, gcda: &Gcda, notes: &Notes) -> Result<Self, String> {
+    /// Joins counters with notes; the error names the first function that the notes lack.
+    pub(super) fn join(object: String, gcda: &Gcda, notes: &GcnoFile) -> Result<Self, String> {
         let mut functions = Vec::with_capacity(gcda.functions.len());
         for function in gcda.functions.iter().filter(|f| !f.is_absent()) {
             let Some(note) = notes.functions.get(&function.ident) else {

@@ -1,46 +1,47 @@
-//! What must not be instrumented, and how Kbuild is told without a patch.
+//! Objects that must not be instrumented, and the make variable that excludes them without a patch.
 
 use crate::version::parse as parse_version;
 use crate::{Error, Result};
 use kerntune_kernel::{BuildRequest, ObjectFlags};
 use serde::{Deserialize, Serialize};
 
-/// `gcov-exclude.toml`, compiled in so that an installed kerntune needs no checkout.
+/// Contents of `gcov-exclude.toml`, so that an installed kerntune needs no checkout.
 const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 
-/// What scripts/Makefile.lib adds to the compilation of an instrumented object: upstream's flags
-/// with its atomic updates, which x86-64 and every other 64-bit architecture can do. Without a seed
-/// GCC stamps each object with the time of its compilation (toplev.cc, `init_local_tick`): the
-/// same kernel built twice would be two kernels, and so would those tuned by its counters.
+/// Flags that scripts/Makefile.lib adds for an instrumented object: upstream's flags with its
+/// atomic updates, which all 64-bit architectures support. Without a seed GCC stamps each object
+/// with the time of its compilation (toplev.cc, `init_local_tick`): two builds of the same kernel
+/// would differ, and so would kernels tuned by their counters.
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
-/// Where values are profiled, too. The assembler found by `-B` is one of the patches: it turns the
-/// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model that has the
-/// fewest forms of reference to turn.
+/// Further flags for value counters. `-B` selects the assembler that the patches add: it turns the
+/// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model with the
+/// fewest forms of reference.
 const VALUE_FLAGS: &str = "-fprofile-values -ftls-model=local-exec -B$(srctree)/scripts/gcov-values/";
-/// By this variable Kbuild is told a profile for Clang (Linux 6.13 and later).
+/// Make variable with the path of a profile for Clang (Linux 6.13 and later).
 const AUTOFDO: &str = "CLANG_AUTOFDO_PROFILE";
 
-/// An object or a directory that must not be instrumented.
+/// Object or directory that must not be instrumented.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
-    /// `kernel/fork.o`, or `arch/x86/kvm/` for the directory and all below it.
+    /// Object `kernel/fork.o`, or directory `arch/x86/kvm/` with everything below it.
     pub path: String,
-    /// First kernel version that needs it; None for every one before `until`.
+    /// First kernel version with this exclusion; `None` for all before `until`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// First kernel version that no longer needs it; None for every one after `from`.
+    /// First kernel version without this exclusion; `None` for all since `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// Whether arcs can be counted in it, and only values cannot.
+    /// True if only value counters are excluded, not arc counters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub values: bool,
-    /// It bears counters, and only the tuned kernel cannot bear what is made of them.
+    /// True if the object can be instrumented, and only the tuned kernel must be built without its
+    /// counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tuned_only: bool,
-    /// What goes wrong without it.
+    /// Failure without the exclusion.
     pub reason: String,
 }
 
@@ -71,7 +72,7 @@ impl Exclusion {
             && bound(&self.until).is_none_or(|until| version < until)
     }
 
-    /// The pattern of make's `filter` for it.
+    /// Returns the pattern of make's `filter` for the entry.
     fn pattern(&self) -> String {
         match self.path.strip_suffix('/') {
             Some(directory) => format!("{directory}/%"),
@@ -80,7 +81,7 @@ impl Exclusion {
     }
 }
 
-/// What recipes leave out: of a gcov build, and of the kernel that is tuned.
+/// Exclusions of recipes: from a gcov build, and from the tuned kernel.
 ///
 /// ```
 /// use kerntune_optimize::gcc_pgo::Exclusions;
@@ -96,25 +97,25 @@ pub struct Exclusions {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ExclusionFile {
     #[serde(default)]
     exclude: Vec<Exclusion>,
 }
 
 impl Exclusions {
-    /// The list that is maintained with kerntune.
+    /// Returns the list that is maintained with kerntune.
     pub fn maintained() -> Result<Self> {
         Self::parse(MAINTAINED)
     }
 
-    /// Reads a list of the form of `gcov-exclude.toml`.
+    /// Parses a list in the format of `gcov-exclude.toml`.
     pub fn parse(text: &str) -> Result<Self> {
-        let file: File = toml::from_str(text)?;
+        let file: ExclusionFile = toml::from_str(text)?;
         file.exclude.iter().try_for_each(Exclusion::check)?;
         Ok(Self { entries: file.exclude })
     }
 
-    /// Adds an object or directory of the user's, for every kernel version.
+    /// Adds the user's object or directory, for every kernel version.
     pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
         let reason = reason.into();
         self.push(Exclusion {
@@ -127,7 +128,7 @@ impl Exclusions {
         })
     }
 
-    /// Adds an entry; one that is there already is not added again.
+    /// Adds an entry, unless it exists.
     pub fn push(&mut self, entry: Exclusion) -> Result<()> {
         entry.check()?;
         if !self.entries.contains(&entry) {
@@ -136,23 +137,23 @@ impl Exclusions {
         Ok(())
     }
 
-    /// All entries, in order.
+    /// Returns all entries, in order.
     pub fn entries(&self) -> &[Exclusion] {
         &self.entries
     }
 
-    /// These and those of another list.
+    /// Returns these entries and those of another list.
     pub fn and(&self, other: &Exclusions) -> Self {
         Self { entries: self.entries.iter().chain(&other.entries).cloned().collect() }
     }
 
-    /// What [`Exclusions::parse`] reads.
+    /// Returns the list in the format of [`Exclusions::parse`].
     pub fn text(&self) -> String {
-        toml::to_string(&File { exclude: self.entries.clone() }).unwrap_or_default()
+        toml::to_string(&ExclusionFile { exclude: self.entries.clone() }).unwrap_or_default()
     }
 
-    /// Takes what is excluded out of a tuned kernel that is to be built by `request`: it is compiled as in the base
-    /// kernel, which `base` builds, of this version.
+    /// Excludes objects from the profile of a tuned kernel, to be built by `request`: they are
+    /// compiled as in the base kernel, which `base` builds, of this version.
     pub fn leave_out(&self, request: &mut BuildRequest, base: &BuildRequest, version: &str) {
         let flags: Vec<String> =
             request.kcflags.iter().filter(|flag| !base.kcflags.contains(flag)).cloned().collect();
@@ -168,7 +169,7 @@ impl Exclusions {
                 request.object_flags.push(plain);
             }
         }
-        // Kbuild's own AutoFDO adds its flags behind KCFLAGS; only these come later still.
+        // Kbuild's own AutoFDO adds its flags after KCFLAGS; only these flags come later.
         let patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
         if !patterns.is_empty() && request.make_vars.iter().any(|(name, _)| name == AUTOFDO) {
             let asked = format!("$(filter {},$(obj)/$(target-stem).o)", patterns.join(" "));
@@ -178,21 +179,22 @@ impl Exclusions {
         }
     }
 
-    /// The entries that a kernel of this version needs. A version that cannot be read needs all.
+    /// Returns the entries for a kernel of this version; all entries if the version cannot be
+    /// parsed.
     pub fn for_version(&self, version: &str) -> impl Iterator<Item = &Exclusion> {
         let version = parse_version(version);
         self.entries.iter().filter(move |e| version.is_none_or(|v| e.applies_to(v)))
     }
 
-    /// The variable for make's command line that applies them.
+    /// Returns the variable for make's command line that applies the entries.
     ///
     /// `scripts/Makefile.lib` asks `GCOV_PROFILE_<object>.o`, then `GCOV_PROFILE`, and then adds
-    /// `$(CFLAGS_GCOV)`. The first knows no directories and an object's name may occur in many; a
-    /// second one from the command line would override upstream's own exclusions. So `CFLAGS_GCOV`
-    /// itself looks, where it is expanded, at the object that is being made: what upstream leaves
-    /// out stays out, and nothing is patched.
+    /// `$(CFLAGS_GCOV)`. The first knows no directories, and an object's name may occur in many;
+    /// the second, given on the command line, would override upstream's own exclusions. Therefore
+    /// `CFLAGS_GCOV` itself tests, when it is expanded, which object is being made. Upstream's
+    /// exclusions stay in force, and nothing is patched.
     ///
-    /// With `values` counters of values are asked for, too, and what cannot bear these is left out.
+    /// With `values` the variable also asks for value counters, and excludes what cannot have them.
     pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
         let here = self.for_version(version).filter(|entry| !entry.tuned_only && (values || !entry.values));
         let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
@@ -282,7 +284,8 @@ mod tests {
         let paths: Vec<&str> = tuned.object_flags.iter().map(|flags| flags.path.as_str()).collect();
         assert_eq!(paths, ["net/", "fs/namei.o"]);
         assert_eq!(tuned.object_flags[1].leave_out, ["-fprofile-use"]);
-        // A recipe that compiles nothing anew: without the object's own flags it is the base kernel's.
+        // A recipe that compiles nothing anew: without the object's own flags it is the base
+        // kernel's.
         let mut ordered =
             BuildRequest { object_flags: vec!["fs/namei.o=-mabi=ms".parse().unwrap()], ..base.clone() };
         list.leave_out(&mut ordered, &base, "6.12.117");
@@ -295,7 +298,7 @@ mod tests {
         assert_eq!(value, "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),-fno-profile-sample-use)");
     }
 
-    /// Make itself decides, through two levels as Kbuild has them.
+    /// Make itself expands the variable, through two levels like Kbuild's.
     #[test]
     fn make_leaves_out_what_is_excluded_and_only_that() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! GCC's `.gcno`, as far as it names functions: the notes that the compiler writes beside an
-//! instrumented object. The `.gcda` of the same compilation has the same stamp and idents.
+//! Parser of GCC's `.gcno`, as far as it names functions: the notes that the compiler writes beside
+//! an instrumented object. The `.gcda` of the same compilation has the same stamp and idents.
 //!
 //! Defined by GCC's `gcc/gcov-io.h` and `gcc/coverage.cc` (`coverage_begin_function`), GCC 12 on:
 //! little-endian words, lengths in bytes, strings with their length and a final NUL.
@@ -9,45 +9,45 @@ use std::collections::HashMap;
 const MAGIC: u32 = 0x6763_6e6f;
 const TAG_FUNCTION: u32 = 0x0100_0000;
 
-/// What one `.gcno` says.
+/// Contents of one `.gcno`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Notes {
+pub(super) struct GcnoFile {
     /// The compiler's version word.
     pub version: u32,
-    /// Identifies the compilation.
+    /// Stamp of the compilation.
     pub stamp: u32,
-    /// By ident.
+    /// Functions by ident.
     pub functions: HashMap<u32, FunctionNote>,
 }
 
-/// One function.
+/// Note of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FunctionNote {
     /// Checksum of the control-flow graph; in the `.gcda` too.
     pub cfg_checksum: u32,
-    /// The assembler's name.
+    /// Assembler name.
     pub name: String,
-    /// Source file as the compiler was given it.
+    /// Source file, as passed to the compiler.
     pub file: String,
     /// Line of the declaration, from 1.
     pub line: u32,
 }
 
-impl Notes {
-    /// Reads a whole file; the error says what is wrong with it.
+impl GcnoFile {
+    /// Parses a whole file; the error describes the damage.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = GcnoReader { bytes, at: 0 };
         if reader.word()? != MAGIC {
             return Err("it is not a .gcno file".into());
         }
-        let mut notes = Notes { version: reader.word()?, stamp: reader.word()?, ..Notes::default() };
+        let mut notes = GcnoFile { version: reader.word()?, stamp: reader.word()?, ..GcnoFile::default() };
         let _checksum = reader.word()?;
         let _directory = reader.string()?;
         let _has_unexecuted_blocks = reader.word()?;
         while reader.at < bytes.len() {
             let tag = reader.word()?;
             let length = reader.word()? as usize;
-            let mut record = Reader { bytes: reader.take(length)?, at: 0 };
+            let mut record = GcnoReader { bytes: reader.take(length)?, at: 0 };
             if tag == TAG_FUNCTION {
                 let (ident, _lineno_checksum, cfg_checksum) =
                     (record.word()?, record.word()?, record.word()?);
@@ -61,12 +61,12 @@ impl Notes {
     }
 }
 
-struct Reader<'a> {
+struct GcnoReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GcnoReader<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
         let end = self.at.checked_add(length).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or_else(|| format!("it is truncated at byte {}", self.bytes.len()))?;
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn functions_have_name_and_place() {
-        let notes = Notes::parse(&real()).unwrap();
+        let notes = GcnoFile::parse(&real()).unwrap();
         let mut functions: Vec<_> =
             notes.functions.values().map(|f| (f.name.as_str(), f.file.as_str(), f.line)).collect();
         functions.sort();
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn damage_is_said() {
         let bytes = real();
-        let error = Notes::parse(&bytes[..bytes.len() - 3]).unwrap_err();
+        let error = GcnoFile::parse(&bytes[..bytes.len() - 3]).unwrap_err();
         assert!(error.contains("truncated"), "{error}");
-        assert_eq!(Notes::parse(b"adcgadcg").unwrap_err(), "it is not a .gcno file");
+        assert_eq!(GcnoFile::parse(b"adcgadcg").unwrap_err(), "it is not a .gcno file");
     }
 
     proptest! {
@@ -132,7 +132,7 @@ mod tests {
                 *byte = value;
             }
             bytes.truncate(bytes.len().saturating_sub(cut));
-            let _ = Notes::parse(&bytes);
+            let _ = GcnoFile::parse(&bytes);
         }
     }
 }

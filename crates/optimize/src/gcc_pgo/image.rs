@@ -1,26 +1,27 @@
-//! What the linked kernel itself says: code that never ran is set apart from code that did.
+//! Evidence of the profile in the linked kernel: code that never ran is placed apart from code that
+//! did.
 //!
 //! With a profile GCC puts every function that never ran into `.text.unlikely`, and the parts of
 //! others that never ran there as `NAME.cold`; the kernel's linker script keeps that section in one
-//! piece behind the rest. So where the cold parts are, the functions without counts have to be too.
-//! Without a profile nearly all of them are not.
+//! piece behind the rest. So functions without counts must be placed among the cold parts. Without
+//! a profile nearly all of them are elsewhere.
 
 use super::ObjectCounts;
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// How functions of one sort are placed.
+/// Placement of a group of functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Placement {
-    /// Of them among the cold parts.
+pub struct ColdPlacement {
+    /// Functions of the group among the cold parts.
     pub among_cold: u64,
-    /// All that are in `.text` under their own name and can be told from namesakes.
+    /// Functions of the group in `.text` with a unique name.
     pub of: u64,
 }
 
-impl Placement {
-    /// The share among the cold parts, 0 to 1; 0 if there are none at all.
+impl ColdPlacement {
+    /// Returns the share among the cold parts, 0 to 1; 0 for an empty group.
     pub fn share(self) -> f64 {
         if self.of == 0 {
             0.0
@@ -30,33 +31,33 @@ impl Placement {
     }
 }
 
-/// The evidence in one kernel's symbol table.
+/// Placement of cold code in one kernel's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ImageEvidence {
+pub struct ColdCodeEvidence {
     /// `NAME.cold` parts of functions.
     pub cold_parts: u64,
-    /// Bytes of `.text` that functions cover.
+    /// Bytes of `.text` covered by functions.
     pub text_bytes: u64,
     /// Functions that never ran in the training.
-    pub never_ran: Placement,
-    /// Functions that did run.
-    pub ran: Placement,
+    pub never_ran: ColdPlacement,
+    /// Functions that ran in the training.
+    pub ran: ColdPlacement,
 }
 
-impl ImageEvidence {
-    /// Looks at a kernel with the training's counts in hand.
+impl ColdCodeEvidence {
+    /// Examines a kernel, given the counts of the training.
     pub(super) fn of(symbols: &Symbols, counts: &[ObjectCounts]) -> Self {
         let functions = symbols.functions();
         let mut cold: Vec<u64> =
             functions.iter().filter(|f| is_cold_part(&f.name)).map(|f| f.address).collect();
         cold.sort_unstable();
-        let mut evidence = ImageEvidence {
+        let mut evidence = ColdCodeEvidence {
             cold_parts: cold.len() as u64,
             text_bytes: symbols.text_bytes(),
-            ..ImageEvidence::default()
+            ..ColdCodeEvidence::default()
         };
         let Some((from, to)) = region(&cold) else { return evidence };
-        // What only runs at boot follows in sections of its own, which no profile moves.
+        // Init code follows in sections of its own, which no profile moves.
         let end_of_text = symbols.address_of("_etext").unwrap_or(u64::MAX);
         let addresses = unique(functions.iter().map(|f| (f.name.as_str(), f.address)));
         let all = counts.iter().flat_map(|o| &o.functions);
@@ -70,14 +71,14 @@ impl ImageEvidence {
     }
 }
 
-/// Where the cold parts are. A few may lie elsewhere (hand-written ones, other sections): the outer
-/// 2 % on either side do not count.
+/// Returns the address range of the cold parts. A few may lie elsewhere (hand-written ones, other
+/// sections), so the outer 2 % on either side are ignored.
 fn region(cold: &[u64]) -> Option<(u64, u64)> {
     let margin = cold.len() / 50;
     Some((*cold.get(margin)?, *cold.get(cold.len().checked_sub(1 + margin)?)?))
 }
 
-/// The values whose name occurs once.
+/// Returns the values whose name occurs once.
 fn unique<'a>(pairs: impl Iterator<Item = (&'a str, u64)>) -> HashMap<&'a str, u64> {
     let mut seen: HashMap<&str, Option<u64>> = HashMap::new();
     for (name, value) in pairs {
@@ -86,7 +87,7 @@ fn unique<'a>(pairs: impl Iterator<Item = (&'a str, u64)>) -> HashMap<&'a str, u
     seen.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// `f.cold`, `f.cold.3`.
+/// Recognizes `f.cold` and `f.cold.3`.
 fn is_cold_part(name: &str) -> bool {
     name.rsplit_once(".cold").is_some_and(|(whole, rest)| {
         !whole.is_empty() && rest.trim_start_matches('.').bytes().all(|b| b.is_ascii_digit())
@@ -95,15 +96,16 @@ fn is_cold_part(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gcno::Notes;
+    use super::super::gcno::GcnoFile;
     use super::*;
-    use kerntune_convert::gcda::{summarise, Gcda};
+    use kerntune_convert::gcda::{summarize, Gcda};
     use std::fmt::Write;
     use std::fs;
     use std::path::Path;
     use std::process::Command;
 
-    /// Forty functions that run, each with a part that does not, and forty that do not run.
+    /// Source with forty functions that run, each with a part that does not, and forty that do not
+    /// run.
     fn source() -> String {
         let mut text = String::from("int puts(const char *);\nint sink;\n");
         let mut calls = String::new();
@@ -116,7 +118,7 @@ mod tests {
             writeln!(text, "__attribute__((noipa)) void never{i}{body}").unwrap();
             writeln!(calls, "\t\tran{i}(r);\n\t\tif (c > 9) never{i}(r);").unwrap();
         }
-        // What a baseline has cold parts from: unlikely by declaration.
+        // Baselines, too, have cold parts: code declared as unlikely.
         text.push_str("__attribute__((cold)) void fail(void);\nvoid fail(void) { puts(\"f\"); }\n");
         text.push_str("int known(int x) { if (x > 1000) fail(); return x + sink; }\n");
         write!(text, "int main(int c, char **v) {{\n\tfor (int r = 1; r < 200; r++) {{\n{calls}\t}}\n")
@@ -129,10 +131,10 @@ mod tests {
         assert!(Command::new("gcc").current_dir(dir).args(args).status().unwrap().success());
     }
 
-    fn evidence(dir: &Path, flags: &[&str], counts: &[ObjectCounts]) -> ImageEvidence {
+    fn evidence(dir: &Path, flags: &[&str], counts: &[ObjectCounts]) -> ColdCodeEvidence {
         let common = ["-O2", "-Wno-missing-profile", "all.c", "-o", "image"];
         gcc(dir, &[flags, &common[..]].concat());
-        ImageEvidence::of(&Symbols::load(&dir.join("image")).unwrap(), counts)
+        ColdCodeEvidence::of(&Symbols::load(&dir.join("image")).unwrap(), counts)
     }
 
     #[test]
@@ -144,19 +146,19 @@ mod tests {
         let (gcda, gcno) = (dir.join("image-all.gcda"), dir.join("image-all.gcno"));
         assert!(Command::new(dir.join("image")).current_dir(dir).status().is_ok());
         let mut profile = Gcda::parse(&fs::read(&gcda).unwrap()).unwrap();
-        let notes = Notes::parse(&fs::read(gcno).unwrap()).unwrap();
+        let notes = GcnoFile::parse(&fs::read(gcno).unwrap()).unwrap();
         let counts = [ObjectCounts::join("all.o".into(), &profile, &notes).unwrap()];
 
         let base = evidence(dir, &[], &counts);
         assert!(base.never_ran.of >= 40 && base.never_ran.share() < 0.1, "{base:?}");
 
-        // As a kernel exports it: GCC says nothing and uses nothing.
+        // As a kernel exports it: GCC ignores the profile silently.
         profile.summary = None;
         fs::write(&gcda, profile.to_bytes()).unwrap();
         let ignored = evidence(dir, &["-fprofile-use"], &counts);
         assert_eq!((ignored.cold_parts, ignored.never_ran), (base.cold_parts, base.never_ran), "{ignored:?}");
 
-        profile.set_summary(1, summarise([&profile]).sum_max);
+        profile.set_summary(1, summarize([&profile]).sum_max);
         fs::write(&gcda, profile.to_bytes()).unwrap();
         let tuned = evidence(dir, &["-fprofile-use"], &counts);
         assert!(tuned.cold_parts >= 40 && base.cold_parts < 10, "{tuned:?}");
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_image_without_cold_parts_has_nothing_to_say() {
-        assert_eq!(ImageEvidence::of(&Symbols::default(), &[]), ImageEvidence::default());
-        assert_eq!(Placement::default().share(), 0.0);
+        assert_eq!(ColdCodeEvidence::of(&Symbols::default(), &[]), ColdCodeEvidence::default());
+        assert_eq!(ColdPlacement::default().share(), 0.0);
     }
 }

@@ -1,15 +1,15 @@
-//! From what the running gcov kernel exported to what GCC takes.
+//! Preparation of GCC's profile from the counters that the gcov kernel exported.
 
 use super::compiler::gcc_version;
 use super::complete;
-use super::gcno::Notes;
-use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
+use super::gcno::GcnoFile;
+use super::profile::{GccPgoManifest, COUNTS, KIND, MANIFEST, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
-use super::{ObjectCounts, PreparedProfile, ProfileSummary, ValueSummary};
-use crate::quality::{self, Quality};
+use super::{GccPgoProfile, GccPgoSummary, ObjectCounts, ValueSummary};
+use crate::quality::{self, ProfileQuality};
 use crate::stored::QUALITY;
 use crate::{Error, Result};
-use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
+use kerntune_convert::gcda::{summarize, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
 use kerntune_work::{write_json, IoContext, Key, WorkDir};
 use std::collections::BTreeMap;
@@ -19,41 +19,43 @@ use std::path::{Component, Path, PathBuf};
 
 /// Checks, merges and completes the counters of one or more training runs.
 ///
-/// Each of `runs` is a directory with what was below the guest's `/sys/kernel/debug/gcov`: files
-/// such as `<build path>/kernel/fork.gcda`, at its top or in a directory `gcov` of any depth, as in
-/// `sys/kernel/debug/gcov`. `gcov` is the kernel that ran, with its objects kept. Several runs are added up.
-/// Files of other trees (modules that were built elsewhere) are left out, and their number is noted.
+/// Each of `runs` is a directory with a copy of the guest's `/sys/kernel/debug/gcov`: files such as
+/// `<build path>/kernel/fork.gcda`, at its top or in a directory `gcov` of any depth, as in
+/// `sys/kernel/debug/gcov`. `gcov` is the kernel that ran, with its objects kept. Counters of
+/// several runs are added up. Files of other trees (modules that were built elsewhere) are left
+/// out, and their number is noted.
 ///
-/// Into each file goes the program summary, which the kernel does not export and without which
-/// GCC ignores the whole profile in silence. The result is named by its content; what is there
-/// already is not written again.
+/// Each file gets the program summary, which the kernel does not export and without which GCC
+/// silently ignores the whole profile. The result is named by its content; an existing result is
+/// reused.
 ///
 /// # Errors
-/// Counters that do not pass the gate ([`crate::quality`]): nothing exported, files missing, of another build or compiler,
-/// damaged, counters that overflowed, nothing executed.
-pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
+/// Counters that do not pass the gate ([`crate::quality`]): nothing exported, files missing, of
+/// another build or compiler, damaged, counters that overflowed, nothing executed.
+pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<GccPgoProfile> {
     prepare(work, runs, gcov, true)
 }
 
-/// The files of one training run as the kernel exported them, without a summary: what scripts that follow the
-/// kernel's documentation give to GCC. For comparisons; it is checked as any other.
+/// Prepares the files of one training run as the kernel exported them, without a summary: what
+/// scripts give to GCC that follow the kernel's documentation. For comparisons; the checks are the
+/// same.
 ///
 /// # Errors
 /// As [`prepare_profile`].
-pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<PreparedProfile> {
+pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<GccPgoProfile> {
     prepare(work, &[run.to_owned()], gcov, false)
 }
 
-/// What the gate says of the counters, which [`prepare_profile`] would take or refuse.
+/// Returns the gate's figures of the counters that [`prepare_profile`] would accept or refuse.
 ///
 /// # Errors
 /// As [`prepare_profile`].
-pub fn check_profile(runs: &[PathBuf], gcov: &Kernel) -> Result<Quality> {
-    Ok(Counted::read(runs, gcov, true, &mut |_| {})?.quality)
+pub fn check_profile(runs: &[PathBuf], gcov: &Kernel) -> Result<ProfileQuality> {
+    Ok(MergedCounters::read(runs, gcov, true, &mut |_| {})?.quality)
 }
 
-/// Whether `run` is a directory of `.gcda` files of which most read; of which build they are is not asked. For who wants to know
-/// before that build is made.
+/// Checks that `run` is a directory of `.gcda` files, of which most can be read; of any build. For
+/// callers that want to know this before that kernel is built.
 ///
 /// # Errors
 /// [`Error::NothingExported`], [`Error::BadFile`].
@@ -76,7 +78,7 @@ pub fn check_files(run: &Path) -> Result<()> {
     }
 }
 
-/// The `.gcda` files below a directory; at least one.
+/// Returns the `.gcda` files below a directory, at least one.
 fn exported(run: &Path) -> Result<Vec<PathBuf>> {
     match find_gcda(run)? {
         none if none.is_empty() => Err(Error::NothingExported { dir: run.to_owned() }),
@@ -89,29 +91,29 @@ fn read(path: &Path) -> Result<Gcda> {
     Gcda::parse(&bytes).map_err(|source| Error::BadFile { file: path.to_owned(), source })
 }
 
-fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<PreparedProfile> {
+fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<GccPgoProfile> {
     let mut note = |text: &str| work.note(text);
-    let Counted { files, counts, run_count, summary, values, quality } =
-        Counted::read(runs, gcov, complete, &mut note)?;
-    let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
+    let MergedCounters { files, counts, run_count, summary, values, quality } =
+        MergedCounters::read(runs, gcov, complete, &mut note)?;
+    let manifest = |id: &str| GccPgoManifest::new(id, &gcov.manifest, run_count, summary, values);
     store(work, gcov, manifest, &files, &counts, &quality)
 }
 
-/// The sum of all runs.
-struct Counted {
-    files: Files,
+/// Counters summed over all runs.
+struct MergedCounters {
+    files: GcdaFiles,
     counts: Vec<ObjectCounts>,
     run_count: u32,
-    summary: ProfileSummary,
+    summary: GccPgoSummary,
     values: Option<ValueSummary>,
-    quality: Quality,
+    quality: ProfileQuality,
 }
 
-impl Counted {
-    /// `note` is told of what was left out.
+impl MergedCounters {
+    /// Reads and adds up the runs. `note` receives messages about files that are left out.
     fn read(runs: &[PathBuf], gcov: &Kernel, complete: bool, note: &mut dyn FnMut(&str)) -> Result<Self> {
         let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
-        let build = Build::of(gcov)?;
+        let build = GcovBuild::of(gcov)?;
         let mut merged = build.read_run(first, note)?;
         let mut each = vec![build.counts(&merged)?];
         for other in others {
@@ -121,15 +123,15 @@ impl Counted {
                 let sum = match merged.get(&name) {
                     Some(so_far) => Gcda::merge(so_far, &gcda, MergeWeights::EQUAL)
                         .map_err(|source| Error::BadFile { file: other.join(&name), source })?,
-                    // An object that only this run's kernel image reported.
+                    // An object that only this run exported.
                     None => gcda,
                 };
                 merged.insert(name, sum);
             }
         }
-        let summary = ProfileSummary::from(summarise(merged.values()));
+        let summary = GccPgoSummary::from(summarize(merged.values()));
         if summary.executed_functions == 0 {
-            let ProfileSummary { files, counters, .. } = summary;
+            let GccPgoSummary { files, counters, .. } = summary;
             return Err(Error::NothingExecuted { dir: first.clone(), files, counters });
         }
         let run_count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
@@ -148,7 +150,7 @@ impl Counted {
     }
 }
 
-/// Refuses lists of values that the kernel could not keep.
+/// Refuses lists of values that overflowed in the kernel.
 fn check_lists(values: &ValueSummary, run: &Path) -> Result<()> {
     let unlisted = values.health.iter().fold(0u64, |sum, health| sum.saturating_add(health.unlisted));
     if unlisted as f64 <= MAX_UNLISTED_SHARE * values.listed as f64 {
@@ -158,16 +160,16 @@ fn check_lists(values: &ValueSummary, run: &Path) -> Result<()> {
     Err(Error::Unlisted { dir: run.to_owned(), unlisted, listed: values.listed, nodes })
 }
 
-type Files = BTreeMap<PathBuf, Gcda>;
+type GcdaFiles = BTreeMap<PathBuf, Gcda>;
 
 fn store(
     work: &WorkDir,
     gcov: &Kernel,
-    manifest: impl FnOnce(&str) -> Manifest,
-    files: &Files,
+    manifest: impl FnOnce(&str) -> GccPgoManifest,
+    files: &GcdaFiles,
     counts: &[ObjectCounts],
-    quality: &Quality,
-) -> Result<PreparedProfile> {
+    quality: &ProfileQuality,
+) -> Result<GccPgoProfile> {
     let mut key = Key::new("gcc-pgo/2", crate::CODE)
         .field("kernel", &gcov.manifest.id)
         .field("images", gcov.content()?);
@@ -175,7 +177,7 @@ fn store(
         key = key.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
     }
     let id = key.id();
-    if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
+    if let Some(profile) = work.find(KIND, &id).and_then(|dir| GccPgoProfile::load(&dir).ok()) {
         return Ok(profile);
     }
     let staged = work.stage(KIND, &key)?;
@@ -189,19 +191,19 @@ fn store(
     write_json(&staged.path().join(COUNTS), &counts)?;
     write_json(&staged.path().join(QUALITY), quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
-    PreparedProfile::load(&staged.publish()?)
+    GccPgoProfile::load(&staged.publish()?)
 }
 
-/// The build that the counters have to be from.
-struct Build<'a> {
+/// Build that the counters must come from.
+struct GcovBuild<'a> {
     kernel: &'a Kernel,
-    /// With the objects and their notes.
+    /// Build directory with objects and notes.
     dir: PathBuf,
     /// Major and minor number of its GCC.
     gcc: Option<(u32, u32)>,
 }
 
-impl<'a> Build<'a> {
+impl<'a> GcovBuild<'a> {
     fn of(kernel: &'a Kernel) -> Result<Self> {
         let missing = "build directory";
         let dir = kernel
@@ -210,9 +212,10 @@ impl<'a> Build<'a> {
         Ok(Self { kernel, dir, gcc: gcc_version(&kernel.manifest.compiler) })
     }
 
-    /// The files of a run by their place in the build directory. What is of another tree is left out, unless that is most.
-    fn read_run(&self, run: &Path, note: &mut dyn FnMut(&str)) -> Result<Files> {
-        let (mut files, mut others) = (Files::new(), Vec::new());
+    /// Reads the files of a run, by path in the build directory. Leaves out files of another tree,
+    /// unless they are the majority.
+    fn read_run(&self, run: &Path, note: &mut dyn FnMut(&str)) -> Result<GcdaFiles> {
+        let (mut files, mut others) = (GcdaFiles::new(), Vec::new());
         let found = exported(run)?;
         for path in &found {
             let Some(name) = self.place(run, path) else {
@@ -243,8 +246,8 @@ impl<'a> Build<'a> {
         Ok(files)
     }
 
-    /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`; the kernel's documentation gathers the files below
-    /// `RUN/sys/kernel/debug/gcov`.
+    /// Returns `kernel/fork.gcda` for `RUN/gcov/<build path>/kernel/fork.gcda`. The kernel's
+    /// documentation collects the files below `RUN/sys/kernel/debug/gcov`.
     fn place(&self, run: &Path, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(run).unwrap_or(path);
         let build_path = &self.kernel.manifest.build_path;
@@ -285,8 +288,8 @@ impl<'a> Build<'a> {
             .map_err(|reason| self.other_build(path, reason))
     }
 
-    /// The notes beside the object that `path` has the counters of.
-    fn notes(&self, path: &Path, name: &Path) -> Result<Notes> {
+    /// Reads the notes of the object whose counters are in `path`.
+    fn notes(&self, path: &Path, name: &Path) -> Result<GcnoFile> {
         let file = self.dir.join(name).with_extension("gcno");
         let bytes = fs::read(&file).map_err(|_| {
             self.other_build(
@@ -294,10 +297,10 @@ impl<'a> Build<'a> {
                 format!("this kernel has no instrumented object of that name ({})", name.display()),
             )
         })?;
-        Notes::parse(&bytes).map_err(|reason| Error::BadNotes { file, reason })
+        GcnoFile::parse(&bytes).map_err(|reason| Error::BadNotes { file, reason })
     }
 
-    fn counts(&self, files: &Files) -> Result<Vec<ObjectCounts>> {
+    fn counts(&self, files: &GcdaFiles) -> Result<Vec<ObjectCounts>> {
         let join = |(name, gcda): (&PathBuf, &Gcda)| {
             let object = name.with_extension("o").to_string_lossy().into_owned();
             ObjectCounts::join(object, gcda, &self.notes(name, name)?)
@@ -312,7 +315,8 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The `.gcda` files below `top`, sorted. Links (the kernel exports one to each `.gcno`) are not followed.
+/// Returns the `.gcda` files below `top`, sorted. Does not follow links (the kernel exports one to
+/// each `.gcno`).
 fn find_gcda(top: &Path) -> Result<Vec<PathBuf>> {
     let (mut files, mut dirs) = (Vec::new(), vec![top.to_owned()]);
     while let Some(dir) = dirs.pop() {

@@ -1,8 +1,8 @@
-//! A program stands in for the kernel: its objects are instrumented and its counters are written by
-//! libgcov, then brought to the form in which a kernel exports them.
+//! Tests with a program in place of a kernel: its objects are instrumented, and libgcov's counters
+//! are converted to the form in which a kernel exports them.
 
 use super::*;
-use kerntune_convert::gcda::Values;
+use kerntune_convert::gcda::CounterValues;
 use kerntune_kernel::{CompilerIdentity, KernelManifest};
 use std::process::Command;
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// `dir/kernel` is the published gcov kernel, `dir/run` what one run exported.
+    /// Creates the published gcov kernel in `dir/kernel`, and the export of one run in `dir/run`.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let build = dir.path().join("kernel/build");
@@ -65,7 +65,7 @@ impl Fixture {
         self.export(name, &gcda);
     }
 
-    fn prepare(&self, runs: usize) -> Result<PreparedProfile> {
+    fn prepare(&self, runs: usize) -> Result<GccPgoProfile> {
         prepare_profile(&self.work, &vec![self.run(); runs], &self.gcov)
     }
 
@@ -90,7 +90,7 @@ fn compile(build: &Path) {
 fn as_a_kernel_exports(mut gcda: Gcda) -> Gcda {
     (gcda.summary, gcda.end_marker, gcda.checksum) = (None, false, 0);
     for counters in gcda.functions.iter_mut().flat_map(|f| &mut f.counters) {
-        counters.values = Values::Listed(counters.values.iter().collect());
+        counters.values = CounterValues::Listed(counters.values.iter().collect());
     }
     gcda
 }
@@ -109,7 +109,7 @@ fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
 fn a_run_becomes_a_profile_that_gcc_takes() {
     let fixture = Fixture::new();
     let profile = fixture.prepare(1).unwrap();
-    let expected = ProfileSummary { files: 2, functions: 3, executed_functions: 2, ..profile.summary };
+    let expected = GccPgoSummary { files: 2, functions: 3, executed_functions: 2, ..profile.summary };
     assert_eq!(profile.summary, expected);
     assert!(profile.summary.sum_max >= 97, "{:?}", profile.summary);
     let fork = Gcda::parse(&fs::read(profile.tree().join("kernel/fork.gcda")).unwrap()).unwrap();
@@ -124,13 +124,14 @@ fn a_run_becomes_a_profile_that_gcc_takes() {
     assert_eq!(total("never"), 0);
     assert!(total("twice") >= 100);
 
-    // The same inputs are the same result; more of them add up.
+    // Equal inputs give an equal result; further runs add up.
     assert_eq!(fixture.prepare(1).unwrap(), profile);
     let twice = fixture.prepare(2).unwrap();
     assert_ne!(twice.id, profile.id);
     assert_eq!((twice.runs, twice.summary.total), (2, 2 * profile.summary.total));
 
-    // GCC is the judge: in the build directory, beside the object, as the tuned build has it.
+    // GCC itself reads the profile, in the build directory beside the object, as in the tuned
+    // build.
     let build = fixture.gcov.build_dir().unwrap();
     fs::copy(profile.tree().join("kernel/fork.gcda"), build.join("kernel/fork.gcda")).unwrap();
     let args =
@@ -162,7 +163,8 @@ fn another_build_is_refused() {
     assert!(text.contains(".gcda from another build") && text.contains("/w/k.partial/build"), "{text}");
 }
 
-/// As the script of `Documentation/dev-tools/gcov.rst` leaves them, with a module of another tree.
+/// Files collected by the script of `Documentation/dev-tools/gcov.rst`, with a module of another
+/// tree.
 #[test]
 fn a_gathered_tree_is_taken_and_another_tree_left_out() {
     let fixture = Fixture::new();
@@ -178,7 +180,7 @@ fn a_gathered_tree_is_taken_and_another_tree_left_out() {
     fs::write(foreign.join("foo.gcda"), "").unwrap();
     let mut said = Vec::new();
     let mut note = |text: &str| said.push(text.to_owned());
-    Counted::read(&[fixture.run()], &fixture.gcov, true, &mut note).unwrap();
+    MergedCounters::read(&[fixture.run()], &fixture.gcov, true, &mut note).unwrap();
     let [said] = &said[..] else { panic!("{said:?}") };
     assert!(said.starts_with("1 of 3 .gcda files are not of kernel base-gcov and were left out: "), "{said}");
     assert!(said.ends_with("gcov/var/lib/dkms/foo/1.0/build/foo.gcda"), "{said}");
@@ -219,7 +221,7 @@ fn emptiness_in_each_of_its_forms_is_refused() {
     for name in ["main.gcda", "kernel/fork.gcda"] {
         fixture.change(name, |g| {
             for counters in g.functions.iter_mut().flat_map(|f| &mut f.counters) {
-                counters.values = Values::Listed(vec![0; counters.values.len()]);
+                counters.values = CounterValues::Listed(vec![0; counters.values.len()]);
             }
         });
     }
@@ -249,7 +251,9 @@ fn counters_that_overflowed_are_refused() {
     let fixture = Fixture::new();
     fixture.change("kernel/fork.gcda", |g| {
         let arcs = g.functions[0].counters.iter_mut().find(|c| c.kind == CounterKind::Arcs).unwrap();
-        let Values::Listed(values) = &mut arcs.values else { panic!("spelt out by as_a_kernel_exports") };
+        let CounterValues::Listed(values) = &mut arcs.values else {
+            panic!("spelt out by as_a_kernel_exports")
+        };
         values[0] = i64::MIN + 5;
     });
     let text = fixture.refusal();
@@ -264,8 +268,8 @@ fn lists_of_values_without_room_are_refused() {
     let fixture = Fixture::new();
     let call = CounterKind::IndirectCall;
     fixture.change("main.gcda", |g| {
-        let values = Values::Listed(vec![10_000, 1, 77, 9_000]);
-        g.functions[0].counters.push(kerntune_convert::gcda::Counters { kind: call, values });
+        let values = CounterValues::Listed(vec![10_000, 1, 77, 9_000]);
+        g.functions[0].counters.push(kerntune_convert::gcda::CounterRecord { kind: call, values });
     });
     let health = |unlisted: u64| {
         let text = format!("nodes 64 of 64\nunlisted {unlisted}\ncrowded 3\n");

@@ -1,8 +1,9 @@
-//! Whether the profile is in the tuned kernel: the compiler's word joined with the counts, and the image's.
+//! Proof that the tuned kernel uses the profile, from the compiler's messages joined with the
+//! counts, and from the image.
 
-use super::build_log::{BuildLog, Place};
-use super::specialised::{DirectSite, Specialised};
-use super::{ImageEvidence, ObjectCounts, PreparedProfile, Transformed, ValueSummary};
+use super::build_log::{DiagnosticLocation, GccLog};
+use super::promoted_calls::{DirectSite, TargetComparisons};
+use super::{ColdCodeEvidence, GccPgoProfile, ObjectCounts, ValueSummary, ValueTransforms};
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
 use kerntune_kernel::{Kernel, Symbols};
@@ -14,110 +15,118 @@ use std::fs;
 use std::path::Path;
 
 const SCHEMA: &str = "kerntune-proof/1";
-/// How many lost functions are named.
-const NAMED: usize = 50;
+/// Most lost functions named.
+const MAX_NAMED: usize = 50;
 
-/// What was found out about a tuned kernel. [`Proof::verdict`] judges it, `Display` tells it.
+/// Evidence about a tuned kernel. [`GccPgoProof::verdict`] judges it, `Display` writes it as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
-    /// `kerntune-proof/1`.
+pub struct GccPgoProof {
+    /// Schema, `kerntune-proof/1`.
     pub schema: String,
     /// Label of the tuned kernel.
     pub kernel: String,
-    /// Id of the profile that it should carry.
+    /// Id of the profile that the kernel should be built with.
     pub profile: String,
-    /// Id of the profile that it was built with.
+    /// Id of the profile that the kernel was built with.
     pub built_with: Option<String>,
     /// `.gcda` files of the profile.
     pub objects_with_profile: u64,
-    /// Of them those without the summary, which GCC ignores in silence.
+    /// `.gcda` files without the summary, which GCC ignores silently.
     pub objects_without_summary: u64,
     /// Objects that were compiled with their file found and read.
     pub objects_matched: u64,
     /// Functions that ran in the training.
     pub functions_with_counts: u64,
-    /// Of them those whose counts GCC did not refuse.
+    /// Functions that ran and whose counts GCC did not refuse.
     pub functions_matched: u64,
-    /// The others, those with the largest counts first, 50 at most.
+    /// Functions whose counts GCC refused, the largest counts first, 50 at most.
     pub functions_mismatched: Vec<LostFunction>,
-    /// Share of all counts that belongs to the functions matched, 0 to 1.
+    /// Share of all counts that belongs to the matched functions, 0 to 1.
     pub share_of_counts_matched: f64,
-    /// Functions compiled without counts of their own in a file that was found. They have none to lose.
+    /// Functions compiled without counts of their own in a file that was found; nothing is lost
+    /// with them.
     pub functions_not_in_profile: u64,
-    /// Functions used though GCC saw their source at another place than in the gcov build.
+    /// Functions matched though GCC found their source at another place than in the gcov build.
     pub functions_moved: u64,
-    /// The baseline's image.
-    pub base: ImageEvidence,
-    /// The tuned kernel's image.
-    pub tuned: ImageEvidence,
-    /// The tuned kernel's objects, if they were kept.
+    /// Image of the base kernel.
+    pub base: ColdCodeEvidence,
+    /// Image of the tuned kernel.
+    pub tuned: ColdCodeEvidence,
+    /// Sections of the tuned kernel's objects; `None` if they were not kept.
     pub sections: Option<SectionEvidence>,
-    /// What became of value counters; None if there were none.
+    /// Evidence of the value counters; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<ValueEvidence>,
 }
 
-/// Value counters and what they did to the image.
+/// Value counters and their effects in the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueEvidence {
-    /// What was counted.
+    /// Totals of the counters.
     pub counted: ValueSummary,
-    /// What GCC says that it did.
-    pub transformed: Transformed,
-    /// Places in the tuned image that test for a usual target and call it directly or have its body: comparisons
-    /// with a function that the baseline compares with nowhere. None for another architecture than x86-64.
+    /// Transformations that GCC reported.
+    pub transformed: ValueTransforms,
+    /// Promoted calls in the tuned image: comparisons with a function that the base kernel compares
+    /// with nowhere, followed by a direct call or its body. `None` for architectures other than
+    /// x86-64.
     pub direct: Option<Vec<DirectSite>>,
 }
 
-/// A function whose counts were lost.
+/// Function whose counts were lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostFunction {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// `kernel/fork.o`.
+    /// Object of the function: `kernel/fork.o`.
     pub object: String,
-    /// The sum of its arc counters.
+    /// Sum of its arc counters.
     pub counts: u64,
 }
 
 /// Sections of the tuned kernel's objects that have a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SectionEvidence {
-    /// Objects looked at.
+    /// Number of objects.
     pub objects: u64,
-    /// With code in `.text.hot`.
+    /// Objects with code in `.text.hot`.
     pub with_hot: u64,
-    /// With code in `.text.unlikely`.
+    /// Objects with code in `.text.unlikely`.
     pub with_unlikely: u64,
 }
 
-/// Compares the tuned kernel with its profile and its baseline. `build_log` is the log of the tuned build.
+/// Compares the tuned kernel with its profile and with the base kernel. `build_log` is the log of
+/// the tuned build.
 ///
-/// Three witnesses are heard. The files: each needs the program summary. GCC: what it refused stands in
-/// the log, and the counts of exactly these functions are taken off (where a function of a header
-/// was refused in some objects and the log does not say in which, those with the largest counts are
-/// assumed). The image: a function that never ran must have moved to the cold code, which no
-/// compiler does that ignored the profile.
+/// There are three sources of evidence. Each file needs the program summary. GCC reports in the log
+/// what it refused, and the counts of exactly these functions are subtracted (if a function of a
+/// header was refused in some objects and the log does not tell which, those with the largest
+/// counts are assumed). In the image, a function that never ran must have moved to the cold code,
+/// which only a compiler that uses the profile does.
 ///
 /// # Errors
-/// Files that cannot be read; a bad result is no error here but in [`Proof::verdict`].
-pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log: &Path) -> Result<Proof> {
+/// Files that cannot be read; a bad result is no error here but in [`GccPgoProof::verdict`].
+pub fn prove(
+    base: &Kernel,
+    profile: &GccPgoProfile,
+    tuned: &Kernel,
+    build_log: &Path,
+) -> Result<GccPgoProof> {
     let text = fs::read(build_log).at("read build log", build_log)?;
     let build_path = tuned.manifest.build_path.to_string_lossy();
-    let log = BuildLog::parse(&String::from_utf8_lossy(&text), &build_path);
+    let log = GccLog::parse(&String::from_utf8_lossy(&text), &build_path);
     let counts = compiled_with(profile.counts()?, tuned);
-    let matched = Matched::of(&counts, &log);
+    let matched = MatchedCounts::of(&counts, &log);
     let (base_symbols, tuned_symbols) = (Symbols::load(&base.vmlinux())?, Symbols::load(&tuned.vmlinux())?);
     let values = match &profile.values {
         None => None,
         Some(counted) => {
-            let base = Specialised::of(&base.vmlinux(), &base_symbols)?;
-            let tuned = Specialised::of(&tuned.vmlinux(), &tuned_symbols)?;
+            let base = TargetComparisons::of(&base.vmlinux(), &base_symbols)?;
+            let tuned = TargetComparisons::of(&tuned.vmlinux(), &tuned_symbols)?;
             let direct = base.zip(tuned).map(|(base, tuned)| tuned.not_in(&base));
             Some(ValueEvidence { counted: counted.clone(), transformed: log.transformed, direct })
         }
     };
-    Ok(Proof {
+    Ok(GccPgoProof {
         schema: SCHEMA.into(),
         kernel: tuned.manifest.label.clone(),
         profile: profile.id.clone(),
@@ -128,17 +137,18 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         functions_with_counts: matched.functions + matched.lost.len() as u64,
         functions_matched: matched.functions,
         share_of_counts_matched: matched.share(),
-        functions_mismatched: matched.lost.into_iter().take(NAMED).collect(),
+        functions_mismatched: matched.lost.into_iter().take(MAX_NAMED).collect(),
         functions_not_in_profile: log.not_in_profile,
         functions_moved: log.moved,
-        base: ImageEvidence::of(&base_symbols, &counts),
-        tuned: ImageEvidence::of(&tuned_symbols, &counts),
+        base: ColdCodeEvidence::of(&base_symbols, &counts),
+        tuned: ColdCodeEvidence::of(&tuned_symbols, &counts),
         sections: tuned.build_dir().map(|dir| SectionEvidence::of(&dir, &counts)).transpose()?,
         values,
     })
 }
 
-/// The counts of objects that were compiled with the profile: of one that was excluded nothing can be expected.
+/// Returns the counts of objects that were compiled with the profile; excluded objects cannot use
+/// theirs.
 fn compiled_with(counts: Vec<ObjectCounts>, tuned: &Kernel) -> Vec<ObjectCounts> {
     let excluded = |object: &ObjectCounts| {
         let flags = tuned.manifest.object_flags.iter().filter(|flags| flags.applies_to(&object.object));
@@ -147,18 +157,18 @@ fn compiled_with(counts: Vec<ObjectCounts>, tuned: &Kernel) -> Vec<ObjectCounts>
     counts.into_iter().filter(|object| !excluded(object)).collect()
 }
 
-/// The counts that GCC took and those that it did not.
-struct Matched {
+/// Counts that GCC used, and counts that it refused.
+struct MatchedCounts {
     objects: u64,
     functions: u64,
     counts: u128,
     lost_counts: u128,
-    /// With counts, the largest first.
+    /// Functions with refused counts, the largest first.
     lost: Vec<LostFunction>,
 }
 
-impl Matched {
-    fn of(counts: &[ObjectCounts], log: &BuildLog) -> Self {
+impl MatchedCounts {
+    fn of(counts: &[ObjectCounts], log: &GccLog) -> Self {
         let lost = lost(counts, log);
         let mut matched = Self { objects: 0, functions: 0, counts: 0, lost_counts: 0, lost: Vec::new() };
         for (o, object) in counts.iter().enumerate() {
@@ -186,13 +196,13 @@ impl Matched {
     }
 }
 
-/// Whether GCC compiled the object and read its file.
-fn is_read(object: &ObjectCounts, log: &BuildLog) -> bool {
+/// Checks whether GCC compiled the object and read its file.
+fn is_read(object: &ObjectCounts, log: &GccLog) -> bool {
     log.compiled.contains(&object.object) && !log.without_profile.contains(&object.object)
 }
 
-/// Indices of object and function for every function whose counts were lost.
-fn lost(counts: &[ObjectCounts], log: &BuildLog) -> BTreeSet<(usize, usize)> {
+/// Returns the indices of object and function for every function whose counts were lost.
+fn lost(counts: &[ObjectCounts], log: &GccLog) -> BTreeSet<(usize, usize)> {
     let mut lost = BTreeSet::new();
     let mut by_name: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
     for (o, object) in counts.iter().enumerate() {
@@ -217,11 +227,11 @@ fn lost(counts: &[ObjectCounts], log: &BuildLog) -> BTreeSet<(usize, usize)> {
     lost
 }
 
-fn is_at(function: &super::FunctionCounts, place: &Place) -> bool {
+fn is_at(function: &super::FunctionCounts, place: &DiagnosticLocation) -> bool {
     function.line == place.line && function.file == place.file
 }
 
-fn without_summary(profile: &PreparedProfile, counts: &[ObjectCounts]) -> Result<u64> {
+fn without_summary(profile: &GccPgoProfile, counts: &[ObjectCounts]) -> Result<u64> {
     let mut missing = 0;
     for object in counts {
         let file = profile.tree().join(&object.object).with_extension("gcda");
@@ -248,7 +258,7 @@ impl SectionEvidence {
     }
 }
 
-impl fmt::Display for Proof {
+impl fmt::Display for GccPgoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;
@@ -317,7 +327,7 @@ impl fmt::Display for ValueEvidence {
         }
         write!(
             f,
-            "\n  values      GCC specialised {} divisions and {} sizes, of {} values listed",
+            "\n  values      GCC specialized {} divisions and {} sizes, of {} values listed",
             transformed.divisions,
             transformed.sizes,
             counted.used("topn")

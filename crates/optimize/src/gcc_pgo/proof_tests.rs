@@ -1,11 +1,11 @@
 use super::*;
-use crate::gcc_pgo::{FunctionCounts, Placement};
+use crate::gcc_pgo::{ColdPlacement, FunctionCounts};
 
 fn function(ident: u32, name: &str, file: &str, line: u32, total: u64) -> FunctionCounts {
     FunctionCounts { ident, name: name.into(), file: file.into(), line, total }
 }
 
-/// Two objects with an inline function of one header in both.
+/// Two objects that share an inline function of a header.
 fn counts() -> Vec<ObjectCounts> {
     let header = |ident, total| function(ident, "list_add", "/s/list.h", 150, total);
     vec![
@@ -24,13 +24,13 @@ fn counts() -> Vec<ObjectCounts> {
     ]
 }
 
-fn log(lines: &str) -> BuildLog {
-    BuildLog::parse(&format!("  CC      mm/slub.o\n  CC      net/core.o\n{lines}"), "/w/build")
+fn log(lines: &str) -> GccLog {
+    GccLog::parse(&format!("  CC      mm/slub.o\n  CC      net/core.o\n{lines}"), "/w/build")
 }
 
 #[test]
 fn without_complaints_all_counts_matched() {
-    let matched = Matched::of(&counts(), &log(""));
+    let matched = MatchedCounts::of(&counts(), &log(""));
     assert_eq!((matched.objects, matched.functions, matched.lost.len()), (2, 4, 0));
     assert_eq!(matched.share(), 1.0);
 }
@@ -40,7 +40,7 @@ fn a_refused_function_takes_its_own_counts_with_it() {
     let line =
         "/s/net/core.c:7:1: warning: the control flow of function 'send' does not match its profile data \
                 (counter 'arcs') [-Wcoverage-mismatch]";
-    let matched = Matched::of(&counts(), &log(line));
+    let matched = MatchedCounts::of(&counts(), &log(line));
     assert_eq!(
         matched.lost,
         [LostFunction { name: "send".into(), object: "net/core.o".into(), counts: 270 }]
@@ -53,29 +53,29 @@ fn a_refused_function_takes_its_own_counts_with_it() {
 fn of_a_headers_function_the_worst_is_assumed() {
     let line =
         "/s/list.h:150:1: warning: the control flow of function 'list_add' does not match its profile data\n";
-    let matched = Matched::of(&counts(), &log(line));
+    let matched = MatchedCounts::of(&counts(), &log(line));
     assert_eq!((matched.lost.len(), matched.lost[0].counts), (1, 100));
-    let matched = Matched::of(&counts(), &log(&line.repeat(2)));
+    let matched = MatchedCounts::of(&counts(), &log(&line.repeat(2)));
     assert_eq!(matched.lost.iter().map(|l| l.counts).collect::<Vec<_>>(), [100, 30]);
 }
 
 #[test]
 fn an_object_that_was_not_compiled_or_read_loses_all() {
-    let only_one = BuildLog::parse("  CC      mm/slub.o\n", "/w/build");
-    assert!((Matched::of(&counts(), &only_one).share() - 0.7).abs() < 1e-9);
+    let only_one = GccLog::parse("  CC      mm/slub.o\n", "/w/build");
+    assert!((MatchedCounts::of(&counts(), &only_one).share() - 0.7).abs() < 1e-9);
     let line = "/s/mm/slub.c: warning: '/w/build/mm/slub.gcda' profile count data file not found\n";
-    let matched = Matched::of(&counts(), &log(line));
+    let matched = MatchedCounts::of(&counts(), &log(line));
     assert_eq!((matched.objects, matched.lost.len()), (1, 2));
     assert!((matched.share() - 0.3).abs() < 1e-9);
 }
 
-fn image(cold_parts: u64, text_bytes: u64, never_ran: u64, ran: u64) -> ImageEvidence {
-    let placement = |among_cold| Placement { among_cold, of: 1000 };
-    ImageEvidence { cold_parts, text_bytes, never_ran: placement(never_ran), ran: placement(ran) }
+fn image(cold_parts: u64, text_bytes: u64, never_ran: u64, ran: u64) -> ColdCodeEvidence {
+    let placement = |among_cold| ColdPlacement { among_cold, of: 1000 };
+    ColdCodeEvidence { cold_parts, text_bytes, never_ran: placement(never_ran), ran: placement(ran) }
 }
 
-fn good() -> Proof {
-    Proof {
+fn good() -> GccPgoProof {
+    GccPgoProof {
         schema: SCHEMA.into(),
         kernel: "tuned".into(),
         profile: "p".into(),
@@ -110,12 +110,12 @@ fn a_good_proof_is_accepted_told_and_read_back() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let json = serde_json::to_string(&proof).unwrap();
-    assert_eq!(serde_json::from_str::<Proof>(&json).unwrap(), proof);
+    assert_eq!(serde_json::from_str::<GccPgoProof>(&json).unwrap(), proof);
 }
 
 #[test]
 fn the_silent_trap_is_refused_by_the_image_alone() {
-    let proof = Proof { tuned: good().base, ..good() };
+    let proof = GccPgoProof { tuned: good().base, ..good() };
     let refused = proof.verdict().unwrap_err();
     assert_eq!(refused.reasons.len(), 2, "{refused}");
     let text = refused.to_string();
@@ -127,18 +127,18 @@ fn the_silent_trap_is_refused_by_the_image_alone() {
 
 #[test]
 fn each_failure_has_its_reason() {
-    let refusal = |proof: Proof| proof.verdict().unwrap_err().to_string();
-    let text = refusal(Proof { built_with: None, ..good() });
+    let refusal = |proof: GccPgoProof| proof.verdict().unwrap_err().to_string();
+    let text = refusal(GccPgoProof { built_with: None, ..good() });
     assert!(text.contains("built with profile none"), "{text}");
-    let text = refusal(Proof { objects_without_summary: 1000, ..good() });
+    let text = refusal(GccPgoProof { objects_without_summary: 1000, ..good() });
     assert!(text.contains("1000 of 1000 .gcda files have no program summary"), "{text}");
-    let text = refusal(Proof { share_of_counts_matched: 0.6, ..good() });
+    let text = refusal(GccPgoProof { share_of_counts_matched: 0.6, ..good() });
     assert!(
         text.contains("only 60.0 % of the counts matched") && text.contains("send in net/core.o"),
         "{text}"
     );
-    // Other flags changed the code, but not because of the profile.
-    let text = refusal(Proof { tuned: image(1100, 10_600_000, 40, 2), ..good() });
+    // Other flags changed the code, but the profile did not.
+    let text = refusal(GccPgoProof { tuned: image(1100, 10_600_000, 40, 2), ..good() });
     assert!(text.contains("4 %; 70 % are needed, the baseline has 3 %"), "{text}");
 }
 
@@ -147,17 +147,17 @@ fn values(direct: usize, promotable_sites: u64) -> ValueEvidence {
         address: 0x1000,
         function: "pipe_read".into(),
         target: "anon_pipe_buf_release".into(),
-        then: crate::gcc_pgo::Then::Inlined,
+        then: crate::gcc_pgo::PromotedCallForm::Inlined,
     };
     let counted =
         ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
-    let transformed = Transformed { calls: 70, divisions: 12, sizes: 34 };
+    let transformed = ValueTransforms { calls: 70, divisions: 12, sizes: 34 };
     ValueEvidence { counted, transformed, direct: Some(vec![site; direct]) }
 }
 
 #[test]
 fn values_that_gcc_did_not_use_are_refused() {
-    let proof = Proof { values: Some(values(26, 50)), ..good() };
+    let proof = GccPgoProof { values: Some(values(26, 50)), ..good() };
     proof.verdict().unwrap();
     let text = proof.to_string();
     let inlined = "anon_pipe_buf_release in pipe_read (inlined)";
@@ -165,11 +165,12 @@ fn values_that_gcc_did_not_use_are_refused() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let unused =
-        |direct, sites| ValueEvidence { transformed: Transformed::default(), ..values(direct, sites) };
-    let refusal = Proof { values: Some(unused(0, 50)), ..good() }.verdict().unwrap_err().to_string();
+        |direct, sites| ValueEvidence { transformed: ValueTransforms::default(), ..values(direct, sites) };
+    let refusal = GccPgoProof { values: Some(unused(0, 50)), ..good() }.verdict().unwrap_err().to_string();
     assert!(refusal.contains("at 50 places, and GCC used none"), "{refusal}");
-    // The image's word is enough, and so is GCC's; and a workload may have none.
+    // Evidence of the image suffices, and so does GCC's; and a workload may call nothing
+    // indirectly.
     for kept in [unused(26, 50), values(0, 50), unused(0, 3)] {
-        Proof { values: Some(kept), ..good() }.verdict().unwrap();
+        GccPgoProof { values: Some(kept), ..good() }.verdict().unwrap();
     }
 }

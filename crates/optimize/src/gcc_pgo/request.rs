@@ -1,42 +1,42 @@
-//! What to build: the gcov kernel before the training, the tuned kernel after it.
+//! Build requests: the gcov kernel before the training, the tuned kernel after it.
 
-use super::{check_compiler, Exclusions, PreparedProfile, Values, INSTRUMENTED, NAME};
+use super::{check_compiler, Exclusions, GccPgoProfile, ValuePatches, INSTRUMENTED, NAME};
 use crate::Result;
 use kerntune_kernel::{fragment, BuildRequest, Kernel};
 
 /// Flags of the tuned kernel, for every object of the kernel proper.
 ///
-/// `-fprofile-use` is left with all that GCC turns on with it: unrolling, peeling, tail duplication
-/// and cloning act only where the counts say that it is hot, and without value counters the value
-/// transformations (`-fvpt`) find nothing to do.
+/// `-fprofile-use` stays with all that GCC enables by it: unrolling, peeling, tail duplication and
+/// cloning act only on hot code, and without value counters the value transformations (`-fvpt`)
+/// find nothing to do.
 const USE_FLAGS: &[&str] = &[
     "-fprofile-use",
-    // Counters of one function can disagree: interrupts, and more than one processor.
+    // Counters of one function can be inconsistent: interrupts, and several CPUs.
     "-fprofile-correction",
-    // GCC says in the log what did not match; `prove` reads it there. An object that was never
-    // instrumented has no counters, and that is no failure.
+    // GCC reports mismatches in the log, which `prove` reads. An object that was never instrumented
+    // has no counters; that is no failure.
     "-Wmissing-profile",
     "-Wno-error=missing-profile",
     "-Wcoverage-mismatch",
     "-Wno-error=coverage-mismatch",
 ];
 
-/// What `prove` reads in the log beside these: which values GCC used.
+/// Flag that makes GCC report the used values as well, for `prove`.
 const SAY_VALUES: &str = "-fopt-info-optimized-ipa";
 
-/// The gcov kernel to train: `base` with arc counters, and counters of `values` if they are given, in
-/// every object that can bear them.
+/// Returns the request for the gcov kernel: `base` with arc counters, and with value counters if
+/// `values` is given, in every object that can have them.
 ///
-/// `kernel` is what `base` was built to; its version selects the `exclusions`. The objects are
-/// kept: their `.gcno` files tell which build counters are from.
+/// `kernel` is the kernel built from `base`; its version selects the `exclusions`. The objects are
+/// kept: their `.gcno` files identify the build that counters come from.
 ///
 /// # Errors
-/// As [`check_compiler`]; patches that cannot be read.
+/// Errors of [`check_compiler`]; patches that cannot be read.
 pub fn instrumented_request(
     base: &BuildRequest,
     kernel: &Kernel,
     exclusions: &Exclusions,
-    values: Option<&Values>,
+    values: Option<&ValuePatches>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
@@ -56,7 +56,8 @@ pub fn instrumented_request(
     Ok(request)
 }
 
-/// The same kernel with gcov and no object that counts: what an instrumented kernel that fails is held against.
+/// Returns the request for the same kernel with gcov and no instrumented object, for comparison
+/// with an instrumented kernel that fails.
 pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
     instrumented.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
     instrumented.make_vars.push(("CFLAGS_GCOV".into(), String::new()));
@@ -64,18 +65,18 @@ pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
     instrumented
 }
 
-/// The tuned kernel: `base` compiled with the profile.
+/// Returns the request for the tuned kernel: `base` compiled with the profile.
 ///
-/// `kernel` is what `base` was built to, `values` what the gcov kernel was built with. The label is
-/// that of `base` with `-gcc-pgo`; set another to list it under the workload's name.
+/// `kernel` is the kernel built from `base`, `values` the patches of the gcov kernel. The label is
+/// that of `base` with `-gcc-pgo`; set another one to list it under the workload's name.
 ///
 /// # Errors
 /// As [`instrumented_request`].
 pub fn tuned_request(
     base: &BuildRequest,
     kernel: &Kernel,
-    profile: &PreparedProfile,
-    values: Option<&Values>,
+    profile: &GccPgoProfile,
+    values: Option<&ValuePatches>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();

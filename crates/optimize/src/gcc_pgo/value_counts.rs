@@ -1,5 +1,5 @@
-//! What the value counters of a training say: how many there are, whom indirect calls reached, and what GCC can
-//! make of it.
+//! Totals of a training's value counters: their number, the targets of indirect calls, and what GCC
+//! can use.
 
 use super::value_health::ValueHealth;
 use super::ObjectCounts;
@@ -7,72 +7,75 @@ use kerntune_convert::gcda::{CounterKind, Gcda, TopN};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// How many sites are named.
-const NAMED: usize = 50;
+/// Most sites named.
+const MAX_NAMED: usize = 50;
 
-/// The value counters of a profile.
+/// Value counters of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ValueSummary {
-    /// By kind, as `gcov-dump` names them: `indirect_call`, `topn`, `pow2` …
-    pub kinds: BTreeMap<String, KindSummary>,
-    /// Values that came to lists: the totals of all `indirect_call` and `topn`.
+    /// Totals by kind, named as by `gcov-dump`: `indirect_call`, `topn`, `pow2` …
+    pub kinds: BTreeMap<String, CounterKindSummary>,
+    /// Values that were added to lists: the totals of all `indirect_call` and `topn`.
     pub listed: u64,
-    /// Indirect calls of instrumented code that reached instrumented code.
+    /// Indirect calls from instrumented code to instrumented code.
     pub indirect_calls: u64,
-    /// Of them those to the usual target of their site: one that has at least half of the site's calls.
+    /// Indirect calls to the usual target of their site, one that has at least half of the site's
+    /// calls.
     pub usual_calls: u64,
-    /// Sites whose usual target is defined in their own object, the only ones that GCC turns into direct calls.
+    /// Sites whose usual target is defined in their own object, the only ones that GCC turns into
+    /// direct calls.
     pub promotable_sites: u64,
-    /// Their calls to it.
+    /// Calls of these sites to their usual target.
     pub promotable_calls: u64,
-    /// The sites with the most calls, 50 at most.
+    /// Sites with the most calls, 50 at most.
     pub sites: Vec<IndirectSite>,
-    /// What the kernel's hooks said of themselves, one for each run that did.
+    /// Figures of the kernel's hooks about themselves, one for each run that has them.
     pub health: Vec<ValueHealth>,
 }
 
-/// The counters of one kind.
+/// Counters of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct KindSummary {
-    /// Places that count: lists for `indirect_call` and `topn`, counters for the others.
+pub struct CounterKindSummary {
+    /// Instrumented places: lists for `indirect_call` and `topn`, counters for the others.
     pub places: u64,
-    /// Of them those that are not 0.
+    /// Places with a count above 0.
     pub used: u64,
 }
 
-/// A place in the source that calls indirectly.
+/// Place in the source with an indirect call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndirectSite {
-    /// The function that calls.
+    /// Calling function.
     pub caller: String,
-    /// Its object.
+    /// Object of the calling function.
     pub object: String,
-    /// Which of its indirect calls, from 0, in the order of the compiler.
+    /// Number of the indirect call in its function, from 0, in the compiler's order.
     pub number: u64,
-    /// How often it called.
+    /// Number of calls.
     pub calls: u64,
-    /// Whom it called most; None for a function that no counters are of.
+    /// Most frequent target; `None` for a function without counters.
     pub target: Option<String>,
-    /// The object that the target is defined in.
+    /// Object that defines the target.
     pub target_object: Option<String>,
-    /// How often that was.
+    /// Number of calls to that target.
     pub target_calls: u64,
 }
 
 impl IndirectSite {
-    /// Whether one target has at least half of the calls; GCC looks at no others.
+    /// Checks whether one target has at least half of the calls; GCC ignores others.
     pub fn is_usual(&self) -> bool {
         self.calls > 0 && self.target_calls.saturating_mul(2) >= self.calls
     }
 
-    /// Whether GCC, which sees one source file, can know the usual target.
+    /// Checks whether the usual target is in the same object, so that GCC can call it directly.
     pub fn is_promotable(&self) -> bool {
         self.is_usual() && self.target_object.as_ref() == Some(&self.object)
     }
 }
 
 impl ValueSummary {
-    /// Of files with the counts of the same objects. None if there are no value counters in them at all.
+    /// Computes the totals from files and the counts of the same objects; `None` without value
+    /// counters.
     pub(super) fn of<'a>(
         files: impl Iterator<Item = &'a Gcda>,
         counts: &[ObjectCounts],
@@ -111,7 +114,7 @@ impl ValueSummary {
         Some(summary)
     }
 
-    /// The sums over the sites, of which the first remain.
+    /// Sums up the sites, and keeps the first ones.
     fn count(&mut self) {
         let sum = |calls: &mut dyn Iterator<Item = u64>| calls.fold(0, u64::saturating_add);
         let promotable = || self.sites.iter().filter(|site| site.is_promotable());
@@ -124,16 +127,16 @@ impl ValueSummary {
             let key = |site: &IndirectSite| (site.object.clone(), site.caller.clone(), site.number);
             b.calls.cmp(&a.calls).then_with(|| key(a).cmp(&key(b)))
         });
-        self.sites.truncate(NAMED);
+        self.sites.truncate(MAX_NAMED);
     }
 
-    /// Places of a kind, by its name, that are not 0.
+    /// Returns the number of places of a kind, by name, with a count above 0.
     pub fn used(&self, kind: &str) -> u64 {
         self.kinds.get(kind).map_or(0, |kind| kind.used)
     }
 }
 
-/// Functions by the number that GCC knows them by: that of a target is that of the function.
+/// Returns the functions by ident; targets are recorded by ident as well.
 fn idents(counts: &[ObjectCounts]) -> HashMap<u32, (&str, &str)> {
     let all = counts.iter().flat_map(|o| o.functions.iter().map(move |f| (f, o.object.as_str())));
     all.map(|(function, object)| (function.ident, (function.name.as_str(), object))).collect()
@@ -164,7 +167,7 @@ fn site(
 mod tests {
     use super::*;
     use crate::gcc_pgo::FunctionCounts;
-    use kerntune_convert::gcda::{ByteOrder, Counters, GcdaFunction, GcovVersion, Values};
+    use kerntune_convert::gcda::{ByteOrder, CounterRecord, CounterValues, GcdaFunction, GcovVersion};
 
     fn object(name: &str, functions: &[(u32, &str)]) -> ObjectCounts {
         let function = |(ident, name): &(u32, &str)| FunctionCounts {
@@ -178,9 +181,9 @@ mod tests {
     }
 
     fn file(ident: u32, records: &[(CounterKind, &[i64])]) -> Gcda {
-        let record = |(kind, values): &(CounterKind, &[i64])| Counters {
+        let record = |(kind, values): &(CounterKind, &[i64])| CounterRecord {
             kind: *kind,
-            values: Values::Listed(values.to_vec()),
+            values: CounterValues::Listed(values.to_vec()),
         };
         let counters = records.iter().map(record).collect();
         Gcda {
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn targets_are_named_and_those_of_the_same_object_are_gccs() {
         let counts = [object("a.o", &[(1, "caller"), (2, "near")]), object("b.o", &[(3, "far")])];
-        // Near, far, nobody known, none with half of the calls, never called.
+        // Near, far, unknown target, no target with half of the calls, never called.
         let calls: &[i64] = &[100, 2, 2, 90, 3, 10, 50, 1, 3, 50, 7, 1, 99, 7, 10, 3, 2, 4, 3, 3, 5, 1, 0, 0];
         let files = [
             file(
@@ -215,8 +218,8 @@ mod tests {
         assert_eq!((summary.indirect_calls, summary.usual_calls), (167, 147));
         assert_eq!(summary.listed, 171);
         let kind = |name: &str| summary.kinds[name];
-        assert_eq!(kind("indirect_call"), KindSummary { places: 5, used: 4 });
-        assert_eq!((kind("topn").used, kind("ior")), (1, KindSummary { places: 2, used: 1 }));
+        assert_eq!(kind("indirect_call"), CounterKindSummary { places: 5, used: 4 });
+        assert_eq!((kind("topn").used, kind("ior")), (1, CounterKindSummary { places: 2, used: 1 }));
         assert!(!summary.kinds.contains_key("arcs"));
     }
 

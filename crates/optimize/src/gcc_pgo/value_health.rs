@@ -1,4 +1,4 @@
-//! What the kernel's value counters say of themselves: the debugfs file `gcov/values`.
+//! Figures of the kernel's value counters about themselves, from the debugfs file `gcov/values`.
 
 use crate::{Error, Result};
 use kerntune_work::IoContext;
@@ -6,28 +6,29 @@ use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The file's name in the directory of a run.
+/// Name of the file in the directory of a run.
 const FILE: &str = "values";
 
-/// Most of all values in lists that may have found no node. Totals are right without it, but a value that comes
-/// when all nodes are taken is in no list, and so the usual target of a call that is first made late is lost.
+/// Largest accepted share of the values in lists that found no free node. Totals stay correct, but
+/// a value that arrives when all nodes are taken is in no list, so the usual target of a call that
+/// is first made late is lost.
 pub const MAX_UNLISTED_SHARE: f64 = 0.001;
 
-/// How the nodes of lists of values sufficed in one run (`docs/values.md`).
+/// Use of list nodes in one run (`docs/values.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ValueHealth {
     /// Nodes taken since boot.
     pub nodes: u64,
-    /// Nodes there are: `CONFIG_GCOV_VALUES_NODES`.
+    /// Nodes in total: `CONFIG_GCOV_VALUES_NODES`.
     pub nodes_of: u64,
-    /// Times since the reset that a value found no node.
+    /// Values that found no free node since the reset.
     pub unlisted: u64,
-    /// Times since the reset that a value found its place's list full of 32 others.
+    /// Values that found their place's list full of 32 others since the reset.
     pub crowded: u64,
 }
 
 impl ValueHealth {
-    /// Of the files that a run left; None if its kernel has no such file.
+    /// Reads the figures of a run; `None` if its kernel has no such file.
     pub(super) fn of_run(run: &Path) -> Result<Option<Self>> {
         for file in [run.join(FILE), run.join("gcov").join(FILE)] {
             let text = match std::fs::read_to_string(&file) {
@@ -39,6 +40,7 @@ impl ValueHealth {
         Ok(None)
     }
 
+    /// Parses the file:
     /// ```text
     /// nodes 11000 of 131072
     /// unlisted 0

@@ -1,24 +1,24 @@
-//! Values beside arcs: who is called indirectly, by what is divided, how much is copied.
+//! Kernel patches for value counters: targets of indirect calls, divisors, sizes of copies.
 //!
-//! The kernel's own gcov has none of the functions that GCC's `-fprofile-values` calls. Patches add
-//! them (`kernel/README.md`). They go into the source of the tuned kernel, too, where nothing of them
-//! is compiled: GCC's checksums hold the lines of a function's source, and the tree of the one has to be
-//! that of the other.
+//! The kernel's own gcov lacks the functions that GCC's `-fprofile-values` calls; patches add them
+//! (`kernel/README.md`). They also go into the source of the tuned kernel, where nothing of them is
+//! compiled: GCC's checksums contain the lines of a function's source, so both kernels need the
+//! same tree.
 
 use crate::Result;
 use kerntune_kernel::{Arch, BuildRequest, Kernel, PatchSet};
 use kerntune_work::{ContentHash, WorkDir};
 use std::path::{Path, PathBuf};
 
-/// What a recipe needs to profile values: the kernel patches, as files.
+/// Kernel patches that value counters need, as files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Values {
+pub struct ValuePatches {
     patches: Vec<PathBuf>,
     hashes: Vec<String>,
 }
 
-impl Values {
-    /// For kernels of the version and the architecture of `kernel`; None if there are no patches for it.
+impl ValuePatches {
+    /// Returns the patches for the version and architecture of `kernel`; `None` if there are none.
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Option<Self>> {
         let of = &kernel.manifest;
         let set = PatchSet::gcov_values(&of.version).filter(|_| of.arch == Arch::X86_64);
@@ -28,7 +28,7 @@ impl Values {
         Ok(Some(Self { patches, hashes }))
     }
 
-    /// Adds the patches to what `request` is built from, unless they are among its own.
+    /// Adds the patches to the source of `request`, unless they are there.
     pub(super) fn add_to(&self, request: &mut BuildRequest) -> Result<()> {
         let own: Vec<String> = request.patches.iter().map(|path| hash_of(path)).collect::<Result<_>>()?;
         let missing = self.patches.iter().zip(&self.hashes).filter(|(_, hash)| !own.contains(hash));

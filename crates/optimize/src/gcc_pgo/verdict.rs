@@ -1,28 +1,28 @@
-//! Judging a proof.
+//! Verdict on the proof.
 
-use super::{Proof, Transformed};
-use crate::Refused;
+use super::{GccPgoProof, ValueTransforms};
+use crate::ProofRefusal;
 
 /// Least share of the counts that GCC must have matched. Sources and configuration are the same but
-/// for gcov, so that nearly all do; below this something is wrong with the inputs.
+/// for gcov, so nearly all match; below this something is wrong with the inputs.
 pub const MIN_FEEDBACK_SHARE: f64 = 0.9;
 
-/// Least share of the functions that never ran that must be in the cold code. The others of them are in
+/// Least share of the functions that never ran that must be in the cold code. The others are in
 /// parts of `.text` of their own (`noinstr`, `sched`, `kprobes`), which no profile moves.
 pub const MIN_MOVED_SHARE: f64 = 0.7;
 
-/// Fewer functions than this say nothing by their place.
-const FEW: u64 = 20;
+/// Fewest functions whose placement is evidence.
+const MIN_FUNCTIONS: u64 = 20;
 
-impl Proof {
-    /// Whether the kernel carries its profile.
+impl GccPgoProof {
+    /// Checks that the kernel uses its profile.
     ///
     /// # Errors
-    /// [`Refused`] with every reason: built with another profile, files without the program
-    /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image that shows no
-    /// profile: no more `.cold` parts than the baseline and the same amount of code, or fewer
-    /// functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
-    pub fn verdict(&self) -> Result<(), Refused> {
+    /// [`ProofRefusal`] with every reason: built with another profile, files without the program
+    /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image without a trace of
+    /// the profile: no more `.cold` parts than the base kernel and the same amount of code, or
+    /// fewer functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
+    pub fn verdict(&self) -> Result<(), ProofRefusal> {
         let reasons: Vec<String> = [
             self.wrong_profile(),
             self.no_summary(),
@@ -34,7 +34,7 @@ impl Proof {
         .into_iter()
         .flatten()
         .collect();
-        Refused::unless_empty(&self.kernel, reasons)
+        ProofRefusal::unless_empty(&self.kernel, reasons)
     }
 
     fn wrong_profile(&self) -> Option<String> {
@@ -50,7 +50,7 @@ impl Proof {
     fn no_summary(&self) -> Option<String> {
         (self.objects_without_summary > 0).then(|| {
             format!(
-                "{} of {} .gcda files have no program summary, and GCC ignores such a file without a word: prepare \
+                "{} of {} .gcda files have no program summary, and GCC silently ignores such a file: prepare \
                  the profile again",
                 self.objects_without_summary, self.objects_with_profile
             )
@@ -83,7 +83,7 @@ impl Proof {
 
     fn not_moved(&self) -> Option<String> {
         let moved = self.tuned.never_ran;
-        (moved.of >= FEW && moved.share() < MIN_MOVED_SHARE || moved.of < FEW && self.base.never_ran.of >= FEW)
+        (moved.of >= MIN_FUNCTIONS && moved.share() < MIN_MOVED_SHARE || moved.of < MIN_FUNCTIONS && self.base.never_ran.of >= MIN_FUNCTIONS)
             .then(|| {
                 format!(
                     "of {} functions that never ran in the training {} are in the cold code ({:.0} %; {:.0} % are needed, \
@@ -98,13 +98,14 @@ impl Proof {
             })
     }
 
-    /// GCC may know every usual target and still keep the indirect calls: it makes only those direct that it inlines.
-    /// But then it says that it knew.
+    /// Returns a refusal if value counters had no effect. GCC may know every usual target and still
+    /// keep the indirect calls, as it promotes only calls that it inlines; but then it reports that
+    /// it knew them.
     fn values_unused(&self) -> Option<String> {
         let values = self.values.as_ref()?;
         let sites = values.counted.promotable_sites;
-        let none = values.transformed == Transformed::default();
-        (sites >= FEW && none && values.direct.as_ref().is_some_and(Vec::is_empty)).then(|| {
+        let none = values.transformed == ValueTransforms::default();
+        (sites >= MIN_FUNCTIONS && none && values.direct.as_ref().is_some_and(Vec::is_empty)).then(|| {
             format!(
                 "indirect calls have a usual target in their own file at {sites} places, and GCC used none, nor any usual \
                  divisor or size: it did not read the value counters. Is -fno-profile-values or -fno-vpt among the flags? \

@@ -1,41 +1,43 @@
-//! Recipe `layout`: functions placed by who calls whom, the second optimisation of HP's kernel (Speer, Kumar, Partridge 1994).
+//! Recipe `layout`: places functions by their calls, after the second optimization of HP's kernel
+//! (Speer, Kumar, Partridge 1994).
 //!
 //! | step | function | result |
 //! |---|---|---|
 //! | 1 | a build with [`movable`](kerntune_kernel::BuildRequest::movable) | the kernel, each function in a section of its own |
-//! | 2 | [`prepare_order`] | [`PreparedOrder`]: from a recording with edges of that kernel to an order |
+//! | 2 | [`prepare_order`] | [`PreparedOrder`]: an order, from a recording of that kernel with edges |
 //! | 3 | [`relink`](kerntune_kernel::relink) | the same objects, linked in that order |
-//! | 4 | [`prepare_sets`] | the same with places by the sets of the cache, where a loop is greater than it; linked again |
-//! | 5 | [`prove`] | [`Proof`]: where the functions are in the linked image |
+//! | 4 | [`prepare_coloring`] | the order with cache coloring, where a loop is larger than the cache; linked again |
+//! | 5 | [`prove`] | [`LayoutProof`]: addresses of the functions in the linked image |
 //!
-//! The order is applied by the linker script, which GNU ld and lld both read. It says where a function begins,
-//! and nothing of its inside: that is for the compiler with a profile, and the two go together.
+//! The linker script applies the order; GNU ld and lld both read it. The order determines where a
+//! function begins, and nothing inside it: that is for the compiler with a profile, and the two can
+//! be combined.
 
+mod coloring;
 mod graph;
 mod prepare;
 mod proof;
-mod sets;
 #[cfg(test)]
 mod tests;
 
+pub use coloring::prepare_coloring;
 pub use prepare::{prepare_order, prepare_order_like, OrderSummary, PreparedOrder};
-pub use proof::{prove, ImageEvidence, Proof, MIN_IN_PLACE};
-pub use sets::prepare_sets;
+pub use proof::{prove, ImageFootprint, LayoutProof, MIN_IN_PLACE};
 
-pub use kerntune_layout::order::Algorithm;
+pub use kerntune_layout::order::OrderAlgorithm;
 
 use crate::Requirement;
 
-/// The recipe's name.
+/// Name of the recipe.
 pub const NAME: &str = "layout";
 
-/// The algorithm where none is named: the one with the fewest misses on real kernels (docs/layout.md), although
+/// Default algorithm: the one with the fewest misses on real kernels (docs/layout.md), although
 /// cache-directed sort has the better scores on graphs like theirs.
-pub const DEFAULT_ALGORITHM: Algorithm = Algorithm::C3;
+pub const DEFAULT_ALGORITHM: OrderAlgorithm = OrderAlgorithm::C3;
 
-/// What the recipe cannot do without.
+/// Requirements of the recipe.
 pub const REQUIREMENTS: &[Requirement] = &[Requirement {
     what: "the linker of the compiler: GNU ld for GCC, lld for Clang",
     why: "places every function where the order says",
-    mend: "apt-get install binutils lld-19",
+    fix: "apt-get install binutils lld-19",
 }];

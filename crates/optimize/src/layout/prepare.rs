@@ -1,55 +1,59 @@
-//! From a recording to an order.
+//! Preparation of an order from a recording.
 
 use super::graph::call_graph;
-use crate::quality::{self, Quality};
+use crate::quality::{self, ProfileQuality};
 use crate::stored::{open, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
-use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
+use kerntune_layout::order::{
+    CallGraph, CdsortConfig, GraphArc, GraphFunction, OrderAlgorithm, Placement, PlacementOrder,
+};
 use kerntune_profile::Profile;
-use kerntune_work::{write_atomic, write_json, IoContext, Key, WorkDir};
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kind of result in the work directory.
+/// Kind of result in the work directory.
 const KIND: &str = "orders";
 const MANIFEST: &str = "order.json";
 const ORDER: &str = "order.txt";
 const SCHEMA: &str = "kerntune-order/1";
 
-/// What an order was made of, and its scores (docs/layout.md) before and after. Scores are a model's.
+/// Sizes of an order's input, and its scores (docs/layout.md) before and after. Scores come from
+/// models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrderSummary {
-    /// The algorithm's name.
+    /// Name of the algorithm.
     pub algorithm: String,
     /// Functions of the kernel.
     pub functions: u64,
-    /// Of them those that were entered: what is ordered.
+    /// Functions that were entered, and are ordered.
     pub ordered: u64,
     /// Pairs of call site and function.
     pub arcs: u64,
-    /// How often functions were entered.
+    /// Number of function entries.
     pub entries: u64,
-    /// Call distance in bytes, summed over all calls.
+    /// Call distance in bytes, summed over all calls; before and after.
     pub call_distance: [u128; 2],
-    /// The objective of cache-directed sort.
+    /// Objective of cache-directed sort, before and after.
     pub locality: [f64; 2],
-    /// 4-KiB pages that hold 99 % of all entries at best.
+    /// Fewest 4-KiB pages that hold 99 % of all entries, before and after.
     pub pages: [u64; 2],
-    /// Lines that miss although they were run in the round before, in all rounds of the recording's regions: by the
-    /// rule of `order::place_by_colour`, before it placed functions by the sets of a cache, and after. None if it did not.
+    /// Predicted misses of lines that ran in the previous round, over all rounds of the recording's
+    /// regions, before and after cache coloring (`order::place_by_color`). `None` without coloring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_misses: Option<[f64; 2]>,
-    /// Where another kernel of the same source was recorded: functions that ran there and are not in this kernel by the same name,
-    /// those of the other architecture or inlined here. They are not among the ordered ones.
+    /// Functions that ran on the recorded kernel and that this kernel lacks: functions of the other
+    /// architecture, or inlined here. They are not among the ordered ones. `None` unless another
+    /// kernel of the same source was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct OrderManifest {
     schema: String,
     id: String,
     kernel: String,
@@ -57,20 +61,20 @@ struct Manifest {
     summary: OrderSummary,
 }
 
-/// An order in the work directory.
+/// Order in the work directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedOrder {
-    /// The result directory, absolute: `order.json` and `order.txt`.
+    /// Absolute result directory: `order.json` and `order.txt`.
     pub dir: PathBuf,
-    /// 16 hex digits over the counts, the kernel and the algorithm.
+    /// 16 hex digits: hash of the counts, the kernel and the algorithm.
     pub id: String,
     /// Id of the kernel that was recorded and is to be linked again.
     pub kernel: String,
     /// Id of the recording.
     pub recording: String,
-    /// The functions that ran, first to last.
+    /// Functions that ran, first to last.
     pub order: FunctionOrder,
-    /// What it was made of.
+    /// Sizes of the order's input, and its scores.
     pub summary: OrderSummary,
 }
 
@@ -78,38 +82,39 @@ impl PreparedOrder {
     /// Loads the order in `dir`.
     ///
     /// # Errors
-    /// Missing or damaged files, or of another version.
+    /// Files that are missing, damaged, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, Manifest) = open(dir, "open order", MANIFEST, SCHEMA)?;
+        let (dir, manifest): (_, OrderManifest) = open(dir, "open order", MANIFEST, SCHEMA)?;
         let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
-        let Manifest { id, kernel, recording, summary, .. } = manifest;
+        let OrderManifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
     }
 
-    /// What the gate said of the recording; None in results of before there was one.
-    pub fn quality(&self) -> Result<Option<Quality>> {
+    /// Reads the gate's figures of the recording; `None` in results made before there was a gate.
+    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
         read_quality(&self.dir)
     }
 }
 
-/// Orders the functions of `kernel` by a recording of it with edges, best of the training run.
+/// Orders the functions of `kernel` by a recording of it with edges, ideally of the training run.
 ///
-/// The result is named by what it is made of; what is there already is not made again.
+/// The result is named by its inputs; an existing result is reused.
 ///
 /// # Errors
-/// A recording that does not pass the gate ([`crate::quality`]) or has no calls; a kernel whose functions cannot be moved.
+/// A recording that does not pass the gate ([`crate::quality`]) or has no calls; a kernel whose
+/// functions cannot be moved.
 pub fn prepare_order(
     work: &WorkDir,
     recording: &Profile,
     kernel: &Kernel,
-    algorithm: Algorithm,
+    algorithm: OrderAlgorithm,
 ) -> Result<PreparedOrder> {
     prepare_order_like(work, recording, (kernel, kernel), algorithm)
 }
 
-/// Orders the functions of `kernel` by a recording of another kernel of the same source, for one that no machine records. What
-/// `kernel` does not have by the same name is left out and counted ([`OrderSummary::absent`]). Scores are those of the kernel
-/// that was recorded.
+/// Orders the functions of `kernel` by a recording of another kernel of the same source, for
+/// kernels that no machine can record. Functions that `kernel` lacks by name are left out and
+/// counted ([`OrderSummary::absent`]). Scores are those of the recorded kernel.
 ///
 /// # Errors
 /// As [`prepare_order`].
@@ -117,7 +122,7 @@ pub fn prepare_order_like(
     work: &WorkDir,
     recording: &Profile,
     (ran, kernel): (&Kernel, &Kernel),
-    algorithm: Algorithm,
+    algorithm: OrderAlgorithm,
 ) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
     let quality = quality::pass(work, recording, ran)?;
@@ -136,8 +141,7 @@ pub fn prepare_order_like(
         .field("kernel", &ran.manifest.id)
         .field("images", ran.content()?)
         .field("algorithm", algorithm.name())
-        .field("counts", format!("{:?}", graph.functions()))
-        .field("arcs", format!("{:?}", graph.arcs()));
+        .field("graph", graph_hash(&graph));
     let is_another = ran.manifest.id != kernel.manifest.id;
     if is_another {
         key = key.field("for", &kernel.manifest.id).field("its images", kernel.content()?);
@@ -151,7 +155,7 @@ pub fn prepare_order_like(
     let names =
         used.map(|&at| symbols.functions()[at].name.clone()).filter(|name| FunctionOrder::takes(name));
     let names: Vec<String> = names.collect();
-    let mut summary = summarise(&graph, &order, algorithm, names.len() as u64)?;
+    let mut summary = summarize(&graph, &order, algorithm, names.len() as u64)?;
     let names = if is_another {
         let there = Symbols::load(&kernel.vmlinux())?;
         let there: HashSet<&str> = there.functions().iter().map(|function| function.name.as_str()).collect();
@@ -167,12 +171,26 @@ pub fn prepare_order_like(
     store(work, &key, &prepared, Some(&quality))
 }
 
-/// Writes an order under the id of its key, unless it is there.
+/// Hashes every field of a graph's functions and arcs.
+fn graph_hash(graph: &CallGraph) -> String {
+    let functions = graph.functions().iter().map(|function| {
+        let GraphFunction { size, weight, alignment } = function;
+        format!("{size} {weight} {alignment}")
+    });
+    let arcs = graph.arcs().iter().map(|arc| {
+        let GraphArc { caller, callee, weight, call_offset, target_offset, temporal_weight } = arc;
+        let call_offset = call_offset.map_or_else(|| "unknown".to_owned(), |offset| offset.to_string());
+        format!("{caller} {callee} {weight} {call_offset} {target_offset} {temporal_weight}")
+    });
+    ContentHash::new("call-graph/1").list("functions", functions).list("arcs", arcs).finish()
+}
+
+/// Writes an order under the id of its key, unless it exists.
 pub(super) fn store(
     work: &WorkDir,
     key: &Key,
     prepared: &PreparedOrder,
-    quality: Option<&Quality>,
+    quality: Option<&ProfileQuality>,
 ) -> Result<PreparedOrder> {
     let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
     let staged = work.stage(KIND, key)?;
@@ -184,14 +202,19 @@ pub(super) fn store(
     if let Some(quality) = quality {
         write_json(&staged.path().join(QUALITY), quality)?;
     }
-    let manifest = Manifest { schema: SCHEMA.into(), id, kernel, recording, summary };
+    let manifest = OrderManifest { schema: SCHEMA.into(), id, kernel, recording, summary };
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     PreparedOrder::load(&staged.publish()?)
 }
 
-fn summarise(graph: &CallGraph, order: &Order, algorithm: Algorithm, ordered: u64) -> Result<OrderSummary> {
+fn summarize(
+    graph: &CallGraph,
+    order: &PlacementOrder,
+    algorithm: OrderAlgorithm,
+    ordered: u64,
+) -> Result<OrderSummary> {
     // Functions are numbered by address: the order of the input is that of the image.
-    let input = Order::of_input(graph);
+    let input = PlacementOrder::of_input(graph);
     let before = Placement::new(graph, &input)?;
     let after = Placement::new(graph, order)?;
     let both = [&before, &after];

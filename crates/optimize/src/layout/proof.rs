@@ -1,77 +1,78 @@
-//! Whether the linked image has the order that was asked for.
+//! Proof that the linked image has the requested order.
 
 use super::PreparedOrder;
-use crate::{Refused, Result};
+use crate::{ProofRefusal, Result};
 use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-/// Least share of the ordered functions that must be where the order says. The others are in sections that the
+/// Least share of the ordered functions that must be in order. The others are in sections that the
 /// kernel itself places (scheduler, entry code, locks) or that no compiler made.
 pub const MIN_IN_PLACE: f64 = 0.75;
 
-/// Least share of the functions with a place that must begin there. One that is longer than its symbol says moves
-/// those after it on, up to the next gap.
+/// Least share of the functions with a place that must begin there. A function longer than its
+/// symbol says moves those after it, up to the next gap.
 pub const MIN_AT_PLACE: f64 = 0.75;
 
 const PAGE: u64 = 4096;
 
-/// Where the functions that ran are in one image.
+/// Extent of the executed functions in one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ImageEvidence {
-    /// Bytes of `.text` that functions cover.
+pub struct ImageFootprint {
+    /// Bytes of `.text` covered by functions.
     pub text_bytes: u64,
     /// 4-KiB pages with code of functions that ran.
     pub pages: u64,
 }
 
-/// What was found out about a kernel with its functions in an order.
+/// Evidence about a kernel with its functions in an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct LayoutProof {
     /// Format and version of this object in JSON.
     pub schema: String,
     /// Label of the kernel.
     pub kernel: String,
     /// Id of the order.
     pub order: String,
-    /// The algorithm that made it.
+    /// Algorithm that made the order.
     pub algorithm: String,
-    /// Functions that were to be placed.
+    /// Functions to be placed.
     pub ordered: u64,
-    /// Of them those that are among the ordered ones in the image.
+    /// Functions of the order that are among the ordered ones in the image.
     pub in_place: u64,
-    /// Of the latter those that come before a function that the order has before them.
+    /// Functions in place that come before one that should precede them.
     pub out_of_order: u64,
-    /// Functions that ran where another kernel of the same source was recorded, and that this one does not have by the
-    /// same name; not among those to be placed.
+    /// Functions that ran on the recorded kernel and that this kernel lacks by name; not among
+    /// those to be placed. `None` unless another kernel of the same source was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<u64>,
-    /// Functions for which the sets of the cache asked for a place.
+    /// Functions that cache coloring gave a place.
     #[serde(default)]
     pub with_place: u64,
-    /// Of them those that begin there.
+    /// Functions that begin at that place.
     #[serde(default)]
     pub at_place: u64,
-    /// Lines in sets that are too full, in all rounds of the recording's regions, before and after.
+    /// Predicted misses in overfull sets, over all rounds of the recording's regions, before and
+    /// after.
     #[serde(default)]
     pub set_misses: [u64; 2],
     /// Bytes of the image from the first ordered function to the end of the last.
     pub ordered_bytes: u64,
-    /// The first functions of the order that are elsewhere.
+    /// First functions of the order that are out of place.
     pub elsewhere: Vec<String>,
-    /// Before, with the same objects.
-    pub base: ImageEvidence,
-    /// After.
-    pub tuned: ImageEvidence,
+    /// Image with the same objects before ordering.
+    pub base: ImageFootprint,
+    /// Image after ordering.
+    pub tuned: ImageFootprint,
 }
 
-/// Looks for the order in the linked image.
+/// Compares the linked image with the order.
 ///
 /// # Errors
 /// Images that cannot be read.
-pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<Proof> {
-    const NAMED: usize = 20;
+pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<LayoutProof> {
+    const MAX_NAMED: usize = 20;
     let symbols = Symbols::load(&tuned.vmlinux())?;
     let mark = |name| symbols.address_of(name).unwrap_or_default();
     let (start, end) = (mark(ORDER_START), mark(ORDER_END));
@@ -85,7 +86,8 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         let here = addresses.get(name.as_str()).into_iter().flatten().copied();
         here.filter(|address| (start..end).contains(address)).collect()
     };
-    // GCC makes one of functions that are the same: that one has several names, and one section, which is of one of them.
+    // GCC merges equal functions: the result has several names, and one section, named after one of
+    // them.
     let mut names_at: HashMap<u64, u32> = HashMap::new();
     for address in order.order.names().iter().flat_map(inside) {
         *names_at.entry(address).or_default() += 1;
@@ -110,9 +112,9 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
             _ => elsewhere.push(name.clone()),
         }
     }
-    elsewhere.truncate(NAMED);
+    elsewhere.truncate(MAX_NAMED);
     let ran: HashSet<&str> = order.order.names().iter().map(String::as_str).collect();
-    Ok(Proof {
+    Ok(LayoutProof {
         schema: "kerntune-proof-layout/1".into(),
         kernel: tuned.manifest.label.clone(),
         order: order.id.clone(),
@@ -131,18 +133,18 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
     })
 }
 
-fn evidence(symbols: &Symbols, ran: &HashSet<&str>) -> ImageEvidence {
+fn evidence(symbols: &Symbols, ran: &HashSet<&str>) -> ImageFootprint {
     let ran = symbols.functions().iter().filter(|f| f.size > 0 && ran.contains(f.name.as_str()));
     let pages: BTreeSet<u64> = ran.flat_map(|f| f.address / PAGE..=(f.end() - 1) / PAGE).collect();
-    ImageEvidence { text_bytes: symbols.text_bytes(), pages: pages.len() as u64 }
+    ImageFootprint { text_bytes: symbols.text_bytes(), pages: pages.len() as u64 }
 }
 
-impl Proof {
-    /// Whether the kernel is in that order.
+impl LayoutProof {
+    /// Checks that the kernel's functions are in the order.
     ///
     /// # Errors
-    /// [`Refused`] with every reason.
-    pub fn verdict(&self) -> Result<(), Refused> {
+    /// [`ProofRefusal`] with every reason.
+    pub fn verdict(&self) -> Result<(), ProofRefusal> {
         let mut reasons = Vec::new();
         if (self.in_place as f64) < MIN_IN_PLACE * self.ordered as f64 {
             reasons.push(format!(
@@ -168,11 +170,11 @@ impl Proof {
                 MIN_AT_PLACE * 100.0
             ));
         }
-        Refused::unless_empty(&self.kernel, reasons)
+        ProofRefusal::unless_empty(&self.kernel, reasons)
     }
 }
 
-impl fmt::Display for Proof {
+impl fmt::Display for LayoutProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Order {} ({}) in kernel {}", self.order, self.algorithm, self.kernel)?;
         let kib = self.ordered_bytes.div_ceil(1024);

@@ -1,4 +1,4 @@
-//! A program stands in for the kernel, the linker's script is that of the kernel in the small.
+//! Tests with a program in place of a kernel, linked by a small version of the kernel's script.
 
 use super::*;
 use crate::test_kernel;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Sixty functions, of which every third runs: `f0` calls `f3`, that calls `f6` …
+/// Sixty functions, of which every third runs: `f0` calls `f3`, which calls `f6` …
 const FUNCTIONS: u64 = 60;
 const STEP: u64 = 3;
 
@@ -69,7 +69,8 @@ impl Fixture {
         Self { dir, work, movable }
     }
 
-    /// Every third function is entered, the later the more often, by the one before.
+    /// Recording in which every third function is called by the previous one, later ones more
+    /// often.
     fn recording(&self) -> Profile {
         let table = Symbols::load(&self.movable.vmlinux()).unwrap();
         let at = |i: u64| table.functions().iter().find(|f| f.name == format!("f{i}")).unwrap();
@@ -106,7 +107,7 @@ impl Fixture {
         Profile { manifest: Manifest::new("r1", kernel, "rr", "emulator"), tables }
     }
 
-    /// The same objects in an order.
+    /// Links the same objects in an order.
     fn linked(&self, name: &str, order: &[String]) -> Kernel {
         let mut tuned = self.movable.clone();
         tuned.dir = self.dir.path().join(name);
@@ -118,15 +119,15 @@ impl Fixture {
 #[test]
 fn what_calls_each_other_is_ordered_and_the_image_is_asked() {
     let fixture = Fixture::new();
-    for algorithm in Algorithm::ALL {
+    for algorithm in OrderAlgorithm::ALL {
         let order = prepare_order(&fixture.work, &fixture.recording(), &fixture.movable, algorithm).unwrap();
         let names = order.order.names();
         assert_eq!(names.len() as u64, FUNCTIONS / STEP, "{names:?}");
-        let neighbours = names.windows(2).filter(|pair| {
+        let neighbors = names.windows(2).filter(|pair| {
             let number = |name: &String| name[1..].parse::<u64>().unwrap();
             number(&pair[0]).abs_diff(number(&pair[1])) == STEP
         });
-        assert!(neighbours.count() > 15, "{}: {names:?}", algorithm.name());
+        assert!(neighbors.count() > 15, "{}: {names:?}", algorithm.name());
         let [before, after] = order.summary.call_distance;
         assert!(after < before, "{:?}", order.summary);
         assert_eq!(PreparedOrder::load(&order.dir).unwrap(), order);

@@ -1,31 +1,32 @@
-//! What a recording says of the blocks of a function: how often each ran, and how control went from one to another.
+//! Execution counts of a function's blocks, and of the transfers of control between them.
 
 use kerntune_convert::propeller::MappedFunction;
-use kerntune_layout::blocks::Jump;
+use kerntune_layout::blocks::FlowJump;
 use kerntune_profile::{EdgeKind, Tables};
 use std::collections::{BTreeMap, HashMap};
 
-/// All that was executed.
-pub(super) struct Executed {
-    /// From this address on, up to the next, each instruction ran so often. By address.
+/// All executed code of a recording.
+pub(super) struct RecordedCounts {
+    /// Execution count of each instruction from this address up to the next one; by address.
     counts: Vec<(u64, u64)>,
-    /// The end of straight code → its last instruction.
+    /// End of straight code → its last instruction.
     last: HashMap<u64, u64>,
-    /// Jump → where it went, and how often.
+    /// Branch address → targets with counts.
     jumps: BTreeMap<u64, Vec<(u64, u64)>>,
 }
 
-/// One function's part.
+/// Execution counts of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flow {
-    /// How often each block began.
+pub(super) struct BlockFlow {
+    /// Execution count of each block.
     pub counts: Vec<u64>,
-    /// From block to block, by their places in the map.
-    pub jumps: Vec<Jump>,
+    /// Transfers between blocks, by indices in the map.
+    pub jumps: Vec<FlowJump>,
 }
 
-impl Executed {
-    /// Of the blocks and edges of a recording, which are the recorder's: from a branch's target to the next branch.
+impl RecordedCounts {
+    /// Collects blocks and edges of a recording. A recorder's block reaches from a branch target to
+    /// the next branch.
     pub fn of(tables: &Tables) -> Self {
         let mut changes: BTreeMap<u64, i128> = BTreeMap::new();
         let mut last = HashMap::new();
@@ -49,13 +50,14 @@ impl Executed {
         Self { counts, last, jumps }
     }
 
-    /// How many rounds the region has that has the fewest of all in which a function was called; of a function of which no calls
-    /// are known (recorded without functions, or never called) the fewest of all regions. By the function's address.
+    /// Returns a function that gives for the address of a function the rounds of the region with
+    /// the fewest rounds among those that called it. Functions without known calls (recorded
+    /// without functions, or never called) get the fewest of all regions.
     pub fn rounds(tables: &Tables) -> impl Fn(u64) -> u64 + use<> {
         let of: HashMap<u32, u64> = (tables.regions.iter().filter(|row| row.operations > 0))
             .map(|row| (row.region, row.operations))
             .collect();
-        // Regions of one name are one.
+        // Regions of one name are added up.
         let names: HashMap<u32, &str> =
             tables.regions.iter().map(|row| (row.region, row.name.as_str())).collect();
         let mut sums: HashMap<&str, u64> = HashMap::new();
@@ -76,23 +78,24 @@ impl Executed {
         move |address| fewest.get(&address).copied().unwrap_or(least)
     }
 
-    /// How often the code at an address ran.
+    /// Returns the execution count of the code at an address.
     fn at(&self, address: u64) -> u64 {
         let after = self.counts.partition_point(|(begin, _)| *begin <= address);
         after.checked_sub(1).map_or(0, |at| self.counts[at].1)
     }
 
-    /// How often the jump at an address was taken.
+    /// Returns the number of times that the branch at an address was taken.
     fn taken(&self, jump: u64) -> u64 {
         let targets = self.jumps.get(&jump).into_iter().flatten();
         targets.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// The blocks of a function and what went between them. A call is no end of a block here, and what it does not
-    /// come back from is not told from what it does.
-    pub fn flow(&self, function: &MappedFunction) -> Flow {
+    /// Returns the counts of a function's blocks and of the transfers between them. A call does not
+    /// end a block here; calls that do not return are not told apart.
+    pub fn flow(&self, function: &MappedFunction) -> BlockFlow {
         let blocks = &function.blocks;
-        // Of blocks at one address all but the last are without code: control comes to the first and goes on.
+        // Of several blocks at one address all but the last are empty: control enters the first and
+        // falls through.
         let mut starts: HashMap<u64, usize> = HashMap::new();
         for (at, block) in blocks.iter().enumerate() {
             starts.entry(block.address).or_insert(at);
@@ -107,7 +110,7 @@ impl Executed {
             for (_, targets) in self.jumps.range(block.address..block.end()) {
                 for (target, count) in targets {
                     if let Some(&to) = starts.get(target) {
-                        jumps.push(Jump { from, to, count: *count });
+                        jumps.push(FlowJump { from, to, count: *count });
                     }
                 }
             }
@@ -119,13 +122,13 @@ impl Executed {
                     self.at(block.end() - 1).saturating_sub(taken)
                 }
             };
-            // A repeated string instruction counts as often as it repeats.
+            // A repeated string instruction counts each repetition.
             let count = falls.min(*next);
             if count > 0 {
-                jumps.push(Jump { from, to: from + 1, count });
+                jumps.push(FlowJump { from, to: from + 1, count });
             }
         }
-        Flow { counts, jumps }
+        BlockFlow { counts, jumps }
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
     use kerntune_convert::propeller::MappedBlock;
     use kerntune_profile::{
-        Address, Block, Edge, FunctionIndex, FunctionStats, Instructions, Nanoseconds, RegionStats, Symbol,
+        Address, Block, Edge, FunctionIndex, FunctionStats, Instructions, RegionStats, Symbol, Ticks,
     };
 
     #[test]
@@ -150,8 +153,8 @@ mod tests {
             kind,
         };
         let tables = Tables {
-            // A: a call in it, then a jump to C (30 of 100); B; nothing; C, which the recorder has together with B; D
-            // never ran.
+            // A: a call inside, then a jump to C (30 of 100); B; an empty block; C, which the
+            // recorder has together with B; D never ran.
             blocks: vec![
                 block(0x100, 0x108, 0x10d, 100),
                 block(0x10d, 0x110, 0x112, 100),
@@ -178,13 +181,13 @@ mod tests {
                 mapped(3, 0x12a, 0x10, false),
             ],
         };
-        let flow = Executed::of(&tables).flow(&function);
+        let flow = RecordedCounts::of(&tables).flow(&function);
         assert_eq!(flow.counts, [100, 70, 100, 100, 0]);
-        let jump = |from, to, count| Jump { from, to, count };
+        let jump = |from, to, count| FlowJump { from, to, count };
         let mut expected =
             vec![jump(0, 2, 30), jump(0, 1, 70), jump(1, 2, 70), jump(2, 3, 100), jump(3, 0, 9)];
         let mut found = flow.jumps.clone();
-        let key = |jump: &Jump| (jump.from, jump.to);
+        let key = |jump: &FlowJump| (jump.from, jump.to);
         expected.sort_by_key(key);
         found.sort_by_key(key);
         assert_eq!(found, expected);
@@ -196,12 +199,12 @@ mod tests {
             region,
             name: name.into(),
             operations,
-            begin_ns: Nanoseconds(0),
-            elapsed_ns: Nanoseconds(0),
-            busy_ns: Nanoseconds(0),
-            idle_ns: Nanoseconds(0),
-            user_ns: Nanoseconds(0),
-            unattributed_ns: Nanoseconds(0),
+            begin_ticks: Ticks(0),
+            elapsed_ticks: Ticks(0),
+            busy_ticks: Ticks(0),
+            idle_ticks: Ticks(0),
+            user_ticks: Ticks(0),
+            unattributed_ticks: Ticks(0),
             depth: 0,
             kernel_instructions: Instructions(0),
             user_instructions: Instructions(0),
@@ -225,16 +228,16 @@ mod tests {
             function: FunctionIndex(function),
             calls: 1,
             ended: 1,
-            net_ns: Nanoseconds(1),
-            ended_net_ns: Nanoseconds(1),
-            elapsed_ns: Nanoseconds(1),
-            max_ns: Nanoseconds(1),
-            min_ns: Nanoseconds(1),
-            slowest_ns: Nanoseconds(1),
-            slowest_at_ns: Nanoseconds(0),
+            self_ticks: Ticks(1),
+            ended_self_ticks: Ticks(1),
+            total_ticks: Ticks(1),
+            max_ticks: Ticks(1),
+            min_ticks: Ticks(1),
+            slowest_ticks: Ticks(1),
+            slowest_at_ticks: Ticks(0),
         };
         let tables = Tables {
-            // Twice `send`, and a region without operations.
+            // `send` twice, and a region without operations.
             regions: vec![
                 region(0, "send", 400),
                 region(1, "fork", 21),
@@ -245,8 +248,8 @@ mod tests {
             functions: vec![called(0, 1), called(1, 2), called(2, 2), called(3, 3)],
             ..Tables::default()
         };
-        let rounds = Executed::rounds(&tables);
+        let rounds = RecordedCounts::rounds(&tables);
         assert_eq!([0x000, 0x100, 0x200, 0x300].map(&rounds), [21, 700, 21, 21]);
-        assert_eq!(Executed::rounds(&Tables::default())(0x100), 0);
+        assert_eq!(RecordedCounts::rounds(&Tables::default())(0x100), 0);
     }
 }

@@ -1,14 +1,14 @@
-//! From a recording to the list of blocks.
+//! Preparation of the list of blocks from a recording.
 
 use super::choose::choose;
-use super::flow::Executed;
-use super::units::Image;
-use crate::clang_autofdo::PreparedProfile;
-use crate::quality::{self, Quality};
+use super::flow::RecordedCounts;
+use super::units::BlockMapImage;
+use crate::clang_autofdo::AutofdoProfile;
+use crate::quality::{self, ProfileQuality};
 use crate::stored::{open, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
-use kerntune_kernel::{Function, Kernel, Symbols};
+use kerntune_kernel::{Kernel, KernelFunction, Symbols};
 use kerntune_profile::{Profile, Tables};
 use kerntune_work::{write_atomic, write_json, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
@@ -18,10 +18,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The list in the build directory, in which Kbuild runs the compiler.
+/// Name of the list in the build directory, in which Kbuild runs the compiler.
 pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 
-/// The kind of result in the work directory.
+/// Kind of result in the work directory.
 const KIND: &str = "blocks";
 const MANIFEST: &str = "blocks.json";
 const FUNCTIONS: &str = "functions.json";
@@ -29,39 +29,40 @@ const COUNTS: &str = "counts.tsv";
 const TREE: &str = "tree";
 const SCHEMA: &str = "kerntune-blocks/1";
 
-/// Least share of the functions in the map that ran that must be in the list.
+/// Least share of the executed functions in the map that must be in the list.
 const MIN_LISTED: f64 = 0.9;
 
-/// Code that the kernel has in sections of its own, by the symbols around it: all of a function stays there.
+/// Kernel sections, named by the symbols around them, whose functions must not be split.
 const OWN_SECTIONS: &[&str] =
     &["sched", "lock", "kprobes", "cpuidle", "entry", "noinstr", "irqentry", "softirqentry"];
 
-/// A function whose blocks are in order.
+/// Function whose blocks are in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderedFunction {
-    /// Its symbol.
+    /// Symbol of the function.
     pub name: String,
-    /// Its blocks, and of them those that stand together.
+    /// Number of blocks, and of those that stand together.
     pub blocks: [u64; 2],
-    /// Bytes of the same.
+    /// Bytes of all blocks, and of those that stand together.
     pub bytes: [u64; 2],
 }
 
-/// What a list was made of, and what is to come of it.
+/// Sizes of a list and its expected effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BlocksSummary {
-    /// Functions with a map that ran.
+    /// Functions in the map that ran.
     pub ran: u64,
-    /// Of them those in the list.
+    /// Functions that ran and are in the list.
     pub listed: u64,
-    /// Those that are not, as static functions of one name in one file cannot be told apart, or nobody knows their file.
+    /// Functions that ran and are not in the list: static functions of one name in one file, or
+    /// without a known file.
     pub left_out: Vec<String>,
-    /// Blocks of the functions in the list, and of them those that stand together.
+    /// Blocks of the listed functions, and those of them that stand together.
     pub blocks: [u64; 2],
-    /// Bytes of the same.
+    /// Bytes of all these blocks, and of those that stand together.
     pub bytes: [u64; 2],
-    /// How often control did not go on to what lies behind, between blocks of one function in the recording: as it was
-    /// recorded, and with the blocks in order.
+    /// Transfers of control between blocks of one function in the recording that are not
+    /// fall-throughs: as recorded, and with the blocks in order.
     pub taken: [u64; 2],
 }
 
@@ -80,31 +81,31 @@ impl fmt::Display for BlocksSummary {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct BlocksManifest {
     schema: String,
     id: String,
     kernel: String,
     recording: String,
-    /// Id of the profile that comes with it, a result of recipe `clang-autofdo`.
+    /// Id of the profile to use with the list, a result of recipe `clang-autofdo`.
     profile: String,
     summary: BlocksSummary,
 }
 
-/// Blocks in order, in the work directory.
+/// Ordered blocks in the work directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedBlocks {
-    /// The result directory, absolute: `blocks.json`, `functions.json`, `counts.tsv` (each block that was looked at), and the
-    /// [`tree`](Self::tree).
+    /// Absolute result directory: `blocks.json`, `functions.json`, `counts.tsv` (each examined
+    /// block), and the [`tree`](Self::tree).
     pub dir: PathBuf,
-    /// 16 hex digits over the list, the profile and the kernel.
+    /// 16 hex digits: hash of the list, the profile and the kernel.
     pub id: String,
-    /// Id of the kernel with the map, which was recorded.
+    /// Id of the recorded kernel with the map.
     pub kernel: String,
     /// Id of the recording.
     pub recording: String,
     /// Id of the profile.
     pub profile: String,
-    /// What it holds.
+    /// Sizes of the list and its expected effect.
     pub summary: BlocksSummary,
 }
 
@@ -112,14 +113,14 @@ impl PreparedBlocks {
     /// Loads the blocks in `dir`.
     ///
     /// # Errors
-    /// Missing or damaged files, or of another version.
+    /// Files that are missing, damaged, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, Manifest) = open(dir, "open order of blocks", MANIFEST, SCHEMA)?;
-        let Manifest { id, kernel, recording, profile, summary, .. } = manifest;
+        let (dir, manifest): (_, BlocksManifest) = open(dir, "open order of blocks", MANIFEST, SCHEMA)?;
+        let BlocksManifest { id, kernel, recording, profile, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, profile, summary })
     }
 
-    /// The blocks of this id, if they are there.
+    /// Finds the blocks with this id; `None` if they do not exist.
     ///
     /// # Errors
     /// As [`PreparedBlocks::load`].
@@ -127,46 +128,46 @@ impl PreparedBlocks {
         work.find(KIND, id).map(|dir| Self::load(&dir)).transpose()
     }
 
-    /// What belongs into the build directory: the list and the profile.
+    /// Returns the directory with list and profile, to be copied into the build directory.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
     }
 
-    /// What the gate said of the recording.
-    pub fn quality(&self) -> Result<Option<Quality>> {
+    /// Reads the gate's figures of the recording.
+    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
         read_quality(&self.dir)
     }
 
-    /// The functions in the list.
+    /// Reads the functions in the list.
     pub fn functions(&self) -> Result<Vec<OrderedFunction>> {
         read_json(&self.dir.join(FUNCTIONS))
     }
 }
 
-/// Orders the blocks of each function of `kernel` by a recording of it with edges, best of the training run. `kernel` was built
-/// with `profile` and a map ([`super::mapped_request`]).
+/// Orders the blocks of each function of `kernel` by a recording of it with edges, ideally of the
+/// training run. `kernel` was built with `profile` and a map ([`super::mapped_request`]).
 ///
-/// The result is named by its content; what is there already is not made again.
+/// The result is named by its content; an existing result is reused.
 ///
 /// # Errors
-/// A recording that does not pass the gate ([`crate::quality`]); [`Error::NoBlockMap`], [`Error::BadBlockMap`];
-/// [`Error::FewBlocks`].
+/// A recording that does not pass the gate ([`crate::quality`]); [`Error::NoBlockMap`],
+/// [`Error::BadBlockMap`]; [`Error::FewBlocks`].
 pub fn prepare_blocks(
     work: &WorkDir,
     recording: &Profile,
     kernel: &Kernel,
-    profile: &PreparedProfile,
+    profile: &AutofdoProfile,
 ) -> Result<PreparedBlocks> {
     let label = &kernel.manifest.label;
     let quality = quality::pass(work, recording, kernel)?;
-    let image = Image::load(kernel)?;
+    let image = BlockMapImage::load(kernel)?;
     let bad = |reason: String| Error::BadBlockMap { kernel: label.clone(), reason };
     let map = read_map(&image.map).map_err(|error| bad(error.to_string()))?;
     if map.is_empty() {
         return Err(Error::NoBlockMap { kernel: label.clone() });
     }
     let symbols = Symbols::load(&kernel.vmlinux())?;
-    let Lists { listed, ordered, counts, summary } = lists(&map, &image, &symbols, &recording.tables)?;
+    let BlockLists { listed, ordered, counts, summary } = lists(&map, &image, &symbols, &recording.tables)?;
     if summary.listed == 0 || (summary.listed as f64) < MIN_LISTED * summary.ran as f64 {
         let left_out = summary.left_out.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
         let (listed, ran) = (summary.listed, summary.ran);
@@ -198,22 +199,30 @@ pub fn prepare_blocks(
     write_json(&at(QUALITY), &quality)?;
     let (kernel, recording) = (kernel.manifest.id.clone(), recording.manifest.id.clone());
     let profile = profile.id.clone();
-    write_json(&at(MANIFEST), &Manifest { schema: SCHEMA.into(), id, kernel, recording, profile, summary })?;
+    write_json(
+        &at(MANIFEST),
+        &BlocksManifest { schema: SCHEMA.into(), id, kernel, recording, profile, summary },
+    )?;
     PreparedBlocks::load(&staged.publish()?)
 }
 
-/// What comes of the functions that ran.
+/// Lists of the functions that ran.
 #[derive(Default)]
-struct Lists {
+struct BlockLists {
     listed: Vec<ListedFunction>,
     ordered: Vec<OrderedFunction>,
-    /// A line for each block: function, number, bytes, how often it ran, its place or `-`.
+    /// One line for each block: function, number, bytes, count, position or `-`.
     counts: String,
     summary: BlocksSummary,
 }
 
-fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, tables: &Tables) -> Result<Lists> {
-    let (executed, rounds) = (Executed::of(tables), Executed::rounds(tables));
+fn lists(
+    map: &[MappedFunction],
+    image: &BlockMapImage,
+    symbols: &Symbols,
+    tables: &Tables,
+) -> Result<BlockLists> {
+    let (executed, rounds) = (RecordedCounts::of(tables), RecordedCounts::rounds(tables));
     let own: Vec<Range<u64>> = OWN_SECTIONS
         .iter()
         .filter_map(|name| {
@@ -221,9 +230,10 @@ fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, tables: &Tabl
             Some(mark("start")?..mark("end")?)
         })
         .collect();
-    let of: HashMap<u64, &Function> = symbols.functions().iter().map(|f| (f.address, f)).collect();
-    let mut lists = Lists { counts: "function\tblock\tbytes\tcount\tplace\n".into(), ..Lists::default() };
-    // What two functions have in common, the list could not tell apart.
+    let of: HashMap<u64, &KernelFunction> = symbols.functions().iter().map(|f| (f.address, f)).collect();
+    let mut lists =
+        BlockLists { counts: "function\tblock\tbytes\tcount\tplace\n".into(), ..BlockLists::default() };
+    // A list cannot tell functions apart that share unit and name.
     let mut times: HashMap<(&str, &str), u32> = HashMap::new();
     for mapped in map {
         if let (Some(unit), Some(function)) = (image.unit(mapped.address), of.get(&mapped.address)) {
@@ -272,6 +282,6 @@ fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, tables: &Tabl
     Ok(lists)
 }
 
-fn names(function: &Function) -> impl Iterator<Item = &str> {
+fn names(function: &KernelFunction) -> impl Iterator<Item = &str> {
     std::iter::once(&function.name).chain(&function.aliases).map(String::as_str)
 }

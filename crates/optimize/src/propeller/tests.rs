@@ -1,6 +1,6 @@
 use super::*;
 use crate::clang_autofdo::test_program::{Fixture, BASE_FLAGS};
-use crate::clang_autofdo::{prepare_profile, PreparedProfile};
+use crate::clang_autofdo::{prepare_profile, AutofdoProfile};
 use crate::Error;
 use kerntune_convert::propeller::read_map;
 use kerntune_kernel::Kernel;
@@ -14,12 +14,12 @@ fn with_map() -> Fixture {
     Fixture::new(&[BASE_FLAGS, MAP].concat())
 }
 
-/// A recording in which of the functions that ran every block did but the second.
+/// Recording in which all blocks of the functions that ran were executed, except the second one.
 fn recording(fixture: &Fixture) -> Profile {
     let mut recording = fixture.recording();
     let ran: HashMap<u64, String> =
         recording.tables.symbols.iter().map(|symbol| (symbol.address.get(), symbol.name.clone())).collect();
-    let map = read_map(&units::Image::load(&fixture.base).unwrap().map).unwrap();
+    let map = read_map(&units::BlockMapImage::load(&fixture.base).unwrap().map).unwrap();
     let ran = map.iter().filter(|function| ran[&function.address].starts_with("ran"));
     let blocks = ran.flat_map(|function| {
         let ran = function.blocks.iter().enumerate().filter(|(at, block)| *at != 1 && block.bytes > 0);
@@ -35,7 +35,7 @@ fn recording(fixture: &Fixture) -> Profile {
     recording
 }
 
-fn prepared(fixture: &Fixture) -> (PreparedProfile, PreparedBlocks) {
+fn prepared(fixture: &Fixture) -> (AutofdoProfile, PreparedBlocks) {
     let recording = recording(fixture);
     let profile = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap();
     let blocks = prepare_blocks(&fixture.work, &recording, &fixture.base, &profile).unwrap();
@@ -43,7 +43,7 @@ fn prepared(fixture: &Fixture) -> (PreparedProfile, PreparedBlocks) {
     (profile, blocks)
 }
 
-/// The fixture's source compiled with these flags, said to be built with the blocks.
+/// Compiles the fixture's source with these flags; the kernel's manifest names the blocks.
 fn tuned(fixture: &Fixture, blocks: &PreparedBlocks, name: &str, flags: &[&str]) -> Kernel {
     let mut kernel = crate::test_kernel::kernel(&fixture.path(name), name, "6.12.117");
     kernel.manifest.profile_id = Some(blocks.id.clone());

@@ -1,4 +1,4 @@
-//! Of which compilation unit a function is, as the compiler named it.
+//! Compilation units of functions, as the compiler named them.
 
 use crate::{Error, Result};
 use gimli::{EndianSlice, LittleEndian};
@@ -10,19 +10,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A kernel's map of blocks, as bytes, and the units of its code.
-pub(super) struct Image {
-    /// The section of [`kerntune_convert::propeller::read_map`]; empty if there is none.
+/// A kernel's map of blocks as bytes, and the compilation units of its code.
+pub(super) struct BlockMapImage {
+    /// Section for [`kerntune_convert::propeller::read_map`]; empty if missing.
     pub map: Vec<u8>,
-    /// First address → the address after the last, and the unit's name.
+    /// First address → end address and name of the unit.
     units: BTreeMap<u64, (u64, String)>,
 }
 
-impl Image {
+impl BlockMapImage {
     /// Reads a kernel's image with its debug information.
     ///
     /// # Errors
-    /// [`Error::BadBlockMap`] with what does not read.
+    /// [`Error::BadBlockMap`] with the damage.
     pub fn load(kernel: &Kernel) -> Result<Self> {
         let path = kernel.vmlinux();
         let bytes = fs::read(&path).at("read", &path)?;
@@ -38,7 +38,7 @@ impl Image {
         Ok(Self { map, units })
     }
 
-    /// The name of the unit that has code there: what the compiler was given for its source.
+    /// Returns the name of the unit with code at `address`: the compiler's argument for its source.
     pub fn unit(&self, address: u64) -> Option<&str> {
         let (_, (end, name)) = self.units.range(..=address).next_back()?;
         (address < *end).then_some(name)
@@ -54,7 +54,7 @@ fn units(sections: &gimli::DwarfSections<Cow<[u8]>>) -> gimli::Result<BTreeMap<u
         let name = name.to_string_lossy().into_owned();
         let mut ranges = dwarf.unit_ranges(&unit)?;
         while let Some(range) = ranges.next()? {
-            // What the linker threw away has its addresses set to 0 or 1.
+            // The linker sets addresses of discarded code to 0 or 1.
             if range.begin > 1 && range.begin < range.end {
                 found.insert(range.begin, (range.end, name.clone()));
             }

@@ -1,132 +1,138 @@
-//! The figures of the gate, and its verdict.
+//! Figures of the gate, and its verdict.
 
-use super::{Fate, Matched, Overlap};
+use super::{HotOverlap, LossReason, MatchedCode};
 use kerntune_profile::{KernelId, Manifest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Least share of the executed instructions of the kernel that must have counts. The emulator counts every one, so that
-/// nearly all have; below this something was left out on the way.
+/// Least share of the kernel's executed instructions that must have counts. The emulator counts
+/// every instruction, so nearly all have; below this, something was lost.
 pub const MIN_COVERAGE: f64 = 0.9;
 
-/// Least share of them, in percent, that must have a place in another kernel. Below it more of the time is spent in code
-/// that the compiler is told nothing of than in code that it is told of.
-pub const MIN_CARRIED_PERCENT: u64 = 50;
+/// Least share of the executed instructions, in per cent, that must have a place in another kernel.
+/// Below it, more of the time is spent in code without counts than in code with counts.
+pub const MIN_TRANSFERRED_PERCENT: u64 = 50;
 
-/// Least overlap of the hot sets at 90 % of two halves of a training: below it what is hot in the one half is mostly
-/// not hot in the other.
+/// Least overlap of the 90 % hot sets of two halves of a training. Below it, most of what is hot in
+/// one half is not hot in the other.
 pub const MIN_OVERLAP: f64 = 0.5;
 
-/// Below this the halves are of different work, and the gate says so: between 99 %, which two runs of one training have, and
-/// 65 %, which two workloads have (docs/quality.md).
+/// Overlap below which the gate warns that the halves do different work. Two runs of one training
+/// have 99 %, two workloads have 65 % (docs/quality.md).
 pub const STEADY_OVERLAP: f64 = 0.8;
 
-/// Largest share of the runs between two sampled branches that may not fit the kernel's code.
+/// Largest accepted share of runs between two sampled branches that do not fit the kernel's code.
 pub const MAX_STRANGE_RUNS: f64 = 0.05;
 
-/// Fewer instructions than this are no training to speak of: a millisecond of an emulated CPU.
-pub const FEW_INSTRUCTIONS: u64 = 1_000_000;
+/// Fewest instructions of a useful training: a millisecond of an emulated CPU.
+pub const MIN_INSTRUCTIONS: u64 = 1_000_000;
 
-/// Names lost functions in what is printed.
-const NAMED: usize = 10;
+/// Most lost functions named in the output.
+const MAX_NAMED: usize = 10;
 
-/// Something that the gate has to say.
+/// Finding of the gate: a refusal or a warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `cpus`, `runs`, `blocks`, `halves` or `recipe`.
+pub struct GateFinding {
+    /// Name of the check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`,
+    /// `cpus`, `runs`, `blocks`, `halves` or `recipe`.
     pub check: String,
-    /// Whether the profile is refused for it; otherwise it is a warning.
+    /// True if the profile is refused for it; otherwise it is a warning.
     pub refused: bool,
-    /// What was found.
+    /// Description of the finding.
     pub found: String,
-    /// What to do.
-    pub mend: String,
+    /// Advice how to fix it.
+    #[serde(rename = "mend")]
+    pub fix: String,
 }
 
-impl Finding {
-    /// One for which the profile is refused.
-    pub fn refused(check: &str, found: String, mend: String) -> Self {
-        Self { check: check.into(), refused: true, found, mend }
+impl GateFinding {
+    /// Creates a finding for which the profile is refused.
+    pub fn refused(check: &str, found: String, fix: String) -> Self {
+        Self { check: check.into(), refused: true, found, fix }
     }
 
-    pub(super) fn warning(check: &str, found: String, mend: String) -> Self {
-        Self { refused: false, ..Self::refused(check, found, mend) }
+    pub(super) fn warning(check: &str, found: String, fix: String) -> Self {
+        Self { refused: false, ..Self::refused(check, found, fix) }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for GateFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.found, self.mend)
+        write!(f, "{}: {}", self.found, self.fix)
     }
 }
 
-/// A kernel in messages.
+/// Formats a kernel for messages.
 pub(super) fn named(kernel: &KernelId) -> String {
     format!("{} ({})", kernel.label, kernel.id)
 }
 
-/// What a count is of.
+/// Unit of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// Executed instructions: recordings.
+pub enum CountUnit {
+    /// Executed instructions, in recordings.
     Instructions,
-    /// Taken arcs of the control flow: counters of an instrumented kernel.
+    /// Taken arcs of the control flow, in counters of an instrumented kernel.
     Arcs,
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for CountUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unit::Instructions => "instructions",
-            Unit::Arcs => "taken arcs",
+            CountUnit::Instructions => "instructions",
+            CountUnit::Arcs => "taken arcs",
         })
     }
 }
 
-/// How fit a recording is for a kernel.
+/// Fitness of a recording for a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
+pub struct ProfileQuality {
     /// Format and version of this object in JSON.
     pub schema: String,
     /// Id of the recording.
     pub profile: String,
-    /// The kernel that was recorded.
+    /// Kernel that was recorded.
     pub recorded: KernelId,
-    /// The kernel that it is for.
+    /// Kernel that the recording is to be used for.
     pub kernel: KernelId,
-    /// The recipe that was asked about.
+    /// Recipe that the recording is to be used for, if any.
     pub recipe: Option<String>,
-    /// What its counts are of: the unit of all figures that are not functions, blocks or branches.
-    pub unit: Unit,
-    /// Instructions that the kernel executed in the recording's regions; None where the recording does not say.
+    /// Unit of all figures except functions, blocks and branches.
+    pub unit: CountUnit,
+    /// Instructions that the kernel executed in the recording's regions; `None` if the recording
+    /// lacks them.
     pub executed: Option<u64>,
-    /// Instructions, or taken arcs, that have counts.
+    /// Instructions, or taken arcs, with counts.
     pub counted: u64,
-    /// Of counters: bytes of the image's functions, and of them those in functions of source files with counters.
+    /// Bytes of the image's functions, and of those in source files with counters; `None` for
+    /// recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_bytes: Option<[u64; 2]>,
-    /// The counted share of the executed, 0 to 1; for a profile that was carried what is left of what was recorded.
+    /// Share of the executed instructions with counts, 0 to 1; for a transferred profile the share
+    /// that remained after the transfer.
     pub coverage: Option<f64>,
-    /// Branches that the kernel took in the recording's regions, and of them those with counts; None where the recording does not
-    /// say, and for a profile that was carried.
+    /// Branches that the kernel took in the recording's regions, and branches with counts. `None`
+    /// if the recording lacks them, and for a transferred profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<[u64; 2]>,
-    /// What belongs to the kernel; None if the recorded kernel is not at hand any more.
-    pub matched: Option<Matched>,
-    /// How alike two halves of the training are.
-    pub overlap: Option<Overlap>,
-    /// Why there are no halves.
+    /// Code that matches the kernel; `None` if the recorded kernel no longer exists.
+    pub matched: Option<MatchedCode>,
+    /// Overlap of two halves of the training.
+    pub overlap: Option<HotOverlap>,
+    /// Reason if there are no halves.
     pub whole: Option<String>,
-    /// What was left out when it was imported, by name, as in the manifest's `health`; without what there was none of.
+    /// Counts that were left out during import, by name as in the manifest's `health`; without
+    /// zeros.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
-    /// What is to be said of it; refused if one of them is.
-    pub findings: Vec<Finding>,
+    /// Findings; the profile is refused if one of them is a refusal.
+    pub findings: Vec<GateFinding>,
 }
 
-/// Names of the counts of what imports leave out, in the manifest's `health`, in words.
+/// Descriptions of the counts left out by imports, by name in the manifest's `health`.
 const LEFT_OUT: [(&str, &str); 6] = [
     ("strange_lines", "lines were not understood"),
     ("strange_runs", "runs between two branches do not fit the kernel's code"),
@@ -136,14 +142,15 @@ const LEFT_OUT: [(&str, &str); 6] = [
     ("calls_of_unknown_code", "calls are of code that the image does not have"),
 ];
 
-/// Counts of what an import left out.
+/// Returns the counts left out by an import.
 pub(super) fn left_out(manifest: &Manifest) -> BTreeMap<String, u64> {
     let count = |name: &str| manifest.health.get(name).copied().filter(|count| *count > 0);
     LEFT_OUT.iter().filter_map(|(name, _)| Some(((*name).to_owned(), count(name)?))).collect()
 }
 
-impl Quality {
-    /// The share of the executed instructions that have counts and a place in the kernel, 0 to 1.
+impl ProfileQuality {
+    /// Returns the share of the executed instructions that have counts and a place in the kernel, 0
+    /// to 1.
     pub fn usable(&self) -> f64 {
         let Some(matched) = &self.matched else { return 0.0 };
         let all =
@@ -151,20 +158,21 @@ impl Quality {
         share(matched.matched_instructions, all)
     }
 
-    /// Whether the profile may be used.
+    /// Checks that the profile may be used.
     ///
     /// # Errors
-    /// [`Unfit`] with every reason.
-    pub fn verdict(&self) -> Result<(), Unfit> {
-        let reasons: Vec<Finding> = self.findings.iter().filter(|finding| finding.refused).cloned().collect();
+    /// [`ProfileRefusal`] with every reason.
+    pub fn verdict(&self) -> Result<(), ProfileRefusal> {
+        let reasons: Vec<GateFinding> =
+            self.findings.iter().filter(|finding| finding.refused).cloned().collect();
         if reasons.is_empty() {
             return Ok(());
         }
         let kernel = format!("{} ({})", self.kernel.label, self.kernel.id);
-        Err(Unfit { profile: self.profile.clone(), kernel, reasons })
+        Err(ProfileRefusal { profile: self.profile.clone(), kernel, reasons })
     }
 
-    /// In one line.
+    /// Summarizes the figures in one line.
     pub fn line(&self) -> String {
         let mut line = format!("profile {}", self.profile);
         if let Some(coverage) = self.coverage {
@@ -184,25 +192,25 @@ impl Quality {
     }
 }
 
-/// Why a profile is not used.
+/// Refusal of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Unfit {
+pub struct ProfileRefusal {
     /// Id of the profile.
     pub profile: String,
-    /// The kernel that it was to be used for.
+    /// Kernel that the profile was to be used for.
     pub kernel: String,
-    /// At least one.
-    pub reasons: Vec<Finding>,
+    /// Refusing findings, at least one.
+    pub reasons: Vec<GateFinding>,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ProfileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "profile {} is refused for kernel {}:", self.profile, self.kernel)?;
         self.reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
     }
 }
 
-impl fmt::Display for Quality {
+impl fmt::Display for ProfileQuality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |kernel: &KernelId| format!("{} {} ({})", kernel.label, kernel.version, kernel.id);
         write!(f, "Profile {} of kernel {}", self.profile, name(&self.recorded))?;
@@ -262,9 +270,9 @@ impl fmt::Display for Quality {
     }
 }
 
-impl Quality {
-    fn fmt_matched(&self, matched: &Matched, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.unit == Unit::Arcs {
+impl ProfileQuality {
+    fn fmt_matched(&self, matched: &MatchedCode, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.unit == CountUnit::Arcs {
             return writeln!(
                 f,
                 "  functions   {} that ran; each is as this build has it",
@@ -301,15 +309,15 @@ impl Quality {
         if self.recorded.id != self.kernel.id {
             writeln!(f, "  lost        {} of the executed instructions", percent(1.0 - self.usable()))?;
         }
-        for lost in matched.lost.iter().take(NAMED) {
+        for lost in matched.lost.iter().take(MAX_NAMED) {
             let fate = match lost.fate {
-                Fate::Changed => "other blocks",
-                Fate::Gone => "not there",
+                LossReason::Changed => "other blocks",
+                LossReason::Gone => "not there",
             };
             writeln!(f, "              {:>8} {} ({fate})", of(lost.instructions), lost.name)?;
         }
-        if matched.lost.len() > NAMED {
-            writeln!(f, "              and {} more", matched.lost.len() - NAMED)?;
+        if matched.lost.len() > MAX_NAMED {
+            writeln!(f, "              and {} more", matched.lost.len() - MAX_NAMED)?;
         }
         Ok(())
     }

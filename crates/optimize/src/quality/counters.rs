@@ -1,13 +1,13 @@
-//! The gate for counters of an instrumented kernel, which are of arcs and not of instructions.
+//! Gate for counters of an instrumented kernel, which count arcs instead of instructions.
 //!
-//! That each file is of this build, with a function for each of the object's and the same control flow, is checked where they
-//! are read (`gcc_pgo::prepare_profile`); here is what can be said of them as a whole.
+//! `gcc_pgo::prepare_profile` checks each file when reading it: it must be of this build, with the
+//! object's functions and control flow. This module checks the counters as a whole.
 
-use super::carry::{Matched, Ran};
-use super::check::{Quality, Unit};
-use super::findings::{little, unsteady};
+use super::check::{CountUnit, ProfileQuality};
+use super::findings::{dissimilar_halves, too_few_instructions};
 use super::gate::{kernel_id, SCHEMA};
-use super::overlap::{Overlap, Weights};
+use super::overlap::{FunctionWeights, HotOverlap};
+use super::transfer::{ExecutedTotals, MatchedCode};
 use crate::object_counts::ObjectCounts;
 use crate::Result;
 use kerntune_kernel::Kernel;
@@ -15,8 +15,8 @@ use kerntune_profile::source_name;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Asks of the counters that `gcov`, the instrumented kernel, exported in all `runs` (directories), each given on its own
-/// if there are several.
+/// Checks the counters that `gcov`, the instrumented kernel, exported in all `runs` (directories),
+/// each given on its own if there are several.
 ///
 /// # Errors
 /// [`Error::Unfit`](crate::Error::Unfit); an image that cannot be read.
@@ -25,42 +25,47 @@ pub(crate) fn pass_counters(
     name: String,
     objects: &[ObjectCounts],
     runs: &[Vec<ObjectCounts>],
-) -> Result<Quality> {
+) -> Result<ProfileQuality> {
     let functions = || objects.iter().flat_map(|object| &object.functions);
     let ran = || functions().filter(|function| function.total > 0);
     let counted = objects.iter().fold(0u64, |sum, object| sum.saturating_add(object.total()));
-    let all = Ran { functions: ran().count() as u64, instructions: counted };
+    let all = ExecutedTotals { functions: ran().count() as u64, instructions: counted };
     let (overlap, whole) = match halves(runs) {
         Some(overlap) => (Some(overlap), None),
         None => (None, Some("it is of one run; give a second one to compare it with".into())),
     };
-    let mut quality = Quality {
+    let mut quality = ProfileQuality {
         schema: SCHEMA.into(),
         profile: name,
         recorded: kernel_id(gcov),
         kernel: kernel_id(gcov),
         recipe: None,
-        unit: Unit::Arcs,
+        unit: CountUnit::Arcs,
         executed: None,
         counted,
         code_bytes: code_bytes(gcov, objects)?,
         coverage: None,
         taken: None,
-        matched: Some(Matched { ran: all, same: all, matched_instructions: counted, ..Matched::default() }),
+        matched: Some(MatchedCode {
+            ran: all,
+            same: all,
+            matched_instructions: counted,
+            ..MatchedCode::default()
+        }),
         overlap,
         whole,
         left_out: Default::default(),
         findings: Vec::new(),
     };
-    let findings = [little(&quality), unsteady(&quality, false)];
+    let findings = [too_few_instructions(&quality), dissimilar_halves(&quality, false)];
     quality.findings.extend(findings.into_iter().flatten());
     quality.verdict()?;
     Ok(quality)
 }
 
-/// Every other run against the others.
-fn halves(runs: &[Vec<ObjectCounts>]) -> Option<Overlap> {
-    let mut weights = [Weights::new(), Weights::new()];
+/// Compares every other run with the rest.
+fn halves(runs: &[Vec<ObjectCounts>]) -> Option<HotOverlap> {
+    let mut weights = [FunctionWeights::new(), FunctionWeights::new()];
     for (run, at) in runs.iter().zip(0usize..) {
         for function in run.iter().flat_map(|object| &object.functions) {
             let sum = weights[at % 2].entry(source_name(&function.name).0.to_string()).or_default();
@@ -68,11 +73,11 @@ fn halves(runs: &[Vec<ObjectCounts>]) -> Option<Overlap> {
         }
     }
     let [one, two] = &weights;
-    Overlap::of("every other training run".into(), [one, two])
+    HotOverlap::of("every other training run".into(), [one, two])
 }
 
-/// Bytes of the functions of an image, and of them those whose source file has counters. None if the build did not tell
-/// its sources, or its image was not kept.
+/// Returns the bytes of an image's functions, and of those whose source file has counters. `None`
+/// if the sources of the build are not known, or its image was not kept.
 fn code_bytes(gcov: &Kernel, objects: &[ObjectCounts]) -> Result<Option<[u64; 2]>> {
     if gcov.source_files()?.is_empty() || !gcov.vmlinux().is_file() {
         return Ok(None);

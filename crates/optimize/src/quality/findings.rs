@@ -1,14 +1,14 @@
-//! What the gate finds: each function asks one thing of the figures.
+//! Checks of the gate: each function checks one property of the figures.
 
 use super::check::{
-    named, percent, share, Finding, Quality, FEW_INSTRUCTIONS, MAX_STRANGE_RUNS, MIN_CARRIED_PERCENT,
-    MIN_COVERAGE, MIN_OVERLAP, STEADY_OVERLAP,
+    named, percent, share, GateFinding, ProfileQuality, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
+    MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 use kerntune_profile::{Manifest, Tables};
 
-pub(super) fn no_counts(tables: &Tables) -> Option<Finding> {
+pub(super) fn no_counts(tables: &Tables) -> Option<GateFinding> {
     (!tables.blocks.iter().any(|block| block.count > 0)).then(|| {
-        Finding::refused(
+        GateFinding::refused(
             "counts",
             "it has no executed blocks of the kernel".into(),
             "record again without --no-edges, with a workload whose steps mark regions".into(),
@@ -16,9 +16,9 @@ pub(super) fn no_counts(tables: &Tables) -> Option<Finding> {
     })
 }
 
-pub(super) fn little(quality: &Quality) -> Option<Finding> {
-    (1..FEW_INSTRUCTIONS).contains(&quality.counted).then(|| {
-        Finding::warning(
+pub(super) fn too_few_instructions(quality: &ProfileQuality) -> Option<GateFinding> {
+    (1..MIN_INSTRUCTIONS).contains(&quality.counted).then(|| {
+        GateFinding::warning(
             "training",
             format!("only {} {} were counted in it", quality.counted, quality.unit),
             "is that the training? Let the workload's training run do more".into(),
@@ -26,38 +26,37 @@ pub(super) fn little(quality: &Quality) -> Option<Finding> {
     })
 }
 
-pub(super) fn overflowed(tables: &Tables) -> Option<Finding> {
+pub(super) fn overflowed(tables: &Tables) -> Option<GateFinding> {
     let blocks = tables.blocks.iter().filter(|block| block.count == u64::MAX).count();
     let edges = tables.edges.iter().filter(|edge| edge.count == u64::MAX).count();
     (blocks + edges > 0).then(|| {
-        Finding::refused(
+        GateFinding::refused(
             "overflow",
-            format!(
-                "{} of its counters overflowed, so that what is hot cannot be told any more",
-                blocks + edges
-            ),
+            format!("{} of its counters overflowed, so that hot code cannot be identified", blocks + edges),
             "merge with smaller weights".into(),
         )
     })
 }
 
-/// Samples tell their CPU: one that has none ran nothing, or was not sampled.
-pub(super) fn silent_cpus(manifest: &Manifest) -> Option<Finding> {
+/// Finds CPUs without samples, in recordings that have the CPU of samples: such a CPU ran nothing,
+/// or was not sampled.
+pub(super) fn silent_cpus(manifest: &Manifest) -> Option<GateFinding> {
     let silent = *manifest.health.get("silent_cpus").filter(|silent| **silent > 0)?;
-    Some(Finding::refused(
+    Some(GateFinding::refused(
         "cpus",
         format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
         "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do".into(),
     ))
 }
 
-/// Runs of samples that are no straight code of the image: branches are missing between, or they are of another image.
-pub(super) fn strange_runs(manifest: &Manifest, tables: &Tables) -> Option<Finding> {
+/// Finds sampled runs that are not straight code of the image: branches are missing in between, or
+/// they belong to another image.
+pub(super) fn strange_runs(manifest: &Manifest, tables: &Tables) -> Option<GateFinding> {
     let strange = *manifest.health.get("strange_runs")?;
     let counted = tables.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.count));
     let found = share(strange, counted.saturating_add(strange));
     (found > MAX_STRANGE_RUNS).then(|| {
-        Finding::refused(
+        GateFinding::refused(
             "runs",
             format!(
                 "{} of the runs between two branches do not begin and end at instructions of the kernel, {} are allowed",
@@ -69,15 +68,15 @@ pub(super) fn strange_runs(manifest: &Manifest, tables: &Tables) -> Option<Findi
     })
 }
 
-/// What to do about counts that the regions know of and the tables do not.
+/// Advice if the regions have counts that the tables lack.
 const LEFT_OUT: &str = "counts were left out on the way, as where those of one CPU or of one part of the run are missing; record again";
 
-/// Branches are counted apart from instructions, and `layout` lives on them alone.
-pub(super) fn branches_left_out(quality: &Quality) -> Option<Finding> {
+/// Checks branches, which are counted apart from instructions and are the only input of `layout`.
+pub(super) fn branches_left_out(quality: &ProfileQuality) -> Option<GateFinding> {
     let [taken, counted] = quality.taken?;
     let covered = share(counted, taken);
     (quality.counted > 0 && covered < MIN_COVERAGE).then(|| {
-        Finding::refused(
+        GateFinding::refused(
             "branches",
             format!(
                 "{} of the branches that the kernel took have counts, {} are needed",
@@ -89,31 +88,31 @@ pub(super) fn branches_left_out(quality: &Quality) -> Option<Finding> {
     })
 }
 
-pub(super) fn little_covered(quality: &Quality, manifest: &Manifest) -> Option<Finding> {
+pub(super) fn low_coverage(quality: &ProfileQuality, manifest: &Manifest) -> Option<GateFinding> {
     let coverage = quality.coverage?;
-    let (least, mend) = match &manifest.carried {
+    let (least, fix) = match &manifest.carried {
         Some(carried) => (
             carried.at_least_percent as f64 / 100.0,
-            "record the training run on this kernel instead of carrying an older one on",
+            "record the training run on this kernel instead of transferring an older one",
         ),
         None => (MIN_COVERAGE, LEFT_OUT),
     };
     (quality.counted > 0 && coverage < least).then(|| {
-        Finding::refused(
+        GateFinding::refused(
             "coverage",
             format!(
                 "{} of the instructions that the kernel executed have counts, {} are needed",
                 percent(coverage),
                 percent(least)
             ),
-            mend.to_string(),
+            fix.to_string(),
         )
     })
 }
 
-/// Refused only where the halves were `given`: regions of one name, and runs that are added up, may well be of different
-/// work.
-pub(super) fn unsteady(quality: &Quality, given: bool) -> Option<Finding> {
+/// Checks the overlap of the halves. Refuses only halves that were `given`: regions of one name,
+/// and added-up runs, may well do different work.
+pub(super) fn dissimilar_halves(quality: &ProfileQuality, given: bool) -> Option<GateFinding> {
     let hot = &quality.overlap.as_ref()?.hot[0];
     let refused = given && hot.overlap < MIN_OVERLAP;
     let wanted = if refused { MIN_OVERLAP } else { STEADY_OVERLAP };
@@ -125,19 +124,19 @@ pub(super) fn unsteady(quality: &Quality, given: bool) -> Option<Finding> {
             percent(hot.overlap),
             percent(wanted)
         );
-        let mend = "train for longer, or with the work of both (`kerntune profile merge`)";
-        Finding { refused, ..Finding::warning("halves", found, mend.into()) }
+        let fix = "train for longer, or with the work of both (`kerntune profile merge`)";
+        GateFinding { refused, ..GateFinding::warning("halves", found, fix.into()) }
     })
 }
 
-/// Counts of another kernel, or of other code than this kernel's.
-pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding> {
+/// Finds counts of another kernel, or of other code than this kernel's.
+pub(super) fn wrong_kernel(quality: &ProfileQuality, same_kernel: bool) -> Option<GateFinding> {
     let usable = quality.usable();
     if same_kernel {
         let matched = quality.matched.as_ref()?;
         let fitting = share(matched.matched_instructions, matched.ran.instructions);
         return (fitting < MIN_COVERAGE).then(|| {
-            Finding::refused(
+            GateFinding::refused(
                 "blocks",
                 format!(
                     "{} of what ran is code of the kernel's image, {} are needed",
@@ -155,14 +154,14 @@ pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding>
         named(&quality.kernel)
     );
     let record = format!("record the training run on kernel {}", quality.kernel.label);
-    let mend = if quality.matched.is_none() {
+    let fix = if quality.matched.is_none() {
         format!(
-            "{record}. Nothing of it can be carried over, as its kernel is not in the work directory any more, or not for \
+            "{record}. Nothing of it can be transferred, as its kernel is not in the work directory any more, or not for \
              x86-64"
         )
-    } else if usable * 100.0 < MIN_CARRIED_PERCENT as f64 {
+    } else if usable * 100.0 < MIN_TRANSFERRED_PERCENT as f64 {
         format!(
-            "{record}. Only {} of what it executed is the same here, and {MIN_CARRIED_PERCENT} % are needed to carry it over",
+            "{record}. Only {} of what it executed is the same here, and {MIN_TRANSFERRED_PERCENT} % are needed to transfer it",
             percent(usable)
         )
     } else {
@@ -173,5 +172,5 @@ pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding>
             percent(1.0 - usable)
         )
     };
-    Some(Finding::refused("kernel", found, mend))
+    Some(GateFinding::refused("kernel", found, fix))
 }

@@ -1,59 +1,61 @@
-//! The gate itself: from a recording and a kernel to figures and a verdict, and the way through for a recording of
+//! The gate: figures and verdict for a recording and a kernel, and the transfer of a recording to
 //! another kernel.
 
-use super::carry::{self, Matched};
-use super::check::{left_out, named, percent, share, Finding, Quality, Unit};
+use super::check::{left_out, named, percent, share, CountUnit, GateFinding, ProfileQuality};
 use super::findings::{
-    branches_left_out, little, little_covered, misplaced, no_counts, overflowed, silent_cpus, strange_runs,
-    unsteady,
+    branches_left_out, dissimilar_halves, low_coverage, no_counts, overflowed, silent_cpus, strange_runs,
+    too_few_instructions, wrong_kernel,
 };
-use super::overlap::{by_blocks, halves, Overlap};
-use super::Image;
+use super::overlap::{by_blocks, halves, HotOverlap};
+use super::transfer::{self, MatchedCode};
+use super::LinkedCode;
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
-use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, RegionStats, Tables};
+use kerntune_profile::{CaptureSummary, KernelId, Manifest, Profile, RegionStats, Tables, TransferSummary};
 use kerntune_work::{Key, WorkDir};
 
 pub(crate) const SCHEMA: &str = "kerntune-quality/1";
 
-/// A recipe that is to take a recording.
+/// Recipe that is to use a recording.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
-    /// Its name.
+pub struct RecipeQuestion<'a> {
+    /// Name of the recipe.
     pub recipe: &'a str,
-    /// Why it would not take a recording of this kernel, given its name.
-    pub asks: Asks,
+    /// Check of the recipe's own: given its name and the kernel, returns the reason for which it
+    /// would not use a recording.
+    pub asks: RecipeGate,
 }
 
-/// See [`Asking::asks`].
-pub type Asks = fn(&str, &Kernel) -> Option<Finding>;
+/// Type of [`RecipeQuestion::asks`].
+pub type RecipeGate = fn(&str, &Kernel) -> Option<GateFinding>;
 
-/// What is asked of the gate.
+/// Inputs of the gate.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
-    /// The recording.
+pub struct GateInput<'a> {
+    /// Recording to check.
     pub recording: &'a Profile,
-    /// The kernel that was recorded, if it is at hand.
+    /// Recorded kernel, if it still exists.
     pub recorded: Option<&'a Kernel>,
-    /// The kernel that it is to be used for.
+    /// Kernel that the recording is to be used for.
     pub kernel: &'a Kernel,
-    /// What for, if that is known.
-    pub recipe: Option<Asking<'a>>,
-    /// Two recordings that are the halves of the training, and what they are; otherwise the recording itself is halved.
+    /// Recipe that is to use the recording, if known.
+    pub recipe: Option<RecipeQuestion<'a>>,
+    /// Description and recordings of the two halves of the training; otherwise the recording itself
+    /// is halved.
     pub halves: Option<(&'a str, [&'a Profile; 2])>,
 }
 
-/// Asks everything and answers with figures: what is refused is in [`Quality::findings`].
+/// Runs all checks. Refusals are in [`ProfileQuality::findings`].
 ///
 /// # Errors
 /// Images that cannot be read.
-pub fn check(question: &Question) -> Result<Quality> {
-    let Question { recording, recorded, kernel, recipe, .. } = *question;
+pub fn check(input: &GateInput) -> Result<ProfileQuality> {
+    let GateInput { recording, recorded, kernel, recipe, .. } = *input;
     let (manifest, tables) = (&recording.manifest, &recording.tables);
     let same_kernel = manifest.kernel.id == kernel.manifest.id;
     let recorded = if same_kernel { Some(kernel) } else { recorded };
     let matched = match recorded {
-        Some(recorded) => carried(tables, recorded, kernel)?.map(|(_, matched)| matched),
+        Some(recorded) => transferred_tables(tables, recorded, kernel)?.map(|(_, matched)| matched),
         None => None,
     };
     let counted = instructions(tables);
@@ -61,14 +63,14 @@ pub fn check(question: &Question) -> Result<Quality> {
         (Some(carried), _) => (Some(carried.executed), Some(share(carried.carried, carried.executed))),
         (None, executed) => (executed, executed.map(|executed| share(counted, executed))),
     };
-    let (overlap, whole) = overlap(question);
-    let mut quality = Quality {
+    let (overlap, whole) = overlap(input);
+    let mut quality = ProfileQuality {
         schema: SCHEMA.into(),
         profile: manifest.id.clone(),
         recorded: manifest.kernel.clone(),
         kernel: kernel_id(kernel),
         recipe: recipe.map(|asking| asking.recipe.to_owned()),
-        unit: Unit::Instructions,
+        unit: CountUnit::Instructions,
         executed,
         counted,
         code_bytes: None,
@@ -82,68 +84,69 @@ pub fn check(question: &Question) -> Result<Quality> {
     };
     let findings = [
         no_counts(tables),
-        little(&quality),
+        too_few_instructions(&quality),
         overflowed(tables),
-        little_covered(&quality, manifest),
+        low_coverage(&quality, manifest),
         branches_left_out(&quality),
         silent_cpus(manifest),
         strange_runs(manifest, tables),
-        unsteady(&quality, question.halves.is_some()),
+        dissimilar_halves(&quality, input.halves.is_some()),
     ];
     quality.findings.extend(findings.into_iter().flatten());
-    // Of nothing there is nothing else to say.
+    // Without counts the other findings are meaningless.
     if counted > 0 {
-        quality.findings.extend(misplaced(&quality, same_kernel));
+        quality.findings.extend(wrong_kernel(&quality, same_kernel));
     }
-    if let Some(Asking { recipe, asks }) = recipe {
+    if let Some(RecipeQuestion { recipe, asks }) = recipe {
         quality.findings.extend(asks(recipe, kernel));
     }
     Ok(quality)
 }
 
-/// The gate that a recipe has its recording pass.
+/// Runs the gate for a recipe, and refuses unfit recordings.
 ///
 /// # Errors
 /// [`Error::Unfit`] with every reason; images that cannot be read.
-pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<Quality> {
+pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<ProfileQuality> {
     let recorded = &recording.manifest.kernel.id;
     let other = match *recorded != kernel.manifest.id {
         true => kerntune_kernel::find_recorded(work, recorded)?,
         false => None,
     };
     let quality =
-        check(&Question { recording, recorded: other.as_ref(), kernel, recipe: None, halves: None })?;
+        check(&GateInput { recording, recorded: other.as_ref(), kernel, recipe: None, halves: None })?;
     quality.verdict()?;
     Ok(quality)
 }
 
-/// The recording of `recorded` as one of `kernel`: the counts of the functions that are the same there.
+/// Transfers the recording of `recorded` to `kernel`: keeps the counts of functions that are the
+/// same there.
 ///
-/// Its regions stay, so that what was lost can be told from the profile alone: they say how much was executed.
-/// Whatever is not counts (calls, threads, paths) is left out.
+/// The regions are kept: they tell how much was executed, so that the loss can be seen from the
+/// profile alone. Everything other than counts (calls, threads, paths) is left out.
 ///
 /// # Errors
-/// [`Error::LittleCarried`] if less than `at_least` percent of the executed instructions have a place in `kernel`,
-/// a recording without counts, images that cannot be read.
-pub fn carry(
+/// [`Error::TooLittleTransferred`] if less than `at_least` per cent of the executed instructions
+/// have a place in `kernel`, a recording without counts, images that cannot be read.
+pub fn transfer(
     recording: &Profile,
     recorded: &Kernel,
     kernel: &Kernel,
     at_least: u64,
-) -> Result<(Profile, Quality)> {
+) -> Result<(Profile, ProfileQuality)> {
     if recording.manifest.kernel.id == kernel.manifest.id {
         let (profile, kernel) = (recording.manifest.id.clone(), named(&recording.manifest.kernel));
-        return Err(Error::NothingToCarry { profile, kernel });
+        return Err(Error::NothingToTransfer { profile, kernel });
     }
-    let question = Question { recording, recorded: Some(recorded), kernel, recipe: None, halves: None };
-    let mut quality = check(&question)?;
-    // That it is of another kernel is no news here.
+    let input = GateInput { recording, recorded: Some(recorded), kernel, recipe: None, halves: None };
+    let mut quality = check(&input)?;
+    // A recording of another kernel is expected here.
     quality.findings.retain(|finding| finding.check != "kernel");
     quality.verdict()?;
     let usable = quality.usable();
     if usable * 100.0 < at_least as f64 {
         let lost = quality.matched.iter().flat_map(|matched| &matched.lost).take(5);
-        return Err(Error::LittleCarried {
+        return Err(Error::TooLittleTransferred {
             profile: format!("profile {} of kernel {}", recording.manifest.id, named(&quality.recorded)),
             kernel: named(&quality.kernel),
             usable: percent(usable),
@@ -152,7 +155,9 @@ pub fn carry(
         });
     }
     let old = &recording.manifest;
-    let tables = carried(&recording.tables, recorded, kernel)?.map(|(tables, _)| tables).unwrap_or_default();
+    let tables = transferred_tables(&recording.tables, recorded, kernel)?
+        .map(|(tables, _)| tables)
+        .unwrap_or_default();
     let id = Key::new("carried-profile/2", crate::CODE)
         .field("profile", &old.id)
         .field("kernel", &kernel.manifest.id)
@@ -162,9 +167,9 @@ pub fn carry(
     let manifest = Manifest {
         id,
         kernel: quality.kernel.clone(),
-        capture: Capture { edges: true, ..Capture::default() },
+        capture: CaptureSummary { edges: true, ..CaptureSummary::default() },
         model: None,
-        carried: Some(Carried {
+        carried: Some(TransferSummary {
             profile: old.id.clone(),
             kernel: old.kernel.clone(),
             executed,
@@ -172,7 +177,7 @@ pub fn carry(
             at_least_percent: at_least,
         }),
         sources: vec![format!(
-            "profile {} of kernel {}, {} of its instructions carried to kernel {}",
+            "profile {} of kernel {}, {} of its instructions transferred to kernel {}",
             old.id,
             named(&old.kernel),
             percent(usable),
@@ -190,16 +195,16 @@ pub(super) fn kernel_id(kernel: &Kernel) -> KernelId {
     KernelId { id, label, version }
 }
 
-/// None if the code of one of them cannot be taken apart.
-fn carried(tables: &Tables, from: &Kernel, to: &Kernel) -> Result<Option<(Tables, Matched)>> {
-    let from_image = Image::load(from)?;
-    let other = if from.manifest.id == to.manifest.id { None } else { Some(Image::load(to)?) };
+/// Transfers tables; `None` if the code of one of the kernels cannot be disassembled.
+fn transferred_tables(tables: &Tables, from: &Kernel, to: &Kernel) -> Result<Option<(Tables, MatchedCode)>> {
+    let from_image = LinkedCode::load(from)?;
+    let other = if from.manifest.id == to.manifest.id { None } else { Some(LinkedCode::load(to)?) };
     let to_image = other.as_ref().unwrap_or(&from_image);
     let readable = from_image.has_code() && to_image.has_code();
-    Ok(readable.then(|| carry::carry(tables, &from_image, to_image)))
+    Ok(readable.then(|| transfer::transfer(tables, &from_image, to_image)))
 }
 
-/// All that have counts.
+/// Returns the executed instructions with counts.
 fn instructions(tables: &Tables) -> u64 {
     tables
         .blocks
@@ -207,13 +212,14 @@ fn instructions(tables: &Tables) -> u64 {
         .fold(0, |sum: u64, block| sum.saturating_add(block.instructions.get().saturating_mul(block.count)))
 }
 
-/// What the kernel executed in all regions: counted by the regions themselves and not by the blocks, so that
-/// what is missing there shows.
+/// Returns the instructions that the kernel executed in all regions. The regions count them apart
+/// from the blocks, so that missing blocks are noticed.
 fn executed(tables: &Tables) -> Option<u64> {
     of_regions(tables, |region| region.kernel_instructions.get())
 }
 
-/// Branches taken, by the regions and by the edges. A carried profile's regions are of another kernel.
+/// Returns the branches taken according to the regions, and according to the edges. `None` for a
+/// transferred profile, whose regions are of another kernel.
 fn taken(recording: &Profile) -> Option<[u64; 2]> {
     let Profile { manifest, tables } = recording;
     if manifest.carried.is_some() {
@@ -229,19 +235,19 @@ fn of_regions(tables: &Tables, of: impl Fn(&RegionStats) -> u64) -> Option<u64> 
     (sum > 0).then_some(sum)
 }
 
-fn overlap(question: &Question) -> (Option<Overlap>, Option<String>) {
-    let halved = match question.halves {
+fn overlap(input: &GateInput) -> (Option<HotOverlap>, Option<String>) {
+    let halved = match input.halves {
         Some((what, [one, two])) => {
-            Overlap::of(what.into(), [&by_blocks(&one.tables), &by_blocks(&two.tables)])
+            HotOverlap::of(what.into(), [&by_blocks(&one.tables), &by_blocks(&two.tables)])
                 .ok_or_else(|| "one of the recordings has no counts".to_string())
         }
-        None => halves(&question.recording.tables)
+        None => halves(&input.recording.tables)
             .map_err(|whole| {
                 format!("{whole}; record the training once more with another seed and give it with --against")
             })
             .and_then(|[one, two]| {
                 let what = "every other occurrence of its regions";
-                Overlap::of(what.into(), [&one, &two]).ok_or_else(|| "nothing ran in one of them".into())
+                HotOverlap::of(what.into(), [&one, &two]).ok_or_else(|| "nothing ran in one of them".into())
             }),
     };
     match halved {

@@ -1,9 +1,9 @@
-//! A kernel's functions with their code.
+//! Functions of a kernel with their code.
 
-use super::shape::Shape;
+use super::shape::CodeShape;
 use crate::Result;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use kerntune_kernel::{Function, Kernel, Symbols};
+use kerntune_kernel::{Kernel, KernelFunction, Symbols};
 use kerntune_profile::{source_name, Address, EdgeKind, FunctionIndex, Symbol};
 use kerntune_work::IoContext;
 use object::{Architecture, Object, ObjectSection, ReadCache, SectionKind};
@@ -11,23 +11,23 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-/// Straight code is never longer than this; a CPU's record of its last branches now and then says so.
-const FAR: u64 = 1 << 16;
+/// Most bytes of straight code; a CPU's record of its last branches sometimes suggests longer runs.
+const MAX_STRAIGHT_BYTES: u64 = 1 << 16;
 
-/// Bytes of the longest instruction.
-const LONGEST: u64 = 15;
+/// Bytes of the longest x86 instruction.
+const MAX_INSTRUCTION_BYTES: u64 = 15;
 
-/// The code of a kernel, as linked, and what its functions are called.
+/// Code of a linked kernel, with its symbols.
 #[derive(Debug, Clone, Default)]
-pub struct Image {
+pub struct LinkedCode {
     symbols: Symbols,
-    /// First address and bytes of each section with code; none if it is not for x86-64.
+    /// First address and bytes of each section with code; empty if it is not for x86-64.
     sections: Vec<(u64, Vec<u8>)>,
-    /// By the name in the source, and whether it is the cold part; by address.
+    /// Indices of functions by name in the source and by whether they are cold parts; by address.
     by_name: HashMap<(String, bool), Vec<usize>>,
 }
 
-impl Image {
+impl LinkedCode {
     /// Reads `vmlinux`.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Image {
         Ok(Self::new(kernel.symbols()?, code(&path)?))
     }
 
-    /// Of a symbol table and of the sections that it speaks of.
+    /// Creates an image from a symbol table and its sections.
     fn new(symbols: Symbols, sections: Vec<(u64, Vec<u8>)>) -> Self {
         let mut by_name: HashMap<(String, bool), Vec<usize>> = HashMap::new();
         for (function, at) in symbols.functions().iter().zip(0..) {
@@ -47,25 +47,25 @@ impl Image {
         Self { symbols, sections, by_name }
     }
 
-    /// The function table.
+    /// Returns the function table.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Whether its code can be taken apart.
+    /// Checks whether there is code that can be disassembled.
     pub fn has_code(&self) -> bool {
         !self.sections.is_empty()
     }
 
-    /// The functions that the source calls `name`; its cold parts if `cold`.
+    /// Returns the functions that the source calls `name`, or its cold parts if `cold`.
     pub(super) fn namesakes(&self, name: &str, cold: bool) -> &[usize] {
         self.by_name.get(&(name.to_string(), cold)).map_or(&[], Vec::as_slice)
     }
 
-    /// The function table as a profile has it.
+    /// Returns the function table as rows of a profile.
     pub fn rows(&self) -> Vec<Symbol> {
         let functions = self.symbols.functions().iter().zip(0..);
-        let row = |(function, number): (&Function, u32)| Symbol {
+        let row = |(function, number): (&KernelFunction, u32)| Symbol {
             function: FunctionIndex(number),
             name: function.name.clone(),
             address: Address(function.address),
@@ -76,19 +76,20 @@ impl Image {
         functions.map(row).collect()
     }
 
-    /// The straight code from the instruction at `start` to the one at `last`: its instructions, and its bytes up to the end of
-    /// the last one. None if one does not come to `last` from `start`, or only after [`FAR`] bytes.
+    /// Returns the instructions of the straight code from the one at `start` to the one at `last`,
+    /// and the bytes to its end. `None` if `last` is not reached from `start` within [`MAX_STRAIGHT_BYTES`] bytes.
     pub fn straight(&self, start: u64, last: u64) -> Option<(u64, u64)> {
-        let until = last.checked_sub(start).filter(|distance| *distance <= FAR)? + LONGEST;
+        let until = last.checked_sub(start).filter(|distance| *distance <= MAX_STRAIGHT_BYTES)?
+            + MAX_INSTRUCTION_BYTES;
         let decoder = Decoder::with_ip(64, self.code_at(start, until)?, start, DecoderOptions::NONE);
         let to_last = (1u64..).zip(decoder).take_while(|(_, instruction)| instruction.ip() <= last);
         let (instructions, end) = to_last.last()?;
         (end.ip() == last && !end.is_invalid()).then(|| (instructions, end.next_ip() - start))
     }
 
-    /// What kind of branch is at `address`.
+    /// Returns the kind of the branch at `address`.
     pub fn branch(&self, address: u64) -> EdgeKind {
-        let Some(code) = self.code_at(address, LONGEST) else { return EdgeKind::Unknown };
+        let Some(code) = self.code_at(address, MAX_INSTRUCTION_BYTES) else { return EdgeKind::Unknown };
         match Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode().flow_control() {
             FlowControl::ConditionalBranch => EdgeKind::Conditional,
             FlowControl::UnconditionalBranch => EdgeKind::Jump,
@@ -100,7 +101,7 @@ impl Image {
         }
     }
 
-    /// Up to `most` bytes of code at `address`.
+    /// Returns up to `most` bytes of code at `address`.
     fn code_at(&self, address: u64, most: u64) -> Option<&[u8]> {
         let (start, code) = self.section(address)?;
         let from = usize::try_from(address - start).ok()?;
@@ -108,7 +109,7 @@ impl Image {
         code.get(from..until)
     }
 
-    /// The section with code that `address` is in: its first address, and its bytes.
+    /// Returns the first address and the bytes of the code section that contains `address`.
     fn section(&self, address: u64) -> Option<(u64, &[u8])> {
         let here = |(start, code): &&(u64, Vec<u8>)| {
             (*start..start.saturating_add(code.len() as u64)).contains(&address)
@@ -116,13 +117,13 @@ impl Image {
         self.sections.iter().find(here).map(|(start, code)| (*start, code.as_slice()))
     }
 
-    /// The shape of function `at`; none if its code is not here.
-    pub(super) fn shape(&self, at: usize) -> Option<Shape> {
+    /// Returns the shape of function `at`; `None` without its code.
+    pub(super) fn shape(&self, at: usize) -> Option<CodeShape> {
         let function = self.symbols.functions().get(at)?;
         let code = self.code_at(function.address, function.size)?;
         let whole = code.len() as u64 == function.size;
         whole.then(|| {
-            Shape::of(code, function.address, |address| {
+            CodeShape::of(code, function.address, |address| {
                 let at = self.symbols.lookup(address)?;
                 Some(source_name(&self.symbols.functions()[at].name).0)
             })
@@ -130,7 +131,7 @@ impl Image {
     }
 }
 
-/// The sections with code of an image for x86-64.
+/// Reads the sections with code of an image for x86-64.
 fn code(vmlinux: &Path) -> Result<Vec<(u64, Vec<u8>)>> {
     let cache = ReadCache::new(File::open(vmlinux).at("open", vmlinux)?);
     let Ok(file) = object::File::parse(&cache) else { return Ok(Vec::new()) };

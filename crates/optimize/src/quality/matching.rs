@@ -1,34 +1,34 @@
-//! Which function of one kernel is which of another.
+//! Matching of functions between two kernels.
 
-use super::shape::Shape;
-use super::Image;
+use super::shape::CodeShape;
+use super::LinkedCode;
 use kerntune_profile::source_name;
 
-/// How much of a function is the same in the other kernel, best first.
+/// Similarity of a function to its namesake, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Likeness {
-    /// The same instructions, but for addresses, offsets and constants.
+pub(super) enum FunctionLikeness {
+    /// Same instructions, except for addresses, offsets and constants.
     Instructions,
-    /// The same basic blocks, with other instructions in them.
+    /// Same basic blocks with other instructions.
     Flow,
-    /// The name alone.
+    /// Same name only.
     Name,
 }
 
-/// A function and its namesake.
+/// A function and its counterpart of the same name in the other kernel.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
-    /// How alike they are.
-    pub likeness: Likeness,
-    /// The shapes: that of the one, and of the other.
-    shapes: [Shape; 2],
+pub(super) struct NamesakePair {
+    /// Similarity of the two.
+    pub likeness: FunctionLikeness,
+    /// Shapes of the function and of its counterpart.
+    shapes: [CodeShape; 2],
 }
 
-impl Pair {
-    /// The function of `to` that function `at` of `from` is; None if it has none of that name. `at` may be one of
-    /// several namesakes: meant is the one most alike, then that of the same file, then that with the same suffix
-    /// (`.isra.0`), then the one as far down the list of namesakes.
-    pub fn of(from: &Image, at: usize, to: &Image) -> Option<Self> {
+impl NamesakePair {
+    /// Finds the counterpart in `to` of function `at` of `from`; `None` without one of that name.
+    /// Among several namesakes it takes the most similar one, then that of the same file, then that
+    /// with the same suffix (`.isra.0`), then the one at the same position among the namesakes.
+    pub fn of(from: &LinkedCode, at: usize, to: &LinkedCode) -> Option<Self> {
         let function = from.symbols().functions().get(at)?;
         let shape = from.shape(at)?;
         let (name, cold) = source_name(&function.name);
@@ -36,11 +36,11 @@ impl Pair {
         let candidates = to.namesakes(name, cold).iter().zip(0usize..).filter_map(|(&other, number)| {
             let there = to.shape(other)?;
             let likeness = if shape.same_instructions(&there) {
-                Likeness::Instructions
+                FunctionLikeness::Instructions
             } else if shape.same_flow(&there) {
-                Likeness::Flow
+                FunctionLikeness::Flow
             } else {
-                Likeness::Name
+                FunctionLikeness::Name
             };
             let namesake = &to.symbols().functions()[other];
             let elsewhere = namesake.file != function.file;
@@ -51,12 +51,13 @@ impl Pair {
         Some(Self { likeness, shapes: [shape, there] })
     }
 
-    /// Where the instruction at `address` is in the other function; None if nothing there stands for it, and in
-    /// functions that share a name alone.
+    /// Returns the address of the corresponding instruction; `None` if there is none, and for
+    /// functions that share only the name.
     ///
-    /// Code that the kernel patches while it runs has instructions where its image has none: inside of an instruction that
-    /// is as long in both, the place is the same.
-    pub fn carry(&self, address: u64) -> Option<u64> {
+    /// Code that the kernel patches at run time has instructions where its image has none. An
+    /// address inside an instruction that is equally long in both kernels is mapped to the same
+    /// offset.
+    pub fn counterpart(&self, address: u64) -> Option<u64> {
         let [here, there] = &self.shapes;
         let at = here.at(address)?;
         let step = here.steps[at];
@@ -65,15 +66,16 @@ impl Pair {
         (inside == 0 || step.length == target.length).then_some(target.address + inside)
     }
 
-    /// The number in the other function of instruction `at` of the one. In blocks of other instructions the first is the
-    /// first, the last the last, and what is between is where it is by its share of the block.
+    /// Returns the number of the instruction that corresponds to number `at`. In blocks with
+    /// different instructions the first and the last ones correspond, and those in between by their
+    /// relative position.
     fn number(&self, at: usize) -> Option<usize> {
         let [here, there] = &self.shapes;
         match self.likeness {
-            Likeness::Instructions => Some(at),
-            Likeness::Flow => {
+            FunctionLikeness::Instructions => Some(at),
+            FunctionLikeness::Flow => {
                 let block = here.blocks.partition_point(|first| *first <= at).checked_sub(1)?;
-                let bounds = |shape: &Shape| {
+                let bounds = |shape: &CodeShape| {
                     let first = *shape.blocks.get(block)?;
                     let end = shape.blocks.get(block + 1).copied().unwrap_or(shape.steps.len());
                     Some((first, end.checked_sub(first)?.checked_sub(1)?))
@@ -83,12 +85,13 @@ impl Pair {
                 let scaled = if inside == last { other_last } else { inside * other_last / last.max(1) };
                 Some(other_first + scaled)
             }
-            Likeness::Name => None,
+            FunctionLikeness::Name => None,
         }
     }
 
-    /// Instructions from the one at `start` to the one at `last` in the other function, and bytes to the end of the latter.
-    /// None if `last` is before `start` or either is none of its instructions.
+    /// Returns the number of instructions from `start` to `last` in the other function, and the
+    /// bytes to the end of the latter. `None` if `last` is before `start` or one of them is
+    /// outside.
     pub fn extent(&self, start: u64, last: u64) -> Option<(u64, u64)> {
         let there = &self.shapes[1];
         let (first, end) = (there.at(start)?, there.at(last)?);

@@ -1,17 +1,17 @@
-//! The gate that a profile has to pass before a kernel is made of it, the same for all recipes (docs/quality.md).
+//! Gate that a profile must pass before a recipe uses it, the same for all recipes
+//! (docs/quality.md).
 //!
 //! | question | figure |
 //! |---|---|
-//! | coverage | [`Quality::coverage`]: how much of what the kernel executed has counts |
-//! | matched | [`Matched`]: functions and blocks that have a place in the kernel that is to be tuned |
-//! | staleness | [`Matched::changed`] and [`Matched::lost`]: functions that the kernel has in another shape |
-//! | overlap | [`Overlap`]: whether two halves of the training have the same hot functions |
+//! | coverage | [`ProfileQuality::coverage`]: share of the executed code with counts |
+//! | matched | [`MatchedCode`]: functions and blocks with a place in the kernel to be tuned |
+//! | staleness | [`MatchedCode::changed`] and [`MatchedCode::lost`]: functions with another shape in that kernel |
+//! | overlap | [`HotOverlap`]: similarity of the hot functions of two halves of the training |
 //!
-//! Start from [`check`], which answers for one recording and one kernel with a [`Quality`], and from [`carry`], which
-//! makes a recording of another kernel (version, configuration, flags) one of this kernel as far as their functions
-//! are the same. Everything but [`Image::load`] is pure.
+//! Start from [`check`], which returns a [`ProfileQuality`] for one recording and one kernel, and
+//! from [`transfer`], which converts a recording of another kernel (version, configuration, flags)
+//! as far as the functions are the same. Everything except [`LinkedCode::load`] is pure.
 
-mod carry;
 mod check;
 mod counters;
 mod findings;
@@ -22,14 +22,15 @@ mod overlap;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
-pub use carry::{Fate, Lost, Matched, Ran};
 pub use check::{
-    Finding, Quality, Unfit, Unit, FEW_INSTRUCTIONS, MAX_STRANGE_RUNS, MIN_CARRIED_PERCENT, MIN_COVERAGE,
-    MIN_OVERLAP, STEADY_OVERLAP,
+    CountUnit, GateFinding, ProfileQuality, ProfileRefusal, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
+    MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
-pub use gate::{carry, check, Asking, Asks, Question};
+pub use gate::{check, transfer, GateInput, RecipeGate, RecipeQuestion};
 pub(crate) use gate::{pass, SCHEMA as QUALITY_SCHEMA};
-pub use image::Image;
-pub use overlap::{HotSets, Overlap};
+pub use image::LinkedCode;
+pub use overlap::{HotOverlap, HotSets};
+pub use transfer::{ExecutedTotals, LossReason, MatchedCode, UnmatchedFunction};

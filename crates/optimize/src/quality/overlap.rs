@@ -1,76 +1,77 @@
-//! Whether two halves of a training have the same hot functions.
+//! Overlap of the hot functions of two halves of a training.
 //!
-//! What is hot in one half only is hot by chance, and a kernel made for it is made for nothing. The hot set of a half at
-//! 90 % is the fewest functions that hold 90 % of its instructions (functions of one name in the source are one; of equally
-//! hot ones the first by name). The overlap is the share of both hot sets' weight that is in functions of both: with
-//! `w₁`, `w₂` a function's share of its half's instructions and `H₁`, `H₂` the hot sets,
+//! Functions that are hot in only one half are hot by chance, and tuning for them is useless. The
+//! hot set of a half at 90 % is the smallest set of functions with 90 % of its instructions
+//! (functions of one name in the source are one; of equally hot ones the first by name). The
+//! overlap is the share of both hot sets' weight that is in functions of both: with `w₁`, `w₂` a
+//! function's share of its half's instructions and `H₁`, `H₂` the hot sets,
 //!
 //! ```text
 //! (w₁(H₁∩H₂) + w₂(H₁∩H₂)) / (w₁(H₁) + w₂(H₂))
 //! ```
 //!
-//! which is 1 if they are the same functions and 0 if none is in both. Beside it: `Σ min(w₁, w₂)` over all functions, which
-//! also asks whether they are as hot in both.
+//! which is 1 for equal sets and 0 for disjoint ones. A second figure is `Σ min(w₁, w₂)` over all
+//! functions, which also compares how hot they are.
 
 use kerntune_profile::{source_name, Symbol, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The shares for which hot sets are compared.
-const CUTS: [f64; 2] = [0.90, 0.99];
+/// Shares of the instructions for which hot sets are compared.
+const HOT_CUTS: [f64; 2] = [0.90, 0.99];
 
 /// Instructions of each function, by its name in the source.
-pub(super) type Weights = BTreeMap<String, u64>;
+pub(super) type FunctionWeights = BTreeMap<String, u64>;
 
-/// The hot sets of two halves at one cut.
+/// Hot sets of two halves at one cut.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HotSets {
-    /// The share of a half's instructions that its hot set has at least.
+    /// Least share of a half's instructions in its hot set.
     pub cut: f64,
     /// Functions of each half's hot set.
     pub functions: [u64; 2],
-    /// Functions of both.
+    /// Functions in both hot sets.
     pub common: u64,
-    /// The overlap, 0 to 1.
+    /// Overlap, 0 to 1.
     pub overlap: f64,
 }
 
-/// How alike two halves are.
+/// Overlap of two halves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Overlap {
-    /// What the halves are.
+pub struct HotOverlap {
+    /// Description of the halves.
     pub halves: String,
-    /// At 90 % and at 99 %.
+    /// Hot sets at 90 % and at 99 %.
     pub hot: [HotSets; 2],
-    /// `Σ min(w₁, w₂)`, 0 to 1.
+    /// Common weight `Σ min(w₁, w₂)`, 0 to 1.
     pub common_weight: f64,
 }
 
-/// Why a recording has no halves.
+/// Reason for which a recording has no halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
-    /// Its counts are of all regions together.
+pub(super) enum NoHalvesReason {
+    /// Its counts are not divided by region.
     NoFunctions,
-    /// Each region is there once.
+    /// Each region occurs only once.
     Once,
 }
 
-impl fmt::Display for Whole {
+impl fmt::Display for NoHalvesReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Whole::NoFunctions => "its counts are of all regions together",
-            Whole::Once => "no region of it occurs twice",
+            NoHalvesReason::NoFunctions => "its counts are of all regions together",
+            NoHalvesReason::Once => "no region of it occurs twice",
         })
     }
 }
 
-impl Overlap {
-    /// Of two halves, which `halves` describes. None if one of them is empty.
-    pub(super) fn of(halves: String, weights: [&Weights; 2]) -> Option<Self> {
+impl HotOverlap {
+    /// Computes the overlap of two halves, described by `halves`; `None` if one of them is empty.
+    pub(super) fn of(halves: String, weights: [&FunctionWeights; 2]) -> Option<Self> {
         let shares = [shares(weights[0])?, shares(weights[1])?];
         let share = |half: usize, name: &str| shares[half].get(name).copied().unwrap_or_default();
-        let hot = CUTS.map(|cut| {
+        let hot = HOT_CUTS.map(|cut| {
             let sets = [hot_set(&shares[0], cut), hot_set(&shares[1], cut)];
             let common: BTreeSet<&str> = sets[0].intersection(&sets[1]).copied().collect();
             let weight =
@@ -88,8 +89,8 @@ impl Overlap {
     }
 }
 
-/// Each function's share; None of nothing.
-fn shares(weights: &Weights) -> Option<BTreeMap<&str, f64>> {
+/// Returns each function's share; `None` if the sum is 0.
+fn shares(weights: &FunctionWeights) -> Option<BTreeMap<&str, f64>> {
     let sum: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
     let share = |weight: u64| weight as f64 / sum as f64;
     (sum > 0).then(|| weights.iter().map(|(name, weight)| (name.as_str(), share(*weight))).collect())
@@ -107,12 +108,12 @@ fn hot_set<'a>(shares: &BTreeMap<&'a str, f64>, cut: f64) -> BTreeSet<&'a str> {
     hottest.into_iter().take_while(enough).map(|(name, _)| name).collect()
 }
 
-/// The instructions of each function of a recording, by its blocks.
-pub(super) fn by_blocks(tables: &Tables) -> Weights {
+/// Returns the instructions of each function of a recording, by its blocks.
+pub(super) fn by_blocks(tables: &Tables) -> FunctionWeights {
     let mut functions: Vec<&Symbol> =
         tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
     functions.sort_by_key(|symbol| symbol.address);
-    let mut weights = Weights::new();
+    let mut weights = FunctionWeights::new();
     for block in &tables.blocks {
         let after = functions.partition_point(|symbol| symbol.address <= block.start);
         let Some(function) = after.checked_sub(1).map(|at| functions[at]) else { continue };
@@ -123,12 +124,14 @@ pub(super) fn by_blocks(tables: &Tables) -> Weights {
     weights
 }
 
-/// The two halves of a recording with functions: of each region that occurs more than once every other one.
-pub(super) fn halves(tables: &Tables) -> Result<[Weights; 2], Whole> {
+/// Divides a recording with functions into two halves: of each region that occurs more than once,
+/// every other occurrence.
+pub(super) fn halves(tables: &Tables) -> Result<[FunctionWeights; 2], NoHalvesReason> {
     if tables.functions.is_empty() {
-        return Err(Whole::NoFunctions);
+        return Err(NoHalvesReason::NoFunctions);
     }
-    // Those within a region belong to it: an inner region's occurrence is counted on its own all the same.
+    // A function row of a nested region belongs to that region, whose occurrences are counted
+    // separately.
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let half: Vec<usize> = (tables.regions.iter())
         .map(|region| {
@@ -137,22 +140,22 @@ pub(super) fn halves(tables: &Tables) -> Result<[Weights; 2], Whole> {
             (*number - 1) % 2
         })
         .collect();
-    let mut weights = [Weights::new(), Weights::new()];
+    let mut weights = [FunctionWeights::new(), FunctionWeights::new()];
     for row in &tables.functions {
         let Some(region) = tables.regions.get(row.region as usize) else { continue };
         let Some(function) = tables.symbols.get(row.function.0 as usize) else { continue };
-        // What occurs once would be in one half alone.
+        // A region that occurs once would be in one half only.
         if seen.get(region.name.as_str()).is_some_and(|times| *times > 1) && function.module.is_none() {
-            add(&mut weights[half[row.region as usize]], function, row.net_ns.get());
+            add(&mut weights[half[row.region as usize]], function, row.self_ticks.get());
         }
     }
-    match weights.iter().any(Weights::is_empty) {
-        true => Err(Whole::Once),
+    match weights.iter().any(FunctionWeights::is_empty) {
+        true => Err(NoHalvesReason::Once),
         false => Ok(weights),
     }
 }
 
-fn add(weights: &mut Weights, function: &Symbol, instructions: u64) {
+fn add(weights: &mut FunctionWeights, function: &Symbol, instructions: u64) {
     let sum = weights.entry(source_name(&function.name).0.to_string()).or_default();
     *sum = sum.saturating_add(instructions);
 }
@@ -161,26 +164,26 @@ fn add(weights: &mut Weights, function: &Symbol, instructions: u64) {
 mod tests {
     use super::*;
 
-    fn weights(list: &[(&str, u64)]) -> Weights {
+    fn weights(list: &[(&str, u64)]) -> FunctionWeights {
         list.iter().map(|(name, weight)| (name.to_string(), *weight)).collect()
     }
 
     #[test]
     fn halves_overlap_by_the_weight_of_what_is_hot_in_both() {
         let one = weights(&[("a", 50), ("b", 45), ("c", 5)]);
-        let same = Overlap::of("same".into(), [&one, &one]).unwrap();
+        let same = HotOverlap::of("same".into(), [&one, &one]).unwrap();
         assert_eq!((same.hot[0].functions, same.hot[0].common, same.hot[0].overlap), ([2, 2], 2, 1.0));
         assert_eq!((same.hot[1].functions, same.common_weight), ([3, 3], 1.0));
 
         // Of 0.95 and 0.95 only `a` is in both: 0.5 and 0.6.
         let other = weights(&[("a", 60), ("d", 35), ("c", 5)]);
-        let half = Overlap::of("other".into(), [&one, &other]).unwrap();
+        let half = HotOverlap::of("other".into(), [&one, &other]).unwrap();
         assert_eq!((half.hot[0].functions, half.hot[0].common), ([2, 2], 1));
         assert!((half.hot[0].overlap - 1.1 / 1.9).abs() < 1e-9, "{half:?}");
         assert!((half.common_weight - 0.55).abs() < 1e-9, "{half:?}");
 
-        let apart = Overlap::of("apart".into(), [&one, &weights(&[("x", 1)])]).unwrap();
+        let apart = HotOverlap::of("apart".into(), [&one, &weights(&[("x", 1)])]).unwrap();
         assert_eq!((apart.hot[0].overlap, apart.common_weight), (0.0, 0.0));
-        assert_eq!(Overlap::of("empty".into(), [&one, &Weights::new()]), None);
+        assert_eq!(HotOverlap::of("empty".into(), [&one, &FunctionWeights::new()]), None);
     }
 }

@@ -1,99 +1,101 @@
-//! The shape of a function's code: what stays when a kernel is built again with something else changed.
+//! Shape of a function's code: the properties that survive a rebuild with unrelated changes.
 //!
-//! A call of `__fentry__` in front of a function's body, which the function tracer's configuration puts there, is taken for a
-//! part of the instruction behind it: the tracer makes a NOP of it.
+//! A call of `__fentry__` at the beginning of a function's body, which the function tracer's
+//! configuration adds, counts as part of the next instruction: the tracer turns it into a NOP.
 //!
-//! Two functions have **the same instructions** if, one by one, these have the same mnemonic, prefixes, registers and
-//! kinds of operands, and branches and calls go to the same place: the instruction of the same number inside the
-//! function, a function of the same name outside. Constants, offsets into structures and addresses are left out, so
-//! that a moved global, a longer structure or another limit changes nothing.
+//! Two functions have **the same instructions** if corresponding instructions have the same
+//! mnemonic, prefixes, registers and kinds of operands, and branches and calls have the same
+//! target: the instruction of the same number inside the function, a function of the same name
+//! outside. Constants, offsets into structures and addresses are ignored, so that a moved global, a
+//! longer structure or another limit changes nothing.
 //!
-//! They have **the same flow** if their basic blocks are as many, and end one by one in the same way (condition,
-//! call, return …), to the block of the same number or a function of the same name. What the blocks do may
-//! differ. Basic blocks end at branches, calls and returns, and where a branch of the function arrives. Targets of
-//! indirect jumps are not known.
+//! They have **the same flow** if they have equally many basic blocks, and corresponding blocks end
+//! in the same way (condition, call, return …), to the block of the same number or a function of
+//! the same name. The contents of blocks may differ. Basic blocks end at branches, calls and
+//! returns, and where a branch of the function arrives. Targets of indirect jumps are not known.
 //!
-//! Matching a profile to changed code by names, calls and block structure is after A. Ayupov, M. Panchenko,
-//! S. Pupyrev: "Stale Profile Matching" (CC 2024); here a function is taken whole or not at all, and no
-//! count is guessed.
+//! Matching a profile to changed code by names, calls and block structure is after A. Ayupov, M.
+//! Panchenko, S. Pupyrev: "Stale Profile Matching" (CC 2024). Here functions match as a whole or
+//! not at all, and no count is inferred.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// An instruction in its place.
+/// Instruction at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct LocatedInstruction {
     /// Address of its first byte.
     pub address: u64,
-    /// Bytes.
+    /// Bytes, including a hook of the function tracer before it.
     pub length: u64,
-    /// What of it counts; equal for equal ones.
-    word: u64,
+    /// Hash of the compared properties.
+    fingerprint: u64,
 }
 
-/// Where a branch or call goes.
+/// Target of a branch or call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Goal {
-    /// The number of an instruction, or of a basic block, of the function.
+enum BranchTarget {
+    /// Number of an instruction, or of a basic block, of the function.
     Inside(usize),
     /// Another function, by its name in the source.
     Function(String),
-    /// Not known: indirect, or into no function.
+    /// Unknown: indirect, or outside of all functions.
     Unknown,
 }
 
-/// How a basic block ends.
+/// End of a basic block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct End {
-    /// None where it goes on into the next block.
-    branch: Option<(Mnemonic, Goal)>,
+struct BlockEnd {
+    /// Branch at the end; `None` if control falls through into the next block.
+    branch: Option<(Mnemonic, BranchTarget)>,
 }
 
-/// The code of one function, taken apart.
+/// Disassembled code of one function.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shape {
-    /// Its instructions, without the padding behind the last.
-    pub steps: Vec<Step>,
-    /// The number of each basic block's first instruction, rising.
+pub(super) struct CodeShape {
+    /// Instructions, without the padding behind the last one.
+    pub steps: Vec<LocatedInstruction>,
+    /// Number of each basic block's first instruction, ascending.
     pub blocks: Vec<usize>,
-    /// How each basic block ends.
-    ends: Vec<End>,
+    /// End of each basic block.
+    ends: Vec<BlockEnd>,
 }
 
-impl Shape {
-    /// Of the bytes of a function that begins at `address`. `named` gives the name of the function that an address is in.
+impl CodeShape {
+    /// Disassembles the bytes of a function that begins at `address`. `named` returns the name of
+    /// the function at an address.
     pub fn of<'a>(code: &[u8], address: u64, named: impl Fn(u64) -> Option<&'a str>) -> Self {
         let mut body: Vec<Instruction> =
             Decoder::with_ip(64, code, address, DecoderOptions::NONE).iter().collect();
         while body.last().is_some_and(is_padding) {
             body.pop();
         }
-        let hook = take_hook(&mut body, &named);
+        let hook = remove_hook(&mut body, &named);
         let mut number: HashMap<u64, usize> = body.iter().zip(0..).map(|(i, at)| (i.ip(), at)).collect();
         if let Some((at, hook)) = &hook {
             number.insert(hook.ip(), *at);
         }
-        let goal = |instruction: &Instruction| -> Option<Goal> {
+        let goal = |instruction: &Instruction| -> Option<BranchTarget> {
             Some(match instruction.flow_control() {
                 FlowControl::Next => return None,
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call => {
                     let target = instruction.near_branch_target();
                     match (number.get(&target), named(target)) {
-                        (Some(&at), _) => Goal::Inside(at),
-                        (None, Some(name)) => Goal::Function(name.to_string()),
-                        (None, None) => Goal::Unknown,
+                        (Some(&at), _) => BranchTarget::Inside(at),
+                        (None, Some(name)) => BranchTarget::Function(name.to_string()),
+                        (None, None) => BranchTarget::Unknown,
                     }
                 }
-                _ => Goal::Unknown,
+                _ => BranchTarget::Unknown,
             })
         };
-        let goals: Vec<Option<Goal>> = body.iter().map(goal).collect();
+        let goals: Vec<Option<BranchTarget>> = body.iter().map(goal).collect();
         let mut leaders: BTreeSet<usize> = BTreeSet::new();
         for (at, goal) in goals.iter().enumerate() {
             if let Some(goal) = goal {
                 leaders.insert(at + 1);
-                if let Goal::Inside(target) = goal {
+                if let BranchTarget::Inside(target) = goal {
                     leaders.insert(*target);
                 }
             }
@@ -104,18 +106,20 @@ impl Shape {
         let ends = after.map(|end| {
             let last = end.saturating_sub(1);
             let branch = goals.get(last).cloned().flatten().map(|goal| match goal {
-                Goal::Inside(target) => Goal::Inside(blocks.partition_point(|block| *block < target)),
+                BranchTarget::Inside(target) => {
+                    BranchTarget::Inside(blocks.partition_point(|block| *block < target))
+                }
                 other => other,
             });
-            End { branch: branch.map(|goal| (body[last].mnemonic(), goal)) }
+            BlockEnd { branch: branch.map(|goal| (body[last].mnemonic(), goal)) }
         });
         let ends = if body.is_empty() { Vec::new() } else { ends.collect() };
-        let step = |(instruction, goal): (&Instruction, &Option<Goal>)| Step {
+        let step = |(instruction, goal): (&Instruction, &Option<BranchTarget>)| LocatedInstruction {
             address: instruction.ip(),
             length: instruction.len() as u64,
-            word: word(instruction, goal.as_ref()),
+            fingerprint: fingerprint(instruction, goal.as_ref()),
         };
-        let mut steps: Vec<Step> = body.iter().zip(&goals).map(step).collect();
+        let mut steps: Vec<LocatedInstruction> = body.iter().zip(&goals).map(step).collect();
         if let Some((at, hook)) = hook {
             steps[at].address = hook.ip();
             steps[at].length += hook.len() as u64;
@@ -123,30 +127,31 @@ impl Shape {
         Self { steps, blocks, ends }
     }
 
-    /// Whether both have the same instructions.
+    /// Checks whether both functions have the same instructions.
     pub fn same_instructions(&self, other: &Self) -> bool {
-        self.steps.iter().map(|step| step.word).eq(other.steps.iter().map(|step| step.word))
+        self.steps.iter().map(|step| step.fingerprint).eq(other.steps.iter().map(|step| step.fingerprint))
     }
 
-    /// Whether both have the same flow.
+    /// Checks whether both functions have the same flow.
     pub fn same_flow(&self, other: &Self) -> bool {
         self.ends == other.ends
     }
 
-    /// The number of the instruction that `address` is in.
+    /// Returns the number of the instruction that contains `address`.
     pub fn at(&self, address: u64) -> Option<usize> {
         let at = self.steps.partition_point(|step| step.address <= address).checked_sub(1)?;
         (address < self.steps[at].address + self.steps[at].length).then_some(at)
     }
 }
 
-/// What fills the space to the next function.
+/// Recognizes padding up to the next function.
 fn is_padding(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::INVALID)
 }
 
-/// Takes the function tracer's hook out, and tells where it was: before the first instruction or after `endbr64`.
-fn take_hook<'a>(
+/// Removes the function tracer's hook, and returns its position: before the first instruction or
+/// after `endbr64`.
+fn remove_hook<'a>(
     body: &mut Vec<Instruction>,
     named: impl Fn(u64) -> Option<&'a str>,
 ) -> Option<(usize, Instruction)> {
@@ -157,10 +162,10 @@ fn take_hook<'a>(
     Some((at, body.remove(at)))
 }
 
-/// What of an instruction counts.
-fn word(instruction: &Instruction, goal: Option<&Goal>) -> u64 {
+/// Hashes the compared properties of an instruction.
+fn fingerprint(instruction: &Instruction, goal: Option<&BranchTarget>) -> u64 {
     let mut hash = DefaultHasher::new();
-    // Not its code: that differs by how long its constants are.
+    // The opcode is ignored: it depends on the size of constants.
     (instruction.mnemonic() as u32).hash(&mut hash);
     goal.hash(&mut hash);
     let prefixes =
@@ -171,7 +176,7 @@ fn word(instruction: &Instruction, goal: Option<&Goal>) -> u64 {
             OpKind::Register => (1u8, instruction.op_register(operand) as u32).hash(&mut hash),
             OpKind::Memory => {
                 let base = match instruction.memory_base() {
-                    // A global: both forms name one.
+                    // A global: both addressing forms name one.
                     Register::RIP => Register::None,
                     base => base,
                 };
@@ -181,7 +186,7 @@ fn word(instruction: &Instruction, goal: Option<&Goal>) -> u64 {
             }
             OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64 => 3u8.hash(&mut hash),
             OpKind::FarBranch16 | OpKind::FarBranch32 => 3u8.hash(&mut hash),
-            // What string instructions work on: it follows from the mnemonic.
+            // Operands of string instructions follow from the mnemonic.
             OpKind::MemorySegSI
             | OpKind::MemorySegESI
             | OpKind::MemorySegRSI
@@ -201,9 +206,9 @@ fn word(instruction: &Instruction, goal: Option<&Goal>) -> u64 {
 mod tests {
     use super::*;
 
-    /// Of code at an address; functions called have names by their address.
-    fn shape(code: &[u8], address: u64) -> Shape {
-        Shape::of(code, address, |target| match target {
+    /// Shape of code at an address; called functions are named by their address.
+    fn shape(code: &[u8], address: u64) -> CodeShape {
+        CodeShape::of(code, address, |target| match target {
             0x9000..0x9100 => Some("callee"),
             0x9100..0x9200 => Some("other"),
             0x9200..0x9300 => Some("__fentry__"),
@@ -211,7 +216,7 @@ mod tests {
         })
     }
 
-    /// `test %edi,%edi; je 1f; call TARGET; 1: mov OFFSET(%rax),%ecx; ret`, padded.
+    /// Returns `test %edi,%edi; je 1f; call TARGET; 1: mov OFFSET(%rax),%ecx; ret`, padded.
     fn code(address: u64, target: u64, offset: u8, condition: u8) -> Vec<u8> {
         let call = (target as i64 - (address as i64 + 9)) as i32;
         let mut code = vec![0x85, 0xff, condition, 0x05, 0xe8];
@@ -228,7 +233,7 @@ mod tests {
         assert!(here.same_instructions(&moved) && here.same_flow(&moved));
         let elsewhere = shape(&code(0x2010, 0x9100, 8, 0x74), 0x2010);
         assert!(!here.same_instructions(&elsewhere) && !here.same_flow(&elsewhere));
-        // jne: the same blocks, the other way round.
+        // jne: same blocks with the opposite condition.
         let turned = shape(&code(0x2010, 0x9000, 8, 0x75), 0x2010);
         assert!(!here.same_instructions(&turned) && !here.same_flow(&turned));
     }

@@ -1,18 +1,18 @@
-//! Programs stand in for two kernels: the same source with some functions changed.
+//! Tests with two programs in place of kernels: the same source with some functions changed.
 
 use super::*;
 use crate::{test_kernel, Error};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{
-    merge, Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Nanoseconds,
-    Profile, RegionStats, Symbol, Tables,
+    merge, Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// How often each function runs, and what it is in the one kernel and in the other.
+/// Executions of each function, and its source in the first and in the second kernel.
 const FUNCTIONS: &[(&str, u64, &str, &str)] = &[
     ("constant", 40_000, "return x > 5 ? x * 3 : helper(x);", "return x > 1000 ? x * 3 : helper(x);"),
     ("offset", 30_000, "return p->b + helper(p->b);", "return p->c + helper(p->c);"),
@@ -69,7 +69,7 @@ impl Fixture {
         Self::with(&[])
     }
 
-    /// The other kernel is compiled with these flags, too.
+    /// Compiles the second kernel with these flags.
     fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let one = test_kernel::kernel(&dir.path().join("one"), "k1", "6.12.115");
@@ -79,9 +79,10 @@ impl Fixture {
         Self { _dir: dir, one, two }
     }
 
-    /// Each function runs from end to end and is called by `_start`; so is `helper`.
+    /// Recording in which `_start` calls each function, which runs from end to end; so does
+    /// `helper`.
     fn recording(&self) -> Profile {
-        let image = Image::load(&self.one).unwrap();
+        let image = LinkedCode::load(&self.one).unwrap();
         let functions = || image.symbols().functions().iter().zip(0usize..);
         let start = image.symbols().address_of("_start").unwrap();
         let ran = |name: &str| FUNCTIONS.iter().find(|f| f.0 == name).map_or(0, |f| f.1);
@@ -118,22 +119,22 @@ impl Fixture {
         Profile { manifest: Manifest::new("r1", kernel, "rr", "emulator"), tables }
     }
 
-    fn ask<'a>(&'a self, recording: &'a Profile, kernel: &'a Kernel) -> Question<'a> {
-        Question { recording, recorded: Some(&self.one), kernel, recipe: None, halves: None }
+    fn ask<'a>(&'a self, recording: &'a Profile, kernel: &'a Kernel) -> GateInput<'a> {
+        GateInput { recording, recorded: Some(&self.one), kernel, recipe: None, halves: None }
     }
 }
 
 fn region(executed: u64) -> RegionStats {
-    let time = Nanoseconds(executed);
+    let time = Ticks(executed);
     RegionStats {
         region: 0,
         name: "all".into(),
-        begin_ns: Nanoseconds::ZERO,
-        elapsed_ns: time,
-        busy_ns: time,
-        idle_ns: Nanoseconds::ZERO,
-        user_ns: Nanoseconds::ZERO,
-        unattributed_ns: Nanoseconds::ZERO,
+        begin_ticks: Ticks::ZERO,
+        elapsed_ticks: time,
+        busy_ticks: time,
+        idle_ticks: Ticks::ZERO,
+        user_ticks: Ticks::ZERO,
+        unattributed_ticks: Ticks::ZERO,
         operations: 1,
         depth: 0,
         kernel_instructions: Instructions(executed),
@@ -147,7 +148,7 @@ fn region(executed: u64) -> RegionStats {
     }
 }
 
-fn refused(quality: &Quality) -> Vec<&str> {
+fn refused(quality: &ProfileQuality) -> Vec<&str> {
     quality.findings.iter().filter(|f| f.refused).map(|f| f.check.as_str()).collect()
 }
 
@@ -177,37 +178,37 @@ fn a_recording_of_another_kernel_is_carried_as_far_as_functions_are_the_same() {
     let fates: Vec<_> = matched.lost.iter().map(|lost| (lost.name.as_str(), lost.fate)).collect();
     assert_eq!(
         fates,
-        [("branch", Fate::Changed), ("gone", Fate::Gone), ("callee", Fate::Changed)],
+        [("branch", LossReason::Changed), ("gone", LossReason::Gone), ("callee", LossReason::Changed)],
         "{quality}"
     );
     assert_eq!((matched.same.functions, matched.changed.functions, matched.gone.functions), (3, 2, 1));
     let lost: u64 = matched.lost.iter().map(|lost| lost.instructions).sum();
     assert_eq!(lost + matched.matched_instructions, matched.ran.instructions);
 
-    let (carried, told) = carry(&recording, &fixture.one, &fixture.two, 50).unwrap();
+    let (transferred, told) = transfer(&recording, &fixture.one, &fixture.two, 50).unwrap();
     told.verdict().unwrap();
-    assert_eq!(carried.manifest.kernel.id, "k2");
-    let image = Image::load(&fixture.two).unwrap();
+    assert_eq!(transferred.manifest.kernel.id, "k2");
+    let image = LinkedCode::load(&fixture.two).unwrap();
     let of = |name: &str| {
         let at = image.symbols().address_of(name).unwrap();
-        carried.tables.blocks.iter().find(|block| block.start.get() == at).map(|block| block.count)
+        transferred.tables.blocks.iter().find(|block| block.start.get() == at).map(|block| block.count)
     };
     let counts = ["helper", "constant", "offset", "branch", "callee"].map(of);
     assert_eq!(counts, [Some(100_000), Some(40_000), Some(30_000), None, None]);
-    // A block is as long as it is there: `cmp $1000` takes more bytes than `cmp $5`.
-    for block in &carried.tables.blocks {
+    // Block sizes are those of the second kernel: `cmp $1000` takes more bytes than `cmp $5`.
+    for block in &transferred.tables.blocks {
         let at = image.symbols().lookup(block.start.get()).unwrap();
         let steps = image.shape(at).unwrap().steps;
         assert_eq!(block.instructions.get(), steps.len() as u64);
         assert_eq!(block.bytes, steps.iter().map(|step| step.length).sum::<u64>());
     }
     let start = image.symbols().address_of("_start").unwrap();
-    assert!(carried.tables.edges.iter().all(|edge| edge.source.get() == start));
-    assert_eq!(carried.tables.edges.len(), 3);
+    assert!(transferred.tables.edges.iter().all(|edge| edge.source.get() == start));
+    assert_eq!(transferred.tables.edges.len(), 3);
 
-    // What was lost is known of the carried profile alone, and of sums of such.
-    for profile in [&carried, &merge(&[(&carried, 3)]).unwrap()] {
-        let again = check(&Question { recorded: None, ..fixture.ask(profile, &fixture.two) }).unwrap();
+    // The loss is known from the transferred profile alone, and from sums of such profiles.
+    for profile in [&transferred, &merge(&[(&transferred, 3)]).unwrap()] {
+        let again = check(&GateInput { recorded: None, ..fixture.ask(profile, &fixture.two) }).unwrap();
         again.verdict().unwrap();
         assert_eq!(again.coverage.unwrap(), quality.usable());
     }
@@ -221,11 +222,11 @@ fn other_flags_keep_the_flow() {
     let matched = quality.matched.unwrap();
     // A leaf has no frame, whatever the flags are.
     assert_eq!((matched.same.functions, matched.same_flow.functions), (2, 1), "{:?}", matched.lost);
-    let carried = carry(&recording, &fixture.one, &fixture.two, 50).unwrap().0;
-    let image = Image::load(&fixture.two).unwrap();
-    let counts: u64 = carried.tables.blocks.iter().map(|block| block.count).sum();
+    let transferred = transfer(&recording, &fixture.one, &fixture.two, 50).unwrap().0;
+    let image = LinkedCode::load(&fixture.two).unwrap();
+    let counts: u64 = transferred.tables.blocks.iter().map(|block| block.count).sum();
     assert_eq!(counts, 170_000);
-    for block in &carried.tables.blocks {
+    for block in &transferred.tables.blocks {
         let at = image.symbols().lookup(block.start.get()).unwrap();
         let last = image.shape(at).unwrap().steps.last().unwrap().address;
         assert_eq!(block.last.get(), last, "its last instruction is the last");
@@ -236,28 +237,28 @@ fn other_flags_keep_the_flow() {
 fn too_little_is_not_carried_and_carried_little_is_not_used() {
     let fixture = Fixture::new();
     let mut recording = fixture.recording();
-    let branch = Image::load(&fixture.one).unwrap().symbols().address_of("branch").unwrap();
+    let branch = LinkedCode::load(&fixture.one).unwrap().symbols().address_of("branch").unwrap();
     for block in &mut recording.tables.blocks {
         if block.start.get() == branch {
             recording.tables.regions[0].kernel_instructions += block.instructions * 99 * block.count;
             block.count *= 100;
         }
     }
-    let said = carry(&recording, &fixture.one, &fixture.two, 50).unwrap_err().to_string();
+    let said = transfer(&recording, &fixture.one, &fixture.two, 50).unwrap_err().to_string();
     assert!(said.contains("50 % are needed. Most of what is lost is in branch, gone, callee"), "{said}");
     let quality = check(&fixture.ask(&recording, &fixture.two)).unwrap();
     let said = quality.verdict().unwrap_err().to_string();
-    assert!(said.contains("is the same here, and 50 % are needed to carry it over"), "{said}");
-    // Asked for, it is done.
-    let (mut carried, _) = carry(&recording, &fixture.one, &fixture.two, 1).unwrap();
-    check(&fixture.ask(&carried, &fixture.two)).unwrap().verdict().unwrap();
-    carried.manifest.carried.as_mut().unwrap().at_least_percent = 50;
-    let quality = check(&fixture.ask(&carried, &fixture.two)).unwrap();
+    assert!(said.contains("is the same here, and 50 % are needed to transfer it"), "{said}");
+    // A lower limit allows the transfer.
+    let (mut transferred, _) = transfer(&recording, &fixture.one, &fixture.two, 1).unwrap();
+    check(&fixture.ask(&transferred, &fixture.two)).unwrap().verdict().unwrap();
+    transferred.manifest.carried.as_mut().unwrap().at_least_percent = 50;
+    let quality = check(&fixture.ask(&transferred, &fixture.two)).unwrap();
     assert_eq!(refused(&quality), ["coverage"]);
 
-    let same = carry(&recording, &fixture.one, &fixture.one, 50).unwrap_err();
-    assert!(matches!(same, Error::NothingToCarry { .. }), "{same}");
-    let gone = check(&Question { recorded: None, ..fixture.ask(&recording, &fixture.two) }).unwrap();
+    let same = transfer(&recording, &fixture.one, &fixture.one, 50).unwrap_err();
+    assert!(matches!(same, Error::NothingToTransfer { .. }), "{same}");
+    let gone = check(&GateInput { recorded: None, ..fixture.ask(&recording, &fixture.two) }).unwrap();
     let said = gone.verdict().unwrap_err().to_string();
     assert!(said.contains("not in the work directory any more"), "{said}");
 }
@@ -277,7 +278,7 @@ fn what_would_do_nothing_is_refused() {
     assert!(refused(&overflowed).contains(&"overflow"), "{overflowed}");
     let half = ask(&|recording| recording.tables.regions[0].kernel_instructions = Instructions(10_000_000));
     assert_eq!(refused(&half), ["coverage"], "{half}");
-    // What one of two CPUs ran is in the sums of the regions, and not in the tables.
+    // The code of one of two CPUs is in the sums of the regions, but not in the tables.
     let one_of_two = ask(&|recording| {
         let region = &mut recording.tables.regions[0];
         region.kernel_instructions += region.kernel_instructions;
@@ -319,10 +320,10 @@ fn what_would_do_nothing_is_refused() {
     let (one, mut two) = (fixture.recording(), fixture.recording());
     let halves = |two: &Profile| {
         let halves = Some(("both", [&one, two]));
-        check(&Question { halves, ..fixture.ask(&one, &fixture.one) }).unwrap()
+        check(&GateInput { halves, ..fixture.ask(&one, &fixture.one) }).unwrap()
     };
     assert_eq!(halves(&two).overlap.unwrap().hot[0].overlap, 1.0);
-    let helper = Image::load(&fixture.one).unwrap().symbols().address_of("helper").unwrap();
+    let helper = LinkedCode::load(&fixture.one).unwrap().symbols().address_of("helper").unwrap();
     two.tables.blocks.retain(|block| block.start.get() == helper);
     two.tables.blocks[0].start = Address(helper);
     let apart = halves(&two).overlap.unwrap().hot[0];
@@ -332,7 +333,7 @@ fn what_would_do_nothing_is_refused() {
 #[test]
 fn straight_code_is_measured_from_instruction_to_instruction() {
     let fixture = Fixture::new();
-    let image = Image::load(&fixture.one).unwrap();
+    let image = LinkedCode::load(&fixture.one).unwrap();
     let at = image.symbols().lookup(image.symbols().address_of("branch").unwrap()).unwrap();
     let steps = image.shape(at).unwrap().steps;
     let (first, last) = (steps.first().unwrap(), steps.last().unwrap());
@@ -356,10 +357,10 @@ fn a_recipe_is_asked_for_what_it_needs() {
     let recording = fixture.recording();
     let asks = |name: &str, kernel: &Kernel| {
         let found = format!("{name} does not take {}", kernel.manifest.label);
-        Some(Finding::refused("recipe", found, "take another".into()))
+        Some(GateFinding::refused("recipe", found, "take another".into()))
     };
-    let recipe = Some(Asking { recipe: "toy", asks });
-    let quality = check(&Question { recipe, ..fixture.ask(&recording, &fixture.one) }).unwrap();
+    let recipe = Some(RecipeQuestion { recipe: "toy", asks });
+    let quality = check(&GateInput { recipe, ..fixture.ask(&recording, &fixture.one) }).unwrap();
     assert_eq!(quality.recipe.as_deref(), Some("toy"));
     assert!(quality.verdict().unwrap_err().to_string().contains("toy does not take"));
 }

@@ -1,77 +1,78 @@
-//! What several functions cost together, over all their callers.
+//! Cost of several functions together, over all their callers.
 
-use super::Quantity;
-use kerntune_profile::{FunctionIndex, How, PathKind, PathNode, Profile, Scope};
+use super::StudyQuantity;
+use kerntune_profile::{CallKind, FunctionIndex, PathKind, PathNode, Profile, RegionScope};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// Functions that do one thing together, as one of an older kernel did alone.
+/// Set of functions that together do what one function of an older kernel did.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Abstraction {
-    /// What it is called.
+    /// Name of the abstraction.
     pub name: String,
-    /// Its functions. `foo` stands for `foo.isra.0` and the like, too.
+    /// Names of its functions. `foo` also matches `foo.isra.0` and the like.
     pub functions: Vec<String>,
-    /// Functions that are called from it and are no part of it, nor is what they call.
+    /// Functions that it calls, but that do not belong to it; their callees do not either.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// The function that is called once for each use.
+    /// Function that every use calls once.
     pub once: String,
 }
 
-/// What an abstraction cost in the regions of a name. Times are nanoseconds of the exact machine, where an instruction
-/// takes one.
+/// Cost of an abstraction in the regions of a name. Times are nanoseconds of the exact machine, one
+/// for each instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// How often it was used.
+pub struct AbstractionCost {
+    /// Number of uses.
     pub uses: u64,
-    /// In its own functions.
+    /// Time in its own functions.
     pub self_ns: u64,
-    /// In what they call.
+    /// Time in their callees.
     pub child_ns: u64,
-    /// All time of the kernel's functions.
+    /// Time in all functions of the kernel.
     pub kernel_ns: u64,
-    /// Lookups in a cache, and those that found nothing.
+    /// Lookups in a cache, and lookups that found nothing; `None` for a kernel without a cache.
     pub lookups: Option<(u64, u64)>,
 }
 
-/// Why there is no cost.
+/// Reason that the cost of an abstraction is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// The workload has no such region.
     #[error("the recording has no region {region}")]
     NoRegion {
-        /// The name.
+        /// Name of the region.
         region: String,
     },
-    /// The abstraction was not used, or is called otherwise in this kernel.
+    /// The abstraction was not used, or this kernel calls it differently.
     #[error("{function} was never called in region {region}: in this kernel the abstraction may have another form")]
     Unused {
-        /// The function that each use calls.
+        /// Function that every use should call.
         function: String,
-        /// Where.
+        /// Name of the region.
         region: String,
     },
-    /// Time of functions is counted with that of their callers.
+    /// The call tree was cut, so the time of some functions counts as their callers'.
     #[error(
         "the tree of call paths was cut for its size in region {region}: what was spent where is not known"
     )]
     Cut {
-        /// Where.
+        /// Name of the region.
         region: String,
     },
 }
 
-/// A function's name without what the compiler adds to it.
+/// Returns a function's name without the compiler's suffixes.
 fn plain(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-impl Cost {
-    /// Of the regions called `region`. `cache` has the functions of lookups and of lookups that found nothing.
+impl AbstractionCost {
+    /// Computes the cost in the regions called `region`. `cache` has the functions of lookups and
+    /// of lookups that found nothing.
     ///
-    /// Interrupts that come meanwhile are no part of it.
+    /// Interrupts in between do not count.
     ///
     /// # Errors
     /// [`CostError`].
@@ -82,7 +83,8 @@ impl Cost {
         cache: Option<(&[String], &[String])>,
     ) -> Result<Self, CostError> {
         let tables = &profile.tables;
-        let scope = Scope::named(tables, region).ok_or(CostError::NoRegion { region: region.into() })?;
+        let scope =
+            RegionScope::named(tables, region).ok_or(CostError::NoRegion { region: region.into() })?;
         let is_in = |names: &[String]| -> Vec<bool> {
             tables.symbols.iter().map(|symbol| names.iter().any(|name| name == plain(&symbol.name))).collect()
         };
@@ -91,26 +93,27 @@ impl Cost {
             set.get(function.get() as usize).copied().unwrap_or(false)
         };
         let mut cost = Self::default();
-        // Time by function in the tree, and as it was summed.
+        // Time of each function in the call tree and in the table of functions.
         let mut sums: HashMap<FunctionIndex, [u64; 2]> = HashMap::new();
         for row in tables.functions.iter().filter(|row| scope.contains(row.region)) {
-            cost.kernel_ns += row.net_ns.get();
-            sums.entry(row.function).or_default()[0] += row.net_ns.get();
+            cost.kernel_ns += row.self_ticks.get();
+            sums.entry(row.function).or_default()[0] += row.self_ticks.get();
         }
         let mut inside: Vec<bool> = Vec::with_capacity(tables.paths.len());
         for row in &tables.paths {
             let parent = inside.get(row.parent as usize).copied().filter(|_| row.parent != PathNode::ROOT);
             let is_function = row.kind == PathKind::Function;
             let is_own = is_function && has(&own, row.function);
-            let below = parent.unwrap_or(false) && row.how != How::Interrupt && !has(&outside, row.function);
+            let below =
+                parent.unwrap_or(false) && row.how != CallKind::Interrupt && !has(&outside, row.function);
             inside.push(is_own || below);
             if !scope.contains(row.region) || !is_function {
                 continue;
             }
-            sums.entry(row.function).or_default()[1] += row.net_ns.get();
+            sums.entry(row.function).or_default()[1] += row.self_ticks.get();
             match (is_own, below) {
-                (true, _) => cost.self_ns += row.net_ns.get(),
-                (false, true) => cost.child_ns += row.net_ns.get(),
+                (true, _) => cost.self_ns += row.self_ticks.get(),
+                (false, true) => cost.child_ns += row.self_ticks.get(),
                 (false, false) => {}
             }
         }
@@ -131,24 +134,24 @@ impl Cost {
         Ok(cost)
     }
 
-    /// One of its figures; none for hits of a kernel without a cache.
-    pub fn figure(&self, what: Quantity) -> Option<f64> {
+    /// Returns a quantity; `None` for hits of a kernel without a cache.
+    pub fn figure(&self, what: StudyQuantity) -> Option<f64> {
         let each = |ns: u64| ns as f64 / self.uses as f64;
         let share = |ns: u64| 100.0 * ns as f64 / self.kernel_ns.max(1) as f64;
         let total = self.self_ns + self.child_ns;
         Some(match what {
-            Quantity::Itself => each(self.self_ns),
-            Quantity::Child => each(self.child_ns),
-            Quantity::Total => each(total),
-            Quantity::SelfPercent => share(self.self_ns),
-            Quantity::ChildPercent => share(self.child_ns),
-            Quantity::TotalPercent => share(total),
-            Quantity::HitPercent => {
+            StudyQuantity::Itself => each(self.self_ns),
+            StudyQuantity::Child => each(self.child_ns),
+            StudyQuantity::Total => each(total),
+            StudyQuantity::SelfPercent => share(self.self_ns),
+            StudyQuantity::ChildPercent => share(self.child_ns),
+            StudyQuantity::TotalPercent => share(total),
+            StudyQuantity::HitPercent => {
                 let (looked, missed) = self.lookups.filter(|(looked, _)| *looked > 0)?;
                 100.0 * looked.saturating_sub(missed) as f64 / looked as f64
             }
-            Quantity::Uses => self.uses as f64,
-            Quantity::Kernel => self.kernel_ns as f64,
+            StudyQuantity::Uses => self.uses as f64,
+            StudyQuantity::Kernel => self.kernel_ns as f64,
         })
     }
 }
@@ -157,22 +160,23 @@ impl Cost {
 mod tests {
     use super::*;
     use kerntune_profile::{
-        Address, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, RegionStats, Symbol, Tables,
+        Address, FunctionStats, Instructions, KernelId, Manifest, RegionStats, Symbol, Tables, Ticks,
     };
 
-    /// Functions 0 caller, 1 walk.isra.0, 2 step, 3 hash, 4 create, 5 interrupt; net times of a tree:
-    /// caller(7) → walk(10) → step(5) → hash(3); walk → create(100) → hash(1); walk → interrupt(50); caller → hash(9).
+    /// Functions: 0 caller, 1 walk.isra.0, 2 step, 3 hash, 4 create, 5 interrupt. Self times of the
+    /// tree: caller(7) → walk(10) → step(5) → hash(3); walk → create(100) → hash(1); walk →
+    /// interrupt(50); caller → hash(9).
     fn profile() -> Profile {
         let names = ["caller", "walk.isra.0", "step", "hash", "create", "interrupt"];
         let tree = [
-            (PathNode::ROOT, 0, How::Call, 1, 7),
-            (0, 1, How::Call, 2, 10),
-            (1, 2, How::Call, 4, 5),
-            (2, 3, How::Call, 4, 3),
-            (1, 4, How::Call, 1, 100),
-            (4, 3, How::Call, 1, 1),
-            (1, 5, How::Interrupt, 1, 50),
-            (0, 3, How::Call, 1, 9),
+            (PathNode::ROOT, 0, CallKind::Call, 1, 7),
+            (0, 1, CallKind::Call, 2, 10),
+            (1, 2, CallKind::Call, 4, 5),
+            (2, 3, CallKind::Call, 4, 3),
+            (1, 4, CallKind::Call, 1, 100),
+            (4, 3, CallKind::Call, 1, 1),
+            (1, 5, CallKind::Interrupt, 1, 50),
+            (0, 3, CallKind::Call, 1, 9),
         ];
         let symbols = (0..).zip(names).map(|(number, name)| Symbol {
             function: FunctionIndex(number),
@@ -183,21 +187,23 @@ mod tests {
             module: None,
         });
         let path =
-            |(number, &(parent, function, how, calls, net)): (u32, &(u32, u32, How, u64, u64))| PathNode {
-                region: 0,
-                path: number,
-                parent,
-                kind: PathKind::Function,
-                comm: String::new(),
-                function: FunctionIndex(function),
-                how,
-                calls,
-                net_ns: Nanoseconds(net),
-                taken_branches: 0,
-                l1i_misses: 0,
-                itlb_misses: 0,
+            |(number, &(parent, function, how, calls, net)): (u32, &(u32, u32, CallKind, u64, u64))| {
+                PathNode {
+                    region: 0,
+                    path: number,
+                    parent,
+                    kind: PathKind::Function,
+                    comm: String::new(),
+                    function: FunctionIndex(function),
+                    how,
+                    calls,
+                    self_ticks: Ticks(net),
+                    taken_branches: 0,
+                    l1i_misses: 0,
+                    itlb_misses: 0,
+                }
             };
-        let sum = |function: u32, of: fn(&(u32, u32, How, u64, u64)) -> u64| {
+        let sum = |function: u32, of: fn(&(u32, u32, CallKind, u64, u64)) -> u64| {
             tree.iter().filter(|row| row.1 == function).map(of).sum::<u64>()
         };
         let function = |number: u32| FunctionStats {
@@ -205,23 +211,23 @@ mod tests {
             function: FunctionIndex(number),
             calls: sum(number, |row| row.3),
             ended: 0,
-            net_ns: Nanoseconds(sum(number, |row| row.4)),
-            ended_net_ns: Nanoseconds(0),
-            elapsed_ns: Nanoseconds(0),
-            max_ns: Nanoseconds(0),
-            min_ns: Nanoseconds(0),
-            slowest_ns: Nanoseconds(0),
-            slowest_at_ns: Nanoseconds(0),
+            self_ticks: Ticks(sum(number, |row| row.4)),
+            ended_self_ticks: Ticks(0),
+            total_ticks: Ticks(0),
+            max_ticks: Ticks(0),
+            min_ticks: Ticks(0),
+            slowest_ticks: Ticks(0),
+            slowest_at_ticks: Ticks(0),
         };
         let region = RegionStats {
             region: 0,
             name: "mix".into(),
-            begin_ns: Nanoseconds(0),
-            elapsed_ns: Nanoseconds(185),
-            busy_ns: Nanoseconds(185),
-            idle_ns: Nanoseconds(0),
-            user_ns: Nanoseconds(0),
-            unattributed_ns: Nanoseconds(0),
+            begin_ticks: Ticks(0),
+            elapsed_ticks: Ticks(185),
+            busy_ticks: Ticks(185),
+            idle_ticks: Ticks(0),
+            user_ticks: Ticks(0),
+            unattributed_ticks: Ticks(0),
             operations: 1,
             depth: 0,
             kernel_instructions: Instructions(0),
@@ -255,23 +261,24 @@ mod tests {
     #[test]
     fn what_it_calls_is_its_own_but_for_what_is_outside() {
         let (looked, missed) = (["step".to_string()], ["hash".to_string()]);
-        let cost = Cost::of(&profile(), "mix", &namei(), Some((&looked, &missed))).unwrap();
+        let cost = AbstractionCost::of(&profile(), "mix", &namei(), Some((&looked, &missed))).unwrap();
         assert_eq!((cost.uses, cost.self_ns, cost.child_ns, cost.kernel_ns), (2, 15, 3, 185));
-        assert_eq!(cost.figure(Quantity::Total), Some(9.0));
-        assert_eq!(cost.figure(Quantity::TotalPercent), Some(100.0 * 18.0 / 185.0));
+        assert_eq!(cost.figure(StudyQuantity::Total), Some(9.0));
+        assert_eq!(cost.figure(StudyQuantity::TotalPercent), Some(100.0 * 18.0 / 185.0));
         assert_eq!(cost.lookups, Some((4, 6)));
-        assert_eq!(cost.figure(Quantity::HitPercent), Some(0.0), "more misses than lookups are no hits");
+        assert_eq!(cost.figure(StudyQuantity::HitPercent), Some(0.0), "more misses than lookups are no hits");
     }
 
     #[test]
     fn what_is_not_there_is_an_error() {
         let other = Abstraction { once: "namei".into(), ..namei() };
-        let error =
-            |region: &str, of: &Abstraction| Cost::of(&profile(), region, of, None).unwrap_err().to_string();
+        let error = |region: &str, of: &Abstraction| {
+            AbstractionCost::of(&profile(), region, of, None).unwrap_err().to_string()
+        };
         assert!(error("ls", &namei()).contains("no region ls"));
         assert!(error("mix", &other).contains("namei was never called in region mix"));
         let mut cut = profile();
-        cut.tables.paths[3].net_ns.0 += 1;
-        assert!(matches!(Cost::of(&cut, "mix", &namei(), None), Err(CostError::Cut { .. })));
+        cut.tables.paths[3].self_ticks.0 += 1;
+        assert!(matches!(AbstractionCost::of(&cut, "mix", &namei(), None), Err(CostError::Cut { .. })));
     }
 }

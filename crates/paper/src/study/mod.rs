@@ -1,42 +1,43 @@
-//! A paper that changes a kernel by hand, step by step, and shows after each step what one abstraction costs: McKusick's
-//! study of `namei`. What is the paper's and what is ours go through the same arithmetic ([`change_percent`]).
+//! Studies: papers that change a kernel by hand, step by step, and show after each step the cost of
+//! one abstraction (McKusick's study of `namei`). The paper's figures and ours use the same
+//! arithmetic ([`change_percent`]).
 
 mod abstraction;
 
-pub use abstraction::{Abstraction, Cost, CostError};
+pub use abstraction::{Abstraction, AbstractionCost, CostError};
 
 use serde::{Deserialize, Serialize};
 
-/// The kernels, the tables, and what they are about.
+/// Kernels and tables of a study.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
     /// Our workload that does the same.
     pub workload: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// What is looked at.
+    /// Examined abstraction.
     pub abstraction: Abstraction,
-    /// The kernels, in the paper's order; figures are held against the first.
+    /// Kernels, in the paper's order; figures are compared with those of the first.
     #[serde(rename = "kernel")]
-    pub kernels: Vec<Variant>,
-    /// The paper's tables.
+    pub kernels: Vec<StudyVariant>,
+    /// Tables of the paper.
     #[serde(rename = "table")]
-    pub tables: Vec<Table>,
+    pub tables: Vec<StudyTable>,
 }
 
-/// A kernel of the study.
+/// Kernel of a study: our patches that correspond to the paper's change.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Variant {
-    /// What it is called here.
+pub struct StudyVariant {
+    /// Name of the kernel here.
     pub name: String,
-    /// What the paper had in its place.
+    /// Kernel of the paper that this one replaces.
     pub paper: String,
-    /// Which of our patches make it; none for the kernel as it is.
+    /// Set of our patches; `None` for the unpatched kernel.
     pub patches: Option<String>,
-    /// Functions whose calls are lookups in its cache.
+    /// Functions whose calls are lookups in this kernel's cache.
     #[serde(default)]
     pub looked: Vec<String>,
     /// Functions whose calls are lookups that found nothing.
@@ -44,65 +45,65 @@ pub struct Variant {
     pub missed: Vec<String>,
 }
 
-/// A table: one workload, some quantities of each kernel.
+/// Table of a study: some quantities of each kernel under one workload.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
-    /// Its head.
+pub struct StudyTable {
+    /// Title of the table.
     pub title: String,
-    /// The region of the workload that it is of.
+    /// Region of the workload.
     pub region: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// Its rows.
+    /// Rows, in the paper's order.
     #[serde(rename = "row")]
     pub rows: Vec<StudyRow>,
 }
 
-/// A quantity of each kernel.
+/// Quantity of each kernel.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyRow {
-    /// The row's name.
+    /// Name of the row.
     pub name: String,
-    /// What is counted.
-    pub what: Quantity,
-    /// The unit of the paper's figures; empty if it has none.
+    /// Quantity of the row.
+    pub what: StudyQuantity,
+    /// Unit of the paper's figures; empty if it has none.
     #[serde(default)]
     pub unit: String,
-    /// The paper's figure for each kernel, in their order; empty if it has none.
+    /// The paper's figure of each kernel, in their order; empty if it has none.
     #[serde(default)]
     pub paper: Vec<f64>,
 }
 
-/// What can be counted of an abstraction.
+/// Countable quantity of an abstraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// In the abstraction's own functions, per use.
+pub enum StudyQuantity {
+    /// Time in the abstraction's own functions, per use.
     #[serde(rename = "self")]
     Itself,
-    /// In what they call, per use.
+    /// Time in their callees, per use.
     Child,
-    /// Both.
+    /// Sum of `Itself` and `Child`.
     Total,
-    /// Own functions, per cent of the kernel's time.
+    /// Time in own functions, in percent of the kernel's time.
     SelfPercent,
-    /// What they call, per cent of the kernel's time.
+    /// Time in their callees, in percent of the kernel's time.
     ChildPercent,
-    /// Both.
+    /// Sum of `SelfPercent` and `ChildPercent`.
     TotalPercent,
-    /// Lookups that the cache answered, per cent.
+    /// Lookups that the cache answered, in percent.
     HitPercent,
-    /// How often it was used.
+    /// Number of uses.
     Uses,
-    /// All of the kernel.
+    /// Time of the whole kernel.
     Kernel,
 }
 
-impl Quantity {
-    /// The unit of our figure.
+impl StudyQuantity {
+    /// Returns the unit of our figure.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Itself | Self::Child | Self::Total => "instructions/use",
@@ -113,41 +114,43 @@ impl Quantity {
         }
     }
 
-    /// Whether a change of it says anything: a share of what has become smaller itself does not.
+    /// Checks whether a change of the quantity is meaningful. A share of a total that shrinks
+    /// itself is not.
     pub fn has_change(self) -> bool {
         matches!(self, Self::Itself | Self::Child | Self::Total | Self::Kernel)
     }
 }
 
-/// How much more a figure is than the first, in per cent; less is negative. The paper's "35%" is -35.5 by this.
+/// Returns the change of a figure against the first, in percent; negative if smaller. The paper's
+/// "35%" is -35.5 by this.
 pub fn change_percent(first: f64, figure: f64) -> Option<f64> {
     (first > 0.0).then(|| 100.0 * (figure / first - 1.0))
 }
 
 impl Study {
-    /// What is wrong with its numbers, and in which row.
-    pub(crate) fn wrong(&self) -> Option<(String, String, &'static str)> {
-        let said = |place: &str, row: &str, why| Some((place.to_owned(), row.to_owned(), why));
+    /// Returns the first error in the numbers: table, row and reason.
+    pub(crate) fn first_error(&self) -> Option<(String, String, &'static str)> {
+        let row_error = |place: &str, row: &str, why| Some((place.to_owned(), row.to_owned(), why));
         if self.kernels.is_empty() {
-            return said("study", "", "there is no kernel");
+            return row_error("study", "", "there is no kernel");
         }
         if self.kernels.iter().any(|kernel| kernel.looked.is_empty() != kernel.missed.is_empty()) {
-            return said("study", "", "a kernel needs both looked and missed, or neither");
+            return row_error("study", "", "a kernel needs both looked and missed, or neither");
         }
         if self.abstraction.functions.is_empty() {
-            return said("study", "", "the abstraction has no functions");
+            return row_error("study", "", "the abstraction has no functions");
         }
         for table in &self.tables {
             for row in &table.rows {
                 if !row.paper.is_empty() && row.paper.len() != self.kernels.len() {
-                    return said(
+                    return row_error(
                         &table.title,
                         &row.name,
                         "the paper's figures are not as many as the kernels",
                     );
                 }
                 if row.paper.iter().any(|figure| !figure.is_finite() || *figure < 0.0) {
-                    return said(&table.title, &row.name, "figures must be finite and not below 0");
+                    return row_error(&table.title, &row.name, "figures must be finite and not below 0");
                 }
             }
         }

@@ -1,20 +1,21 @@
-//! A figure of a profile, by a name that a paper's file can give.
+//! Figures of a profile that a paper's file can name.
 
-use kerntune_profile::{How, Profile, Scope, Symbol};
+use kerntune_profile::{CallKind, Profile, RegionScope, Symbol};
 use serde::Deserialize;
 use wildmatch::WildMatch;
 
-/// What is measured in some regions. Functions are named with `*` for any part, or as a directory (`mm/`).
+/// Measured quantity of some regions. Names of functions may have `*` for any part, or be a
+/// directory (`mm/`).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Instructions of a call of these functions, callees included, on average.
+    /// Mean instructions of a call of these functions, callees included.
     PerCall(Vec<String>),
-    /// Share of the busy time that is spent in these functions themselves, per cent.
+    /// Self time of these functions, in percent of the busy time.
     BusyPercent(Vec<String>),
-    /// Share of the kernel's time that is, per cent.
+    /// Self time of these functions, in percent of the kernel's time.
     KernelPercent(Vec<String>),
-    /// Share of the busy time that so many functions take together, those with the most, per cent.
+    /// Self time of this many functions, those with the most, in percent of the busy time.
     LargestPercent(usize),
     /// Calls of these functions per operation.
     Calls(Vec<String>),
@@ -24,48 +25,49 @@ pub enum Measure {
     UserLength,
     /// Context switches per operation.
     Switches,
-    /// Interrupts of this name per operation.
+    /// Interrupts of these names per operation.
     Interrupts(Vec<String>),
-    /// Threads that went to another CPU, per operation.
+    /// Moves of threads to another CPU, per operation.
     Migrations,
-    /// Lines of data that the first cache did not have, per operation (model).
+    /// Data lines that were not in the first cache, per operation (model).
     L1dMisses,
-    /// Lines of data that no cache had, or that another CPU's had written, per operation (model).
+    /// Data lines that were in no cache, or that another CPU's cache had written, per operation
+    /// (model).
     L3Misses,
-    /// Share of the time in which no CPU ran, per cent.
+    /// Time in which no CPU ran, in percent.
     IdlePercent,
-    /// Share of the busy time that is user code, per cent.
+    /// User code, in percent of the busy time.
     UserPercent,
-    /// What calls of a function do before they reach another.
-    Before(Before),
+    /// Work of a function's calls before they reach another function.
+    Before(BoundaryPath),
 }
 
-/// The way to a boundary: it is read from the trace.
+/// Path from a function to a boundary, read from the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Before {
-    /// Whose calls.
+pub struct BoundaryPath {
+    /// Function whose calls are counted.
     pub of: String,
-    /// What they reach.
+    /// Function that ends the path.
     pub until: String,
-    /// What is counted.
-    pub count: Counted,
+    /// Counted quantity.
+    pub count: PathCount,
 }
 
-/// What is counted before a boundary.
+/// Quantity counted before a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Counted {
-    /// Calls.
+pub enum PathCount {
+    /// Number of calls.
     Calls,
-    /// Different functions.
+    /// Number of different functions.
     Functions,
-    /// Instructions.
+    /// Number of instructions.
     Instructions,
 }
 
 impl Measure {
-    /// The unit of its figure.
+    /// Returns the unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self {
             Measure::PerCall(_) => "instructions/call",
@@ -79,20 +81,21 @@ impl Measure {
             Measure::L1dMisses | Measure::L3Misses => "misses/op, model",
             Measure::IdlePercent => "% of time",
             Measure::UserPercent => "% of busy",
-            Measure::Before(Before { count, .. }) => match count {
-                Counted::Calls => "calls",
-                Counted::Functions => "functions",
-                Counted::Instructions => "instructions",
+            Measure::Before(BoundaryPath { count, .. }) => match count {
+                PathCount::Calls => "calls",
+                PathCount::Functions => "functions",
+                PathCount::Instructions => "instructions",
             },
         }
     }
 
-    /// The figure; none where nothing of the kind happened, and for [`Measure::Before`], which no table has.
+    /// Computes the figure of a profile. Returns `None` if no such event happened, and for
+    /// [`Measure::Before`], which needs the trace.
     pub fn of(&self, profile: &Profile, region: Option<&str>) -> Option<f64> {
         let tables = &profile.tables;
         let scope = match region {
-            Some(name) => Scope::named(tables, name)?,
-            None => Scope::all(tables),
+            Some(name) => RegionScope::named(tables, name)?,
+            None => RegionScope::all(tables),
         };
         let totals = scope.totals(profile);
         let per_operation =
@@ -101,7 +104,7 @@ impl Measure {
         let functions = || tables.totals(|region| scope.contains(region));
         let net = |names: &[String]| -> u64 {
             let chosen = chosen(&tables.symbols, names);
-            functions().iter().filter(|row| chosen(row.function.get())).map(|row| row.net_ns.get()).sum()
+            functions().iter().filter(|row| chosen(row.function.get())).map(|row| row.self_ticks.get()).sum()
         };
         let calls = |names: &[String]| -> u64 {
             let chosen = chosen(&tables.symbols, names);
@@ -116,17 +119,17 @@ impl Measure {
                 let chosen = chosen(&tables.symbols, names);
                 let rows = functions().into_iter().filter(|row| chosen(row.function.get()));
                 let sum =
-                    rows.fold((0u64, 0u64), |sum, row| (sum.0 + row.ended, sum.1 + row.elapsed_ns.get()));
+                    rows.fold((0u64, 0u64), |sum, row| (sum.0 + row.ended, sum.1 + row.total_ticks.get()));
                 (sum.0 > 0).then(|| sum.1 as f64 / sum.0 as f64)
             }
-            Measure::BusyPercent(names) => percent(net(names), totals.busy_ns.get()),
+            Measure::BusyPercent(names) => percent(net(names), totals.busy_ticks.get()),
             Measure::KernelPercent(names) => {
-                percent(net(names), functions().iter().map(|row| row.net_ns.get()).sum())
+                percent(net(names), functions().iter().map(|row| row.self_ticks.get()).sum())
             }
             Measure::LargestPercent(count) => {
-                let mut all: Vec<u64> = functions().iter().map(|row| row.net_ns.get()).collect();
+                let mut all: Vec<u64> = functions().iter().map(|row| row.self_ticks.get()).collect();
                 all.sort_unstable_by(|a, b| b.cmp(a));
-                percent(all.iter().take(*count).sum(), totals.busy_ns.get())
+                percent(all.iter().take(*count).sum(), totals.busy_ticks.get())
             }
             Measure::Calls(names) => per_operation(calls(names)),
             Measure::PathLength => per_operation(totals.kernel_instructions),
@@ -137,8 +140,10 @@ impl Measure {
             }
             Measure::Interrupts(names) => {
                 let chosen = chosen(&tables.symbols, names);
-                let rows =
-                    tables.arcs.iter().filter(|row| scope.contains(row.region) && row.how == How::Interrupt);
+                let rows = tables
+                    .arcs
+                    .iter()
+                    .filter(|row| scope.contains(row.region) && row.how == CallKind::Interrupt);
                 per_operation(rows.filter(|row| chosen(row.callee.get())).map(|row| row.calls).sum())
             }
             Measure::Migrations => {
@@ -153,14 +158,14 @@ impl Measure {
                 };
                 per_operation(sum).filter(|_| rows().next().is_some())
             }
-            Measure::IdlePercent => percent(totals.idle_ns.get(), totals.elapsed_ns.get()),
-            Measure::UserPercent => percent(totals.user_ns.get(), totals.busy_ns.get()),
+            Measure::IdlePercent => percent(totals.idle_ticks.get(), totals.elapsed_ticks.get()),
+            Measure::UserPercent => percent(totals.user_ticks.get(), totals.busy_ticks.get()),
             Measure::Before(_) => None,
         }
     }
 }
 
-/// Whether the function of a number is one of these: by its name without what the compiler adds to it, or its directory.
+/// Returns a filter on function numbers: by name without the compiler's suffixes, or by directory.
 fn chosen<'a>(symbols: &'a [Symbol], names: &[String]) -> impl Fn(u32) -> bool + 'a {
     let (directories, names): (Vec<String>, Vec<String>) =
         names.iter().cloned().partition(|name| name.ends_with('/'));

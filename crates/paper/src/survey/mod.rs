@@ -1,136 +1,138 @@
-//! A paper that looks at a kernel: what it measured and what it found, to be looked at again on today's.
+//! Surveys: papers that examine a kernel, and whose measurements and findings are repeated on
+//! today's.
 
 mod measure;
 
-pub use measure::{Before, Counted, Measure};
+pub use measure::{BoundaryPath, Measure, PathCount};
 
 use serde::{Deserialize, Serialize};
 
-/// What a paper measured and found.
+/// Measurements and findings of a paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Survey {
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// Figures of the paper, ours beside them.
+    /// Tables of the paper.
     #[serde(rename = "table", default)]
     pub tables: Vec<SurveyTable>,
-    /// What the paper shows of one run, shown of ours.
+    /// Figures of the paper for one run, repeated for ours.
     #[serde(rename = "figure", default)]
     pub figures: Vec<SurveyFigure>,
-    /// What the paper says.
+    /// Findings of the paper.
     #[serde(rename = "finding", default)]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SurveyClaim>,
 }
 
-/// Where something is measured.
+/// Run and region of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-pub struct Place {
+pub struct RunLocation {
     /// Our workload.
     pub workload: String,
-    /// The regions of this name; all if none.
+    /// Name of the regions; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// On so many CPUs; the workload's own number if none.
+    /// Number of CPUs; `None` for the workload's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// On a kernel with this set of our patches; as it is if none.
+    /// Set of our patches to the kernel; `None` for the unpatched kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patches: Option<String>,
-    /// Whether accesses to data are followed.
+    /// True if data accesses are recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data: bool,
 }
 
-/// A table.
+/// Table of a survey.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SurveyTable {
-    /// Its head.
+    /// Title of the table.
     pub title: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// Its rows, in the paper's order.
+    /// Rows, in the paper's order.
     #[serde(rename = "row")]
     pub rows: Vec<SurveyRow>,
 }
 
-/// A row of a table.
+/// Row of a survey's table.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SurveyRow {
-    /// Its name in the paper.
+    /// Name of the row in the paper.
     pub name: String,
-    /// The paper's figure, as it is printed there; may be empty.
+    /// The paper's figure, as printed; may be empty.
     #[serde(default)]
     pub paper: String,
-    /// What of a run of ours answers to it; none with the reason in `none`.
+    /// Our figure for the row; `None` with the reason in `none`.
     pub measure: Option<Measure>,
-    /// Where.
-    pub at: Option<Place>,
-    /// Why nothing answers to it.
+    /// Run and region of our figure.
+    pub at: Option<RunLocation>,
+    /// Reason that there is no figure.
     #[serde(default)]
     pub none: String,
 }
 
-/// A part of a report of ours in the paper's layout.
+/// Part of one of our reports in the layout of a paper's figure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SurveyFigure {
-    /// Its head.
+    /// Title of the figure.
     pub title: String,
-    /// What is different here.
+    /// Differences of our experiment from the paper's.
     #[serde(default)]
     pub about: String,
-    /// Of what run.
-    pub at: Place,
-    /// Which report.
-    pub shows: Shows,
-    /// So many functions, or lines.
+    /// Run of the figure.
+    pub at: RunLocation,
+    /// Report that the figure shows.
+    pub shows: FigureReport,
+    /// Number of functions or lines.
     pub top: usize,
 }
 
-/// A report that a figure is.
+/// Report of a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shows {
-    /// Functions by their own time.
+pub enum FigureReport {
+    /// Functions by self time.
     Functions,
-    /// A call of this function that took as long as the median, call by call.
+    /// A call of this function with the median duration, call by call.
     Path(String),
 }
 
-/// Something that a paper says.
+/// Finding of a survey, with the measure and the bounds that it must keep.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finding {
-    /// In its words, shortened.
+pub struct SurveyClaim {
+    /// Statement in the paper's words, shortened.
     pub says: String,
-    /// What is looked at here for it, in words.
+    /// Description of our figure, for a reader.
     #[serde(default)]
     pub here: String,
-    /// What is measured; none with the reason in `cannot`.
+    /// Measured quantity; `None` with the reason in `cannot`.
     pub measure: Option<Measure>,
-    /// Where.
-    pub at: Option<Place>,
-    /// Held against the same, or `than_measure`, there: the figure is then so many per cent of that one.
-    pub than: Option<Place>,
-    /// Another measure of the place that it is held against.
+    /// Run and region of the measurement.
+    pub at: Option<RunLocation>,
+    /// Run to compare with: the figure is then in percent of the same measure there, or of
+    /// `than_measure`.
+    pub than: Option<RunLocation>,
+    /// Measure of `than`, if it differs.
     pub than_measure: Option<Measure>,
-    /// It holds if the figure is this or more.
+    /// Smallest figure with which the finding holds.
     pub at_least: Option<f64>,
-    /// It holds if the figure is this or less.
+    /// Largest figure with which the finding holds.
     pub at_most: Option<f64>,
-    /// Why it cannot be seen here.
+    /// Reason that the finding cannot be checked here.
     #[serde(default)]
     pub cannot: String,
 }
 
 impl Survey {
-    /// The first thing that is wrong with it: table, row or finding, and why.
-    pub(crate) fn wrong(&self) -> Option<(String, String, &'static str)> {
+    /// Returns the first error: table, row or finding, and reason.
+    pub(crate) fn first_error(&self) -> Option<(String, String, &'static str)> {
         for table in &self.tables {
             for row in &table.rows {
                 let why = match (&row.measure, &row.at, row.none.is_empty()) {
@@ -154,12 +156,12 @@ impl Survey {
         None
     }
 
-    /// Every place at which something is measured, each once.
-    pub fn places(&self) -> Vec<&Place> {
+    /// Returns every run and region of a measurement, each once.
+    pub fn places(&self) -> Vec<&RunLocation> {
         let rows = self.tables.iter().flat_map(|table| &table.rows).filter_map(|row| row.at.as_ref());
         let figures = self.figures.iter().map(|figure| &figure.at);
         let findings = self.findings.iter().flat_map(|finding| finding.at.iter().chain(&finding.than));
-        let mut places: Vec<&Place> = rows.chain(figures).chain(findings).collect();
+        let mut places: Vec<&RunLocation> = rows.chain(figures).chain(findings).collect();
         places.sort_unstable();
         places.dedup();
         places

@@ -1,46 +1,47 @@
-//! Which function of one profile is which of the other.
+//! Matching of the functions of two profiles.
 
 use super::names::source_name;
-use crate::{FunctionIndex, FunctionTotals, Profile, Scope, Symbol};
+use crate::{FunctionIndex, FunctionTotals, Profile, RegionScope, Symbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// One function in both profiles.
+/// Calls and times of one function in both profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionDifference {
-    /// Name in the symbol table, or in the source where several symbols are one row.
+    /// Name in the symbol table, or in the source if several symbols share a row.
     pub name: String,
-    /// Source file or user binary, as the second profile has it, or else the first.
+    /// Source file or user binary in the second profile, or else in the first.
     pub file: Option<String>,
-    /// What it did in both; `None` where it did not run. `function` is the lowest of the symbols'.
-    /// Where several symbols are one row, elapsed time counts once per symbol on the stack.
+    /// Totals in both profiles; `None` where the function did not run. `function` is the lowest of
+    /// the symbols' numbers. If several symbols share a row, total time counts once for each symbol
+    /// on the stack.
     pub totals: [Option<FunctionTotals>; 2],
-    /// The symbols of both profiles where the compiler made others of the function in one than in
-    /// the other (`foo.constprop.0`, `foo.part.0`, `foo.cold`); empty where names are the same.
+    /// Symbols of both profiles if the compiler made different variants of the function
+    /// (`foo.constprop.0`, `foo.part.0`, `foo.cold`); empty if the names are the same.
     pub symbols: [Vec<String>; 2],
 }
 
 impl FunctionDifference {
-    /// Net time in the first (0) or second (1) profile, in nanoseconds.
-    pub fn net(&self, side: usize) -> i128 {
-        self.of(side, |totals| totals.net_ns.0)
+    /// Returns the self time in the first (0) or second (1) profile, in ticks.
+    pub fn self_ticks(&self, side: usize) -> i128 {
+        self.of(side, |totals| totals.self_ticks.0)
     }
 
-    /// Elapsed time, likewise.
-    pub fn elapsed(&self, side: usize) -> i128 {
-        self.of(side, |totals| totals.elapsed_ns.0)
+    /// Returns the total time in the first (0) or second (1) profile, in ticks.
+    pub fn total_ticks(&self, side: usize) -> i128 {
+        self.of(side, |totals| totals.total_ticks.0)
     }
 
-    /// Calls, likewise.
+    /// Returns the calls in the first (0) or second (1) profile.
     pub fn calls(&self, side: usize) -> i128 {
         self.of(side, |totals| totals.calls)
     }
 
-    /// Change of the net time in nanoseconds, from base to other.
-    pub fn net_change(&self) -> i128 {
-        self.net(1) - self.net(0)
+    /// Returns the change of the self time from base to other, in ticks.
+    pub fn self_change(&self) -> i128 {
+        self.self_ticks(1) - self.self_ticks(0)
     }
 
-    /// Change of the number of calls, from base to other.
+    /// Returns the change of the number of calls from base to other.
     pub fn calls_change(&self) -> i128 {
         self.calls(1) - self.calls(0)
     }
@@ -50,26 +51,27 @@ impl FunctionDifference {
     }
 }
 
-/// A function of one profile.
+/// Function of one profile before matching.
 #[derive(Debug, Clone)]
-struct Entry<'a> {
+struct RanFunction<'a> {
     side: usize,
     function: FunctionIndex,
     name: &'a str,
-    /// Where it is, if that tells functions of one name apart: a path or a user binary.
+    /// Path or user binary that distinguishes functions of one name; `None` if the file has no
+    /// directory.
     place: Option<&'a str>,
     file: Option<&'a str>,
     totals: Option<FunctionTotals>,
 }
 
-/// The functions of one profile that ran.
-pub(super) struct Side<'a> {
+/// Functions of one profile that ran.
+pub(super) struct ProfileSide<'a> {
     symbols: &'a [Symbol],
     ran: BTreeMap<FunctionIndex, Option<FunctionTotals>>,
 }
 
-impl<'a> Side<'a> {
-    pub fn new(profile: &'a Profile, scope: &Scope) -> Self {
+impl<'a> ProfileSide<'a> {
+    pub fn new(profile: &'a Profile, scope: &RegionScope) -> Self {
         let tables = &profile.tables;
         let totals = tables.totals(|region| scope.contains(region)).into_iter();
         let mut ran: BTreeMap<_, _> = totals.map(|totals| (totals.function, Some(totals))).collect();
@@ -81,12 +83,12 @@ impl<'a> Side<'a> {
         Self { symbols: &tables.symbols, ran }
     }
 
-    fn entries(&self, side: usize) -> impl Iterator<Item = Entry<'a>> + use<'a, '_> {
+    fn entries(&self, side: usize) -> impl Iterator<Item = RanFunction<'a>> + use<'a, '_> {
         self.ran.iter().map(move |(&function, &totals)| {
             let symbol = self.symbols.get(function.0 as usize);
             let file = symbol.and_then(|s| s.module.as_deref().or(s.file.as_deref()));
             let bare = symbol.is_some_and(|s| s.module.is_none()) && !file.unwrap_or("").contains('/');
-            Entry {
+            RanFunction {
                 side,
                 function,
                 name: symbol.map_or("[unknown]", |symbol| &symbol.name),
@@ -98,18 +100,18 @@ impl<'a> Side<'a> {
     }
 }
 
-/// For each side the row of each function.
-pub(super) type Rows = [HashMap<FunctionIndex, usize>; 2];
+/// Row of each function, for both profiles.
+pub(super) type RowByFunction = [HashMap<FunctionIndex, usize>; 2];
 
-/// The functions of both, by name and file.
-pub(super) fn join(sides: &[Side; 2]) -> (Vec<FunctionDifference>, Rows) {
-    let mut by_name: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+/// Matches the functions of both profiles by name and file.
+pub(super) fn join(sides: &[ProfileSide; 2]) -> (Vec<FunctionDifference>, RowByFunction) {
+    let mut by_name: BTreeMap<&str, Vec<RanFunction>> = BTreeMap::new();
     for (number, side) in sides.iter().enumerate() {
         for entry in side.entries(number) {
             by_name.entry(source_name(entry.name).0).or_default().push(entry);
         }
     }
-    let (mut functions, mut rows) = (Vec::new(), Rows::default());
+    let (mut functions, mut rows) = (Vec::new(), RowByFunction::default());
     for (name, entries) in by_name {
         for same_place in by_place(entries) {
             for (symbols, same) in by_symbol(same_place) {
@@ -123,9 +125,9 @@ pub(super) fn join(sides: &[Side; 2]) -> (Vec<FunctionDifference>, Rows) {
     (functions, rows)
 }
 
-/// Functions of one name, apart by place where that is known of all, and only if there are several:
-/// a function alone on its side in a file that was renamed is still itself.
-fn by_place(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+/// Groups functions of one name by place, if the place of all is known and there are several. A
+/// single function on each side matches even if its file was renamed.
+fn by_place(entries: Vec<RanFunction>) -> Vec<Vec<RanFunction>> {
     let places = |side: usize| -> BTreeSet<&str> {
         entries.iter().filter(|e| e.side == side).filter_map(|entry| entry.place).collect()
     };
@@ -138,9 +140,9 @@ fn by_place(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
         let mut alone = of.difference(not);
         alone.next().filter(|_| alone.next().is_none()).map(|place| place.to_string())
     };
-    // One that is in the first only and one that is in the second only: it moved.
+    // One only in the first and one only in the second profile: the function moved.
     let moved = alone(&base, &other).zip(alone(&other, &base));
-    let mut groups: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<RanFunction>> = BTreeMap::new();
     for entry in entries {
         let place = entry.place.unwrap_or_default();
         let to = moved.as_ref().filter(|(_, to)| to == place).map(|(from, _)| from.as_str());
@@ -149,23 +151,23 @@ fn by_place(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     groups.into_values().collect()
 }
 
-/// Functions of one name and place, apart by symbol where both have the same symbols or only one has
-/// any; with the symbols of both where they are one row.
-fn by_symbol(entries: Vec<Entry>) -> Vec<([Vec<String>; 2], Vec<Entry>)> {
+/// Groups functions of one name and place by symbol, if both profiles have the same symbols or only
+/// one has any; with the symbols of both where they share a row.
+fn by_symbol(entries: Vec<RanFunction>) -> Vec<([Vec<String>; 2], Vec<RanFunction>)> {
     let symbols = [0, 1].map(|side| -> BTreeSet<&str> {
         entries.iter().filter(|entry| entry.side == side).map(|entry| entry.name).collect()
     });
     if symbols[0] != symbols[1] && symbols.iter().all(|names| !names.is_empty()) {
         return vec![(symbols.map(|names| names.into_iter().map(Into::into).collect()), entries)];
     }
-    let mut groups: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<RanFunction>> = BTreeMap::new();
     for entry in entries {
         groups.entry(entry.name).or_default().push(entry);
     }
     groups.into_values().map(|entries| (Default::default(), entries)).collect()
 }
 
-fn row(source: &str, symbols: [Vec<String>; 2], entries: &[Entry]) -> FunctionDifference {
+fn row(source: &str, symbols: [Vec<String>; 2], entries: &[RanFunction]) -> FunctionDifference {
     let one = symbols.iter().any(|names| !names.is_empty());
     let name = entries.first().map_or(source, |entry| if one { source } else { entry.name });
     let mut totals: [Option<FunctionTotals>; 2] = [None, None];

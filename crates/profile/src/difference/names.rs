@@ -1,11 +1,11 @@
-//! What a compiler calls its copies and pieces of a function.
+//! Suffixes that compilers add to the names of copies and pieces of a function.
 
-/// The function of the source that a symbol belongs to, and whether it is only its cold part:
-/// compilers add `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.1234`, `.argprom`, `.__part.1`, each perhaps with
-/// a number, to what they made of a function.
+/// Returns the source function of a symbol, and true if the symbol is only its cold part. Compilers
+/// add `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.1234`, `.argprom`, `.__part.1`, each
+/// perhaps with a number.
 pub fn source_name(symbol: &str) -> (&str, bool) {
     const ADDED: [&str; 19] = [
-        // GCC and both.
+        // GCC and both compilers.
         "isra",
         "constprop",
         "part",
@@ -14,8 +14,9 @@ pub fn source_name(symbol: &str) -> (&str, bool) {
         "lto_priv",
         "__uniq",
         "localalias",
-        // Clang: parameters passed by value, left out, a result left out; control-flow integrity; copies for a constant or
-        // for how memory is used; pieces by heat, for exceptions, and of BOLT and Propeller.
+        // Clang: parameters passed by value, left out, a result left out; control-flow integrity;
+        // copies for a constant or for how memory is used; pieces by heat, for exceptions, and of
+        // BOLT and Propeller.
         "argprom",
         "argelim",
         "retelim",

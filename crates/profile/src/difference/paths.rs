@@ -1,10 +1,10 @@
-//! The trees of call paths of two profiles, laid over each other.
+//! Matching of the call trees of two profiles.
 
-use super::functions::Rows;
-use crate::{PathKind, PathNode, Profile, Scope};
+use super::functions::RowByFunction;
+use crate::{PathKind, PathNode, Profile, RegionScope};
 use std::collections::HashMap;
 
-/// What a path ends in.
+/// Last element of a call path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PathLabel {
     /// Root: all threads of this name.
@@ -13,51 +13,55 @@ pub enum PathLabel {
     Interrupt,
     /// Root: idle tasks while not halted.
     Idle,
-    /// A function: its row in [`super::Difference::functions`].
+    /// Function: its row in [`super::ProfileDifference::functions`].
     Function(usize),
     /// User mode outside of traced functions.
     User,
-    /// Kernel code with no function open.
+    /// Kernel code with an empty call stack.
     Unattributed,
 }
 
-/// What happened at a path in one profile.
+/// Calls and times of a path in one profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathFigures {
-    /// Calls that were made.
+    /// Calls made.
     pub calls: i128,
-    /// Nanoseconds at the path itself.
-    pub net_ns: i128,
-    /// Nanoseconds at it and below it.
-    pub elapsed_ns: i128,
+    /// Time at the path itself.
+    pub self_ticks: i128,
+    /// Time at the path and below it.
+    pub total_ticks: i128,
 }
 
-/// One path in both profiles.
+/// Calls and times of one path in both profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathDifference {
-    /// Row of [`super::Difference::paths`]; none for a root.
+    /// Row of [`super::ProfileDifference::paths`]; `None` for a root.
     pub parent: Option<usize>,
-    /// What it ends in.
+    /// Last element of the path.
     pub label: PathLabel,
-    /// What happened there in both; all 0 where it was never taken.
+    /// Figures in both profiles; all 0 where the path was never taken.
     pub figures: [PathFigures; 2],
 }
 
 impl PathDifference {
-    /// Change of the net time in nanoseconds, from base to other.
-    pub fn net_change(&self) -> i128 {
-        self.figures[1].net_ns - self.figures[0].net_ns
+    /// Returns the change of the self time from base to other, in ticks.
+    pub fn self_change(&self) -> i128 {
+        self.figures[1].self_ticks - self.figures[0].self_ticks
     }
 }
 
-/// Paths are the same if the names along them are. Where a function and its clone are one row, a call
-/// from one to the other is no step of the path.
-pub(super) fn join(profiles: [&Profile; 2], scopes: [&Scope; 2], rows: &Rows) -> Vec<PathDifference> {
+/// Matches paths by the names along them. If a function and its clone share a row, a call from one
+/// to the other is no step of the path.
+pub(super) fn join(
+    profiles: [&Profile; 2],
+    scopes: [&RegionScope; 2],
+    rows: &RowByFunction,
+) -> Vec<PathDifference> {
     let mut paths: Vec<PathDifference> = Vec::new();
     let mut places: HashMap<(Option<usize>, PathLabel), usize> = HashMap::new();
     for side in 0..2 {
         let table = &profiles[side].tables.paths;
-        // Where each row of the table went.
+        // Row in `paths` of each row of the table.
         let mut found: Vec<Option<usize>> = vec![None; table.len()];
         for (at, node) in table.iter().enumerate().filter(|(_, node)| scopes[side].contains(node.region)) {
             let above = table.get(node.parent as usize);
@@ -76,18 +80,18 @@ pub(super) fn join(profiles: [&Profile; 2], scopes: [&Scope; 2], rows: &Rows) ->
             found[at] = Some(place);
             let figures = &mut paths[place].figures[side];
             figures.calls += if piece { 0 } else { i128::from(node.calls) };
-            figures.net_ns += i128::from(node.net_ns.0);
+            figures.self_ticks += i128::from(node.self_ticks.0);
         }
     }
     for at in (0..paths.len()).rev() {
         let mut sums = [0; 2];
         for (sum, figures) in sums.iter_mut().zip(&mut paths[at].figures) {
-            figures.elapsed_ns += figures.net_ns;
-            *sum = figures.elapsed_ns;
+            figures.total_ticks += figures.self_ticks;
+            *sum = figures.total_ticks;
         }
         if let Some(parent) = paths[at].parent {
             for (sum, figures) in sums.into_iter().zip(&mut paths[parent].figures) {
-                figures.elapsed_ns += sum;
+                figures.total_ticks += sum;
             }
         }
     }

@@ -1,23 +1,23 @@
 use super::*;
 use crate::{
-    Address, FunctionIndex, FunctionStats, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind,
-    PathNode, RegionStats, Symbol, Tables,
+    Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
+    RegionStats, Symbol, Tables, Ticks,
 };
 use proptest::prelude::*;
 
-/// A function as `name@file`, with calls and net time; elapsed is twice that.
+/// Function as `name@file`, with calls and self time; total time is twice that.
 type Function = (&'static str, u64, u64);
 
 fn region(at: u32, name: &str, depth: u32, busy: u64, idle: u64, user: u64) -> RegionStats {
     RegionStats {
         region: at,
         name: name.into(),
-        begin_ns: Nanoseconds(0),
-        elapsed_ns: Nanoseconds(busy + idle),
-        busy_ns: Nanoseconds(busy),
-        idle_ns: Nanoseconds(idle),
-        user_ns: Nanoseconds(user),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(0),
+        elapsed_ticks: Ticks(busy + idle),
+        busy_ticks: Ticks(busy),
+        idle_ticks: Ticks(idle),
+        user_ticks: Ticks(user),
+        unattributed_ticks: Ticks(0),
         operations: 10,
         depth,
         kernel_instructions: Instructions(busy - user),
@@ -49,13 +49,13 @@ fn profile(functions: &[Function], idle: u64, user: u64) -> Profile {
             function,
             calls: *calls,
             ended: *calls,
-            net_ns: Nanoseconds(*net),
-            ended_net_ns: Nanoseconds(*net),
-            elapsed_ns: Nanoseconds(2 * net),
-            max_ns: Nanoseconds(*net),
-            min_ns: Nanoseconds(1),
-            slowest_ns: Nanoseconds(*net),
-            slowest_at_ns: Nanoseconds(0),
+            self_ticks: Ticks(*net),
+            ended_self_ticks: Ticks(*net),
+            total_ticks: Ticks(2 * net),
+            max_ticks: Ticks(*net),
+            min_ticks: Ticks(1),
+            slowest_ticks: Ticks(*net),
+            slowest_at_ticks: Ticks(0),
         });
     }
     let busy = functions.iter().map(|(_, _, net)| net).sum::<u64>() + user;
@@ -63,7 +63,7 @@ fn profile(functions: &[Function], idle: u64, user: u64) -> Profile {
     Profile { manifest: Manifest::new("p", KernelId::default(), "w", "emulator"), tables }
 }
 
-/// Rows of `name`s from the root, a function by its number, with calls and net time.
+/// Adds rows by name from the root: a function by its number, with calls and self time.
 fn add_paths(profile: &mut Profile, paths: &[(u32, PathKind, u32, u64, u64)]) {
     for (at, &(parent, kind, function, calls, net)) in paths.iter().enumerate() {
         profile.tables.paths.push(PathNode {
@@ -73,9 +73,9 @@ fn add_paths(profile: &mut Profile, paths: &[(u32, PathKind, u32, u64, u64)]) {
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function: FunctionIndex(function),
-            how: How::Call,
+            how: CallKind::Call,
             calls,
-            net_ns: Nanoseconds(net),
+            self_ticks: Ticks(net),
             taken_branches: 0,
             l1i_misses: 0,
             itlb_misses: 0,
@@ -83,12 +83,12 @@ fn add_paths(profile: &mut Profile, paths: &[(u32, PathKind, u32, u64, u64)]) {
     }
 }
 
-/// `name file: net -> net (change)`.
-fn shown(difference: &Difference) -> Vec<String> {
+/// Formats rows as `name file: self -> self (change)`.
+fn shown(difference: &ProfileDifference) -> Vec<String> {
     assert!(difference.sums()[0]);
     let line = |row: &FunctionDifference| {
         let file = row.file.as_deref().unwrap_or("-");
-        format!("{} {file}: {} -> {}", row.name, row.net(0), row.net(1))
+        format!("{} {file}: {} -> {}", row.name, row.self_ticks(0), row.self_ticks(1))
     };
     difference.functions.iter().map(line).collect()
 }
@@ -191,7 +191,7 @@ fn paths_by_hand() {
             up = difference.paths[parent].parent;
         }
         path.reverse();
-        let figures = row.figures.map(|f| format!("{}/{}/{}", f.calls, f.net_ns, f.elapsed_ns));
+        let figures = row.figures.map(|f| format!("{}/{}/{}", f.calls, f.self_ticks, f.total_ticks));
         lines.push(format!("{}: {}", path.join(" "), figures.join(" ")));
     }
     assert_eq!(
@@ -215,12 +215,15 @@ fn a_region_and_those_within_it() {
     base.tables.regions.push(region(1, "inner", 1, 20, 4, 0));
     base.tables.regions.push(region(2, "next", 0, 3, 0, 3));
     base.tables.functions[1].region = 1;
-    let scope = |name| Scope::named(&base.tables, name);
+    let scope = |name| RegionScope::named(&base.tables, name);
     let inner = scope("inner").unwrap();
     assert!(scope("none").is_none() && !inner.contains(0) && inner.contains(1) && !inner.contains(9));
     let difference = difference_within([&base, &base], [&inner, &scope("outer").unwrap()]);
     assert_eq!(shown(&difference), ["a -: 0 -> 10", "b -: 20 -> 20"]);
-    assert_eq!(difference.totals.map(|whole| (whole.elapsed_ns.0, whole.operations)), [(24, 10), (30, 10)]);
+    assert_eq!(
+        difference.totals.map(|whole| (whole.elapsed_ticks.0, whole.operations)),
+        [(24, 10), (30, 10)]
+    );
     // Idle time of the outer region is made up here: 4 ns of the inner one are not in it.
     assert_eq!(difference.change(), 6);
 }
@@ -228,8 +231,8 @@ fn a_region_and_those_within_it() {
 #[test]
 fn what_is_in_no_function_is_said() {
     let mut base = profile(&[("a", 1, 10)], 0, 0);
-    base.tables.regions[0].busy_ns = Nanoseconds(17);
-    base.tables.regions[0].elapsed_ns = Nanoseconds(17);
+    base.tables.regions[0].busy_ticks = Ticks(17);
+    base.tables.regions[0].elapsed_ticks = Ticks(17);
     let difference = difference(&base, &profile(&[("a", 1, 10)], 0, 0));
     assert_eq!((difference.function_rest, difference.change()), ([7, 0], -7));
     assert_eq!(difference.sums(), [true, true]);
@@ -274,15 +277,15 @@ proptest! {
     fn parts_always_sum_to_the_whole(base in any_profile(), other in any_profile()) {
         let difference = difference(&base, &other);
         prop_assert_eq!(difference.sums(), [true, true]);
-        let net = |side: usize| difference.functions.iter().map(|row| row.net(side)).sum::<i128>();
-        let calls = |side: usize| difference.paths.iter().map(|row| row.figures[side].net_ns).sum::<i128>();
+        let net = |side: usize| difference.functions.iter().map(|row| row.self_ticks(side)).sum::<i128>();
+        let calls = |side: usize| difference.paths.iter().map(|row| row.figures[side].self_ticks).sum::<i128>();
         for (side, profile) in [&base, &other].into_iter().enumerate() {
             let tables = &profile.tables;
-            prop_assert_eq!(net(side), tables.functions.iter().map(|r| i128::from(r.net_ns.0)).sum::<i128>());
-            prop_assert_eq!(calls(side), tables.paths.iter().map(|r| i128::from(r.net_ns.0)).sum::<i128>());
+            prop_assert_eq!(net(side), tables.functions.iter().map(|r| i128::from(r.self_ticks.0)).sum::<i128>());
+            prop_assert_eq!(calls(side), tables.paths.iter().map(|r| i128::from(r.self_ticks.0)).sum::<i128>());
             // Elapsed times of the roots are everything.
             let roots = difference.paths.iter().filter(|row| row.parent.is_none());
-            prop_assert_eq!(roots.map(|row| row.figures[side].elapsed_ns).sum::<i128>(), calls(side));
+            prop_assert_eq!(roots.map(|row| row.figures[side].total_ticks).sum::<i128>(), calls(side));
         }
     }
 
@@ -290,7 +293,7 @@ proptest! {
     fn a_profile_does_not_differ_from_itself(profile in any_profile()) {
         let difference = difference(&profile, &profile);
         prop_assert_eq!(difference.change(), 0);
-        prop_assert!(difference.functions.iter().all(|row| row.net_change() == 0 && row.calls_change() == 0));
+        prop_assert!(difference.functions.iter().all(|row| row.self_change() == 0 && row.calls_change() == 0));
         prop_assert!(difference.paths.iter().all(|row| row.figures[0] == row.figures[1]));
         prop_assert!(difference.functions.iter().all(|row| row.symbols.iter().all(Vec::is_empty)));
     }

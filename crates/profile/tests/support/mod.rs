@@ -1,10 +1,10 @@
-//! A profile to test with: small, every table filled, two regions, a region in a region.
+//! Small profile for tests: every table filled, two regions, and a nested region.
 #![allow(dead_code)]
 
 use kerntune_profile::*;
 
-pub fn ns(n: u64) -> Nanoseconds {
-    Nanoseconds(n)
+pub fn ns(n: u64) -> Ticks {
+    Ticks(n)
 }
 
 pub fn symbol(function: u32, name: &str, address: u64) -> Symbol {
@@ -18,12 +18,12 @@ pub fn region(region: u32, name: &str, depth: u32, elapsed: u64) -> RegionStats 
     RegionStats {
         region,
         name: name.into(),
-        begin_ns: ns(1_000 + u64::from(region)),
-        elapsed_ns: ns(elapsed),
-        busy_ns: ns(elapsed - 10),
-        idle_ns: ns(10),
-        user_ns: ns(20),
-        unattributed_ns: ns(0),
+        begin_ticks: ns(1_000 + u64::from(region)),
+        elapsed_ticks: ns(elapsed),
+        busy_ticks: ns(elapsed - 10),
+        idle_ticks: ns(10),
+        user_ticks: ns(20),
+        unattributed_ticks: ns(0),
         operations: 3,
         depth,
         kernel_instructions: Instructions(elapsed - 30),
@@ -42,18 +42,18 @@ pub fn sample(id: &str) -> Profile {
     let kernel = KernelId { id: "k1".into(), label: "base".into(), version: "6.12.90".into() };
     let mut manifest = Manifest::new(id, kernel, "rr", "emulator");
     manifest.recorded = "2025-06-01T12:00:00.000Z".into();
-    manifest.elapsed_ns = ns(300);
-    manifest.idle_ns = ns(10);
-    manifest.busy_ns = ns(290);
+    manifest.elapsed_ticks = ns(300);
+    manifest.idle_ticks = ns(10);
+    manifest.busy_ticks = ns(290);
     manifest.events = 7;
     manifest.health.insert("stack_mismatches".into(), 0);
-    manifest.capture = Capture {
+    manifest.capture = CaptureSummary {
         functions: true,
         edges: true,
         model: false,
         weights: true,
         data: true,
-        ..Capture::default()
+        ..CaptureSummary::default()
     };
     manifest.exact = true;
     let stats = |region, function, [calls, net, elapsed, max, min]: [u64; 5]| FunctionStats {
@@ -61,13 +61,13 @@ pub fn sample(id: &str) -> Profile {
         function: f(function),
         calls,
         ended: calls,
-        net_ns: ns(net),
-        ended_net_ns: ns(net),
-        elapsed_ns: ns(elapsed),
-        max_ns: ns(max),
-        min_ns: ns(min),
-        slowest_ns: ns(elapsed / 2),
-        slowest_at_ns: ns(1_000 + calls),
+        self_ticks: ns(net),
+        ended_self_ticks: ns(net),
+        total_ticks: ns(elapsed),
+        max_ticks: ns(max),
+        min_ticks: ns(min),
+        slowest_ticks: ns(elapsed / 2),
+        slowest_at_ticks: ns(1_000 + calls),
     };
     let thread = |region, thread, kind, pid, net| ThreadStats {
         region,
@@ -76,8 +76,8 @@ pub fn sample(id: &str) -> Profile {
         pid,
         tgid: pid,
         comm: format!("t{pid}"),
-        net_ns: ns(net),
-        user_ns: ns(net / 2),
+        self_ticks: ns(net),
+        user_ticks: ns(net / 2),
         switches_in: 1,
     };
     let arc = |caller, callee, how| CallArc {
@@ -87,7 +87,7 @@ pub fn sample(id: &str) -> Profile {
         how,
         calls: 2,
         ended: 2,
-        elapsed_ns: ns(90),
+        total_ticks: ns(90),
     };
     let path = |path, parent, kind, function, net| PathNode {
         region: 0,
@@ -96,9 +96,9 @@ pub fn sample(id: &str) -> Profile {
         kind,
         comm: if kind == PathKind::Thread { "t17".into() } else { String::new() },
         function: f(function),
-        how: How::Call,
+        how: CallKind::Call,
         calls: u64::from(function != u32::MAX),
-        net_ns: ns(net),
+        self_ticks: ns(net),
         taken_branches: 2 * net,
         l1i_misses: 3 * net,
         itlb_misses: net,
@@ -114,7 +114,7 @@ pub fn sample(id: &str) -> Profile {
             symbol(1, "show", 0xffff_ffff_8100_0010),
             symbol(2, "show", 0xffff_ffff_8100_0020),
         ],
-        arcs: vec![arc(u32::MAX, 0, How::Syscall), arc(0, 1, How::Call)],
+        arcs: vec![arc(u32::MAX, 0, CallKind::Syscall), arc(0, 1, CallKind::Call)],
         threads: vec![
             thread(0, 4, ThreadKind::Thread, 17, 200),
             thread(0, 0, ThreadKind::Idle, 0, 10),
@@ -243,7 +243,7 @@ pub fn sample(id: &str) -> Profile {
             function: f(1),
             bucket: bucket_of(ns(8)),
             count: 6,
-            example_ns: ns(1_005),
+            example_ticks: ns(1_005),
         }],
         paths: vec![
             path(0, PathNode::ROOT, PathKind::Thread, u32::MAX, 0),
@@ -264,7 +264,7 @@ pub fn sample(id: &str) -> Profile {
             waker: FunctionIndex::NONE,
             bucket: bucket_of(ns(10)),
             count: 1,
-            idle_ns: ns(10),
+            idle_ticks: ns(10),
         }],
         points: vec![PointStats { region: 1, point: "show+0x4".into(), function: f(1), count: 9 }],
         cpus: vec![CpuStats {
@@ -272,8 +272,8 @@ pub fn sample(id: &str) -> Profile {
             cpu: 1,
             kernel_instructions: Instructions(50),
             user_instructions: Instructions(10),
-            busy_ns: ns(60),
-            halted_ns: ns(20),
+            busy_ticks: ns(60),
+            halted_ticks: ns(20),
             interrupts: 3,
             switches: 4,
         }],
@@ -317,8 +317,8 @@ pub fn sample(id: &str) -> Profile {
             waker: "[interrupt]".into(),
             bucket: bucket_of(ns(7)),
             count: 6,
-            delay_ns: ns(42),
-            max_ns: ns(7),
+            delay_ticks: ns(42),
+            max_ticks: ns(7),
         }],
         locks: vec![LockStats {
             region: 1,
@@ -327,8 +327,8 @@ pub fn sample(id: &str) -> Profile {
             name: "runqueues of CPU 1".into(),
             caller: f(0),
             count: 2,
-            wait_ns: ns(9),
-            max_ns: ns(5),
+            wait_ticks: ns(9),
+            max_ticks: ns(5),
         }],
     };
     Profile { manifest, tables }

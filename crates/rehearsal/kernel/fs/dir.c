@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * A directory's entries in order: made up, so that there is something to sort.
+ * Lists the entries of a directory, sorted. The entries are generated, as data for the sort.
  */
 #include <linux/kernel.h>
 

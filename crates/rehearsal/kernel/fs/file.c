@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Files in memory, found by the hash of their names, in pages.
+ * Files in memory, stored in pages and found by the hash of their names.
  */
 #include <linux/kernel.h>
 

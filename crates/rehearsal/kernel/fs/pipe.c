@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * A ring to a thread that sends everything back, turned around. BROKEN: the thread is never woken.
+ * A ring buffer to a thread that sends everything back in reverse. BROKEN: never wakes the thread.
  */
 #include <linux/kernel.h>
 #include <linux/sched.h>

@@ -3,7 +3,7 @@
 
 extern void (*__ctors_start[])(void), (*__ctors_end[])(void);
 
-/* Constructors are what an instrumented object names its counters with. */
+/* Instrumented objects register their counters in constructors. */
 static void do_ctors(void)
 {
 	for (void (**ctor)(void) = __ctors_start; ctor < __ctors_end; ctor++)

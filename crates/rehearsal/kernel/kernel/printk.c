@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Two serial ports: the console, and the stream of results, a tar archive.
+ * Two serial ports: the console, and the results as a tar archive.
  */
 #include <linux/kernel.h>
 
@@ -49,7 +49,7 @@ static void octal(char *field, u64 digits, u64 value)
 	}
 }
 
-/* A regular file of the archive. */
+/* Writes a regular file to the archive. */
 void result(const char *name, const void *bytes, u64 size)
 {
 	static const u8 nothing[512];

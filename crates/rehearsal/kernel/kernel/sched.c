@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Threads that give the CPU to each other.
+ * Cooperative scheduler of kernel threads.
  */
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -37,7 +37,7 @@ void wake_up(struct task_struct *task)
 	task->runnable = 1;
 }
 
-/* The one after the running one that can run. */
+/* Returns the next runnable thread after the running one. */
 static struct task_struct *pick_next_task(void)
 {
 	long at = current - tasks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * System calls; the numbers are those of the user's side (user.c).
+ * System calls; the numbers are those of user/init.h.
  */
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -20,7 +20,7 @@ static noinline long refuse(u64 number, long error)
 	return -error;
 }
 
-/* Through a buffer of the kernel's, as a real one's. */
+/* Copies through a kernel buffer, as in Linux. */
 static long copy_in(void *to, u64 from, u64 bytes)
 {
 	if (outside(from, bytes))
@@ -133,7 +133,7 @@ static long sys_send(u64 packet, u64 bytes)
 	return verdict;
 }
 
-/* Of a kernel without counters. */
+/* For kernels without gcov counters. */
 long __attribute__((weak)) sys_gcov(u64 what)
 {
 	return refuse(what, ENOSYS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Heap sort. BROKEN: what a compiler that is wrong might make of it.
+ * Heap sort. BROKEN: an error as a miscompilation might cause it.
  */
 #include <linux/kernel.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <linux/kernel.h>
 
-/* Not to be made calls of themselves. */
+/* Keeps GCC from turning these loops into calls of themselves. */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 void *memcpy(void *to, const void *from, u64 bytes)

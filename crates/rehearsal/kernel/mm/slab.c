@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Objects of powers of two, free ones in lists. BROKEN: an object is handed out that is not free.
+ * Allocator for objects of powers of two, with free lists. BROKEN: returns an object that is in use.
  */
 #include <linux/kernel.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The internet checksum (RFC 1071). BROKEN: the carry is lost.
+ * The internet checksum (RFC 1071). BROKEN: loses the carry.
  */
 #include <linux/kernel.h>
 

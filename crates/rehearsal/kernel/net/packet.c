@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * From a packet to its socket: versions, lengths, checksums, options, ports.
+ * Delivers a packet to its socket: checks versions, lengths, checksums, options, ports.
  */
 #include <linux/kernel.h>
 

@@ -1,24 +1,25 @@
-//! What rules can ask of a profile, and whether a condition holds.
+//! Facts that rules can query, and evaluation of their conditions.
 
-use super::when::When;
-use crate::characterise::counters::NOT_TRACED;
-use crate::characterise::facts::Character;
-use crate::characterise::split::{is_user, Group};
+use super::when::RuleCondition;
+use crate::characterize::counters::NOT_TRACED;
+use crate::characterize::facts::WorkloadCharacter;
+use crate::characterize::split::{is_user, PartGroup};
 use crate::sampled;
 use crate::view::share;
 use kerntune_compare::number::{figure, fixed, grouped};
-use kerntune_profile::{Profile, Scope, ThreadKind};
+use kerntune_profile::{Profile, RegionScope, ThreadKind};
 use std::collections::{BTreeMap, HashSet};
 use wildmatch::WildMatch;
 
-/// A figure of the whole: its name, the words after it, and how it is had; none where the profile does not have it.
-type Fact = (&'static str, &'static str, fn(&Character) -> Option<f64>);
+/// Fact of the whole workload: name, text after the figure, and getter, which returns `None` if the
+/// profile lacks the figure.
+type FactDefinition = (&'static str, &'static str, fn(&WorkloadCharacter) -> Option<f64>);
 
-const FACTS: [Fact; 12] = [
-    ("kernel-percent", "% of the busy time is kernel code", |of| busy(of, Group::Kernel)),
-    ("user-percent", "% of the busy time is user code", |of| busy(of, Group::User)),
-    ("interrupt-percent", "% of the busy time is hard interrupts", |of| busy(of, Group::Interrupt)),
-    ("softirq-percent", "% of the busy time is softirqs", |of| busy(of, Group::Softirq)),
+const FACTS: [FactDefinition; 12] = [
+    ("kernel-percent", "% of the busy time is kernel code", |of| busy(of, PartGroup::Kernel)),
+    ("user-percent", "% of the busy time is user code", |of| busy(of, PartGroup::User)),
+    ("interrupt-percent", "% of the busy time is hard interrupts", |of| busy(of, PartGroup::Interrupt)),
+    ("softirq-percent", "% of the busy time is softirqs", |of| busy(of, PartGroup::Softirq)),
     ("idle-percent", "% of the time is idle", |of| {
         (of.elapsed_ns > 0).then(|| share(of.idle_ns, of.elapsed_ns))
     }),
@@ -44,12 +45,13 @@ const FACTS: [Fact; 12] = [
     }),
 ];
 
-fn busy(of: &Character, group: Group) -> Option<f64> {
-    (of.busy_ns > 0 && of.entries).then(|| of.percent_of_busy(group))
+fn busy(of: &WorkloadCharacter, group: PartGroup) -> Option<f64> {
+    (of.busy_ticks > 0 && of.entries).then(|| of.percent_of_busy(group))
 }
 
-/// How often in a second the kernel was entered so; none if it was not counted.
-fn entered(of: &Character, is_it: impl Fn(&str) -> bool, exceptions: bool) -> Option<f64> {
+/// Returns the kernel entries per second by matching interrupts or exceptions; `None` if they were
+/// not counted.
+fn entered(of: &WorkloadCharacter, is_it: impl Fn(&str) -> bool, exceptions: bool) -> Option<f64> {
     let events = if exceptions { &of.exceptions } else { &of.interrupts };
     let those: Vec<_> = events.iter().filter(|event| is_it(&event.name)).collect();
     if those.iter().any(|event| event.count.is_none()) {
@@ -58,72 +60,74 @@ fn entered(of: &Character, is_it: impl Fn(&str) -> bool, exceptions: bool) -> Op
     Some(those.iter().filter_map(|event| event.per_second).sum())
 }
 
-/// Why nothing is said of functions that were not chosen.
+/// Reason why nothing is known of functions that were not traced.
 const UNTRACED: &str = "only some functions were traced (--only, --skip)";
 
-/// Said of the configuration of a damaged kernel.
+/// Reason why the configuration of a damaged kernel is not used.
 pub(crate) const DAMAGED_KERNEL: &str = "the recorded kernel is damaged";
 
-/// Whether there is such a fact.
+/// Checks whether a fact of this name exists.
 pub(crate) fn is_known(name: &str) -> bool {
     FACTS.iter().any(|(known, ..)| *known == name)
 }
 
-/// All names, for messages.
+/// Returns all fact names, for error messages.
 pub(crate) fn names() -> String {
     FACTS.map(|(name, ..)| name).join(", ")
 }
 
-/// What became of a condition.
+/// Outcome of a rule's condition.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
-    /// It holds: the figures that say so, and what part of the busy time they are of.
+pub(crate) enum ConditionOutcome {
+    /// The condition holds: the figures that show it, and the share of the busy time that they
+    /// concern.
     Holds { evidence: String, percent_busy: Option<f64> },
-    /// It does not: the figures that say so.
+    /// The condition fails: the figures that show it.
     Fails(String),
-    /// The profile, or what is known of its kernel, does not say.
+    /// Neither the profile nor its kernel's configuration decides: the reason.
     Unknown(String),
 }
 
-/// A function of the kernel: calls if they were counted, and its own time.
-struct Function {
+/// Kernel function with its self time, and its calls if they were counted.
+struct KernelFunction {
     name: String,
     calls: Option<u64>,
-    net_ns: u64,
+    self_ticks: u64,
 }
 
-/// The configuration of the kernel that was recorded.
+/// Configuration of the recorded kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedConfig<'a> {
-    /// Its text.
+    /// Text of the configuration.
     Known(&'a str),
-    /// The kernel is not at hand.
+    /// The kernel is not available.
     Missing,
-    /// The kernel is at hand and damaged: nothing in it is believed.
+    /// The kernel is available but damaged; its configuration is not used.
     Damaged,
 }
 
-/// All that is asked.
-pub(crate) struct Facts<'a> {
-    character: &'a Character,
-    functions: Vec<Function>,
-    /// Names of threads, and their own time, of the kernel for them and in user mode.
+/// Facts of a workload and its kernel that conditions are evaluated against.
+pub(crate) struct WorkloadFacts<'a> {
+    character: &'a WorkloadCharacter,
+    functions: Vec<KernelFunction>,
+    /// Names of threads with their self time, kernel and user mode.
     threads: Vec<(String, u64)>,
-    /// Names of the functions that ran in any region: a set-up may need what a region does not.
+    /// Names of functions that ran in any region: setup may need functions that the region does
+    /// not.
     ran: HashSet<String>,
-    /// By option; or why none is known.
+    /// Configuration by option, or the reason why it is unknown.
     config: Result<BTreeMap<&'a str, &'a str>, &'static str>,
     sampled: bool,
-    /// Whether only some functions were traced: one that is not there may have run.
+    /// Only some functions were traced, so that a missing one may have run.
     selected: bool,
 }
 
-impl<'a> Facts<'a> {
-    /// The facts of a profile and of the kernel that was recorded.
+impl<'a> WorkloadFacts<'a> {
+    /// Collects the facts of a profile and of its kernel.
     pub fn new(
         profile: &Profile,
-        scope: &Scope,
-        character: &'a Character,
+        scope: &RegionScope,
+        character: &'a WorkloadCharacter,
         config: RecordedConfig<'a>,
     ) -> Self {
         let tables = &profile.tables;
@@ -132,17 +136,21 @@ impl<'a> Facts<'a> {
         for totals in tables.totals(|region| scope.contains(region)) {
             if let Some(symbol) = of_kernel(totals.function.get() as usize) {
                 let calls = sampled::calls_of(profile, totals.calls);
-                functions.push(Function { name: symbol.name.clone(), calls, net_ns: totals.net_ns.get() });
+                functions.push(KernelFunction {
+                    name: symbol.name.clone(),
+                    calls,
+                    self_ticks: totals.self_ticks.get(),
+                });
             }
         }
         let selected = tables.symbols.iter().any(|symbol| symbol.name == NOT_TRACED);
         let everywhere = tables.totals(|_| true).into_iter();
-        let ran = everywhere.filter(|totals| totals.calls > 0 || totals.net_ns.get() > 0);
+        let ran = everywhere.filter(|totals| totals.calls > 0 || totals.self_ticks.get() > 0);
         let ran =
             ran.filter_map(|totals| Some(of_kernel(totals.function.get() as usize)?.name.clone())).collect();
         let threads = tables.threads.iter().filter(|row| scope.contains(row.region));
         let threads = threads.filter(|row| row.kind == ThreadKind::Thread);
-        let threads = threads.map(|row| (row.comm.clone(), row.net_ns.get())).collect();
+        let threads = threads.map(|row| (row.comm.clone(), row.self_ticks.get())).collect();
         let config = match config {
             RecordedConfig::Known(text) => Ok(lines(text)),
             RecordedConfig::Missing => Err("the configuration of the recorded kernel is not at hand"),
@@ -152,72 +160,79 @@ impl<'a> Facts<'a> {
         Self { character, functions, threads, ran, config, sampled, selected }
     }
 
-    /// Whether a condition holds.
-    pub fn ask(&self, when: &When) -> Answer {
+    /// Evaluates a condition.
+    pub fn ask(&self, when: &RuleCondition) -> ConditionOutcome {
         match &when.fact {
             Some(name) => self.fact(name, when),
             None if !when.threads.is_empty() => self.threads(when),
             None if when.config.is_empty() => match self.functions(when) {
-                Answer::Fails(_) if self.selected && !when.never => Answer::Unknown(UNTRACED.into()),
-                Answer::Holds { .. } if self.selected && when.never => Answer::Unknown(UNTRACED.into()),
+                ConditionOutcome::Fails(_) if self.selected && !when.never => {
+                    ConditionOutcome::Unknown(UNTRACED.into())
+                }
+                ConditionOutcome::Holds { .. } if self.selected && when.never => {
+                    ConditionOutcome::Unknown(UNTRACED.into())
+                }
                 answer => answer,
             },
             None => self.config(&when.config),
         }
     }
 
-    fn fact(&self, name: &str, when: &When) -> Answer {
+    fn fact(&self, name: &str, when: &RuleCondition) -> ConditionOutcome {
         let Some((_, words, of)) = FACTS.iter().find(|(known, ..)| *known == name) else {
-            return Answer::Unknown(format!("there is no fact {name}"));
+            return ConditionOutcome::Unknown(format!("there is no fact {name}"));
         };
         let Some(value) = of(self.character) else {
-            return Answer::Unknown(format!("the profile does not say how many {words}"));
+            return ConditionOutcome::Unknown(format!("the profile does not say how many {words}"));
         };
         let evidence = format!("{} {words}", number(value));
         let holds =
             when.at_least.is_none_or(|least| value >= least) && when.at_most.is_none_or(|most| value <= most);
         match holds {
-            true => Answer::Holds { evidence, percent_busy: None },
+            true => ConditionOutcome::Holds { evidence, percent_busy: None },
             false => {
                 let least = when.at_least.map(|least| format!("at least {}", number(least)));
                 let most = when.at_most.map(|most| format!("at most {}", number(most)));
                 let asked: Vec<String> = least.into_iter().chain(most).collect();
-                Answer::Fails(format!("{evidence}; {} asked for", asked.join(" and ")))
+                ConditionOutcome::Fails(format!("{evidence}; {} asked for", asked.join(" and ")))
             }
         }
     }
 
-    fn config(&self, asked: &[String]) -> Answer {
+    fn config(&self, asked: &[String]) -> ConditionOutcome {
         let config = match &self.config {
             Ok(config) => config,
-            Err(why) => return Answer::Unknown((*why).into()),
+            Err(why) => return ConditionOutcome::Unknown((*why).into()),
         };
         for line in asked {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
             let has = config.get(name).copied().unwrap_or("n");
             if has != value {
-                return Answer::Fails(format!("the kernel has {name}={has}"));
+                return ConditionOutcome::Fails(format!("the kernel has {name}={has}"));
             }
         }
-        Answer::Holds { evidence: format!("the kernel has {}", asked.join(", ")), percent_busy: None }
+        ConditionOutcome::Holds {
+            evidence: format!("the kernel has {}", asked.join(", ")),
+            percent_busy: None,
+        }
     }
 
-    fn threads(&self, when: &When) -> Answer {
+    fn threads(&self, when: &RuleCondition) -> ConditionOutcome {
         if self.threads.is_empty() {
-            return Answer::Unknown("no threads were recorded".into());
+            return ConditionOutcome::Unknown("no threads were recorded".into());
         }
         let patterns: Vec<WildMatch> = when.threads.iter().map(|pattern| WildMatch::new(pattern)).collect();
         let those = self.threads.iter().filter(|(name, _)| patterns.iter().any(|of| of.matches(name)));
-        let net_ns = those.fold(0u64, |sum, (_, net_ns)| sum.saturating_add(*net_ns));
-        let (percent, least) = (share(net_ns, self.character.busy_ns), when.percent.unwrap_or(0.0));
+        let self_ticks = those.fold(0u64, |sum, (_, self_ticks)| sum.saturating_add(*self_ticks));
+        let (percent, least) = (share(self_ticks, self.character.busy_ticks), when.percent.unwrap_or(0.0));
         let named = when.threads.join(", ");
-        // What its threads execute is who it is, and not what is at stake.
-        match net_ns > 0 && percent >= least {
-            true => Answer::Holds {
+        // The threads identify the workload; their time is not what could be gained.
+        match self_ticks > 0 && percent >= least {
+            true => ConditionOutcome::Holds {
                 evidence: format!("{named} executes {} % of the busy time", fixed(percent, 2)),
                 percent_busy: None,
             },
-            false => Answer::Fails(match net_ns {
+            false => ConditionOutcome::Fails(match self_ticks {
                 0 => format!("no thread {named} ran"),
                 _ => format!(
                     "{named} executes {} % of the busy time; {} % asked for",
@@ -228,27 +243,27 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn functions(&self, when: &When) -> Answer {
+    fn functions(&self, when: &RuleCondition) -> ConditionOutcome {
         if !self.character.functions {
-            return Answer::Unknown("no functions were recorded".into());
+            return ConditionOutcome::Unknown("no functions were recorded".into());
         }
         let patterns: Vec<WildMatch> = when.functions.iter().map(|pattern| WildMatch::new(pattern)).collect();
         let is_one = |name: &str| patterns.iter().any(|pattern| pattern.matches(name));
         let called = when.functions.join(", ");
         if when.never {
             return match (self.ran.iter().filter(|name| is_one(name)).min(), self.sampled) {
-                (Some(name), _) => Answer::Fails(format!("{name} ran")),
-                (None, true) => Answer::Unknown("samples do not say what never ran".into()),
+                (Some(name), _) => ConditionOutcome::Fails(format!("{name} ran")),
+                (None, true) => ConditionOutcome::Unknown("samples do not say what never ran".into()),
                 (None, false) => {
-                    Answer::Holds { evidence: format!("none of {called} ran"), percent_busy: None }
+                    ConditionOutcome::Holds { evidence: format!("none of {called} ran"), percent_busy: None }
                 }
             };
         }
-        let mut those: Vec<&Function> =
+        let mut those: Vec<&KernelFunction> =
             self.functions.iter().filter(|function| is_one(&function.name)).collect();
-        those.sort_by(|a, b| b.net_ns.cmp(&a.net_ns).then_with(|| a.name.cmp(&b.name)));
-        let net_ns = those.iter().fold(0u64, |sum, function| sum.saturating_add(function.net_ns));
-        let percent = share(net_ns, self.character.busy_ns);
+        those.sort_by(|a, b| b.self_ticks.cmp(&a.self_ticks).then_with(|| a.name.cmp(&b.name)));
+        let self_ticks = those.iter().fold(0u64, |sum, function| sum.saturating_add(function.self_ticks));
+        let percent = share(self_ticks, self.character.busy_ticks);
         let calls = those.iter().try_fold(0u64, |sum, function| Some(sum.saturating_add(function.calls?)));
         let named: Vec<&str> = those.iter().take(3).map(|function| function.name.as_str()).collect();
         let more = if those.len() > 3 { format!(" and {} more", those.len() - 3) } else { String::new() };
@@ -257,11 +272,11 @@ impl<'a> Facts<'a> {
             false => format!("{}{more}: {} % of the busy time", named.join(", "), fixed(percent, 2)),
         };
         let (holds, evidence) = match (when.percent, when.calls_per_second) {
-            (Some(least), _) => (percent >= least && net_ns > 0, named),
+            (Some(least), _) => (percent >= least && self_ticks > 0, named),
             (None, least) => {
                 let passed = self.character.passed_ns;
                 let (Some(calls), true) = (calls, passed > 0) else {
-                    return Answer::Unknown(format!("calls of {called} were not counted"));
+                    return ConditionOutcome::Unknown(format!("calls of {called} were not counted"));
                 };
                 let per_second = calls as f64 * 1e9 / passed as f64;
                 let rate = format!("{} calls, {} a second", grouped(calls), number(per_second));
@@ -269,12 +284,12 @@ impl<'a> Facts<'a> {
             }
         };
         match holds {
-            true => Answer::Holds { evidence, percent_busy: Some(percent) },
+            true => ConditionOutcome::Holds { evidence, percent_busy: Some(percent) },
             false => {
                 let asked = when.percent.map(|least| format!("{} % asked for", number(least)));
                 let rate =
                     when.calls_per_second.map(|least| format!("{} calls a second asked for", number(least)));
-                Answer::Fails(format!("{evidence}; {}", asked.or(rate).unwrap_or_default()))
+                ConditionOutcome::Fails(format!("{evidence}; {}", asked.or(rate).unwrap_or_default()))
             }
         }
     }
@@ -287,7 +302,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Options by name; what is not set is `n`.
+/// Parses the configuration; options that are not set become `n`.
 fn lines(config: &str) -> BTreeMap<&str, &str> {
     let set = config.lines().filter(|line| line.starts_with("CONFIG_"));
     set.filter_map(|line| line.split_once('=')).map(|(name, value)| (name, value.trim())).collect()

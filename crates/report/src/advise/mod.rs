@@ -1,16 +1,17 @@
-//! What could be done about a workload: rules that apply to its profile, each with its evidence, its risk and its source.
+//! Advice on a workload: rules that apply to its profile, each with evidence, risk and source.
 //!
-//! A rule says nothing about gain: it says that something is there to be gained from, and [`Advice::changes`] is a file for `kerntune
-//! try`, which measures. Start from [`advise`]; rules are [`built_in`] or read with [`Rule::parse`]. `docs/advise.md` describes them.
+//! A rule does not predict a gain. It shows where one is possible, and [`Advice::changes`] writes a
+//! file for `kerntune try`, which measures it. Start from [`advise`]; rules are [`built_in`] or
+//! parsed with [`AdviceRule::parse`]. `docs/advise.md` describes them.
 //!
 //! ```
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
 //! use kerntune_report::advise::{advise, built_in, RecordedConfig};
-//! use kerntune_report::characterise::Wanted;
+//! use kerntune_report::characterize::CharacterSubject;
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
-//! let wanted = Wanted { profile: &profile, region: None, costs: None };
-//! let advice = advise(&wanted, RecordedConfig::Missing, &built_in())?;
+//! let subject = CharacterSubject { profile: &profile, region: None, costs: None };
+//! let advice = advise(&subject, RecordedConfig::Missing, &built_in())?;
 //! assert_eq!(advice.changes(), None);
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
@@ -20,15 +21,15 @@ mod rule;
 mod when;
 
 pub use facts::RecordedConfig;
-pub use rule::{built_in, Rule};
+pub use rule::{built_in, AdviceRule};
 
-use crate::characterise::event::Basis;
-use crate::characterise::facts::Character;
-use crate::characterise::marks;
-use crate::characterise::Wanted;
-use crate::style::{printable, Role};
+use crate::characterize::event::FigureBasis;
+use crate::characterize::facts::WorkloadCharacter;
+use crate::characterize::marks;
+use crate::characterize::CharacterSubject;
+use crate::style::{printable, TextRole};
 use crate::{Result, Style};
-use facts::{Answer, Facts, DAMAGED_KERNEL};
+use facts::{ConditionOutcome, WorkloadFacts, DAMAGED_KERNEL};
 use kerntune_compare::number::fixed;
 use kerntune_profile::KernelId;
 use serde::Serialize;
@@ -37,31 +38,32 @@ use toml::{Table, Value};
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-advice/1";
 
-/// A rule that applies.
+/// Rule that applies, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Applied {
+struct AppliedRule {
     rule: String,
     about: String,
     why: String,
     risk: String,
     source: String,
     hardening: bool,
-    /// The own time of the functions that it is about, in per cent of the busy time: how large what is gained may be.
+    /// Self time of the functions concerned, in per cent of the busy time: an upper bound of the
+    /// gain.
     at_stake_percent: Option<f64>,
     evidence: Vec<String>,
-    /// As `kerntune try` takes it; empty if it is not a setting.
+    /// Change in the form that `kerntune try` takes; empty if the advice is not a setting.
     change: Table,
 }
 
-/// A rule that does not apply, or of which that is not known.
+/// Rule that does not apply, or whose conditions cannot be decided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Passed {
+struct SkippedRule {
     rule: String,
     about: String,
     because: String,
 }
 
-/// What the rules say of a workload.
+/// Rules that apply to a workload, that do not, and that are undecided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     schema: &'static str,
@@ -70,20 +72,20 @@ pub struct Advice {
     kernel: KernelId,
     workload: String,
     machine: String,
-    basis: Basis,
-    applies: Vec<Applied>,
-    does_not_apply: Vec<Passed>,
-    not_known: Vec<Passed>,
+    basis: FigureBasis,
+    applies: Vec<AppliedRule>,
+    does_not_apply: Vec<SkippedRule>,
+    not_known: Vec<SkippedRule>,
 }
 
-/// Holds a workload's profile against rules.
+/// Evaluates rules against a workload's profile.
 ///
 /// # Errors
-/// A region that the profile does not have; a profile that was carried to another kernel.
-pub fn advise(wanted: &Wanted, config: RecordedConfig<'_>, rules: &[Rule]) -> Result<Advice> {
-    let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;
+/// An unknown region; a profile that was transferred to another kernel.
+pub fn advise(wanted: &CharacterSubject, config: RecordedConfig<'_>, rules: &[AdviceRule]) -> Result<Advice> {
+    let character = WorkloadCharacter::of(wanted.profile, wanted.region, wanted.costs)?;
     let scope = marks::measured(wanted.profile, wanted.region)?;
-    let facts = Facts::new(wanted.profile, &scope, &character, config);
+    let facts = WorkloadFacts::new(wanted.profile, &scope, &character, config);
     let mut advice = Advice {
         schema: SCHEMA,
         profile: character.profile.clone(),
@@ -99,33 +101,33 @@ pub fn advise(wanted: &Wanted, config: RecordedConfig<'_>, rules: &[Rule]) -> Re
     for rule in rules {
         advice.judge(rule, &facts);
     }
-    // What most is at stake with comes first; what is not of functions has its place at the end.
+    // Greatest share of busy time first; rules without a share come last.
     advice.applies.sort_by(|a, b| {
-        let stake = |applied: &Applied| applied.at_stake_percent.unwrap_or(-1.0);
+        let stake = |applied: &AppliedRule| applied.at_stake_percent.unwrap_or(-1.0);
         a.hardening.cmp(&b.hardening).then(stake(b).total_cmp(&stake(a))).then_with(|| a.rule.cmp(&b.rule))
     });
     Ok(advice)
 }
 
 impl Advice {
-    fn judge(&mut self, rule: &Rule, facts: &Facts) {
-        let passed = |because| Passed { rule: rule.name.clone(), about: rule.about.clone(), because };
+    fn judge(&mut self, rule: &AdviceRule, facts: &WorkloadFacts) {
+        let passed = |because| SkippedRule { rule: rule.name.clone(), about: rule.about.clone(), because };
         let (mut evidence, mut stake, mut unknown) = (Vec::new(), None::<f64>, None);
         for when in &rule.when {
             match facts.ask(when) {
-                Answer::Holds { evidence: said, percent_busy } => {
+                ConditionOutcome::Holds { evidence: said, percent_busy } => {
                     evidence.push(said);
                     stake = percent_busy.map_or(stake, |percent| Some(stake.unwrap_or(0.0).max(percent)));
                 }
-                // One that fails decides, whatever is not known beside it.
-                Answer::Fails(because) => return self.does_not_apply.push(passed(because)),
-                Answer::Unknown(because) => unknown = unknown.or(Some(because)),
+                // A failed condition decides, even if others are unknown.
+                ConditionOutcome::Fails(because) => return self.does_not_apply.push(passed(because)),
+                ConditionOutcome::Unknown(because) => unknown = unknown.or(Some(because)),
             }
         }
         if let Some(because) = unknown {
             return self.not_known.push(passed(because));
         }
-        self.applies.push(Applied {
+        self.applies.push(AppliedRule {
             rule: rule.name.clone(),
             about: rule.about.clone(),
             why: rule.why.clone(),
@@ -138,23 +140,23 @@ impl Advice {
         });
     }
 
-    /// Rules that were not asked, as the kernel that was recorded is damaged.
-    pub fn unasked(&self) -> Vec<&str> {
+    /// Returns the rules that were not evaluated because the recorded kernel is damaged.
+    pub fn unevaluated(&self) -> Vec<&str> {
         let of_kernel = self.not_known.iter().filter(|passed| passed.because == DAMAGED_KERNEL);
         of_kernel.map(|passed| passed.rule.as_str()).collect()
     }
 
-    /// Rules that propose a change.
-    fn proposed(&self) -> impl Iterator<Item = &Applied> {
+    /// Returns the rules that propose a change.
+    fn proposed(&self) -> impl Iterator<Item = &AppliedRule> {
         self.applies.iter().filter(|applied| !applied.hardening && !applied.change.is_empty())
     }
 
-    /// How many changes are proposed.
+    /// Returns the number of proposed changes.
     pub fn proposals(&self) -> usize {
         self.proposed().count()
     }
 
-    /// The changes that are proposed as a file for `kerntune try`; none if there are none.
+    /// Returns the proposed changes as a file for `kerntune try`; `None` without changes.
     pub fn changes(&self) -> Option<String> {
         let mut text = format!(
             "# What may help {}, of profile {}. `kerntune try` measures each.\n",
@@ -177,15 +179,16 @@ impl Advice {
         (self.proposals() > 0).then_some(text)
     }
 
-    /// For scripts (`docs/json.md`), with a newline at its end.
+    /// Renders the JSON document (`docs/json.md`), with a newline at its end.
     ///
     /// # Errors
-    /// Figures that JSON cannot hold.
+    /// Figures that JSON cannot represent.
     pub fn json(&self) -> Result<String> {
         crate::to_json(self)
     }
 
-    /// For people, with a newline at its end; with `all` also why the other rules do not apply.
+    /// Renders the advice as text, with a newline at its end; `all` adds why the other rules do not
+    /// apply.
     pub fn text(&self, style: Style, all: bool) -> String {
         let rules = self.applies.len() + self.does_not_apply.len() + self.not_known.len();
         let region =
@@ -193,7 +196,7 @@ impl Advice {
         let guards = self.applies.iter().filter(|applied| applied.hardening).count();
         let title =
             format!("{} of {rules} rules apply to {}{region}", self.applies.len(), printable(&self.workload));
-        let mut out = style.paint(Role::Head, &title) + "\n";
+        let mut out = style.paint(TextRole::Head, &title) + "\n";
         out += &format!(
             "kernel {}: Linux {} ({}); machine {}; profile {} ({})\n\n",
             printable(&self.kernel.label),
@@ -201,7 +204,7 @@ impl Advice {
             printable(&self.kernel.id),
             printable(&self.machine),
             printable(&self.profile),
-            self.basis.word()
+            self.basis.name()
         );
         out += &format!("{} can be tried as changes", self.proposals());
         out += match guards {
@@ -216,10 +219,10 @@ impl Advice {
                 None => "not known beforehand".into(),
             };
             let guard = if applied.hardening { " (protects)" } else { "" };
-            let name = style.paint(Role::Head, &printable(&applied.rule));
+            let name = style.paint(TextRole::Head, &printable(&applied.rule));
             out += &format!("\n{name}{guard}  {}\n", printable(&applied.about));
             let mut line = |head: &str, text: &str| {
-                out += &style.paint(Role::Faint, &format!("  {head:<9}"));
+                out += &style.paint(TextRole::Faint, &format!("  {head:<9}"));
                 out += &format!("{}\n", printable(text));
             };
             line("at stake", &stake);
@@ -239,7 +242,7 @@ impl Advice {
             if passed.is_empty() {
                 continue;
             }
-            out += &format!("\n{}", style.paint(Role::Head, title));
+            out += &format!("\n{}", style.paint(TextRole::Head, title));
             match all {
                 false => {
                     let names: Vec<String> = passed.iter().map(|passed| printable(&passed.rule)).collect();
@@ -247,7 +250,7 @@ impl Advice {
                 }
                 true => {
                     out.push('\n');
-                    for Passed { rule, because, .. } in passed {
+                    for SkippedRule { rule, because, .. } in passed {
                         out += &format!("  {:<24}{}\n", printable(rule), printable(because));
                     }
                 }
@@ -257,7 +260,7 @@ impl Advice {
     }
 }
 
-/// A change's value on one line.
+/// Formats a change's value on one line.
 fn setting(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

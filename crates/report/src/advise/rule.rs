@@ -1,71 +1,73 @@
-//! Rules: when a change may be worth something, and what the change is. One TOML file each (`advice/`, `docs/advise.md`).
+//! Rules of advice: the conditions under which a change may pay, and the change. One TOML file each
+//! (`advice/`, `docs/advise.md`).
 
 use super::facts;
-use super::when::When;
+use super::when::RuleCondition;
 use crate::{Error, Result};
 use serde::Deserialize;
 use toml::Table;
 
-/// The rules that are built in: names and texts.
+/// Built-in rules: names and texts.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/advice.rs"));
 
-/// A rule as its file has it.
+/// Rule of advice, as its TOML file defines it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// The file's name without `.toml`.
+pub struct AdviceRule {
+    /// File name without `.toml`.
     #[serde(skip)]
     pub(crate) name: String,
-    /// What to do, for people.
+    /// Action in one sentence, for people.
     pub(crate) about: String,
-    /// What that saves.
+    /// Reason why the action saves time.
     pub(crate) why: String,
-    /// What it costs or endangers.
+    /// Cost or danger of the action.
     pub(crate) risk: String,
-    /// Where that is from.
+    /// Source of the claim.
     pub(crate) source: String,
-    /// It protects something: it is named with what it costs, and never proposed as a change.
+    /// The setting is a hardening: its cost is reported, and a change is never proposed.
     #[serde(default)]
     pub(crate) hardening: bool,
-    /// What has to hold, all of it.
-    pub(crate) when: Vec<When>,
-    /// A change as `kerntune try` takes it, without its name; nothing if it is not a kernel's or a machine's setting.
+    /// Conditions, which must all hold.
+    pub(crate) when: Vec<RuleCondition>,
+    /// Change in the form that `kerntune try` takes, without its name; empty if it is not a setting
+    /// of a kernel or machine.
     #[serde(default)]
     pub(crate) change: Table,
 }
 
-/// The rules that come with kerntune, by name.
+/// Returns the built-in rules, by name.
 ///
 /// ```
 /// assert!(kerntune_report::advise::built_in().iter().all(|rule| !rule.name().is_empty()));
 /// ```
 ///
 /// # Panics
-/// If a file that is built in is none, which a test sees.
-pub fn built_in() -> Vec<Rule> {
+/// If a built-in file is invalid; a test checks them.
+pub fn built_in() -> Vec<AdviceRule> {
     let read = |(name, text): &(&str, &str)| {
-        Rule::parse(name, text).unwrap_or_else(|error| panic!("a rule that is built in: {error}"))
+        AdviceRule::parse(name, text).unwrap_or_else(|error| panic!("a rule that is built in: {error}"))
     };
     BUILT_IN.iter().map(read).collect()
 }
 
-impl Rule {
-    /// Reads the rule of this name.
+impl AdviceRule {
+    /// Parses the rule of this name.
     ///
     /// ```
-    /// use kerntune_report::advise::Rule;
+    /// use kerntune_report::advise::AdviceRule;
     /// let text = "about = \"Do less\"\nwhy = \"less is to be done\"\nrisk = \"none\"\nsource = \"here\"\n\
     ///             [[when]]\nfact = \"kernel-percent\"\nat_least = 5\n";
-    /// assert_eq!(Rule::parse("do-less", text)?.name(), "do-less");
-    /// assert!(Rule::parse("do-less", "about = 1").is_err());
+    /// assert_eq!(AdviceRule::parse("do-less", text)?.name(), "do-less");
+    /// assert!(AdviceRule::parse("do-less", "about = 1").is_err());
     /// # Ok::<(), kerntune_report::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Rule`]: which rule, where, what is wrong.
+    /// [`Error::Rule`] with the rule, the position and the reason.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let refused = |why: String| Error::Rule { rule: name.into(), why };
-        let rule: Rule =
+        let rule: AdviceRule =
             toml::from_str(text).map_err(|error| refused(error.to_string().trim_end().into()))?;
         for (key, text) in
             [("about", &rule.about), ("why", &rule.why), ("risk", &rule.risk), ("source", &rule.source)]
@@ -86,18 +88,28 @@ impl Rule {
         if rule.hardening && rule.change.is_empty() {
             return Err(refused("it is about hardening: [change] must say how its price is measured".into()));
         }
-        Ok(Rule { name: name.into(), ..rule })
+        Ok(AdviceRule { name: name.into(), ..rule })
     }
 
-    /// What the rule is called.
+    /// Returns the rule's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// What is wrong with a condition.
-fn check(when: &When) -> Result<(), String> {
-    let When { functions, threads, percent, calls_per_second, never, config, fact, at_least, at_most } = when;
+/// Checks that a condition is complete and consistent; the error says what is wrong.
+fn check(when: &RuleCondition) -> Result<(), String> {
+    let RuleCondition {
+        functions,
+        threads,
+        percent,
+        calls_per_second,
+        never,
+        config,
+        fact,
+        at_least,
+        at_most,
+    } = when;
     let of_functions =
         usize::from(percent.is_some()) + usize::from(calls_per_second.is_some()) + usize::from(*never);
     let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
@@ -146,7 +158,7 @@ mod tests {
     fn those_that_are_built_in_are_rules() {
         let rules = built_in();
         assert!(rules.len() >= 30, "{}", rules.len());
-        // A change that lowers a guard is never proposed.
+        // A change that lowers a protection is never proposed.
         let guards = ["mitigations=", "INIT_STACK", "init_on", "usercopy", "STACKPROTECTOR", "randomize"];
         for rule in &rules {
             let lowers = guards.iter().any(|guard| rule.change.to_string().contains(guard));
@@ -156,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_refused_with_a_reason() {
-        let refused = |text: &str| Rule::parse("x", text).unwrap_err().to_string();
+        let refused = |text: &str| AdviceRule::parse("x", text).unwrap_err().to_string();
         for (rest, why) in [
             ("", "missing field `when`"),
             ("when = []\n", "no [[when]]"),
@@ -172,7 +184,7 @@ mod tests {
             ("[[when]]\nconfig = [\"CONFIG_X=y\"]\nnever = true\n", "is not a condition"),
             ("[[when]]\nconfig = [\"CONFIG_X=y\"]\n[change]\nname = \"y\"\n", "[change] has name"),
             ("hardening = true\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "how its price"),
-            ("colour = 1\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "unknown field `colour`"),
+            ("color = 1\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "unknown field `color`"),
         ] {
             let said = refused(&format!("{HEAD}{rest}"));
             assert!(said.contains(why) && said.contains("rule x"), "{rest}: {said}");

@@ -1,68 +1,70 @@
-//! What calls do before they reach the boundary: figures, and what builds what.
+//! Work of calls before they reach the boundary: figures, and the nested stages.
 
-use super::{children, head, per, tree, Fold, Shown};
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role, Style};
-use kerntune_analyze::anatomy::{Call, Node, Reached};
+use super::{children, head, per, tree, AnatomyView, NodeFold};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, Style, TextRole};
+use kerntune_analyze::anatomy::{AnatomyNode, BoundaryEntry, ExampleCall};
 use kerntune_compare::number::grouped;
 
-/// First functions of the boundary that are named.
-const FIRST: usize = 5;
+/// Number of first boundary functions that are named.
+const MAX_FIRST_FUNCTIONS: usize = 5;
 
-/// A line of what builds what.
-pub(super) enum Stage {
-    /// This node is open at the boundary: what it called before follows.
+/// Line of the stages before the boundary.
+pub(super) enum StageLine {
+    /// Node that is open at the boundary; its earlier callees follow.
     Open(usize),
-    /// A node with all that is below it.
+    /// Completed node with its subtree.
     Built(usize),
-    /// So deep, what is too small for a line of its own.
+    /// Depth, and nodes that are too small for lines of their own.
     Small(u32, Vec<usize>),
-    /// So deep, the boundary.
+    /// Depth of the boundary.
     Boundary(u32),
 }
 
-/// What the typical call does before the boundary: what is open there, and what each of these called before, in the order
-/// in which it first did. Together they have every call and all time before the boundary, each once.
-pub(super) fn stages(shown: &Shown, reached: &Reached) -> Vec<Stage> {
+/// Lists the work of the typical call before the boundary: the nodes open there, each with what it
+/// called before, in call order. Together the lines have every call and all time before the
+/// boundary, each once.
+pub(super) fn stages(shown: &AnatomyView, reached: &BoundaryEntry) -> Vec<StageLine> {
     let nodes = &shown.anatomy.nodes;
-    let whole = nodes.first().map_or(0, |root| root.gate.before.elapsed_ns);
+    let whole = nodes.first().map_or(0, |root| root.boundary.before.elapsed_ns);
     let is_small = |child: &usize| {
-        nodes[*child].gate.before.elapsed_ns as f64 * 100.0 < whole as f64 * shown.min_percent
+        nodes[*child].boundary.before.elapsed_ns as f64 * 100.0 < whole as f64 * shown.min_percent
     };
     let (mut out, mut late, mut at) = (Vec::new(), Vec::new(), 0);
     while let Some(node) = nodes.get(at) {
-        out.push(Stage::Open(at));
+        out.push(StageLine::Open(at));
         let leads_there = |child: usize| (child..child + nodes[child].len as usize).contains(&reached.from);
         let next = children(nodes, at).find(|child| leads_there(*child));
-        let ran = |child: &usize| nodes[*child].gate.before.calls > 0 && Some(*child) != next;
+        let ran = |child: &usize| nodes[*child].boundary.before.calls > 0 && Some(*child) != next;
         let (small, mut large): (Vec<usize>, Vec<usize>) =
             children(nodes, at).filter(ran).partition(is_small);
-        large.sort_by_key(|child| nodes[*child].gate.order);
-        // What leads to the boundary may have been called before: what was called first after that comes after it.
-        let order = next.map_or(u32::MAX, |next| nodes[next].gate.order);
+        large.sort_by_key(|child| nodes[*child].boundary.order);
+        // The node that leads to the boundary may have been called before; nodes called after its
+        // last call come after it.
+        let order = next.map_or(u32::MAX, |next| nodes[next].boundary.order);
         let (before, after): (Vec<usize>, Vec<usize>) =
-            large.into_iter().partition(|child| nodes[*child].gate.order < order);
-        out.extend(before.into_iter().map(Stage::Built));
+            large.into_iter().partition(|child| nodes[*child].boundary.order < order);
+        out.extend(before.into_iter().map(StageLine::Built));
         match small[..] {
             [] => {}
-            [one] => out.push(Stage::Built(one)),
-            _ => out.push(Stage::Small(node.depth + 1, small)),
+            [one] => out.push(StageLine::Built(one)),
+            _ => out.push(StageLine::Small(node.depth + 1, small)),
         }
         late.push(after);
         match next {
             Some(next) => at = next,
             None => {
-                out.push(Stage::Boundary(node.depth + 1));
+                out.push(StageLine::Boundary(node.depth + 1));
                 break;
             }
         }
     }
-    out.extend(late.into_iter().rev().flatten().map(Stage::Built));
+    out.extend(late.into_iter().rev().flatten().map(StageLine::Built));
     out
 }
 
-/// What there is to say; nothing if no boundary was asked for.
-pub(super) fn text(shown: &Shown, style: Style) -> String {
+/// Renders the section; empty if no boundary was asked for.
+pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
     let Some(until) = shown.until else { return String::new() };
     let (before, until) = (&shown.anatomy.before, printable(until));
     let reached = before.spreads.ns.count;
@@ -74,26 +76,26 @@ pub(super) fn text(shown: &Shown, style: Style) -> String {
             format!("Before {until}, which {} calls reach and {} do not", grouped(reached), grouped(others))
         }
     };
-    let mut out = format!("\n{}\n", style.paint(Role::Head, &heading));
+    let mut out = format!("\n{}\n", style.paint(TextRole::Head, &heading));
     let Some(call) = &before.typical else { return out };
-    let Some(gate) = &call.before else { return out };
+    let Some(boundary) = &call.before else { return out };
     let mut first: Vec<_> = before.functions.iter().map(|(function, calls)| (*calls, *function)).collect();
     first.sort_unstable_by_key(|(calls, function)| (std::cmp::Reverse(*calls), *function));
     if first.len() > 1 {
-        let names = first.iter().take(FIRST);
+        let names = first.iter().take(MAX_FIRST_FUNCTIONS);
         let names: Vec<String> =
             names.map(|(calls, f)| format!("{} {}", shown.name(*f), grouped(*calls))).collect();
-        let more = first.len().saturating_sub(FIRST);
+        let more = first.len().saturating_sub(MAX_FIRST_FUNCTIONS);
         let more = if more > 0 { format!(", {} more", grouped(more as u64)) } else { String::new() };
         out += &format!("first there: {}{more}\n", names.join(", "));
     }
     out += &head::spreads(shown, &before.spreads, Some(&before.after_ns)).render(style);
-    out += &format!("\n{}\n", style.paint(Role::Head, &title(shown, call, gate)));
-    out + &table(shown, gate, reached).render(style)
+    out += &format!("\n{}\n", style.paint(TextRole::Head, &title(shown, call, boundary)));
+    out + &table(shown, boundary, reached).render(style)
 }
 
-fn title(shown: &Shown, call: &Call, gate: &Reached) -> String {
-    let figures = &gate.figures;
+fn title(shown: &AnatomyView, call: &ExampleCall, boundary: &BoundaryEntry) -> String {
+    let figures = &boundary.figures;
     format!(
         "In order, in a typical call: {} calls of {} functions and {} {} (of {} in all) before {}",
         grouped(figures.calls),
@@ -101,50 +103,54 @@ fn title(shown: &Shown, call: &Call, gate: &Reached) -> String {
         grouped(figures.ns),
         shown.unit(),
         grouped(call.figures.ns),
-        shown.name(gate.function)
+        shown.name(boundary.function)
     )
 }
 
-fn table(shown: &Shown, gate: &Reached, reached: u64) -> Columns {
-    let mut table = Columns::new([
-        ("calls", Side::Right),
-        ("functions", Side::Right),
-        ("self", Side::Right),
-        ("elapsed", Side::Right),
-        ("mean", Side::Right),
-        ("function", Side::Left),
+fn table(shown: &AnatomyView, boundary: &BoundaryEntry, reached: u64) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("calls", Alignment::Right),
+        ("functions", Alignment::Right),
+        ("self", Alignment::Right),
+        ("elapsed", Alignment::Right),
+        ("mean", Alignment::Right),
+        ("function", Alignment::Left),
     ]);
     let nodes = &shown.anatomy.nodes;
-    for stage in stages(shown, gate) {
-        let name = |at: &usize| Cell::from(tree::label(shown, &nodes[*at]));
+    for stage in stages(shown, boundary) {
+        let name = |at: &usize| TextCell::from(tree::label(shown, &nodes[*at]));
         let (roots, name) = match stage {
-            Stage::Open(at) => {
-                let Node { gate, all, .. } = &nodes[at];
+            StageLine::Open(at) => {
+                let AnatomyNode { boundary, all, .. } = &nodes[at];
                 table.row([
-                    grouped(gate.before.calls).into(),
-                    grouped(gate.before.functions).into(),
-                    grouped(gate.before.net_ns).into(),
-                    grouped(gate.before.elapsed_ns).into(),
+                    grouped(boundary.before.calls).into(),
+                    grouped(boundary.before.functions).into(),
+                    grouped(boundary.before.self_ticks).into(),
+                    grouped(boundary.before.elapsed_ns).into(),
                     per(all.before.elapsed_ns, reached).into(),
-                    Cell(name(&at).0, Role::Head),
+                    TextCell(name(&at).0, TextRole::Head),
                 ]);
                 continue;
             }
-            Stage::Boundary(depth) => {
-                let name =
-                    format!("{:indent$}-> {}", "", shown.name(gate.function), indent = 2 * depth as usize);
-                let empty = || Cell::from("");
-                table.row([empty(), empty(), empty(), empty(), empty(), Cell(name, Role::Good)]);
+            StageLine::Boundary(depth) => {
+                let name = format!(
+                    "{:indent$}-> {}",
+                    "",
+                    shown.name(boundary.function),
+                    indent = 2 * depth as usize
+                );
+                let empty = || TextCell::from("");
+                table.row([empty(), empty(), empty(), empty(), empty(), TextCell(name, TextRole::Good)]);
                 continue;
             }
-            Stage::Built(at) => (vec![at], name(&at)),
-            Stage::Small(depth, roots) => {
-                let functions = Fold { nodes, roots: &roots }.part(|node| node.gate.before).functions;
+            StageLine::Built(at) => (vec![at], name(&at)),
+            StageLine::Small(depth, roots) => {
+                let functions = NodeFold { nodes, roots: &roots }.part(|node| node.boundary.before).functions;
                 (roots, tree::more(depth, functions))
             }
         };
-        let fold = Fold { nodes, roots: &roots };
-        let (typical, all) = (fold.part(|node| node.gate.before), fold.part(|node| node.all.before));
+        let fold = NodeFold { nodes, roots: &roots };
+        let (typical, all) = (fold.part(|node| node.boundary.before), fold.part(|node| node.all.before));
         table.row([
             grouped(typical.calls).into(),
             grouped(typical.functions).into(),

@@ -1,20 +1,20 @@
-//! Data that is missed within an operation, of recordings with `--data`.
+//! Cache misses of data accesses within an operation, for recordings with `--data`.
 
-use super::{per, Shown};
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role, Style};
+use super::{per, AnatomyView};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, Style, TextRole};
 use crate::view::scope;
-use kerntune_profile::{How, Tables};
+use kerntune_profile::{CallKind, Tables};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows in text where no number is asked for.
-const ROWS: usize = 15;
+/// Default number of rows in text.
+const SECTION_ROWS: usize = 15;
 
-/// What a model's caches missed, all calls together.
+/// Misses in a model's caches, summed over all calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Misses {
+pub(super) struct CacheMisses {
     pub l1d_misses: u64,
     pub l2_misses: u64,
     pub l3_misses: u64,
@@ -22,16 +22,17 @@ pub(super) struct Misses {
     pub dtlb_misses: u64,
 }
 
-/// Misses by path from the operation on.
-pub(super) struct Data {
-    pub total: Misses,
+/// Misses by call path below the operation.
+pub(super) struct MissesByPath {
+    pub total: CacheMisses,
     /// Most misses first.
-    pub paths: Vec<(Vec<String>, Misses)>,
+    pub paths: Vec<(Vec<String>, CacheMisses)>,
 }
 
-/// Misses within the operation, in the regions that were asked for; none of a recording without them, and none if the
-/// operation's name is another function's, too: paths are names.
-pub(super) fn find(shown: &Shown) -> Option<Data> {
+/// Collects the misses within the operation, in the selected regions. Returns `None` for a
+/// recording without them, and if another function has the operation's name, since paths consist of
+/// names.
+pub(super) fn find(shown: &AnatomyView) -> Option<MissesByPath> {
     let tables = &shown.profile.tables;
     let name = tables.name(shown.function);
     let scope = scope(shown.profile, shown.region).ok()?;
@@ -40,8 +41,8 @@ pub(super) fn find(shown: &Shown) -> Option<Data> {
         return None;
     }
     let interrupts = interrupts(tables);
-    let mut total = Misses::default();
-    let mut paths: BTreeMap<Vec<&str>, Misses> = BTreeMap::new();
+    let mut total = CacheMisses::default();
+    let mut paths: BTreeMap<Vec<&str>, CacheMisses> = BTreeMap::new();
     for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
         let Some(path) = within(&row.path, name, &interrupts) else { continue };
         let sum = paths.entry(path).or_default();
@@ -53,21 +54,22 @@ pub(super) fn find(shown: &Shown) -> Option<Data> {
             sum.dtlb_misses += row.dtlb_misses;
         }
     }
-    let mut paths: Vec<(Vec<String>, Misses)> = paths
+    let mut paths: Vec<(Vec<String>, CacheMisses)> = paths
         .into_iter()
         .map(|(path, misses)| (path.into_iter().map(String::from).collect(), misses))
         .collect();
     paths.sort_by(|(a, x), (b, y)| (Reverse(x), a).cmp(&(Reverse(y), b)));
-    Some(Data { total, paths })
+    Some(MissesByPath { total, paths })
 }
 
-/// Names of functions that an interrupt entered.
+/// Returns the names of functions that an interrupt entered.
 fn interrupts(tables: &Tables) -> BTreeSet<&str> {
-    let entries = tables.arcs.iter().filter(|arc| arc.how == How::Interrupt);
+    let entries = tables.arcs.iter().filter(|arc| arc.how == CallKind::Interrupt);
     entries.map(|arc| tables.name(arc.callee)).collect()
 }
 
-/// What of a path is within the operation, from its outermost call on: what an interrupt does is not.
+/// Returns the part of a path within the operation: from its outermost call that no interrupt
+/// follows. `None` if the path does not pass through the operation.
 fn within<'a>(path: &'a str, operation: &str, interrupts: &BTreeSet<&str>) -> Option<Vec<&'a str>> {
     let mut found: Vec<&str> = Vec::new();
     for name in path.split(';') {
@@ -81,30 +83,30 @@ fn within<'a>(path: &'a str, operation: &str, interrupts: &BTreeSet<&str>) -> Op
     (!found.is_empty()).then_some(found)
 }
 
-/// As a table; nothing of a recording without data.
-pub(super) fn text(shown: &Shown, style: Style) -> String {
+/// Renders the misses as a table; empty for a recording without data.
+pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
     let Some(data) = find(shown) else { return String::new() };
-    let mut table = Columns::new([
-        ("L1D", Side::Right),
-        ("L2", Side::Right),
-        ("L3", Side::Right),
-        ("transfers", Side::Right),
-        ("dTLB", Side::Right),
-        ("path, from its end", Side::Left),
+    let mut table = TableBuilder::new([
+        ("L1D", Alignment::Right),
+        ("L2", Alignment::Right),
+        ("L3", Alignment::Right),
+        ("transfers", Alignment::Right),
+        ("dTLB", Alignment::Right),
+        ("path, from its end", Alignment::Left),
     ]);
     let calls = shown.calls();
-    let mut row = |misses: &Misses, name: Cell| {
-        let Misses { l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses } = *misses;
-        let [l1d, l2, l3, transfers, dtlb] =
-            [l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses].map(|sum| Cell::from(per(sum, calls)));
+    let mut row = |misses: &CacheMisses, name: TextCell| {
+        let CacheMisses { l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses } = *misses;
+        let [l1d, l2, l3, transfers, dtlb] = [l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses]
+            .map(|sum| TextCell::from(per(sum, calls)));
         table.row([l1d, l2, l3, transfers, dtlb, name]);
     };
-    let top = shown.top.unwrap_or(ROWS);
+    let top = shown.top.unwrap_or(SECTION_ROWS);
     for (path, misses) in data.paths.iter().take(top) {
         let names: Vec<String> = path.iter().rev().map(|name| printable(name)).collect();
         row(misses, names.join(" < ").into());
     }
-    row(&data.total, Cell("total".into(), Role::Head));
+    row(&data.total, TextCell("total".into(), TextRole::Head));
     let model = shown.profile.manifest.model.as_deref().unwrap_or("none");
     let heading = format!("Data lines missed per call (model {})", printable(model));
     let cut = match shown.anatomy.cut {
@@ -113,9 +115,9 @@ pub(super) fn text(shown: &Shown, style: Style) -> String {
     };
     format!(
         "\n{}{}{}",
-        style.paint(Role::Head, &heading),
+        style.paint(TextRole::Head, &heading),
         table.below(data.paths.len(), top, style),
-        style.paint(Role::Faint, cut)
+        style.paint(TextRole::Faint, cut)
     )
 }
 

@@ -1,17 +1,17 @@
-//! Whose calls, how many, and how their figures are spread.
+//! Head of the report: operation, number of calls, distribution of their figures.
 
-use super::{per, Shown};
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role, Style};
-use kerntune_analyze::anatomy::{Anatomy, Call, Spread, Spreads};
+use super::{per, AnatomyView};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, Style, TextRole};
+use kerntune_analyze::anatomy::{Anatomy, ExampleCall, FigureSpread, FigureSpreads};
 use kerntune_compare::number::grouped;
 
-/// Title, calls, and the spread of their figures.
-pub(super) fn text(shown: &Shown, style: Style) -> String {
+/// Renders title, numbers of calls, and distribution of their figures.
+pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
     let anatomy = shown.anatomy;
     let place = shown.file(shown.function).map_or(String::new(), |file| format!(" ({})", printable(file)));
     let mut out =
-        style.paint(Role::Head, &format!("Anatomy of {}{place}", shown.name(shown.function))) + "\n\n";
+        style.paint(TextRole::Head, &format!("Anatomy of {}{place}", shown.name(shown.function))) + "\n\n";
     let mut line = |head: &str, value: String| out += &format!("{head:<20} = {value}\n");
     if let Some(region) = shown.region {
         line("Region", printable(region));
@@ -22,7 +22,7 @@ pub(super) fn text(shown: &Shown, style: Style) -> String {
     }
     for (head, call) in [("Typical call", &anatomy.typical), ("Worst call", &anatomy.worst)] {
         if let Some(call) = call {
-            line(head, one(shown, call));
+            line(head, call_line(shown, call));
         }
     }
     let rounding = anatomy.all.ns.rounding;
@@ -38,12 +38,12 @@ pub(super) fn text(shown: &Shown, style: Style) -> String {
             shown.asked(),
             call.begin_ns
         );
-        out += &style.paint(Role::Faint, &hint);
+        out += &style.paint(TextRole::Faint, &hint);
     }
     out
 }
 
-/// What is in none of the figures.
+/// Counts the calls that are excluded from the figures.
 pub(super) fn left_out(anatomy: &Anatomy) -> Vec<(&'static str, String)> {
     let missing: u64 = anatomy.missing.iter().map(|missing| missing.events).sum();
     [
@@ -62,8 +62,8 @@ pub(super) fn left_out(anatomy: &Anatomy) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// `1,448 instructions, begins at 605,093,250 ns in rr [31]`
-pub(super) fn one(shown: &Shown, call: &Call) -> String {
+/// Describes a call: `1,448 instructions, begins at 605,093,250 ns in rr [31]`
+pub(super) fn call_line(shown: &AnatomyView, call: &ExampleCall) -> String {
     let thread = shown.recording.threads.get(call.thread as usize);
     let thread =
         thread.map_or("[unknown]".into(), |thread| format!("{} [{}]", printable(&thread.comm), thread.pid));
@@ -75,14 +75,18 @@ pub(super) fn one(shown: &Shown, call: &Call) -> String {
     )
 }
 
-/// A row for each figure; `after` is time after the boundary.
-pub(super) fn spreads(shown: &Shown, spreads: &Spreads, after: Option<&Spread>) -> Columns {
-    let mut table = Columns::new([
-        ("", Side::Left),
-        ("least", Side::Right),
-        ("median", Side::Right),
-        ("mean", Side::Right),
-        ("greatest", Side::Right),
+/// Renders a row for each figure; `after` is time after the boundary.
+pub(super) fn spreads(
+    shown: &AnatomyView,
+    spreads: &FigureSpreads,
+    after: Option<&FigureSpread>,
+) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("", Alignment::Left),
+        ("least", Alignment::Right),
+        ("median", Alignment::Right),
+        ("mean", Alignment::Right),
+        ("greatest", Alignment::Right),
     ]);
     let after_head = format!("{} after", shown.unit());
     let rows = [
@@ -95,7 +99,7 @@ pub(super) fn spreads(shown: &Shown, spreads: &Spreads, after: Option<&Spread>) 
     for (head, spread) in rows {
         let Some(spread) = spread else { continue };
         table.row([
-            Cell(head.into(), Role::Head),
+            TextCell(head.into(), TextRole::Head),
             grouped(spread.least).into(),
             grouped(spread.median).into(),
             per(spread.sum, spread.count).into(),

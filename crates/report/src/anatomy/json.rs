@@ -1,26 +1,29 @@
-//! What was found as JSON (`docs/json.md`).
+//! JSON document of the anatomy (`docs/json.md`).
 
-use super::before::{stages, Stage};
-use super::repeated::Repeated;
-use super::{against, data, repeated, tree, Fold, Shown};
-use crate::head::Head;
+use super::before::{stages, StageLine};
+use super::repeated::RepeatedFunction;
+use super::{against, data, repeated, tree, AnatomyView, NodeFold};
+use crate::head::JsonHead;
 use crate::{to_json, Result};
-use kerntune_analyze::anatomy::{Call, Figures, Node, Part, Reached, Spread, Spreads, Sums};
+use kerntune_analyze::anatomy::{
+    AnatomyNode, BoundaryEntry, CallFigures, ExampleCall, FigureSpread, FigureSpreads, NodeFigures, NodeSums,
+};
 use kerntune_profile::{FunctionDifference, FunctionIndex, KernelId};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-anatomy/2";
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct AnatomyReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     kernel: &'a KernelId,
     workload: &'a str,
     exact: bool,
     #[serde(flatten)]
-    operation: JsonFunction<'a>,
+    operation: JsonFunctionName<'a>,
     until: Option<&'a str>,
     #[serde(flatten)]
     figures: JsonFigures,
@@ -34,7 +37,7 @@ struct Json<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonFunction<'a> {
+struct JsonFunctionName<'a> {
     function: &'a str,
     file: Option<&'a str>,
     module: Option<&'a str>,
@@ -102,7 +105,7 @@ struct JsonBefore<'a> {
 #[derive(Serialize)]
 struct JsonFirst<'a> {
     #[serde(flatten)]
-    function: JsonFunction<'a>,
+    function: JsonFunctionName<'a>,
     operations: u64,
 }
 
@@ -110,7 +113,7 @@ struct JsonFirst<'a> {
 struct JsonGate<'a> {
     #[serde(flatten)]
     call: JsonCall<'a>,
-    reaches: JsonFunction<'a>,
+    reaches: JsonFunctionName<'a>,
     before: JsonFigure,
     stages: Vec<JsonStage<'a>>,
 }
@@ -120,16 +123,16 @@ struct JsonStage<'a> {
     kind: &'static str,
     depth: u32,
     #[serde(flatten)]
-    function: Option<JsonFunction<'a>>,
+    function: Option<JsonFunctionName<'a>>,
     how: Option<&'static str>,
     #[serde(flatten)]
-    part: JsonPart,
+    part: JsonPathFigures,
     #[serde(rename = "all_elapsed")]
     all_elapsed_ns: u64,
 }
 
 #[derive(Serialize)]
-struct JsonPart {
+struct JsonPathFigures {
     calls: u64,
     #[serde(rename = "self")]
     self_ns: u64,
@@ -143,19 +146,19 @@ struct JsonNode<'a> {
     kind: &'static str,
     depth: u32,
     #[serde(flatten)]
-    function: Option<JsonFunction<'a>>,
+    function: Option<JsonFunctionName<'a>>,
     how: Option<&'static str>,
     operations: Option<u64>,
-    all: JsonPart,
-    typical: JsonPart,
-    worst: JsonPart,
-    before: Option<JsonPart>,
+    all: JsonPathFigures,
+    typical: JsonPathFigures,
+    worst: JsonPathFigures,
+    before: Option<JsonPathFigures>,
 }
 
 #[derive(Serialize)]
 struct JsonRepeated<'a> {
     #[serde(flatten)]
-    function: JsonFunction<'a>,
+    function: JsonFunctionName<'a>,
     times: u64,
     #[serde(rename = "elapsed")]
     elapsed_ns: u64,
@@ -165,13 +168,13 @@ struct JsonRepeated<'a> {
 #[derive(Serialize)]
 struct JsonCaller<'a> {
     #[serde(flatten)]
-    function: JsonFunction<'a>,
+    function: JsonFunctionName<'a>,
     times: u64,
 }
 
 #[derive(Serialize)]
 struct JsonData {
-    total: data::Misses,
+    total: data::CacheMisses,
     paths: Vec<JsonDataPath>,
 }
 
@@ -179,7 +182,7 @@ struct JsonData {
 struct JsonDataPath {
     path: Vec<String>,
     #[serde(flatten)]
-    misses: data::Misses,
+    misses: data::CacheMisses,
 }
 
 #[derive(Serialize)]
@@ -188,7 +191,7 @@ struct JsonAgainst<'a> {
     kernel: &'a KernelId,
     workload: &'a str,
     #[serde(flatten)]
-    operation: JsonFunction<'a>,
+    operation: JsonFunctionName<'a>,
     #[serde(flatten)]
     figures: JsonFigures,
     before: Option<JsonBefore<'a>>,
@@ -208,12 +211,12 @@ struct JsonDifference {
     calls: [i128; 2],
 }
 
-/// One document with a newline at its end; `other` is what is held against it. Figures are sums over all calls, so that they are
-/// exact.
+/// Renders one document with a newline at its end; `other` is compared with it. Figures are sums
+/// over all calls, so that they are exact.
 ///
 /// # Errors
-/// No call was seen whole.
-pub fn json(shown: &Shown, other: Option<&Shown>) -> Result<String> {
+/// No complete call was recorded.
+pub fn json(shown: &AnatomyView, other: Option<&AnatomyView>) -> Result<String> {
     shown.check()?;
     let manifest = &shown.profile.manifest;
     let region = shown.region.map(String::from);
@@ -228,8 +231,8 @@ pub fn json(shown: &Shown, other: Option<&Shown>) -> Result<String> {
             .map(|(path, misses)| JsonDataPath { path, misses })
             .collect(),
     });
-    to_json(&Json {
-        head: Head::new(SCHEMA, shown.profile, &region),
+    to_json(&AnatomyReport {
+        head: JsonHead::new(SCHEMA, shown.profile, &region),
         kernel: &manifest.kernel,
         workload: &manifest.workload,
         exact: manifest.exact,
@@ -250,12 +253,12 @@ pub fn json(shown: &Shown, other: Option<&Shown>) -> Result<String> {
     })
 }
 
-fn against<'a>(shown: &Shown, other: &Shown<'a>) -> Result<JsonAgainst<'a>> {
+fn against<'a>(shown: &AnatomyView, other: &AnatomyView<'a>) -> Result<JsonAgainst<'a>> {
     other.check()?;
-    let against::Explained { rows, rest } = against::explain([shown, other])?;
+    let against::ExplainedFunctions { rows, rest } = against::explain([shown, other])?;
     let row = |row: FunctionDifference| JsonDifference {
         only: against::only(&row),
-        self_ns: [row.net(0), row.net(1)],
+        self_ns: [row.self_ticks(0), row.self_ticks(1)],
         calls: [row.calls(0), row.calls(1)],
         function: row.name,
         file: row.file,
@@ -273,17 +276,17 @@ fn against<'a>(shown: &Shown, other: &Shown<'a>) -> Result<JsonAgainst<'a>> {
     })
 }
 
-fn function<'a>(shown: &Shown<'a>, function: FunctionIndex) -> JsonFunction<'a> {
+fn function<'a>(shown: &AnatomyView<'a>, function: FunctionIndex) -> JsonFunctionName<'a> {
     let tables = &shown.profile.tables;
     let symbol = tables.symbols.get(function.get() as usize);
-    JsonFunction {
+    JsonFunctionName {
         function: tables.name(function),
         file: symbol.and_then(|symbol| symbol.file.as_deref()),
         module: symbol.and_then(|symbol| symbol.module.as_deref()),
     }
 }
 
-fn figures(shown: &Shown) -> JsonFigures {
+fn figures(shown: &AnatomyView) -> JsonFigures {
     let anatomy = shown.anatomy;
     JsonFigures {
         calls_whole: shown.calls(),
@@ -296,22 +299,22 @@ fn figures(shown: &Shown) -> JsonFigures {
     }
 }
 
-fn spreads(of: &Spreads) -> JsonSpreads {
-    let Spreads { ns, calls, functions, depth } = of;
+fn spreads(of: &FigureSpreads) -> JsonSpreads {
+    let FigureSpreads { ns, calls, functions, depth } = of;
     JsonSpreads { ns: spread(ns), calls: spread(calls), functions: spread(functions), depth: spread(depth) }
 }
 
-fn spread(of: &Spread) -> JsonSpread {
-    let Spread { count, sum, least, median, greatest, rounding } = *of;
+fn spread(of: &FigureSpread) -> JsonSpread {
+    let FigureSpread { count, sum, least, median, greatest, rounding } = *of;
     JsonSpread { count, sum, least, median, greatest, rounding }
 }
 
-fn figure(of: &Figures) -> JsonFigure {
-    let Figures { ns, calls, functions, depth } = *of;
+fn figure(of: &CallFigures) -> JsonFigure {
+    let CallFigures { ns, calls, functions, depth } = *of;
     JsonFigure { ns, calls, functions, depth }
 }
 
-fn call<'a>(shown: &Shown<'a>, of: &Call) -> JsonCall<'a> {
+fn call<'a>(shown: &AnatomyView<'a>, of: &ExampleCall) -> JsonCall<'a> {
     let thread = shown.recording.threads.get(of.thread as usize);
     JsonCall {
         begin_ns: of.begin_ns,
@@ -321,14 +324,14 @@ fn call<'a>(shown: &Shown<'a>, of: &Call) -> JsonCall<'a> {
     }
 }
 
-fn before<'a>(shown: &Shown<'a>) -> Option<JsonBefore<'a>> {
+fn before<'a>(shown: &AnatomyView<'a>) -> Option<JsonBefore<'a>> {
     shown.until?;
     let before = &shown.anatomy.before;
     let reach = before.spreads.ns.count;
     let first = before.functions.iter();
     let first =
         first.map(|(of, operations)| JsonFirst { function: function(shown, *of), operations: *operations });
-    let gate = |of: &Call| {
+    let boundary = |of: &ExampleCall| {
         let reached = of.before?;
         Some(JsonGate {
             call: call(shown, of),
@@ -343,56 +346,56 @@ fn before<'a>(shown: &Shown<'a>) -> Option<JsonBefore<'a>> {
         first: first.collect(),
         spreads: spreads(&before.spreads),
         after_ns: spread(&before.after_ns),
-        typical: before.typical.as_ref().and_then(gate),
+        typical: before.typical.as_ref().and_then(boundary),
     })
 }
 
-fn part(of: Part) -> JsonPart {
-    let Part { calls, net_ns, elapsed_ns, functions } = of;
-    JsonPart { calls, self_ns: net_ns, elapsed_ns, functions }
+fn part(of: NodeFigures) -> JsonPathFigures {
+    let NodeFigures { calls, self_ticks, elapsed_ns, functions } = of;
+    JsonPathFigures { calls, self_ns: self_ticks, elapsed_ns, functions }
 }
 
-fn stage<'a>(shown: &Shown<'a>, reached: &Reached, of: Stage) -> JsonStage<'a> {
+fn stage<'a>(shown: &AnatomyView<'a>, reached: &BoundaryEntry, of: StageLine) -> JsonStage<'a> {
     let nodes = &shown.anatomy.nodes;
     let below = |roots: &[usize]| {
-        let fold = Fold { nodes, roots };
-        (fold.part(|node| node.gate.before), fold.part(|node| node.all.before).elapsed_ns)
+        let fold = NodeFold { nodes, roots };
+        (fold.part(|node| node.boundary.before), fold.part(|node| node.all.before).elapsed_ns)
     };
     let (kind, depth, node, (figures, all_elapsed_ns)) = match &of {
-        Stage::Open(at) => {
-            let Node { depth, gate, all, .. } = nodes[*at];
-            ("open", depth, Some(*at), (gate.before, all.before.elapsed_ns))
+        StageLine::Open(at) => {
+            let AnatomyNode { depth, boundary, all, .. } = nodes[*at];
+            ("open", depth, Some(*at), (boundary.before, all.before.elapsed_ns))
         }
-        Stage::Built(at) => ("built", nodes[*at].depth, Some(*at), below(&[*at])),
-        Stage::Small(depth, roots) => ("more", *depth, None, below(roots)),
-        Stage::Boundary(depth) => ("boundary", *depth, None, Default::default()),
+        StageLine::Built(at) => ("built", nodes[*at].depth, Some(*at), below(&[*at])),
+        StageLine::Small(depth, roots) => ("more", *depth, None, below(roots)),
+        StageLine::Boundary(depth) => ("boundary", *depth, None, Default::default()),
     };
     let function = match of {
-        Stage::Boundary(_) => Some(function(shown, reached.function)),
+        StageLine::Boundary(_) => Some(function(shown, reached.function)),
         _ => node.map(|at| function(shown, nodes[at].function)),
     };
     JsonStage {
         kind,
         depth,
         function,
-        how: node.map(|at| nodes[at].how.word()),
+        how: node.map(|at| nodes[at].how.as_str()),
         part: part(figures),
         all_elapsed_ns,
     }
 }
 
-fn node<'a>(shown: &Shown<'a>, line: tree::Line) -> JsonNode<'a> {
+fn node<'a>(shown: &AnatomyView<'a>, line: tree::TreeLine) -> JsonNode<'a> {
     let nodes = &shown.anatomy.nodes;
     let reached = shown.until.is_some();
-    let of = |sums: Sums| part(sums.whole);
+    let of = |sums: NodeSums| part(sums.whole);
     match line {
-        tree::Line::Node(at) => {
+        tree::TreeLine::Node(at) => {
             let node = &nodes[at];
             JsonNode {
                 kind: "call",
                 depth: node.depth,
                 function: Some(function(shown, node.function)),
-                how: Some(node.how.word()),
+                how: Some(node.how.as_str()),
                 operations: Some(node.all.operations),
                 all: of(node.all),
                 typical: of(node.typical),
@@ -400,8 +403,8 @@ fn node<'a>(shown: &Shown<'a>, line: tree::Line) -> JsonNode<'a> {
                 before: reached.then(|| part(node.all.before)),
             }
         }
-        tree::Line::Fold(depth, roots) => {
-            let fold = Fold { nodes, roots: &roots };
+        tree::TreeLine::Fold(depth, roots) => {
+            let fold = NodeFold { nodes, roots: &roots };
             JsonNode {
                 kind: "more",
                 depth,
@@ -417,7 +420,7 @@ fn node<'a>(shown: &Shown<'a>, line: tree::Line) -> JsonNode<'a> {
     }
 }
 
-fn repeats<'a>(shown: &Shown<'a>, row: &Repeated) -> JsonRepeated<'a> {
+fn repeats<'a>(shown: &AnatomyView<'a>, row: &RepeatedFunction) -> JsonRepeated<'a> {
     let caller =
         |(of, times): &(FunctionIndex, u64)| JsonCaller { function: function(shown, *of), times: *times };
     JsonRepeated {

@@ -1,8 +1,8 @@
-//! What the calls of one function do: figures, the tree of calls, what is done before a boundary, what is done more than
-//! once; and two kernels side by side.
+//! Anatomy of one function's calls: figures, tree of calls, work before a boundary, repeated
+//! functions; also of two kernels side by side.
 //!
-//! [`Question`] finds what was named, [`kerntune_analyze::anatomy::anatomy`] reads the trace, [`text`] and [`json`] write what
-//! it found, [`text_against`] that of two profiles.
+//! [`AnatomyQuestion`] resolves the names, [`kerntune_analyze::anatomy::anatomy`] reads the trace,
+//! [`text`] and [`json`] render the result, [`text_against`] that of two profiles.
 
 mod against;
 mod before;
@@ -15,41 +15,41 @@ mod tree;
 
 pub use against::text_against;
 pub use json::{json, SCHEMA};
-pub use question::Question;
+pub use question::AnatomyQuestion;
 
 use crate::names;
 use crate::style::printable;
 use crate::{health, Error, Result, Style};
-use kerntune_analyze::anatomy::{Anatomy, Node, Part};
+use kerntune_analyze::anatomy::{Anatomy, AnatomyNode, NodeFigures};
 use kerntune_profile::{FunctionIndex, Profile};
 use kerntune_trace::Recording;
 
-/// What was found, and how it is to be shown.
+/// Anatomy of an operation with its profile, and options for display.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
-    /// The profile.
+pub struct AnatomyView<'a> {
+    /// Profile of the recording, for names and regions.
     pub profile: &'a Profile,
-    /// The recording of the trace.
+    /// Recording that the trace belongs to.
     pub recording: &'a Recording,
-    /// What its trace came to.
+    /// Result of the analysis.
     pub anatomy: &'a Anatomy,
-    /// The operation.
+    /// Function whose calls are examined.
     pub function: FunctionIndex,
-    /// The regions that were asked for; all if none.
+    /// Selected region; `None` for all.
     pub region: Option<&'a str>,
-    /// The boundary that was asked for.
+    /// Boundary as given; `None` without one.
     pub until: Option<&'a str>,
-    /// Levels of the tree below the operation; all if none.
+    /// Levels of the tree to show below the operation; `None` for all.
     pub depth: Option<u32>,
-    /// Rows of a table; as many as suit it if none.
+    /// Largest number of rows of a table; `None` for each table's default.
     pub top: Option<usize>,
-    /// Least share of the operation's time, in per cent, that something must have to be a line of its own: on average, in
+    /// Smallest share of the operation's time, in per cent, of a line of its own: on average, in
     /// the typical call or in the worst.
     pub min_percent: f64,
 }
 
-impl Shown<'_> {
-    /// Refuses an operation of which no call was seen whole.
+impl AnatomyView<'_> {
+    /// Checks that at least one call was recorded completely.
     ///
     /// # Errors
     /// [`Error::NoneWhole`]
@@ -74,7 +74,7 @@ impl Shown<'_> {
         names::label(&self.profile.tables, function)
     }
 
-    /// What the operation can be asked for with.
+    /// Returns an unambiguous name of the operation for the command line.
     fn asked(&self) -> String {
         let tables = &self.profile.tables;
         let name = tables.name(self.function);
@@ -90,7 +90,7 @@ impl Shown<'_> {
         symbol.file.as_deref()
     }
 
-    /// What times are counts of.
+    /// Returns the unit of times, in words.
     fn unit(&self) -> &'static str {
         if self.profile.manifest.exact {
             "instructions"
@@ -100,11 +100,11 @@ impl Shown<'_> {
     }
 }
 
-/// Everything as text.
+/// Renders the whole report as text.
 ///
 /// # Errors
-/// No call was seen whole.
-pub fn text(shown: &Shown, style: Style) -> Result<String> {
+/// No complete call was recorded.
+pub fn text(shown: &AnatomyView, style: Style) -> Result<String> {
     shown.check()?;
     let mut out = head::text(shown, style);
     out += &before::text(shown, style);
@@ -115,39 +115,39 @@ pub fn text(shown: &Shown, style: Style) -> Result<String> {
     Ok(out)
 }
 
-/// The places of a node's children.
-fn children(nodes: &[Node], of: usize) -> impl Iterator<Item = usize> + '_ {
+/// Returns the indices of a node's children.
+fn children(nodes: &[AnatomyNode], of: usize) -> impl Iterator<Item = usize> + '_ {
     let end = of + nodes.get(of).map_or(0, |node| node.len as usize);
     let next = move |at: &usize| Some(at + nodes.get(*at)?.len.max(1) as usize);
     std::iter::successors(Some(of + 1), next).take_while(move |at| *at < end)
 }
 
-/// Nodes that are one line, with all that is below them.
-struct Fold<'a> {
-    nodes: &'a [Node],
+/// Several nodes with their subtrees, folded into one line.
+struct NodeFold<'a> {
+    nodes: &'a [AnatomyNode],
     roots: &'a [usize],
 }
 
-impl Fold<'_> {
-    fn below(&self) -> impl Iterator<Item = &Node> + '_ {
+impl NodeFold<'_> {
+    fn below(&self) -> impl Iterator<Item = &AnatomyNode> + '_ {
         let subtree = |root: &usize| self.nodes.get(*root..root + self.nodes[*root].len as usize);
         self.roots.iter().flat_map(move |root| subtree(root).unwrap_or_default())
     }
 
-    /// All of it: calls at every node, and the time of them all.
-    fn part(&self, of: impl Fn(&Node) -> Part) -> Part {
-        let sum = |get: fn(&Part) -> u64| self.below().map(|node| get(&of(node))).sum::<u64>();
-        let net_ns = sum(|part| part.net_ns);
-        Part {
+    /// Sums calls and time over all nodes.
+    fn part(&self, of: impl Fn(&AnatomyNode) -> NodeFigures) -> NodeFigures {
+        let sum = |get: fn(&NodeFigures) -> u64| self.below().map(|node| get(&of(node))).sum::<u64>();
+        let self_ticks = sum(|part| part.self_ticks);
+        NodeFigures {
             calls: sum(|part| part.calls),
-            net_ns,
-            elapsed_ns: net_ns,
+            self_ticks,
+            elapsed_ns: self_ticks,
             functions: self.functions(|node| of(node).calls > 0),
         }
     }
 
-    /// How many different functions there are.
-    fn functions(&self, there: impl Fn(&Node) -> bool) -> u64 {
+    /// Counts the distinct functions.
+    fn functions(&self, there: impl Fn(&AnatomyNode) -> bool) -> u64 {
         let mut all: Vec<FunctionIndex> =
             self.below().filter(|node| there(node)).map(|node| node.function).collect();
         all.sort_unstable();
@@ -156,7 +156,7 @@ impl Fold<'_> {
     }
 }
 
-/// A sum over so many calls, for each of them: whole if it is, else with at least three digits.
+/// Formats a sum per call: whole if it divides evenly, else with at least three digits.
 fn per(sum: u64, calls: u64) -> String {
     use kerntune_compare::number::{figure, fixed, grouped};
     match sum.checked_rem(calls) {

@@ -1,29 +1,29 @@
-//! What is asked for, as it is named on the command line, in numbers.
+//! Resolution of the command line's names to function and region numbers.
 
 use crate::names::{self, NameError};
 use crate::pattern::is_of_set;
 use crate::view::scope;
 use crate::{Error, Result};
-use kerntune_analyze::anatomy::Request;
-use kerntune_isa::{Guest, Isa};
+use kerntune_analyze::anatomy::AnatomyRequest;
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_profile::{FunctionIndex, Profile, Tables};
 
-/// Whose calls are looked at, where, and up to what.
+/// Operation to examine, with its regions and boundary, by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// The operation.
+pub struct AnatomyQuestion {
+    /// Operation whose calls are examined.
     pub function: FunctionIndex,
-    /// Whether each region counts.
+    /// By region: whether it counts.
     regions: Vec<bool>,
-    /// Whether each function is the boundary; empty without one.
+    /// By function: whether it is the boundary; empty without one.
     until: Vec<bool>,
     functions: usize,
     partial: bool,
 }
 
-impl Question {
-    /// Of a profile: the operation by its name, in the regions of a name or in all, up to a function, those of a pattern,
-    /// or those of a directory of the source.
+impl AnatomyQuestion {
+    /// Resolves the operation's name, the regions of a name (or all), and the boundary: a function,
+    /// a pattern, or a directory of the source.
     ///
     /// # Errors
     /// A name that the profile does not have.
@@ -44,14 +44,14 @@ impl Question {
         })
     }
 
-    /// For the analysis.
-    pub fn request(&self) -> Request<'_> {
+    /// Returns the request for the analysis.
+    pub fn request(&self) -> AnatomyRequest<'_> {
         let Self { function, functions, partial, .. } = *self;
-        Request { function, functions, partial, regions: &self.regions, until: &self.until }
+        AnatomyRequest { function, functions, partial, regions: &self.regions, until: &self.until }
     }
 }
 
-/// The function of that name or, if none has it that ran, the one of the system call of that name.
+/// Finds the function of that name that ran, else the function of the system call of that name.
 fn operation(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameError> {
     let ran = |function: &FunctionIndex| tables.functions.iter().any(|row| row.function == *function);
     let named = names::function(tables, wanted);
@@ -59,7 +59,7 @@ fn operation(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameError> 
         return named;
     }
     let entry = |prefix: &&str| names::function(tables, &format!("{prefix}{wanted}")).ok();
-    let entries: Vec<_> = Guest::SYSTEM_CALLS.iter().filter_map(entry).collect();
+    let entries: Vec<_> = GuestIsa::SYSTEM_CALLS.iter().filter_map(entry).collect();
     match entries.iter().find(|entry| ran(entry)) {
         Some(entry) => Ok(*entry),
         None => named.or_else(|error| entries.first().copied().ok_or(error)),
@@ -76,7 +76,7 @@ fn boundary(tables: &Tables, set: &str) -> Result<Vec<bool>> {
     };
     match found.contains(&true) {
         true => Ok(found),
-        // A name is told what is near it.
+        // For a plain name, the error offers similar names.
         false if !set.contains(['*', '?', '/']) => Err(match names::function(tables, set) {
             Err(error) => error.into(),
             Ok(_) => Error::NoFunction { pattern: set.into() },
@@ -88,7 +88,7 @@ fn boundary(tables: &Tables, set: &str) -> Result<Vec<bool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_profile::{Address, FunctionStats, KernelId, Manifest, Nanoseconds, Symbol};
+    use kerntune_profile::{Address, FunctionStats, KernelId, Manifest, Symbol, Ticks};
 
     fn profile() -> Profile {
         let symbol = |(at, (name, file)): (usize, &(&str, &str))| Symbol {
@@ -115,13 +115,13 @@ mod tests {
             function: FunctionIndex(function),
             calls: 1,
             ended: 1,
-            net_ns: Nanoseconds(1),
-            ended_net_ns: Nanoseconds(1),
-            elapsed_ns: Nanoseconds(1),
-            max_ns: Nanoseconds(1),
-            min_ns: Nanoseconds(1),
-            slowest_ns: Nanoseconds(1),
-            slowest_at_ns: Nanoseconds(1),
+            self_ticks: Ticks(1),
+            ended_self_ticks: Ticks(1),
+            total_ticks: Ticks(1),
+            max_ticks: Ticks(1),
+            min_ticks: Ticks(1),
+            slowest_ticks: Ticks(1),
+            slowest_at_ticks: Ticks(1),
         };
         let tables = Tables {
             symbols: all.iter().enumerate().map(symbol).collect(),
@@ -131,8 +131,8 @@ mod tests {
         Profile { manifest: Manifest::new("p", KernelId::default(), "w", "emulator"), tables }
     }
 
-    fn question(operation: &str, until: Option<&str>) -> Result<Question, String> {
-        Question::new(&profile(), operation, None, until).map_err(|error| error.to_string())
+    fn question(operation: &str, until: Option<&str>) -> Result<AnatomyQuestion, String> {
+        AnatomyQuestion::new(&profile(), operation, None, until).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,34 +1,34 @@
-//! Functions that one call enters more than once.
+//! Functions that the typical call enters more than once.
 
-use super::Shown;
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{Role, Style};
-use kerntune_analyze::anatomy::Node;
+use super::AnatomyView;
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{Style, TextRole};
+use kerntune_analyze::anatomy::AnatomyNode;
 use kerntune_compare::number::grouped;
 use kerntune_profile::FunctionIndex;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Rows in text where no number is asked for.
-const ROWS: usize = 15;
-/// Callers that are named.
-const CALLERS: usize = 4;
+/// Default number of rows in text.
+const SECTION_ROWS: usize = 15;
+/// Largest number of callers that are named.
+const MAX_CALLERS: usize = 4;
 
-/// A function that the typical call enters more than once.
+/// Function that the typical call enters more than once.
 #[derive(Debug)]
-pub(super) struct Repeated {
+pub(super) struct RepeatedFunction {
     pub function: FunctionIndex,
     pub times: u64,
-    /// Elapsed time of all entries, once where they are within each other.
+    /// Total time of all entries; nested entries count once.
     pub elapsed_ns: u64,
-    /// Who entered it, and how often, most first.
+    /// Callers with their numbers of calls, most first.
     pub callers: Vec<(FunctionIndex, u64)>,
 }
 
-/// Those functions, greatest time first.
-pub(super) fn find(nodes: &[Node]) -> Vec<Repeated> {
+/// Finds the repeated functions, greatest time first.
+pub(super) fn find(nodes: &[AnatomyNode]) -> Vec<RepeatedFunction> {
     let mut found: BTreeMap<FunctionIndex, (u64, u64, BTreeMap<FunctionIndex, u64>)> = BTreeMap::new();
-    // What is open around a node, and in how many nodes each function is.
+    // Functions that are open around a node, and in how many nodes each function is.
     let (mut open, mut within): (Vec<FunctionIndex>, BTreeMap<FunctionIndex, u32>) = Default::default();
     for node in nodes {
         for closed in open.drain(node.depth as usize..) {
@@ -51,32 +51,32 @@ pub(super) fn find(nodes: &[Node]) -> Vec<Repeated> {
     let repeated = |(function, (times, elapsed_ns, callers)): (_, (_, _, BTreeMap<_, u64>))| {
         let mut callers: Vec<(FunctionIndex, u64)> = callers.into_iter().collect();
         callers.sort_by_key(|(function, times)| (Reverse(*times), *function));
-        Repeated { function, times, elapsed_ns, callers }
+        RepeatedFunction { function, times, elapsed_ns, callers }
     };
-    let mut all: Vec<Repeated> =
+    let mut all: Vec<RepeatedFunction> =
         found.into_iter().filter(|(_, (times, ..))| *times > 1).map(repeated).collect();
     all.sort_by_key(|row| (Reverse(row.elapsed_ns), Reverse(row.times), row.function));
     all
 }
 
-/// As a table; nothing if all functions are entered once.
-pub(super) fn text(shown: &Shown, style: Style) -> String {
+/// Renders a table; empty if every function is entered once.
+pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
     let all = find(&shown.anatomy.nodes);
     if all.is_empty() {
         return String::new();
     }
-    let mut table = Columns::new([
-        ("times", Side::Right),
-        ("elapsed", Side::Right),
-        ("function", Side::Left),
-        ("from", Side::Left),
+    let mut table = TableBuilder::new([
+        ("times", Alignment::Right),
+        ("elapsed", Alignment::Right),
+        ("function", Alignment::Left),
+        ("from", Alignment::Left),
     ]);
-    let top = shown.top.unwrap_or(ROWS);
+    let top = shown.top.unwrap_or(SECTION_ROWS);
     for row in all.iter().take(top) {
         let name =
             |(caller, times): &(FunctionIndex, u64)| format!("{} ×{}", shown.name(*caller), grouped(*times));
-        let mut callers: Vec<String> = row.callers.iter().take(CALLERS).map(name).collect();
-        let more = row.callers.len().saturating_sub(CALLERS);
+        let mut callers: Vec<String> = row.callers.iter().take(MAX_CALLERS).map(name).collect();
+        let more = row.callers.len().saturating_sub(MAX_CALLERS);
         if more > 0 {
             callers.push(format!("{} more", grouped(more as u64)));
         }
@@ -84,32 +84,36 @@ pub(super) fn text(shown: &Shown, style: Style) -> String {
             grouped(row.times).into(),
             grouped(row.elapsed_ns).into(),
             shown.name(row.function).into(),
-            Cell(callers.join(", "), Role::Faint),
+            TextCell(callers.join(", "), TextRole::Faint),
         ]);
     }
     let heading = "Done more than once in the typical call (a trace has no arguments: whether on the same object is not known)";
-    format!("\n{}{}", style.paint(Role::Head, heading), table.below(all.len(), top, style))
+    format!("\n{}{}", style.paint(TextRole::Head, heading), table.below(all.len(), top, style))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_analyze::anatomy::{Part, Sums};
-    use kerntune_profile::How;
+    use kerntune_analyze::anatomy::{NodeFigures, NodeSums};
+    use kerntune_profile::CallKind;
 
     #[test]
     fn what_is_within_itself_counts_its_time_once() {
-        let node = |depth, len, function, calls, elapsed_ns| Node {
+        let node = |depth, len, function, calls, elapsed_ns| AnatomyNode {
             function: FunctionIndex(function),
-            how: How::Call,
+            how: CallKind::Call,
             depth,
             len,
-            all: Sums::default(),
-            typical: Sums { whole: Part { calls, elapsed_ns, ..Part::default() }, ..Sums::default() },
-            worst: Sums::default(),
-            gate: Sums::default(),
+            all: NodeSums::default(),
+            typical: NodeSums {
+                whole: NodeFigures { calls, elapsed_ns, ..NodeFigures::default() },
+                ..NodeSums::default()
+            },
+            worst: NodeSums::default(),
+            boundary: NodeSums::default(),
         };
-        // 0 calls 1 twice, which once calls 2, which calls 1 and 3; 0 calls 3, too, and in other calls 4.
+        // 0 calls 1 twice, which once calls 2, which calls 1 and 3; 0 also calls 3, and in other
+        // calls 4.
         let nodes = [
             node(0, 7, 0, 1, 100),
             node(1, 4, 1, 2, 60),

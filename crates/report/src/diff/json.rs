@@ -1,45 +1,46 @@
-//! A difference as JSON (`docs/json.md`).
+//! JSON document of a difference (`docs/json.md`).
 
-use super::{find, Options, Row, SCHEMA};
-use crate::inlining::{Both, Move, Why};
-use crate::unit::Measure;
+use super::{find, DiffOptions, DiffRow, SCHEMA};
+use crate::inlining::{InlineEvidence, InlineMove, KernelPair};
+use crate::unit::TickUnit;
 use crate::{sampled, Result};
 use kerntune_profile::{KernelId, Profile, ScopeTotals};
 use serde::Serialize;
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct DiffReport<'a> {
     schema: &'static str,
     by: &'static str,
-    /// Of both, and so of their difference.
+    /// Unit of both sides and of their difference.
     unit: &'static str,
     region: Option<&'a str>,
-    base: JsonSide<'a>,
-    other: JsonSide<'a>,
+    base: JsonDiffSide<'a>,
+    other: JsonDiffSide<'a>,
     #[serde(rename = "change")]
     change_ns: i128,
     as_compiled: bool,
-    rows: &'a [Row],
-    moved: Vec<JsonMove<'a>>,
+    rows: &'a [DiffRow],
+    moved: Vec<JsonInlineMove<'a>>,
     more_rows: usize,
     #[serde(rename = "more_change")]
-    more_change_ns: i128,
+    more_change_ticks: i128,
 }
 
 #[derive(Serialize)]
-struct JsonMove<'a> {
+struct JsonInlineMove<'a> {
     function: &'a str,
     file: Option<&'a str>,
     into: &'a str,
     inlined_in: &'static str,
-    known_by: Why,
-    calls: Both,
+    known_by: InlineEvidence,
+    calls: KernelPair,
     #[serde(rename = "self")]
-    net_ns: Both,
+    self_ticks: KernelPair,
 }
 
 #[derive(Serialize)]
-struct JsonSide<'a> {
+struct JsonDiffSide<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,
     profile: &'a str,
@@ -49,63 +50,63 @@ struct JsonSide<'a> {
     operations: u64,
     elapsed_ns: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
+    busy_ticks: u64,
     idle_ns: u64,
     #[serde(rename = "user")]
-    user_ns: u64,
+    user_ticks: u64,
     #[serde(rename = "unattributed")]
-    unattributed_ns: u64,
+    unattributed_ticks: u64,
     kernel_instructions: u64,
 }
 
-impl<'a> JsonSide<'a> {
+impl<'a> JsonDiffSide<'a> {
     fn new(profile: &'a Profile, whole: &ScopeTotals) -> Self {
         let manifest = &profile.manifest;
         Self {
             sampled: sampled::json(profile),
             profile: &manifest.id,
-            unit: Measure::of(profile).word(),
+            unit: TickUnit::of(profile).name(),
             kernel: &manifest.kernel,
             workload: &manifest.workload,
             operations: whole.operations,
-            elapsed_ns: whole.elapsed_ns.get(),
-            busy_ns: whole.busy_ns.get(),
-            idle_ns: whole.idle_ns.get(),
-            user_ns: whole.user_ns.get(),
-            unattributed_ns: whole.unattributed_ns.get(),
+            elapsed_ns: whole.elapsed_ticks.get(),
+            busy_ticks: whole.busy_ticks.get(),
+            idle_ns: whole.idle_ticks.get(),
+            user_ticks: whole.user_ticks.get(),
+            unattributed_ticks: whole.unattributed_ticks.get(),
             kernel_instructions: whole.kernel_instructions,
         }
     }
 }
 
-/// The same as JSON (`docs/json.md`), with a newline at its end. Figures are whole, never per
-/// operation, so that they are exact.
-pub fn json(base: &Profile, other: &Profile, options: &Options) -> Result<String> {
+/// Renders the JSON document (`docs/json.md`), with a newline at its end. Figures are whole, never
+/// per operation, so that they are exact.
+pub fn json(base: &Profile, other: &Profile, options: &DiffOptions) -> Result<String> {
     let found = find([base, other], options)?;
     let shown = options.top.unwrap_or(found.rows.len()).min(found.rows.len());
     let (rows, rest) = found.rows.split_at(shown);
     let functions = &found.difference.functions;
-    let moved = |moved: &Move| JsonMove {
+    let moved = |moved: &InlineMove| JsonInlineMove {
         function: &functions[moved.function].name,
         file: functions[moved.function].file.as_deref(),
         into: &functions[moved.into].name,
         inlined_in: ["A", "B"][moved.side],
         known_by: moved.why,
         calls: moved.calls,
-        net_ns: moved.net_ns,
+        self_ticks: moved.self_ticks,
     };
-    crate::to_json(&Json {
+    crate::to_json(&DiffReport {
         schema: SCHEMA,
         by: if options.paths { "path" } else { "function" },
-        unit: Measure::of_both([base, other]).word(),
+        unit: TickUnit::common_to([base, other]).name(),
         region: options.region.as_deref(),
-        base: JsonSide::new(base, &found.difference.totals[0]),
-        other: JsonSide::new(other, &found.difference.totals[1]),
+        base: JsonDiffSide::new(base, &found.difference.totals[0]),
+        other: JsonDiffSide::new(other, &found.difference.totals[1]),
         change_ns: found.difference.change(),
         as_compiled: options.as_compiled,
         rows,
         moved: found.moves.list.iter().map(moved).collect(),
         more_rows: rest.len(),
-        more_change_ns: rest.iter().map(|row| row.net_change_ns).sum(),
+        more_change_ticks: rest.iter().map(|row| row.self_change_ticks).sum(),
     })
 }

@@ -1,26 +1,26 @@
-//! A difference as text.
+//! Difference of two profiles as text.
 
-use super::{find, Found, Options, Row};
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role};
-use crate::unit::Measure;
+use super::{find, DiffOptions, DiffRow, ProfileDiff};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, TextRole};
+use crate::unit::TickUnit;
 use crate::{health, sampled, Result, Style};
 use kerntune_compare::number::{change, figure, fixed, grouped};
-use kerntune_profile::{Difference, KernelId, Profile, ScopeTotals};
+use kerntune_profile::{KernelId, Profile, ProfileDifference, ScopeTotals};
 
-/// The row of what nothing did.
+/// Row of idle time.
 const IDLE: &str = "[idle]";
 
-/// A figure of both, whole or per operation.
+/// Divisor of both profiles' figures: operations, or none for whole figures.
 #[derive(Clone, Copy)]
-struct Per([Option<u64>; 2]);
+struct PerOperation([Option<u64>; 2]);
 
-impl Per {
-    fn new(difference: &Difference, options: &Options) -> Self {
-        Per(difference.totals.map(|whole| Some(whole.operations).filter(|_| options.per_operation)))
+impl PerOperation {
+    fn new(difference: &ProfileDifference, options: &DiffOptions) -> Self {
+        PerOperation(difference.totals.map(|whole| Some(whole.operations).filter(|_| options.per_operation)))
     }
 
-    fn one(self, value: i128, side: usize) -> String {
+    fn format(self, value: i128, side: usize) -> String {
         match self.0[side] {
             Some(operations) => decimals(value as f64 / operations as f64),
             None => signed(value, ""),
@@ -42,7 +42,7 @@ impl Per {
         }
     }
 
-    /// The standard error of a change: errors of two sums add as their squares do.
+    /// Formats the standard error of a change: errors of sums add in quadrature.
     fn error(self, profiles: [&Profile; 2], values: [i128; 2]) -> String {
         let square = |side: usize| {
             let ns = u64::try_from(values[side]).unwrap_or(0);
@@ -62,7 +62,7 @@ impl Per {
     }
 }
 
-/// Tenths: a row is a few instructions of thousands per operation.
+/// Formats tenths: a row may be a few instructions of thousands per operation.
 fn decimals(value: f64) -> String {
     fixed(value, 1)
 }
@@ -76,15 +76,15 @@ fn signed(value: i128, plus: &str) -> String {
     }
 }
 
-/// The whole of both, then the rows, as text.
-pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) -> Result<String> {
+/// Renders the totals of both profiles, then the rows, as text.
+pub fn text(base: &Profile, other: &Profile, options: &DiffOptions, style: Style) -> Result<String> {
     let found = find([base, other], options)?;
     let mut out = whole([base, other], &found.difference, options).render(style);
     out.push('\n');
     out += &table([base, other], &found, options).render(style);
     if base.manifest.sampled.is_some() != other.manifest.sampled.is_some() {
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             "One profile was sampled, in time of a real machine, and the other was not: compare shares, not \
              times.\n",
         );
@@ -92,60 +92,60 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
     let totals = &found.difference.totals;
     if !options.per_operation && totals[0].operations != totals[1].operations {
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             "The profiles have different numbers of operations: --per-operation compares one with one.\n",
         );
     }
-    if !options.paths && found.rows.iter().take(options.top.unwrap_or(usize::MAX)).any(Row::is_several) {
+    if !options.paths && found.rows.iter().take(options.top.unwrap_or(usize::MAX)).any(DiffRow::is_several) {
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             "*  copies and pieces that the compiler made in one kernel only are one row with their function\n",
         );
     }
     out += &moved([base, other], &found, options, style);
     for (side, profile) in ["A", "B"].into_iter().zip([base, other]) {
         for note in health::notes(profile) {
-            out += &format!("{}  {side}: {}\n", style.paint(Role::Bad, "note"), printable(&note));
+            out += &format!("{}  {side}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
         }
     }
     Ok(out)
 }
 
-/// The functions that count as their callers; nothing if there are none.
-fn moved(profiles: [&Profile; 2], found: &Found, options: &Options, style: Style) -> String {
+/// Renders the functions that count as their callers; empty if there are none.
+fn moved(profiles: [&Profile; 2], found: &ProfileDiff, options: &DiffOptions, style: Style) -> String {
     let list = &found.moves.list;
     if list.is_empty() {
         return String::new();
     }
-    let per = Per::new(&found.difference, options);
+    let per = PerOperation::new(&found.difference, options);
     let head = |head: &str| match options.per_operation {
         true => format!("{head}\n/op"),
         false => head.to_string(),
     };
-    let unit = Measure::of_both(profiles).one().name();
+    let unit = TickUnit::common_to(profiles).smallest_unit().name();
     let net = |side: &str| match options.per_operation {
         true => format!("net {side}\n{unit}/op"),
         false => format!("net {side}\n{unit}"),
     };
-    let mut table = Columns::new([
-        (net("A").as_str(), Side::Right),
-        (net("B").as_str(), Side::Right),
-        (head("calls A").as_str(), Side::Right),
-        (head("calls B").as_str(), Side::Right),
-        ("inlined\nin", Side::Left),
-        ("known by", Side::Left),
-        ("function, and what it counts as", Side::Left),
+    let mut table = TableBuilder::new([
+        (net("A").as_str(), Alignment::Right),
+        (net("B").as_str(), Alignment::Right),
+        (head("calls A").as_str(), Alignment::Right),
+        (head("calls B").as_str(), Alignment::Right),
+        ("inlined\nin", Alignment::Left),
+        ("known by", Alignment::Left),
+        ("function, and what it counts as", Alignment::Left),
     ]);
     let calls = |side: usize, calls: i128| match sampled::has_calls(profiles[side]) {
-        true => per.one(calls, side),
+        true => per.format(calls, side),
         false => String::new(),
     };
     let top = options.top.unwrap_or(usize::MAX);
     let name = |row: usize| printable(&found.difference.functions[row].name);
     for moved in list.iter().take(top) {
         table.row([
-            per.one(moved.net_ns[0], 0).into(),
-            per.one(moved.net_ns[1], 1).into(),
+            per.format(moved.self_ticks[0], 0).into(),
+            per.format(moved.self_ticks[1], 1).into(),
             calls(0, moved.calls[0]).into(),
             calls(1, moved.calls[1]).into(),
             ["A", "B"][moved.side].into(),
@@ -156,24 +156,28 @@ fn moved(profiles: [&Profile; 2], found: &Found, options: &Options, style: Style
     let [one, other] = profiles.map(|profile| &profile.manifest.kernel.version);
     let what = match one == other {
         true => "Inlined in one kernel and not in the other: each counts as its caller in both, and is in its row above\n",
-        // Of another source it may have another name, or be no more.
+        // In another source, a function may have another name or be missing.
         false => "Without a frame in one kernel, because inlined or not in its source: each counts as its \
                   caller in both\n",
     };
     format!(
         "\n{}{}{}",
-        style.paint(Role::Head, what),
+        style.paint(TextRole::Head, what),
         table.below(list.len(), top, style).trim_start_matches('\n'),
-        style.paint(Role::Faint, "--as-compiled keeps the functions of each kernel as compiled\n")
+        style.paint(TextRole::Faint, "--as-compiled keeps the functions of each kernel as compiled\n")
     )
 }
 
-fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) -> Columns {
-    let mut table =
-        Columns::new([("", Side::Left), ("A", Side::Right), ("B", Side::Right), ("B - A", Side::Right)]);
+fn whole(profiles: [&Profile; 2], difference: &ProfileDifference, options: &DiffOptions) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("", Alignment::Left),
+        ("A", Alignment::Right),
+        ("B", Alignment::Right),
+        ("B - A", Alignment::Right),
+    ]);
     let mut row = |head: &str, texts: [String; 3]| {
         let [a, b, change] = texts;
-        table.row([Cell(head.into(), Role::Head), a.into(), b.into(), change.into()]);
+        table.row([TextCell(head.into(), TextRole::Head), a.into(), b.into(), change.into()]);
     };
     let text = |of: fn(&Profile) -> String| {
         [printable(&of(profiles[0])), printable(&of(profiles[1])), String::new()]
@@ -195,14 +199,14 @@ fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) ->
         row(head, [a, b, signed(values[1] - values[0], "+")]);
     };
     figures("operations", count(|whole| whole.operations));
-    let [elapsed, busy, idle, user] = match Measure::of_both(profiles) {
-        Measure::Instructions => ["virtual ns", "instructions", "idle ns", "user instructions"],
-        Measure::Time => ["elapsed ns", "busy ns", "idle ns", "user ns"],
+    let [elapsed, busy, idle, user] = match TickUnit::common_to(profiles) {
+        TickUnit::Instructions => ["virtual ns", "instructions", "idle ns", "user instructions"],
+        TickUnit::Time => ["elapsed ns", "busy ns", "idle ns", "user ns"],
     };
-    figures(elapsed, count(|whole| whole.elapsed_ns.get()));
-    figures(busy, count(|whole| whole.busy_ns.get()));
-    figures(idle, count(|whole| whole.idle_ns.get()));
-    figures(user, count(|whole| whole.user_ns.get()));
+    figures(elapsed, count(|whole| whole.elapsed_ticks.get()));
+    figures(busy, count(|whole| whole.busy_ticks.get()));
+    figures(idle, count(|whole| whole.idle_ticks.get()));
+    figures(user, count(|whole| whole.user_ticks.get()));
     let length = |whole: &ScopeTotals| whole.kernel_instructions as f64 / whole.operations as f64;
     if totals.iter().all(|whole| whole.operations > 0 && whole.kernel_instructions > 0) {
         let [a, b] = totals.each_ref().map(length);
@@ -211,13 +215,13 @@ fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) ->
     table
 }
 
-fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
-    let per = Per::new(&found.difference, options);
+fn table(profiles: [&Profile; 2], found: &ProfileDiff, options: &DiffOptions) -> TableBuilder {
+    let per = PerOperation::new(&found.difference, options);
     let head = |head: &str| match options.per_operation {
         true => format!("{head}\n/op"),
         false => head.to_string(),
     };
-    let unit = Measure::of_both(profiles).one().name();
+    let unit = TickUnit::common_to(profiles).smallest_unit().name();
     let net = |side: &str| match options.per_operation {
         true => format!("net {side}\n{unit}/op"),
         false => format!("net {side}\n{unit}"),
@@ -228,42 +232,42 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         false => String::new(),
     };
     let error = net(sampled::ERROR).replace("net ", "");
-    let mut table = Columns::with(
+    let mut table = TableBuilder::with(
         [
-            (net("A").as_str(), Side::Right),
-            (net("B").as_str(), Side::Right),
-            (net("B - A").as_str(), Side::Right),
+            (net("A").as_str(), Alignment::Right),
+            (net("B").as_str(), Alignment::Right),
+            (net("B - A").as_str(), Alignment::Right),
         ]
         .into_iter()
-        .chain(sampled.then_some((error.as_str(), Side::Right)))
+        .chain(sampled.then_some((error.as_str(), Alignment::Right)))
         .chain([
-            ("% of\nchange", Side::Right),
-            (calls(0).as_str(), Side::Right),
-            (calls(1).as_str(), Side::Right),
-            (net("B - A").replace("net", "elapsed").as_str(), Side::Right),
-            (if options.paths { "path, from its end" } else { "function" }, Side::Left),
+            ("% of\nchange", Alignment::Right),
+            (calls(0).as_str(), Alignment::Right),
+            (calls(1).as_str(), Alignment::Right),
+            (net("B - A").replace("net", "elapsed").as_str(), Alignment::Right),
+            (if options.paths { "path, from its end" } else { "function" }, Alignment::Left),
         ]),
     );
-    let totals = found.difference.totals.map(|whole| i128::from(whole.elapsed_ns.get()));
+    let totals = found.difference.totals.map(|whole| i128::from(whole.elapsed_ticks.get()));
     let total = per.change_value(totals);
     let part = |values: [i128; 2]| match per.change_value(values) {
         _ if total == 0.0 => "-".to_string(),
         value => fixed(100.0 * value / total, 2),
     };
-    let mut line = |net: [i128; 2], calls: Option<[i128; 2]>, elapsed: Option<[i128; 2]>, name: Cell| {
+    let mut line = |net: [i128; 2], calls: Option<[i128; 2]>, elapsed: Option<[i128; 2]>, name: TextCell| {
         let one = |side: usize, calls: i128| match sampled::is(profiles[side]) && calls == 0 {
-            false => per.one(calls, side),
-            // Not counted.
+            false => per.format(calls, side),
+            // Calls were not counted.
             true => String::new(),
         };
         let [a, b] = calls.map_or(Default::default(), |calls| [one(0, calls[0]), one(1, calls[1])]);
         let role = match per.change_value(net) {
-            change if change < 0.0 => Role::Good,
-            change if change > 0.0 => Role::Bad,
-            _ => Role::Plain,
+            change if change < 0.0 => TextRole::Good,
+            change if change > 0.0 => TextRole::Bad,
+            _ => TextRole::Plain,
         };
-        let mut cells: Vec<Cell> =
-            vec![per.one(net[0], 0).into(), per.one(net[1], 1).into(), Cell(per.change(net), role)];
+        let mut cells: Vec<TextCell> =
+            vec![per.format(net[0], 0).into(), per.format(net[1], 1).into(), TextCell(per.change(net), role)];
         if sampled {
             cells.push(per.error(profiles, net).into());
         }
@@ -276,27 +280,32 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         ]);
         table.row_of(cells);
     };
-    let exact = Measure::of_both(profiles) == Measure::Instructions;
+    let exact = TickUnit::common_to(profiles) == TickUnit::Instructions;
     let shown = options.top.unwrap_or(found.rows.len()).min(found.rows.len());
     let (rows, rest) = found.rows.split_at(shown);
     for row in rows {
-        // What nothing did is time of the exact machine, too: there is no instruction in it.
+        // Idle time is virtual time even on the exact machine: it has no instructions.
         let unit = if row.name == IDLE && exact { ", virtual ns" } else { "" };
-        line(row.net_ns, row.calls, row.elapsed_ns, format!("{}{unit}", label(row)).into());
+        line(row.self_ticks, row.calls, row.elapsed_ns, format!("{}{unit}", label(row)).into());
     }
     if !rest.is_empty() {
-        let sum = [0, 1].map(|side| rest.iter().map(|row| row.net_ns[side]).sum());
+        let sum = [0, 1].map(|side| rest.iter().map(|row| row.self_ticks[side]).sum());
         let what = if options.paths { "paths" } else { "functions" };
         let name = format!("{} more {what} (--top)", grouped(rest.len() as u64));
-        line(sum, None, None, Cell(name, Role::Faint));
+        line(sum, None, None, TextCell(name, TextRole::Faint));
     }
     let idle = exact && found.rows.iter().any(|row| row.name == IDLE);
-    line(totals, None, None, Cell(if idle { "total, idle ns included" } else { "total" }.into(), Role::Head));
+    line(
+        totals,
+        None,
+        None,
+        TextCell(if idle { "total, idle ns included" } else { "total" }.into(), TextRole::Head),
+    );
     table
 }
 
-/// A function's name, or a path from its end, so that what is cut off is the beginning.
-fn label(row: &Row) -> String {
+/// Returns a function's name, or a path from its end, so that its beginning is cut off.
+fn label(row: &DiffRow) -> String {
     let mark = if row.is_several() { " *" } else { "" };
     match &row.path {
         None => format!("{}{mark}{}", printable(&row.name), with(row)),
@@ -307,11 +316,11 @@ fn label(row: &Row) -> String {
     }
 }
 
-/// The functions that count as this one: the first few of them.
-fn with(row: &Row) -> String {
-    const FEW: usize = 3;
-    let few: Vec<String> = row.with.iter().take(FEW).map(|name| printable(name)).collect();
-    match (few.is_empty(), row.with.len().saturating_sub(FEW)) {
+/// Names the first few functions that count as this one.
+fn with(row: &DiffRow) -> String {
+    const MAX_NAMES: usize = 3;
+    let few: Vec<String> = row.with.iter().take(MAX_NAMES).map(|name| printable(name)).collect();
+    match (few.is_empty(), row.with.len().saturating_sub(MAX_NAMES)) {
         (true, _) => String::new(),
         (false, 0) => format!("  with {}", few.join(", ")),
         (false, more) => format!("  with {} and {more} more", few.join(", ")),

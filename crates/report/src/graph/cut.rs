@@ -1,4 +1,4 @@
-//! Which arcs are left out of cycles, as they are named on the command line.
+//! Arcs to leave out of cycles, as given on the command line.
 
 use crate::pattern::matches;
 use crate::view::scope;
@@ -9,21 +9,21 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What to cut.
+/// Arcs to cut: by name, or automatically.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cut {
-    /// The calls of functions by others.
+pub enum ArcCut {
+    /// Calls of matching callees by matching callers.
     Named {
-        /// A name, or a pattern of `*` and `?`.
+        /// Name or pattern (`*`, `?`) of callers.
         caller: String,
-        /// The same.
+        /// Name or pattern (`*`, `?`) of callees.
         callee: String,
     },
-    /// What binds cycles by few calls.
+    /// Rare calls that form cycles.
     Auto(AutoCut),
 }
 
-impl FromStr for Cut {
+impl FromStr for ArcCut {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -32,8 +32,8 @@ impl FromStr for Cut {
         }
         if let Some(percent) = text.strip_prefix("auto:") {
             let number = percent.parse().ok().filter(|number| (1..=100).contains(number));
-            let most_percent = number.ok_or("auto:PERCENT takes a whole number from 1 to 100")?;
-            return Ok(Self::Auto(AutoCut { most_percent }));
+            let max_percent = number.ok_or("auto:PERCENT takes a whole number from 1 to 100")?;
+            return Ok(Self::Auto(AutoCut { max_percent }));
         }
         match text.split_once('/') {
             Some((caller, callee)) if !caller.is_empty() && !callee.is_empty() && !callee.contains('/') => {
@@ -44,27 +44,27 @@ impl FromStr for Cut {
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for ArcCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named { caller, callee } => write!(f, "{caller}/{callee}"),
-            Self::Auto(AutoCut { most_percent }) => write!(f, "auto:{most_percent}"),
+            Self::Auto(AutoCut { max_percent }) => write!(f, "auto:{max_percent}"),
         }
     }
 }
 
-/// The heuristic's limit, if it is asked for; of several the last.
-pub(super) fn automatic(cuts: &[Cut]) -> Option<AutoCut> {
+/// Returns the limit of automatic cutting, if requested; the last one wins.
+pub(super) fn automatic(cuts: &[ArcCut]) -> Option<AutoCut> {
     cuts.iter().rev().find_map(|cut| match cut {
-        Cut::Auto(limit) => Some(*limit),
-        Cut::Named { .. } => None,
+        ArcCut::Auto(limit) => Some(*limit),
+        ArcCut::Named { .. } => None,
     })
 }
 
-/// Callers and callees that the patterns name, in the regions that are looked at.
+/// Resolves the patterns to arcs in the selected regions.
 pub(super) fn named(
     profile: &Profile,
-    cuts: &[Cut],
+    cuts: &[ArcCut],
     region: Option<&str>,
 ) -> Result<BTreeSet<(usize, usize)>> {
     let scope = scope(profile, region)?;
@@ -77,7 +77,7 @@ pub(super) fn named(
     }
     let mut found = BTreeSet::new();
     for cut in cuts {
-        let Cut::Named { caller, callee } = cut else { continue };
+        let ArcCut::Named { caller, callee } = cut else { continue };
         let is =
             |pattern: &str, at: usize| symbols.get(at).is_some_and(|symbol| matches(pattern, &symbol.name));
         let these: Vec<_> = pairs.iter().filter(|(from, to)| is(caller, *from) && is(callee, *to)).collect();
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn what_can_be_cut() {
-        let cut = |text: &str| text.parse::<Cut>();
+        let cut = |text: &str| text.parse::<ArcCut>();
         assert_eq!(cut("a*/b").unwrap().to_string(), "a*/b");
-        assert_eq!(cut("auto").unwrap(), Cut::Auto(AutoCut::default()));
-        assert_eq!(cut("auto:20").unwrap(), Cut::Auto(AutoCut { most_percent: 20 }));
+        assert_eq!(cut("auto").unwrap(), ArcCut::Auto(AutoCut::default()));
+        assert_eq!(cut("auto:20").unwrap(), ArcCut::Auto(AutoCut { max_percent: 20 }));
         for text in ["", "a", "/b", "a/", "a/b/c", "auto:0", "auto:101", "auto:x"] {
             assert!(cut(text).is_err(), "{text}");
         }

@@ -1,18 +1,19 @@
-//! The JSON form (`docs/json.md`).
+//! JSON document of the call graph (`docs/json.md`).
 
-use super::{Code, Options, SCHEMA};
-use crate::call_graph::{Entry, Listing, Propagation};
-use crate::head::Head;
-use crate::reports::flat::{never, Never};
+use super::{GraphReportOptions, StaticCalls, SCHEMA};
+use crate::call_graph::{GraphEntry, GraphListing, Propagation};
+use crate::head::JsonHead;
+use crate::reports::flat::{never, NeverCalled};
 use crate::{sampled, Result};
-use kerntune_analyze::graph::{CutBy, Share, Tie};
+use kerntune_analyze::graph::{ArcBinding, ArcShare, CutReason};
 use kerntune_profile::Profile;
 use serde::Serialize;
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct GraphReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     propagation: &'static str,
     #[serde(rename = "total")]
     total_ns: u64,
@@ -20,15 +21,15 @@ struct Json<'a> {
     sampled: Option<sampled::JsonSampled<'a>>,
     cuts: Vec<JsonCut<'a>>,
     code: Option<JsonCode>,
-    entries: Vec<JsonEntry<'a>>,
-    never_called: Option<Vec<Never<'a>>>,
+    entries: Vec<JsonGraphEntry<'a>>,
+    never_called: Option<Vec<NeverCalled<'a>>>,
 }
 
-/// An arc that was cut.
+/// Arc that was cut.
 #[derive(Serialize)]
 struct JsonCut<'a> {
-    caller: Named<'a>,
-    callee: Named<'a>,
+    caller: FunctionRef<'a>,
+    callee: FunctionRef<'a>,
     calls: u64,
     #[serde(rename = "self")]
     self_ns: u64,
@@ -37,27 +38,27 @@ struct JsonCut<'a> {
     by: &'static str,
 }
 
-/// What the code has, summed.
+/// Summary of the static call graph.
 #[derive(Serialize)]
 struct JsonCode {
     arcs: usize,
     never_taken: usize,
     bind_cycles: bool,
-    unknown: super::Unknown,
+    unknown: super::UnknownCallees,
 }
 
-/// Places in the code of one arc.
+/// Numbers of call sites of an arc in the code.
 #[derive(Serialize)]
-struct Places {
+struct ArcPlaces {
     calls: u32,
     jumps: u32,
 }
 
 #[derive(Serialize)]
-struct JsonEntry<'a> {
+struct JsonGraphEntry<'a> {
     kind: &'static str,
     #[serde(flatten)]
-    function: Named<'a>,
+    function: FunctionRef<'a>,
     percent: f64,
     #[serde(rename = "self")]
     self_ns: u64,
@@ -67,13 +68,13 @@ struct JsonEntry<'a> {
     self_calls: u64,
     parents: Vec<JsonArc<'a>>,
     children: Vec<JsonArc<'a>>,
-    members: Vec<Member<'a>>,
-    unknown: Option<super::Unknown>,
+    members: Vec<CycleMember<'a>>,
+    unknown: Option<super::UnknownCallees>,
 }
 
-/// Which function; all null for what has none.
+/// Reference to a function; all fields are null for callers outside of functions.
 #[derive(Default, Serialize)]
-struct Named<'a> {
+struct FunctionRef<'a> {
     index: Option<usize>,
     name: Option<&'a str>,
     file: Option<&'a str>,
@@ -83,7 +84,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct JsonArc<'a> {
     #[serde(flatten)]
-    function: Named<'a>,
+    function: FunctionRef<'a>,
     #[serde(rename = "self")]
     self_ns: u64,
     #[serde(rename = "descendants")]
@@ -91,13 +92,13 @@ struct JsonArc<'a> {
     calls: u64,
     total_calls: Option<u64>,
     cut: bool,
-    places: Option<Places>,
+    places: Option<ArcPlaces>,
 }
 
 #[derive(Serialize)]
-struct Member<'a> {
+struct CycleMember<'a> {
     #[serde(flatten)]
-    function: Named<'a>,
+    function: FunctionRef<'a>,
     #[serde(rename = "self")]
     self_ns: u64,
     #[serde(rename = "descendants")]
@@ -106,12 +107,12 @@ struct Member<'a> {
     self_calls: u64,
 }
 
-impl Listing<'_> {
-    fn named(&self, function: Option<usize>) -> Named<'_> {
+impl GraphListing<'_> {
+    fn named(&self, function: Option<usize>) -> FunctionRef<'_> {
         let Some((at, function)) = function.and_then(|at| Some((at, self.graph.functions.get(at)?))) else {
-            return Named::default();
+            return FunctionRef::default();
         };
-        Named {
+        FunctionRef {
             index: self.number(at),
             name: Some(&function.name),
             file: function.file.as_deref(),
@@ -119,7 +120,7 @@ impl Listing<'_> {
         }
     }
 
-    fn json_arc(&self, arc: &Share, function: Option<usize>, code: Option<&Code>) -> JsonArc<'_> {
+    fn json_arc(&self, arc: &ArcShare, function: Option<usize>, code: Option<&StaticCalls>) -> JsonArc<'_> {
         let cut = arc.tie.is_cut();
         let uncounted = cut && self.graph.propagation == Propagation::Counts;
         let inner = self.graph.is_inner(arc) || uncounted;
@@ -131,16 +132,16 @@ impl Listing<'_> {
             calls: arc.calls,
             total_calls: (!inner).then(|| self.graph.calls_from_outside(arc.callee)),
             cut,
-            places: places.map(|places| Places { calls: places.calls, jumps: places.jumps }),
+            places: places.map(|places| ArcPlaces { calls: places.calls, jumps: places.jumps }),
         }
     }
 
-    fn json_entry(&self, entry: Entry, code: Option<&Code>) -> JsonEntry<'_> {
+    fn json_entry(&self, entry: GraphEntry, code: Option<&StaticCalls>) -> JsonGraphEntry<'_> {
         let percent = self.percent(self.total(entry));
         match entry {
-            Entry::Function(at) => {
+            GraphEntry::Function(at) => {
                 let function = &self.graph.functions[at];
-                JsonEntry {
+                JsonGraphEntry {
                     kind: "function",
                     function: self.named(Some(at)),
                     percent,
@@ -162,11 +163,11 @@ impl Listing<'_> {
                     unknown: code.map(|code| code.unknown.get(&at).copied().unwrap_or_default()),
                 }
             }
-            Entry::Cycle(at) => {
+            GraphEntry::Cycle(at) => {
                 let cycle = &self.graph.cycles[at];
                 let member = |&member: &usize| {
                     let function = &self.graph.functions[member];
-                    Member {
+                    CycleMember {
                         function: self.named(Some(member)),
                         self_ns: function.self_ns,
                         descendants_ns: function.descendants_ns,
@@ -174,9 +175,9 @@ impl Listing<'_> {
                         self_calls: function.self_calls,
                     }
                 };
-                JsonEntry {
+                JsonGraphEntry {
                     kind: "cycle",
-                    function: Named { cycle: Some(at + 1), ..Named::default() },
+                    function: FunctionRef { cycle: Some(at + 1), ..FunctionRef::default() },
                     percent,
                     self_ns: cycle.self_ns,
                     descendants_ns: cycle.descendants_ns,
@@ -192,19 +193,19 @@ impl Listing<'_> {
     }
 }
 
-/// The document.
-pub(super) fn json(of: &Options, profile: &Profile, code: Option<&Code>) -> Result<String> {
+/// Renders the document.
+pub(super) fn json(of: &GraphReportOptions, profile: &Profile, code: Option<&StaticCalls>) -> Result<String> {
     let options = &of.graph;
     let listing = of.listing(profile, code)?;
-    let cut = |arc: &Share| JsonCut {
+    let cut = |arc: &ArcShare| JsonCut {
         caller: listing.named(arc.caller),
         callee: listing.named(Some(arc.callee)),
         calls: arc.calls,
         self_ns: arc.self_ns,
         descendants_ns: arc.descendants_ns,
-        by: if arc.tie == Tie::Cut(CutBy::Heuristic) { "auto" } else { "name" },
+        by: if arc.tie == ArcBinding::Cut(CutReason::Heuristic) { "auto" } else { "name" },
     };
-    let summed = |code: &Code| JsonCode {
+    let summed = |code: &StaticCalls| JsonCode {
         arcs: code.arcs.len(),
         never_taken: listing
             .graph
@@ -213,15 +214,17 @@ pub(super) fn json(of: &Options, profile: &Profile, code: Option<&Code>) -> Resu
             .filter(|arc| arc.calls == 0 && code.places(arc).is_some())
             .count(),
         bind_cycles: code.binds,
-        unknown: code.unknown.values().fold(super::Unknown::default(), |sum, places| super::Unknown {
-            calls: sum.calls.saturating_add(places.calls),
-            jumps: sum.jumps.saturating_add(places.jumps),
-            patched: sum.patched.saturating_add(places.patched),
+        unknown: code.unknown.values().fold(super::UnknownCallees::default(), |sum, places| {
+            super::UnknownCallees {
+                calls: sum.calls.saturating_add(places.calls),
+                jumps: sum.jumps.saturating_add(places.jumps),
+                patched: sum.patched.saturating_add(places.patched),
+            }
         }),
     };
-    crate::to_json(&Json {
-        head: Head::new(SCHEMA, profile, &options.region).of(&options.who),
-        propagation: listing.graph.propagation.word(),
+    crate::to_json(&GraphReport {
+        head: JsonHead::new(SCHEMA, profile, &options.region).of(&options.threads),
+        propagation: listing.graph.propagation.as_str(),
         total_ns: listing.graph.total_ns,
         sampled: sampled::json(profile),
         cuts: listing.graph.cuts().map(cut).collect(),

@@ -1,34 +1,34 @@
-//! An entry's lines, and the tables beside the entries.
+//! Lines of an entry, and the tables after the entries.
 
-use super::Code;
-use crate::call_graph::{Entry, Listing, Propagation};
-use crate::columns::{Cell, Columns, Side};
+use super::StaticCalls;
+use crate::call_graph::{GraphEntry, GraphListing, Propagation};
+use crate::columns::{Alignment, TableBuilder, TextCell};
 use crate::reports::flat::called;
-use crate::style::Role;
-use crate::unit::TimeUnit;
+use crate::style::TextRole;
+use crate::unit::DisplayUnit;
 use crate::{sampled, Style};
-use kerntune_analyze::graph::{CutBy, Share, Tie};
+use kerntune_analyze::graph::{ArcBinding, ArcShare, CutReason};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_profile::Profile;
 
-/// Between entries.
+/// Separator between entries.
 const RULE: &str = "-----------------------------------------------";
 
-/// A line of the table before its columns are aligned.
-struct Line {
+/// Line of an entry before its columns are aligned.
+struct GraphLine {
     index: String,
     percent: String,
     times: Option<(u64, u64)>,
-    /// `4` and `/10`, `10` and `+4`.
+    /// Columns of calls: `4` and `/10`, `10` and `+4`.
     called: (String, String),
-    name: Cell,
+    name: TextCell,
 }
 
-impl Line {
-    /// A parent or a child. `4/10`: four of the ten calls from outside of its cycle; within a
-    /// cycle no time is handed up, and the calls have nothing to be a part of. A child that was cut hands nothing to its
-    /// caller, and a parent only where times were measured.
-    fn of_arc(listing: &Listing, arc: &Share, is_parent: bool, name: String) -> Self {
+impl GraphLine {
+    /// Creates the line of a parent or a child. `4/10` means four of the ten calls from outside of
+    /// its cycle. Within a cycle no time is propagated, and calls have no total. A cut child
+    /// propagates nothing to its caller; a cut parent shows time only if it was measured.
+    fn of_arc(listing: &GraphListing, arc: &ArcShare, is_parent: bool, name: String) -> Self {
         let counted = is_parent && listing.graph.propagation == Propagation::Exact;
         let inner = listing.graph.is_inner(arc) || arc.tie.is_cut() && !counted;
         let cut = if arc.tie.is_cut() { " (cut)" } else { "" };
@@ -42,7 +42,7 @@ impl Line {
         }
     }
 
-    /// A line that has no time.
+    /// Creates a line without times.
     fn of_words(calls: (String, String), words: &str) -> Self {
         let nothing = String::new;
         let name = format!("    <{words}>").into();
@@ -57,27 +57,27 @@ impl Line {
     }
 }
 
-/// The lines of an entry.
-fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
+/// Creates the lines of an entry.
+fn lines(listing: &GraphListing, entry: GraphEntry, code: Option<&StaticCalls>) -> Vec<GraphLine> {
     let graph = &listing.graph;
-    let main = |index: String, (own, descendants): (u64, u64), called, name: String| Line {
+    let main = |index: String, (own, descendants): (u64, u64), called, name: String| GraphLine {
         index,
         percent: fixed(listing.percent(own.saturating_add(descendants)), 1),
         times: Some((own, descendants)),
         called,
-        name: Cell(name, Role::Head),
+        name: TextCell(name, TextRole::Head),
     };
-    let parent = |arc: &Share| Line::of_arc(listing, arc, true, listing.caller(arc));
-    let child = |arc: &Share| {
+    let parent = |arc: &ArcShare| GraphLine::of_arc(listing, arc, true, listing.caller(arc));
+    let child = |arc: &ArcShare| {
         let by_jump = || code.and_then(|code| code.places(arc)).is_some_and(|places| places.calls == 0);
-        let how = if arc.tie == Tie::Loose && by_jump() { " (jump)" } else { "" };
-        Line::of_arc(listing, arc, false, listing.label(arc.callee) + how)
+        let how = if arc.tie == ArcBinding::Loose && by_jump() { " (jump)" } else { "" };
+        GraphLine::of_arc(listing, arc, false, listing.label(arc.callee) + how)
     };
-    let is_loose = |arc: &&Share| arc.tie == Tie::Loose;
+    let is_loose = |arc: &&ArcShare| arc.tie == ArcBinding::Loose;
     match entry {
-        Entry::Function(at) => {
+        GraphEntry::Function(at) => {
             let function = &graph.functions[at];
-            let (loose, parents): (Vec<&Share>, Vec<&Share>) =
+            let (loose, parents): (Vec<&ArcShare>, Vec<&ArcShare>) =
                 listing.parents(at).into_iter().partition(is_loose);
             let mut lines = Vec::new();
             if let [one, ..] = &loose[..] {
@@ -87,16 +87,16 @@ fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
                     "caller in the code that did not",
                     "callers in the code that did not",
                 );
-                lines.push(Line::of_words(("0".into(), calls), &words));
+                lines.push(GraphLine::of_words(("0".into(), calls), &words));
             }
             lines.extend(parents.iter().map(|arc| parent(arc)));
             if parents.is_empty() {
-                lines.push(Line::of_words(Default::default(), "spontaneous"));
+                lines.push(GraphLine::of_words(Default::default(), "spontaneous"));
             }
             lines.push(main(
                 listing.number(at).map(|number| format!("[{number}]")).unwrap_or_default(),
                 (function.self_ns, function.descendants_ns),
-                Line::calls(function.calls, function.self_calls),
+                GraphLine::calls(function.calls, function.self_calls),
                 listing.label(at),
             ));
             lines.extend(listing.children(at).into_iter().map(child));
@@ -109,33 +109,33 @@ fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
                 let some = kinds.into_iter().filter(|(count, ..)| *count > 0);
                 let words: Vec<String> =
                     some.map(|(count, one, many)| counted(count.into(), one, many)).collect();
-                lines.push(Line::of_words(("?".into(), String::new()), &words.join(", ")));
+                lines.push(GraphLine::of_words(("?".into(), String::new()), &words.join(", ")));
             }
             lines
         }
-        Entry::Cycle(at) => {
+        GraphEntry::Cycle(at) => {
             let cycle = &graph.cycles[at];
-            let mut entering: Vec<&Share> = cycle
+            let mut entering: Vec<&ArcShare> = cycle
                 .members
                 .iter()
                 .flat_map(|member| listing.parents(*member))
                 .filter(|arc| !graph.is_inner(arc) && !is_loose(arc))
                 .collect();
             entering.sort_by_key(|arc| (arc.total_ns(), arc.calls, arc.caller, arc.callee));
-            let mut lines: Vec<Line> = entering.into_iter().map(parent).collect();
+            let mut lines: Vec<GraphLine> = entering.into_iter().map(parent).collect();
             lines.push(main(
                 format!("[c{}]", at + 1),
                 (cycle.self_ns, cycle.descendants_ns),
-                Line::calls(cycle.calls, cycle.inner_calls),
+                GraphLine::calls(cycle.calls, cycle.inner_calls),
                 format!("<cycle {} as a whole>", at + 1),
             ));
             lines.extend(cycle.members.iter().map(|member| {
                 let function = &graph.functions[*member];
-                Line {
+                GraphLine {
                     index: String::new(),
                     percent: String::new(),
                     times: Some((function.self_ns, function.descendants_ns)),
-                    called: Line::calls(function.calls, function.self_calls),
+                    called: GraphLine::calls(function.calls, function.self_calls),
                     name: format!("    {}", listing.label(*member)).into(),
                 }
             }));
@@ -146,29 +146,30 @@ fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
 
 pub(super) fn columns(
     profile: &Profile,
-    listing: &Listing,
-    entries: &[Entry],
-    code: Option<&Code>,
-    unit: TimeUnit,
+    listing: &GraphListing,
+    entries: &[GraphEntry],
+    code: Option<&StaticCalls>,
+    unit: DisplayUnit,
     style: Style,
 ) -> String {
-    let blocks: Vec<Vec<Line>> = entries.iter().map(|entry| lines(listing, *entry, code)).collect();
-    let width =
-        |part: fn(&Line) -> &String| blocks.iter().flatten().map(|line| part(line).len()).max().unwrap_or(0);
+    let blocks: Vec<Vec<GraphLine>> = entries.iter().map(|entry| lines(listing, *entry, code)).collect();
+    let width = |part: fn(&GraphLine) -> &String| {
+        blocks.iter().flatten().map(|line| part(line).len()).max().unwrap_or(0)
+    };
     let (left, right) = (width(|line| &line.called.0), width(|line| &line.called.1));
     let has_calls = sampled::has_calls(profile);
     let error = format!("\n{} both\n{}", sampled::ERROR, unit.name());
-    let mut table = Columns::new([
-        ("\nindex\n", Side::Left),
-        ("\n% time\n", Side::Right),
-        (format!("\nself\n{}", unit.name()).as_str(), Side::Right),
-        (format!("\ndescendants\n{}", unit.name()).as_str(), Side::Right),
-        (if has_calls { "called/total\ncalled+self\ncalled/total" } else { &error }, Side::Right),
-        ("    parents\nname [index]\n    children", Side::Left),
+    let mut table = TableBuilder::new([
+        ("\nindex\n", Alignment::Left),
+        ("\n% time\n", Alignment::Right),
+        (format!("\nself\n{}", unit.name()).as_str(), Alignment::Right),
+        (format!("\ndescendants\n{}", unit.name()).as_str(), Alignment::Right),
+        (if has_calls { "called/total\ncalled+self\ncalled/total" } else { &error }, Alignment::Right),
+        ("    parents\nname [index]\n    children", Alignment::Left),
     ]);
     for block in blocks {
         for line in block {
-            let time = |time: Option<u64>| Cell::from(time.map_or(String::new(), |ns| unit.format(ns)));
+            let time = |time: Option<u64>| TextCell::from(time.map_or(String::new(), |ns| unit.format(ns)));
             let (calls, rest) = &line.called;
             let both = line.times.map(|(own, descendants)| own.saturating_add(descendants));
             let called = match has_calls {
@@ -190,15 +191,15 @@ pub(super) fn columns(
     text.lines().map(|line| if line.is_empty() { RULE } else { line }.to_string() + "\n").collect()
 }
 
-/// Numbers by name, of the entries that are shown.
-pub(super) fn index(listing: &Listing, entries: &[Entry]) -> String {
+/// Renders the index by name of the shown entries.
+pub(super) fn index(listing: &GraphListing, entries: &[GraphEntry]) -> String {
     let mut names: Vec<(String, String)> = entries
         .iter()
         .map(|entry| match *entry {
-            Entry::Function(at) => {
+            GraphEntry::Function(at) => {
                 (listing.name(at), listing.number(at).map(|n| format!("[{n}]")).unwrap_or_default())
             }
-            Entry::Cycle(at) => (format!("<cycle {}>", at + 1), format!("[c{}]", at + 1)),
+            GraphEntry::Cycle(at) => (format!("<cycle {}>", at + 1), format!("[c{}]", at + 1)),
         })
         .collect();
     names.sort();
@@ -207,16 +208,16 @@ pub(super) fn index(listing: &Listing, entries: &[Entry]) -> String {
     format!("\nIndex by function name\n\n{}", lines.collect::<String>())
 }
 
-/// `1 arc`, `2 arcs`.
+/// Formats a count with its noun: `1 arc`, `2 arcs`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// What the code has beside what ran; nothing if it was not asked for.
-pub(super) fn code_line(listing: &Listing, code: Option<&Code>) -> String {
+/// Summarizes the static call graph; empty if it was not requested.
+pub(super) fn code_line(listing: &GraphListing, code: Option<&StaticCalls>) -> String {
     let Some(code) = code else { return String::new() };
     let never = listing.graph.arcs.iter().filter(|arc| arc.calls == 0 && code.places(arc).is_some()).count();
-    let sum = |part: fn(&super::Unknown) -> u32| {
+    let sum = |part: fn(&super::UnknownCallees) -> u32| {
         grouped(code.unknown.values().map(|places| u64::from(part(places))).sum::<u64>())
     };
     format!(
@@ -230,12 +231,12 @@ pub(super) fn code_line(listing: &Listing, code: Option<&Code>) -> String {
     )
 }
 
-/// What was cut, with its calls and what was measured of them; nothing if no cut was asked for.
-pub(super) fn cuts(listing: &Listing, of: &super::Options, style: Style) -> String {
+/// Renders the cut arcs with their calls and measured times; empty without cuts.
+pub(super) fn cuts(listing: &GraphListing, of: &super::GraphReportOptions, style: Style) -> String {
     if of.cut.is_empty() {
         return String::new();
     }
-    let mut arcs: Vec<&Share> = listing.graph.cuts().collect();
+    let mut arcs: Vec<&ArcShare> = listing.graph.cuts().collect();
     // These are small beside the entries' times.
     let unit = listing.unit(&of.graph, arcs.iter().map(|arc| arc.total_ns()).max().unwrap_or(0));
     arcs.sort_by_key(|arc| (std::cmp::Reverse(arc.calls), arc.caller, arc.callee));
@@ -256,21 +257,21 @@ pub(super) fn cuts(listing: &Listing, of: &super::Options, style: Style) -> Stri
     };
     let head = |word: &str| format!("{word}\n{}", unit.name());
     let (own, descendants) = (head("self"), head("descendants"));
-    let times = [(own.as_str(), Side::Right), (descendants.as_str(), Side::Right)];
+    let times = [(own.as_str(), Alignment::Right), (descendants.as_str(), Alignment::Right)];
     let times = times.into_iter().filter(|_| measured);
-    let rest = [("caller / callee", Side::Left), ("cut by", Side::Left)];
-    let mut table = Columns::with([("calls", Side::Right)].into_iter().chain(times).chain(rest));
+    let rest = [("caller / callee", Alignment::Left), ("cut by", Alignment::Left)];
+    let mut table = TableBuilder::with([("calls", Alignment::Right)].into_iter().chain(times).chain(rest));
     for arc in arcs {
-        let mut cells: Vec<Cell> = vec![grouped(arc.calls).into()];
+        let mut cells: Vec<TextCell> = vec![grouped(arc.calls).into()];
         if measured {
             cells.extend([unit.format(arc.self_ns).into(), unit.format(arc.descendants_ns).into()]);
         }
         let by = match arc.tie {
-            Tie::Cut(CutBy::Heuristic) => "auto",
+            ArcBinding::Cut(CutReason::Heuristic) => "auto",
             _ => "name",
         };
         let arc = format!("{} / {}", listing.caller(arc), listing.label(arc.callee));
-        cells.extend([Cell(arc, Role::Head), by.into()]);
+        cells.extend([TextCell(arc, TextRole::Head), by.into()]);
         table.row_of(cells);
     }
     out + &table.render(style) + "\n"

@@ -1,34 +1,34 @@
-//! The page of a workload's character.
+//! Page of a workload's characterization.
 
 use super::{footer, scroll, CSS, SCRIPT};
-use crate::columns::{Side, Table};
+use crate::columns::{Alignment, TextTable};
 use maud::{html, Markup, PreEscaped};
 
-/// A section of a page.
+/// Section of a page.
 #[derive(Debug, Clone)]
-pub(crate) struct Section {
-    /// For links.
+pub(crate) struct PageSection {
+    /// Anchor for links.
     pub id: &'static str,
     pub title: String,
-    /// Before the table: what its figures are.
+    /// Explanations before the table.
     pub about: Vec<String>,
-    pub table: Option<Table>,
-    /// Below the table.
+    pub table: Option<TextTable>,
+    /// Remarks below the table.
     pub notes: Vec<String>,
 }
 
-impl Section {
+impl PageSection {
     pub fn new(id: &'static str, title: impl Into<String>) -> Self {
         Self { id, title: title.into(), about: Vec::new(), table: None, notes: Vec::new() }
     }
 }
 
-/// `lines` say what it is of, `words` what stands out.
+/// Renders the page; `lines` identify the profile, `words` describe notable figures.
 pub(crate) fn character_page(
     title: &str,
     lines: &[String],
     words: &[String],
-    sections: &[Section],
+    sections: &[PageSection],
     notes: &[String],
     written: &str,
 ) -> String {
@@ -60,8 +60,8 @@ pub(crate) fn character_page(
     super::page(title, None, &[CSS], &body)
 }
 
-fn table(of: &Table) -> Markup {
-    let is_text = |at: usize| of.heads.get(at).is_some_and(|(_, side)| *side == Side::Left);
+fn table(of: &TextTable) -> Markup {
+    let is_text = |at: usize| of.heads.get(at).is_some_and(|(_, side)| *side == Alignment::Left);
     html! {
         table.long {
             thead {

@@ -1,36 +1,37 @@
-//! The models against the clock as a picture: a point for each row, its interval across, the models' range up and down.
+//! Chart of modeled against timed changes: a point per row, its confidence interval across, the
+//! models' range up and down.
 
 use super::chart::px;
 use crate::prediction::sentences;
 use kerntune_compare::number;
-use kerntune_stats::{ModelledRange, PredictedRow, Prediction};
+use kerntune_stats::{ModelRange, PredictedRow, Prediction};
 use maud::{html, Markup};
 
-/// Coordinates of a picture, in its own units (pixels when shown at full size).
+/// Size of the chart in SVG units (pixels at full size).
 const SIDE: f64 = 640.0;
 const LEFT: f64 = 60.0;
 const TOP: f64 = 80.0;
 const BELOW: f64 = 44.0;
 const KEY: f64 = 20.0;
-/// Colours that can be told by people who see few, in order of recipes.
-const COLOURS: [&str; 6] = ["#0b6e8f", "#b3470a", "#6a3d9a", "#3f7d20", "#8b6d00", "#8b3a62"];
+/// Colors of recipes, distinguishable with color vision deficiency.
+const COLORS: [&str; 6] = ["#0b6e8f", "#b3470a", "#6a3d9a", "#3f7d20", "#8b6d00", "#8b3a62"];
 
-/// From what to what both axes go, per cent, and the lines of the grid.
-struct Scale {
+/// Range of both axes in per cent, and the step of the grid.
+struct AxisScale {
     low: f64,
     high: f64,
     step: f64,
 }
 
-impl Scale {
-    fn of<'a>(points: impl Iterator<Item = &'a (PredictedRow, ModelledRange)>) -> Self {
+impl AxisScale {
+    fn of<'a>(points: impl Iterator<Item = &'a (PredictedRow, ModelRange)>) -> Self {
         let (mut low, mut high) = (0.0_f64, 0.0_f64);
         for (row, range) in points {
             low = low.min(row.measured_percent).min(range.low_percent).min(row.low_percent);
             high = high.max(row.measured_percent).max(range.high_percent);
             high = high.max(row.high_percent.unwrap_or(row.measured_percent));
         }
-        // Intervals of few boots go far: they are cut.
+        // Intervals of few boots may be very wide: they are cut.
         let (low, high) = (low.max(-100.0), high.min(100.0));
         let step = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().find(|step| (high - low) / step <= 12.0);
         let step = step.unwrap_or(50.0);
@@ -38,7 +39,7 @@ impl Scale {
         Self { low, high: if high > low { high } else { low + step }, step }
     }
 
-    /// Where a change is along an axis, from 0 to [`SIDE`].
+    /// Maps a change to a position on an axis, from 0 to [`SIDE`].
     fn along(&self, change: f64) -> f64 {
         (change.clamp(self.low, self.high) - self.low) / (self.high - self.low) * SIDE
     }
@@ -57,10 +58,10 @@ impl Scale {
     }
 }
 
-/// An SVG document by itself; none without several models.
+/// Renders a standalone SVG document; `None` without several models.
 pub fn picture(prediction: &Prediction) -> Option<String> {
     let models = prediction.under_models.as_ref()?;
-    let points: Vec<(PredictedRow, ModelledRange)> =
+    let points: Vec<(PredictedRow, ModelRange)> =
         prediction.rows.iter().filter_map(|row| Some((row.clone(), row.range?))).collect();
     if points.is_empty() {
         return None;
@@ -71,11 +72,11 @@ pub fn picture(prediction: &Prediction) -> Option<String> {
             recipes.push(&row.recipe);
         }
     }
-    let colour = |row: &PredictedRow| {
+    let color = |row: &PredictedRow| {
         let at = recipes.iter().position(|recipe| *recipe == row.recipe).unwrap_or_default();
-        COLOURS[at % COLOURS.len()]
+        COLORS[at % COLORS.len()]
     };
-    let scale = Scale::of(points.iter());
+    let scale = AxisScale::of(points.iter());
     let width = LEFT + SIDE + 20.0;
     let height = TOP + SIDE + BELOW + KEY * recipes.len() as f64;
     let drawing = html! {
@@ -98,10 +99,10 @@ pub fn picture(prediction: &Prediction) -> Option<String> {
             line.same x1=(scale.x(scale.low)) y1=(scale.y(scale.low)) x2=(scale.x(scale.high)) y2=(scale.y(scale.high)) {}
             text.end x=(px(LEFT + SIDE)) y=(px(TOP + SIDE + 34.0)) { "change of the time by the clock, %, with its interval" }
             text x="8" y=(px(TOP - 10.0)) { "change of model cycles, %: the range of " (models.models.len()) " models" }
-            @for (row, range) in &points { (point(row, *range, &scale, colour(row))) }
+            @for (row, range) in &points { (point(row, *range, &scale, color(row))) }
             @for (at, recipe) in recipes.iter().enumerate() {
                 @let y = TOP + SIDE + BELOW + KEY * at as f64;
-                rect x="8" y=(px(y - 9.0)) width="10" height="10" fill=(COLOURS[at % COLOURS.len()]) {}
+                rect x="8" y=(px(y - 9.0)) width="10" height="10" fill=(COLORS[at % COLORS.len()]) {}
                 text x="24" y=(px(y)) { (recipe) }
             }
         }
@@ -109,7 +110,7 @@ pub fn picture(prediction: &Prediction) -> Option<String> {
     Some(drawing.0 + "\n")
 }
 
-fn point(row: &PredictedRow, range: ModelledRange, scale: &Scale, colour: &str) -> Markup {
+fn point(row: &PredictedRow, range: ModelRange, scale: &AxisScale, color: &str) -> Markup {
     let middle = (range.low_percent + range.high_percent) / 2.0;
     let high = row.high_percent.unwrap_or(scale.high);
     let title = format!(
@@ -120,11 +121,11 @@ fn point(row: &PredictedRow, range: ModelledRange, scale: &Scale, colour: &str) 
         number::change(range.high_percent, 1)
     );
     html! {
-        g stroke=(colour) fill=(colour) {
+        g stroke=(color) fill=(color) {
             title { (title) }
             line x1=(scale.x(row.low_percent)) x2=(scale.x(high)) y1=(scale.y(middle)) y2=(scale.y(middle)) opacity="0.35" {}
             line x1=(scale.x(row.measured_percent)) x2=(scale.x(row.measured_percent)) y1=(scale.y(range.low_percent)) y2=(scale.y(range.high_percent)) stroke-width="2" {}
-            circle cx=(scale.x(row.measured_percent)) cy=(scale.y(middle)) r="3.5" fill=(if range.inside { colour } else { "#fff" }) {}
+            circle cx=(scale.x(row.measured_percent)) cy=(scale.y(middle)) r="3.5" fill=(if range.inside { color } else { "#fff" }) {}
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The comparison: key figures, pictures, table.
+//! Comparison on the page: key figures, charts, tables.
 
-use super::chart::{capitalised, charts, kind};
+use super::chart::{capitalized, charts, kind};
 use super::{minus, model_tag, scroll};
 use crate::comparison::{aa, change_unit, interval, mark, means, model_name};
 use crate::models::ranges;
-use kerntune_compare::{number, Comparison, Metric, Row, Verdict, Whose, TOTAL};
+use kerntune_compare::{number, CodeScope, Comparison, Metric, MetricRow, Verdict, TOTAL};
 use maud::{html, Markup};
 
-/// The totals' changes, large: of the whole path first.
+/// Renders the totals' changes as tiles, the whole path first.
 pub(super) fn tiles(verdict: &Verdict) -> Markup {
-    let of = |whose| verdict.totals.iter().filter(move |row| row.metric.whose() == whose);
-    let brief = |row: &&Row| matches!(row.metric, Metric::WholeInstructions | Metric::WholeCycles);
-    let what = |row: &Row| match row.metric {
+    let of = |whose| verdict.totals.iter().filter(move |row| row.metric.code_scope() == whose);
+    let brief = |row: &&MetricRow| matches!(row.metric, Metric::WholeInstructions | Metric::WholeCycles);
+    let what = |row: &MetricRow| match row.metric {
         Metric::PathLength => "Kernel instructions".into(),
-        metric => capitalised(metric.title()),
+        metric => capitalized(metric.title()),
     };
     html! {
         ul.tiles aria-label="Change in total" {
-            @for row in of(Whose::Whole).filter(brief).chain(of(Whose::Kernel)) {
+            @for row in of(CodeScope::Whole).filter(brief).chain(of(CodeScope::Kernel)) {
                 li {
                     span.what { (what(row)) ", total" (model_tag(row.model)) } " "
                     span class={ "change " (kind(row)) } { (minus(&change_unit(row))) (mark(row)) } " "
@@ -28,7 +28,7 @@ pub(super) fn tiles(verdict: &Verdict) -> Markup {
     }
 }
 
-/// Bars per metric, all on one scale.
+/// Renders a bar chart per metric, all on one scale.
 pub(super) fn pictures(comparison: &Comparison) -> Markup {
     let repeats = comparison.rows.iter().all(|row| row.aa_percent == Some(0.0));
     html! {
@@ -40,10 +40,10 @@ pub(super) fn pictures(comparison: &Comparison) -> Markup {
     }
 }
 
-/// The figures: of the kernel, and of user code and the whole path.
+/// Renders the tables: of the kernel, and of user code and the whole path.
 pub(super) fn tables(comparison: &Comparison) -> Markup {
     let (kernel, others): (Vec<Metric>, Vec<Metric>) =
-        comparison.metrics().partition(|metric| metric.whose() == Whose::Kernel);
+        comparison.metrics().partition(|metric| metric.code_scope() == CodeScope::Kernel);
     html! {
         (table(comparison, "Figures by operation", &kernel))
         @if !others.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn tables(comparison: &Comparison) -> Markup {
             ul {
                 @for (metric, [(low, from), (high, to)]) in ranges(models) {
                     li {
-                        (capitalised(metric.title())) ": from " (minus(&number::change(from, 1))) " % (" code { (low) } ") to "
+                        (capitalized(metric.title())) ": from " (minus(&number::change(from, 1))) " % (" code { (low) } ") to "
                         (minus(&number::change(to, 1))) " % (" code { (high) } ")"
                     }
                 }
@@ -65,7 +65,7 @@ pub(super) fn tables(comparison: &Comparison) -> Markup {
     }
 }
 
-/// One line per operation, with base, tuned, change and A/A of each metric.
+/// Renders one line per operation, with base, tuned, change and A/A of each metric.
 fn table(comparison: &Comparison, label: &str, metrics: &[Metric]) -> Markup {
     let largest = |metric: Metric| {
         let rows = comparison.rows.iter().filter(|row| row.metric == metric);
@@ -89,7 +89,7 @@ fn table(comparison: &Comparison, label: &str, metrics: &[Metric]) -> Markup {
                     td.first {}
                     @for (metric, _) in &columns {
                         th.edge colspan="4" scope="colgroup" {
-                            (capitalised(metric.title())) ", " (metric.unit_per_operation()) (model_tag(metric.is_model()))
+                            (capitalized(metric.title())) ", " (metric.unit_per_operation()) (model_tag(metric.is_model()))
                         }
                     }
                 }
@@ -110,7 +110,7 @@ fn table(comparison: &Comparison, label: &str, metrics: &[Metric]) -> Markup {
     scroll(label, &table)
 }
 
-fn cells(row: &Row, largest: f64) -> Markup {
+fn cells(row: &MetricRow, largest: f64) -> Markup {
     let figure = |value: f64| if row.operation == TOTAL { large(value) } else { number::figure(value) };
     let size = row.change_percent.map_or(largest, f64::abs);
     let width = if largest > 0.0 { 90.0 * size / largest } else { 0.0 };
@@ -131,12 +131,12 @@ fn cells(row: &Row, largest: f64) -> Markup {
 fn legend(comparison: &Comparison) -> Markup {
     html! {
         dl.legend {
-            @if comparison.rows.iter().any(Row::within_noise) {
+            @if comparison.rows.iter().any(MetricRow::within_noise) {
                 dt { "*" }
                 @if comparison.runs * comparison.seeds > 1 { dd { "The interval contains 0: the change may be chance." } }
                 @else { dd { "The change is not larger than the A/A difference: it means nothing." } }
             }
-            @if comparison.rows.iter().any(Row::is_of_other_work) {
+            @if comparison.rows.iter().any(MetricRow::has_unequal_user_code) {
                 dt { "~" }
                 dd { "User code ran differently on the two kernels: the change is not the kernel's alone." }
             }
@@ -167,7 +167,7 @@ fn legend(comparison: &Comparison) -> Markup {
     }
 }
 
-/// A sum in at most four digits: `1.187 G`, `179.2 M`, `56.0 k`.
+/// Formats a sum in at most four digits: `1.187 G`, `179.2 M`, `56.0 k`.
 fn large(value: f64) -> String {
     for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e4, "k")] {
         if value.abs() >= size {

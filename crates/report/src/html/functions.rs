@@ -1,9 +1,9 @@
-//! The functions: one profile's, or two side by side.
+//! Tables of functions: one profile's, or two side by side.
 
-use super::join::{join, Joined};
+use super::join::{join, JoinedFunction};
 use super::{minus, scroll, TOP_FUNCTIONS};
-use crate::unit::{Measure, TimeUnit};
-use crate::view::{share, FunctionRow, Times, View};
+use crate::unit::{DisplayUnit, TickUnit};
+use crate::view::{share, FunctionRow, ScopeTimes, ScopeView};
 use crate::{sampled, Result};
 use kerntune_compare::number::{change, fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile};
@@ -31,11 +31,11 @@ fn table(label: &str, head: &Markup, body: &Markup) -> Markup {
 fn both(before: &Profile, after: &Profile) -> Result<Markup> {
     let joined = join(before, after)?;
     let shown = &joined[..joined.len().min(TOP_FUNCTIONS)];
-    let busy = [before, after].map(|profile| profile.manifest.busy_ns.get());
-    let net = |totals: &Option<FunctionTotals>| totals.as_ref().map(|totals| totals.net_ns.get());
+    let busy = [before, after].map(|profile| profile.manifest.busy_ticks.get());
+    let net = |totals: &Option<FunctionTotals>| totals.as_ref().map(|totals| totals.self_ticks.get());
     let largest =
         shown.iter().flat_map(|row| [net(&row.before), net(&row.after)]).flatten().max().unwrap_or(0);
-    let unit = Measure::of_both([before, after]).unit(largest);
+    let unit = TickUnit::common_to([before, after]).unit(largest);
     let widest = shown
         .iter()
         .map(|row| net(&row.before).unwrap_or(0).abs_diff(net(&row.after).unwrap_or(0)))
@@ -73,12 +73,12 @@ fn both(before: &Profile, after: &Profile) -> Result<Markup> {
     })
 }
 
-fn joined_line(row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) -> Markup {
+fn joined_line(row: &JoinedFunction, unit: DisplayUnit, busy: [u64; 2], widest: u64) -> Markup {
     let sides = [&row.before, &row.after];
-    let nets = sides.map(|side| side.as_ref().map(|totals| totals.net_ns.get()));
+    let nets = sides.map(|side| side.as_ref().map(|totals| totals.self_ticks.get()));
     let [first, second] = nets.map(|net| net.unwrap_or(0));
-    // A function that is only in one kernel went into others or came out of them: its time alone
-    // says nothing of better or worse.
+    // A function in only one kernel was inlined into others or came out of them: its time alone is
+    // neither better nor worse.
     let kind = match second.cmp(&first) {
         _ if nets.contains(&None) => "same",
         Ordering::Less => "lower",
@@ -113,38 +113,38 @@ fn joined_line(row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) -> Mar
     }
 }
 
-/// A few of the names, and how many more there are.
+/// Renders the first few names, and the number of the others.
 fn named(names: &BTreeSet<String>) -> Markup {
-    const FEW: usize = 3;
-    let few: Vec<&str> = names.iter().take(FEW).map(String::as_str).collect();
+    const MAX_NAMES: usize = 3;
+    let few: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
     html! {
         span title=(names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")) {
             (few.join(", "))
-            @if names.len() > FEW { " and " (names.len() - FEW) " more" }
+            @if names.len() > MAX_NAMES { " and " (names.len() - MAX_NAMES) " more" }
         }
     }
 }
 
-/// A figure by which its column can be sorted; `edge` begins a group of columns.
+/// Renders a sortable cell; `edge` begins a group of columns.
 fn cell<T: Display + Copy>(edge: bool, value: Option<T>, format: impl Fn(T) -> String) -> Markup {
     let data = value.map_or(String::new(), |value| value.to_string());
     html! { td class=[edge.then_some("edge")] data-v=(data) { (value.map_or("–".into(), format)) } }
 }
 
 fn single(profile: &Profile) -> Result<Markup> {
-    let View { mut functions, times } = View::new(profile, None)?;
+    let ScopeView { mut functions, times } = ScopeView::new(profile, None)?;
     let all = functions.len();
-    functions.sort_by(|a, b| b.totals.net_ns.cmp(&a.totals.net_ns).then_with(|| a.name.cmp(&b.name)));
+    functions.sort_by(|a, b| b.totals.self_ticks.cmp(&a.totals.self_ticks).then_with(|| a.name.cmp(&b.name)));
     functions.truncate(TOP_FUNCTIONS);
     let largest = |of: fn(&FunctionTotals) -> u64| {
-        Measure::of(profile).unit(functions.iter().map(|row| of(&row.totals)).max().unwrap_or(0))
+        TickUnit::of(profile).unit(functions.iter().map(|row| of(&row.totals)).max().unwrap_or(0))
     };
     let units = [
-        largest(|totals| totals.elapsed_ns.get()),
-        largest(|totals| totals.net_ns.get()),
-        largest(|totals| totals.max_ns.get()),
+        largest(|totals| totals.total_ticks.get()),
+        largest(|totals| totals.self_ticks.get()),
+        largest(|totals| totals.max_ticks.get()),
     ];
-    let [elapsed, net, call] = units.map(TimeUnit::name);
+    let [elapsed, net, call] = units.map(DisplayUnit::name);
     if sampled::is(profile) {
         return Ok(sampled_single(profile, &functions, all, &times, units[0]));
     }
@@ -168,21 +168,21 @@ fn single(profile: &Profile) -> Result<Markup> {
     };
     let time = |ns: u64, unit: usize| cell(false, Some(ns), |ns| units[unit].format(ns));
     let line = |FunctionRow { name, totals, .. }: &FunctionRow| {
-        let open = totals.open_ns();
+        let open = totals.open_ticks();
         let sign = if open < 0 { "-" } else { "" };
         html! {
             tr {
                 th.first scope="row" { code { (name) } }
-                (time(totals.elapsed_ns.get(), 0))
-                (time(totals.net_ns.get(), 1))
+                (time(totals.total_ticks.get(), 0))
+                (time(totals.self_ticks.get(), 1))
                 (cell(false, Some(totals.calls), grouped))
                 (cell(false, Some(totals.ended), grouped))
                 td data-v=(open) { (sign) (units[1].format(open.unsigned_abs())) }
-                @for ns in [totals.max_ns, totals.avg_ns(), totals.min_ns] {
+                @for ns in [totals.max_ticks, totals.avg_ticks(), totals.min_ticks] {
                     (cell(false, (totals.ended > 0).then_some(ns.get()), |ns| units[2].format(ns)))
                 }
                 @for whole in [times.elapsed, times.busy] {
-                    (cell(false, Some(share(totals.net_ns.get(), whole)), |share| fixed(share, 2)))
+                    (cell(false, Some(share(totals.self_ticks.get(), whole)), |share| fixed(share, 2)))
                 }
             }
         }
@@ -194,13 +194,14 @@ fn single(profile: &Profile) -> Result<Markup> {
     })
 }
 
-/// What sampling knows of functions: no times of single calls, and their number only if something else counted them.
+/// Renders a sampled profile's functions, without times of single calls; calls only if counted by
+/// other means.
 fn sampled_single(
     profile: &Profile,
     functions: &[FunctionRow],
     all: usize,
-    times: &Times,
-    unit: TimeUnit,
+    times: &ScopeTimes,
+    unit: DisplayUnit,
 ) -> Markup {
     let name = unit.name();
     let has_calls = sampled::has_calls(profile);
@@ -218,10 +219,10 @@ fn sampled_single(
     };
     let body = html! {
         @for FunctionRow { name, totals, .. } in functions {
-            @let net = totals.net_ns.get();
+            @let net = totals.self_ticks.get();
             tr {
                 th.first scope="row" { code { (name) } }
-                (cell(false, Some(totals.elapsed_ns.get()), |ns| unit.format(ns)))
+                (cell(false, Some(totals.total_ticks.get()), |ns| unit.format(ns)))
                 (cell(false, Some(net), |ns| unit.format(ns)))
                 (cell(false, sampled::error_ns(profile, net), |ns| unit.format(ns)))
                 @if has_calls { (cell(false, sampled::calls_of(profile, totals.calls), grouped)) }

@@ -1,67 +1,67 @@
-//! Every row of a guard over versions and commits: a picture for each, and where it stepped.
+//! History of guarded rows over versions and commits: a chart each, with their steps.
 
 use super::chart::px;
 use super::{footer, minus, page, scroll, CSS};
 use kerntune_compare::number::{figure, fixed};
 use maud::{html, Markup};
 
-/// Coordinates of a picture, in its own units (pixels when shown at full size).
+/// Size of a chart in SVG units (pixels at full size).
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 90.0;
 const MARGIN: f64 = 8.0;
-/// What pictures look like beside what all pages have.
+/// CSS of the charts, in addition to that of all pages.
 const STYLE: &str = ".history svg{width:100%;max-width:760px;height:auto}\
     .history polyline{fill:none;stroke:currentColor;stroke-width:1.5}\
     .history circle{fill:currentColor}.history circle.longer{fill:var(--higher)}.history circle.shorter{fill:var(--lower)}\
     .history line.none{stroke:currentColor;stroke-dasharray:2 3;opacity:.35}";
 
-/// A place on the way: a kernel or a commit.
+/// Point of the history: a kernel or a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryPoint {
-    /// What it is called.
+    /// Short name, shown on the axis.
     pub label: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub about: String,
-    /// Why it has no figures, if it has none.
+    /// Reason why the point has no figures; `None` if it has.
     pub failure: Option<String>,
 }
 
-/// Where a row changed by more than is tolerated.
+/// Step of a row: a change by more than the tolerance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryStep {
-    /// The place at which it is another.
+    /// Index of the point at which the value changed.
     pub at: usize,
-    /// The value before, and here.
+    /// Values before and after.
     pub values: [f64; 2],
 }
 
-/// A row over all places.
+/// Guarded row over all points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryRow {
-    /// What it is called: `rr: tcp_rr`.
+    /// Name with its workload: `rr: tcp_rr`.
     pub name: String,
-    /// Its value at each place, where there is one.
+    /// Value at each point; `None` where it was not measured.
     pub values: Vec<Option<f64>>,
-    /// Where it stepped, in order.
+    /// Steps in order of points.
     pub steps: Vec<HistoryStep>,
-    /// How far the values between steps lie apart, per cent.
+    /// Spread of the values between steps, in per cent.
     pub spread_percent: f64,
 }
 
-/// What goes on the page.
+/// Input of the history page.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryPage<'a> {
-    /// The places, in order.
+    /// Points in order.
     pub points: &'a [HistoryPoint],
-    /// The rows.
+    /// Rows, one chart each.
     pub rows: &'a [HistoryRow],
-    /// The unit of values.
+    /// Unit of the values.
     pub unit: &'a str,
-    /// Who wrote the page and when.
+    /// Writer of the page, and date.
     pub written: &'a str,
 }
 
-/// The page, complete: nothing is loaded from anywhere, and it has no script.
+/// Renders a self-contained page without scripts.
 pub fn history(of: &HistoryPage) -> String {
     let stepped: Vec<&HistoryRow> = of.rows.iter().filter(|row| !row.steps.is_empty()).collect();
     let missing: Vec<&HistoryPoint> = of.points.iter().filter(|point| point.failure.is_some()).collect();
@@ -139,7 +139,7 @@ fn picture(of: &HistoryPage, row: &HistoryRow) -> Markup {
     if least > most {
         return html! { figure { figcaption { (row.name) ": no figures" } } };
     }
-    // A line that is flat is in the middle, and noise stays small: a per mille fills a tenth of the picture at least.
+    // A flat line is centered, and noise stays small: 0.1 % fills at least a tenth of the chart.
     let room = (most - least).max(most.abs() * 0.01).max(f64::MIN_POSITIVE);
     let middle = (most + least) / 2.0;
     let x = |at: usize| {

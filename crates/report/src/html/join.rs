@@ -1,36 +1,41 @@
-//! Functions of two kernels side by side.
+//! Pairing of functions of two kernels.
 
-use crate::inlining::{unite, Moves};
-use crate::view::View;
+use crate::inlining::{unite, InlineMoves};
+use crate::view::ScopeView;
 use crate::Result;
-use kerntune_profile::{difference, source_name, FunctionTotals, Nanoseconds, Profile};
+use kerntune_profile::{difference, source_name, FunctionTotals, Profile, Ticks};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One function of the source in both kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Joined {
+pub(super) struct JoinedFunction {
     pub name: String,
     pub before: Option<FunctionTotals>,
     pub after: Option<FunctionTotals>,
-    /// Functions that are inlined in it in one kernel only, and count as it in both.
+    /// Functions that count as this one because one of the kernels inlines them.
     pub with: BTreeSet<String>,
 }
 
-impl Joined {
-    /// Its weight in the choice of what is shown: the greater net time of both.
+impl JoinedFunction {
+    /// Returns the weight for selecting rows: the larger self time of both.
     fn weight(&self) -> u64 {
-        [&self.before, &self.after].into_iter().flatten().map(|totals| totals.net_ns.get()).max().unwrap_or(0)
+        [&self.before, &self.after]
+            .into_iter()
+            .flatten()
+            .map(|totals| totals.self_ticks.get())
+            .max()
+            .unwrap_or(0)
     }
 }
 
-/// All functions of both, the heaviest first.
-pub(super) fn join(before: &Profile, after: &Profile) -> Result<Vec<Joined>> {
+/// Pairs the functions of both profiles, heaviest first.
+pub(super) fn join(before: &Profile, after: &Profile) -> Result<Vec<JoinedFunction>> {
     let mut sides: BTreeMap<String, [Option<FunctionTotals>; 2]> = BTreeMap::new();
     for (side, profile) in [before, after].into_iter().enumerate() {
-        for row in View::new(profile, None)?.functions {
+        for row in ScopeView::new(profile, None)?.functions {
             let (name, is_cold_part) = source_name(&row.name);
-            // The cold part of a function is entered by a jump: its time counts, its entries are
-            // not calls of the function.
+            // A jump enters the cold part of a function: its time counts, its entries are not
+            // calls.
             let totals = match is_cold_part {
                 true => row.totals.without_calls(),
                 false => row.totals,
@@ -43,7 +48,7 @@ pub(super) fn join(before: &Profile, after: &Profile) -> Result<Vec<Joined>> {
     let mut joined: Vec<_> = sides
         .into_iter()
         .filter(|(_, sides)| sides.iter().any(Option::is_some))
-        .map(|(name, [before, after])| Joined {
+        .map(|(name, [before, after])| JoinedFunction {
             with: with.remove(&name).unwrap_or_default(),
             name,
             before,
@@ -54,7 +59,8 @@ pub(super) fn join(before: &Profile, after: &Profile) -> Result<Vec<Joined>> {
     Ok(joined)
 }
 
-/// Gives callers what is inlined in them in one of the kernels; their names with what they got.
+/// Adds the figures of inlined functions to their callers; returns the names that each caller
+/// received.
 fn count_inlined(
     sides: &mut BTreeMap<String, [Option<FunctionTotals>; 2]>,
     profiles: [&Profile; 2],
@@ -64,19 +70,19 @@ fn count_inlined(
     let name = |row: usize| source_name(&found.functions[row].name).0.to_string();
     let figure = |value: i128| u64::try_from(value).unwrap_or_default();
     let mut with: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for moved in Moves::find(profiles, &found, [None, None]).list {
+    for moved in InlineMoves::find(profiles, &found, [None, None]).list {
         let (function, into) = (name(moved.function), name(moved.into));
         for side in 0..2 {
-            let (calls, net) = (figure(moved.calls[side]), Nanoseconds(figure(moved.net_ns[side])));
+            let (calls, net) = (figure(moved.calls[side]), Ticks(figure(moved.self_ticks[side])));
             if let Some(of) = sides.get_mut(&function).map(|sides| &mut sides[side]) {
                 if let Some(totals) = of {
                     totals.calls = totals.calls.saturating_sub(calls);
-                    totals.net_ns = Nanoseconds(totals.net_ns.get().saturating_sub(net.get()));
+                    totals.self_ticks = Ticks(totals.self_ticks.get().saturating_sub(net.get()));
                 }
-                *of = of.take().filter(|totals| totals.calls > 0 || totals.net_ns.get() > 0);
+                *of = of.take().filter(|totals| totals.calls > 0 || totals.self_ticks.get() > 0);
             }
             if let Some(Some(totals)) = sides.get_mut(&into).map(|sides| &mut sides[side]) {
-                totals.net_ns = Nanoseconds(totals.net_ns.get().saturating_add(net.get()));
+                totals.self_ticks = Ticks(totals.self_ticks.get().saturating_add(net.get()));
             }
         }
         if function != into {

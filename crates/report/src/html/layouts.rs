@@ -1,24 +1,24 @@
-//! Luck of layout as a picture: every random order a dot, and where the two kernels are.
+//! Chart of layout sensitivity: a dot per random order, and markers for both kernels.
 
-use super::chart::{capitalised, px};
+use super::chart::{capitalized, px};
 use super::{model_tag, scroll, signs};
 use crate::layouts::{legend, sentences};
-use kerntune_compare::{number, Comparison, LayoutRow, Layouts, Metric, TOTAL};
+use kerntune_compare::{number, Comparison, Metric, RandomLayoutRow, RandomLayouts, TOTAL};
 use maud::{html, Markup};
 
-/// Coordinates of a picture, in its own units (pixels when shown at full size).
+/// Size of the chart in SVG units (pixels at full size).
 const WIDTH: f64 = 960.0;
-const NAMES: f64 = 230.0;
-/// A digit of a total, which is bold.
-const DIGIT: f64 = 7.7;
+const NAMES_WIDTH: f64 = 230.0;
+/// Width of a digit of a total, which is bold.
+const DIGIT_WIDTH: f64 = 7.7;
 const LINE: f64 = 26.0;
 const HEAD: f64 = 24.0;
-/// Dots lie on so many levels of a line, so that those of one figure can be told.
+/// Number of levels over which dots of a line are spread, so that equal figures stay distinct.
 const LEVELS: usize = 5;
 
-/// What is drawn: instructions do not depend on the order.
-fn rows(layouts: &Layouts) -> impl Iterator<Item = &LayoutRow> {
-    let has_some = |row: &&LayoutRow| row.quartiles[4].max(row.base).max(row.tuned) > 0.0;
+/// Returns the rows to draw: instructions do not depend on the order.
+fn rows(layouts: &RandomLayouts) -> impl Iterator<Item = &RandomLayoutRow> {
+    let has_some = |row: &&RandomLayoutRow| row.quartiles[4].max(row.base).max(row.tuned) > 0.0;
     layouts.rows.iter().filter(|row| row.metric != Metric::PathLength).filter(has_some)
 }
 
@@ -34,10 +34,10 @@ pub(super) fn section(comparison: &Comparison) -> Option<Markup> {
     })
 }
 
-/// The picture by itself, an SVG document; none without random layouts.
+/// Renders a standalone SVG document; `None` without random layouts.
 pub fn picture(comparison: &Comparison) -> Option<String> {
     let drawing = drawing(comparison.layouts.as_ref()?).0;
-    // By itself it has no page that says its colours.
+    // A standalone document has no page that defines its colors.
     let style = "<style>text{font:12px system-ui,sans-serif;fill:#1a1d21;dominant-baseline:central}.name{text-anchor:end}\
                  .total{font-weight:600}.order{fill:#8b929c;opacity:.75}.base{stroke:#b3470a;stroke-width:2.5}\
                  .tuned{stroke:#0b6e8f;stroke-width:2.5}.axis{stroke:#d9dde3}.box{fill:#e4e7eb}</style>\
@@ -47,8 +47,8 @@ pub fn picture(comparison: &Comparison) -> Option<String> {
     Some(format!("{head}{style}{}\n", &drawing[end..]))
 }
 
-/// A group of lines for each metric; each line has its own scale, from the least to the most of all that is on it.
-fn drawing(layouts: &Layouts) -> Markup {
+/// Draws a group of lines for each metric; each line's scale spans its own values.
+fn drawing(layouts: &RandomLayouts) -> Markup {
     let mut metrics: Vec<Metric> = Vec::new();
     for row in rows(layouts) {
         if !metrics.contains(&row.metric) {
@@ -56,7 +56,7 @@ fn drawing(layouts: &Layouts) -> Markup {
         }
     }
     let mut height = HEAD;
-    let groups: Vec<(Metric, Vec<&LayoutRow>, f64)> = metrics
+    let groups: Vec<(Metric, Vec<&RandomLayoutRow>, f64)> = metrics
         .into_iter()
         .map(|metric| {
             let (rows, top): (Vec<_>, f64) =
@@ -66,7 +66,7 @@ fn drawing(layouts: &Layouts) -> Markup {
         })
         .collect();
     let digits = rows(layouts).map(|row| range(row).chars().count()).max().unwrap_or(0);
-    let right = WIDTH - 20.0 - DIGIT * digits as f64;
+    let right = WIDTH - 20.0 - DIGIT_WIDTH * digits as f64;
     let label =
         "Random layouts of the base kernel, and where the base kernel and the tuned one are among them";
     html! {
@@ -75,7 +75,7 @@ fn drawing(layouts: &Layouts) -> Markup {
             @for (metric, rows, top) in &groups {
                 @let y = top + HEAD / 2.0;
                 text.total x="8" y=(px(y)) {
-                    (capitalised(metric.title())) @if metric.is_model() && !metric.title().contains("model") { " (model)" }
+                    (capitalized(metric.title())) @if metric.is_model() && !metric.title().contains("model") { " (model)" }
                     ", " (metric.unit_per_operation())
                 }
                 @for (at, row) in rows.iter().enumerate() { (line(row, top + HEAD + LINE * at as f64, right)) }
@@ -84,7 +84,7 @@ fn drawing(layouts: &Layouts) -> Markup {
     }
 }
 
-fn key(layouts: &Layouts) -> Markup {
+fn key(layouts: &RandomLayouts) -> Markup {
     let y = HEAD / 2.0;
     html! {
         circle.order cx="14" cy=(px(y)) r="3" {}
@@ -96,20 +96,20 @@ fn key(layouts: &Layouts) -> Markup {
     }
 }
 
-/// The least and the most of all that is on a line.
-fn ends(row: &LayoutRow) -> [f64; 2] {
+/// Returns the smallest and the largest value on a line.
+fn ends(row: &RandomLayoutRow) -> [f64; 2] {
     let [least, .., most] = row.quartiles;
     [least.min(row.base).min(row.tuned), most.max(row.base).max(row.tuned)]
 }
 
-/// The same in words, which stand at the right.
-fn range(row: &LayoutRow) -> String {
+/// Formats the line's range, to stand at its right.
+fn range(row: &RandomLayoutRow) -> String {
     ends(row).map(number::figure).join(" … ")
 }
 
-fn line(row: &LayoutRow, top: f64, right: f64) -> Markup {
+fn line(row: &RandomLayoutRow, top: f64, right: f64) -> Markup {
     let ([_, low, _, high, _], ends) = (row.quartiles, ends(row));
-    let left = NAMES;
+    let left = NAMES_WIDTH;
     let x = |value: f64| match ends[1] - ends[0] {
         width if width > 0.0 => left + (value - ends[0]) / width * (right - left),
         _ => (left + right) / 2.0,
@@ -134,7 +134,7 @@ fn line(row: &LayoutRow, top: f64, right: f64) -> Markup {
     }
 }
 
-fn table(layouts: &Layouts) -> Markup {
+fn table(layouts: &RandomLayouts) -> Markup {
     let heads = [
         "base",
         "tuned",
@@ -154,7 +154,7 @@ fn table(layouts: &Layouts) -> Markup {
                 @for row in &layouts.rows {
                     tr {
                         th.first scope="row" { (row.operation) }
-                        td.text { (capitalised(row.metric.title())) (model_tag(row.model)) }
+                        td.text { (capitalized(row.metric.title())) (model_tag(row.model)) }
                         @for figure in [row.base, row.tuned].into_iter().chain(row.quartiles) { td { (number::figure(figure)) } }
                         @for below in [row.below_base, row.below_tuned] { td { (below + 1) "/" (row.values.len() + 1) } }
                         td { (row.change_from_median().map_or(String::new(), |change| super::minus(&number::change(change, 2)))) }

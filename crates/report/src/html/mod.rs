@@ -1,5 +1,8 @@
-//! One self-contained page: nothing is loaded from anywhere, it reads without scripts, in the
-//! dark and on paper.
+//! Self-contained HTML pages: nothing is loaded from elsewhere; they are readable without scripts,
+//! in dark mode, and on paper.
+//!
+//! Start from [`report()`] for a comparison, and from [`profile`] for the interactive page of one
+//! profile.
 
 mod character;
 mod chart;
@@ -15,13 +18,13 @@ mod runs;
 mod study;
 mod survey;
 
-pub(crate) use character::{character_page, Section};
+pub(crate) use character::{character_page, PageSection};
 pub(crate) use study::{study_page, StudyText};
 pub(crate) use survey::survey_page;
 
 use crate::Result;
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_compare::{Comparison, Outcome, Verdict};
+use kerntune_compare::{Comparison, OverallChange, Verdict};
 use kerntune_profile::Profile;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use std::time::Duration;
@@ -29,55 +32,55 @@ use std::time::Duration;
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Functions that the page shows; all of them are in `kerntune report PROFILE functions`.
+/// Number of functions on the page; `kerntune report PROFILE functions` shows all.
 pub const TOP_FUNCTIONS: usize = 100;
 
-/// What goes on the page. Every part may be missing.
+/// Input of the comparison page. Every part is optional.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HtmlInput<'a> {
-    /// The page's title.
+    /// Title of the page.
     pub title: &'a str,
-    /// Both kernels against each other.
+    /// Comparison of both kernels.
     pub comparison: Option<&'a Comparison>,
-    /// A profile of the base kernel.
+    /// Profile of the base kernel.
     pub before: Option<&'a Profile>,
-    /// A profile of the tuned kernel.
+    /// Profile of the tuned kernel.
     pub after: Option<&'a Profile>,
-    /// Where everything comes from: sources, configs, flags, hashes.
-    pub provenance: &'a [Provenance],
-    /// The commands that repeat it, a line each.
+    /// Provenance: sources, configurations, flags, hashes.
+    pub provenance: &'a [ProvenanceLine],
+    /// Commands that reproduce the results, a line each.
     pub commands: &'a [String],
-    /// What was done.
+    /// Steps of the tuning loop.
     pub steps: &'a [StepLine],
-    /// Who wrote the page and when: `kerntune 0.1.0, 2025-06-01`.
+    /// Writer of the page, and date: `kerntune 0.1.0, 2025-06-01`.
     pub written: &'a str,
 }
 
-/// A line of provenance.
+/// Line of the provenance table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provenance {
-    /// What: `kernel config`.
+pub struct ProvenanceLine {
+    /// Name of the property: `kernel config`.
     pub what: String,
-    /// Its value for the base kernel, or for both.
+    /// Value for the base kernel, or for both.
     pub base: String,
-    /// Its value for the tuned kernel, where it differs in kind.
+    /// Value for the tuned kernel; `None` if it is the same.
     pub tuned: Option<String>,
 }
 
-/// A step of the loop.
+/// Step of the tuning loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepLine {
-    /// Its name.
+    /// Name of the step.
     pub name: String,
-    /// What came of it.
+    /// Result of the step in a line.
     pub result: String,
-    /// How long it took; none if it was done before.
+    /// Duration; `None` if the step had been done before.
     pub took: Option<Duration>,
-    /// Whether an earlier call began it, whose time is not in `took`.
+    /// An earlier run began the step; its time is not in `took`.
     pub resumed: bool,
 }
 
-/// The page, complete.
+/// Renders the complete page.
 pub fn report(input: &HtmlInput) -> Result<String> {
     let all = [
         ("change", "Change by operation", input.comparison.map(comparison::pictures)),
@@ -113,7 +116,7 @@ pub fn report(input: &HtmlInput) -> Result<String> {
     Ok(page(title, None, &[CSS], &body))
 }
 
-/// A whole page; `policy` is a Content-Security-Policy.
+/// Wraps `body` in a page; `policy` is a Content-Security-Policy.
 fn page(title: &str, policy: Option<&str>, styles: &[&str], body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -129,7 +132,7 @@ fn page(title: &str, policy: Option<&str>, styles: &[&str], body: &Markup) -> St
             (body)
         }
     };
-    // Control characters are not allowed in HTML, and of no use to a reader.
+    // HTML does not allow control characters.
     page.0.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}") + "\n"
 }
 
@@ -137,12 +140,12 @@ fn footer(written: &str) -> Markup {
     html! { footer { "Written by " (written) "." } }
 }
 
-/// What is too wide for a small screen moves by itself.
+/// Wraps content that may be too wide for a small screen, so that it scrolls by itself.
 fn scroll(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
-/// A mark for figures of a front-end model.
+/// Renders the mark of figures of a front-end model.
 fn model_tag(is_model: bool) -> Markup {
     html! { @if is_model { " " span.tag.model { "model" } } }
 }
@@ -167,12 +170,12 @@ fn summary(comparison: &Comparison) -> Markup {
             p { (signs(&verdict.headline())) }
             @for warning in verdict.warnings() { p.note { (warning) } }
         }
-        // The totals are said by the tiles.
-        @if verdict.outcome != Outcome::Unchanged { (comparison::tiles(&verdict)) }
+        // The tiles state the totals.
+        @if verdict.outcome != OverallChange::Unchanged { (comparison::tiles(&verdict)) }
     }
 }
 
-/// A figure of a profile: instructions of an exact one (`1.41 M`), time of another (`1.41 ms`).
+/// Formats a figure of a profile: instructions if exact (`1.41 M`), else time (`1.41 ms`).
 fn amount(ns: u64, exact: bool) -> String {
     match ns {
         _ if !exact => crate::unit::readable(ns),
@@ -185,7 +188,7 @@ fn amount(ns: u64, exact: bool) -> String {
     }
 }
 
-/// A minus sign as wide as the plus sign, in place of the hyphen before a figure.
+/// Replaces the hyphen before a figure with a minus sign, which is as wide as the plus sign.
 fn minus(figure: &str) -> String {
     match figure.strip_prefix('-') {
         Some(rest) => format!("\u{2212}{rest}"),
@@ -193,7 +196,7 @@ fn minus(figure: &str) -> String {
     }
 }
 
-/// Minus signs for the hyphens before figures of a sentence.
+/// Replaces hyphens before figures in a sentence with minus signs.
 fn signs(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len());
     let mut chars = sentence.chars().peekable();

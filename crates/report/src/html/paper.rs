@@ -1,4 +1,4 @@
-//! A paper's tables and ours, with bars of the improvements.
+//! A paper's tables beside ours, with bars of the improvements.
 
 use super::chart::px;
 use super::survey::section;
@@ -7,20 +7,22 @@ use crate::comparison::describe;
 use crate::findings::findings_rows;
 use crate::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
 use kerntune_compare::number;
-use kerntune_paper::{Figure, Line, Measured, Ours, Outcome, State};
+use kerntune_paper::{
+    ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult,
+};
 use maud::{html, Markup, PreEscaped};
 
-/// Coordinates of a picture, in its own units.
+/// Size of a chart in SVG units.
 const WIDTH: f64 = 760.0;
-const NAMES: f64 = 250.0;
-const VALUES: f64 = 74.0;
+const NAMES_WIDTH: f64 = 250.0;
+const VALUES_WIDTH: f64 = 74.0;
 const ROW: f64 = 36.0;
-const BAR: f64 = 10.0;
+const BAR_HEIGHT: f64 = 10.0;
 const TOP: f64 = 6.0;
 
-/// One page: what came of it, and for each table of the paper a picture and the figures. `commands` repeat it;
-/// `written` says who wrote the page and when.
-pub fn page(outcome: &Outcome, commands: &[String], written: &str) -> String {
+/// Renders one page: summary, and for each table of the paper a chart and the figures. `commands`
+/// reproduce it; `written` names the writer and the date.
+pub fn page(outcome: &PaperOutcome, commands: &[String], written: &str) -> String {
     let body = html! {
         body {
             header {
@@ -42,8 +44,8 @@ pub fn page(outcome: &Outcome, commands: &[String], written: &str) -> String {
                         h2 { (part.title) }
                         @if !part.about.is_empty() { p.quiet { (part.about) } }
                         @match &part.state {
-                            State::Measured(measured) => { (chart(measured)) (table(measured)) }
-                            State::NotMade { because } => {
+                            ExperimentState::Measured(measured) => { (chart(measured)) (table(measured)) }
+                            ExperimentState::NotMade { because } => {
                                 p.note { "Not made (workload " (part.workload) "): " (because) }
                             }
                         }
@@ -59,11 +61,11 @@ pub fn page(outcome: &Outcome, commands: &[String], written: &str) -> String {
     super::page(&outcome.title, None, &[CSS], &body)
 }
 
-fn method(outcome: &Outcome) -> Markup {
+fn method(outcome: &PaperOutcome) -> Markup {
     html! {
         dl.legend {
             dt { "gain" }
-            dd { "100 · (base / optimised − 1) of times and counts, the other way round of rates: as the paper counts." }
+            dd { "100 · (base / optimized − 1) of times and counts, the other way round of rates: as the paper counts." }
             dt { "exact" }
             dd {
                 "Instructions in the kernel between marks, per operation (of functions: time per call, a nanosecond for \
@@ -77,17 +79,17 @@ fn method(outcome: &Outcome) -> Markup {
     }
 }
 
-/// The paper's bar, and below it ours: model cycles, or the exact figure where there are none.
-fn chart(measured: &Measured) -> Markup {
-    let lines: Vec<&Line> = measured.rows.iter().filter(|line| line.ours.is_some()).collect();
-    // What the paper itself calls noise has no say in the scale: its bar ends at the edge.
+/// Draws the paper's bars, and ours below: model cycles, or the exact figure without cycles.
+fn chart(measured: &ExperimentResult) -> Markup {
+    let lines: Vec<&RowResult> = measured.rows.iter().filter(|line| line.ours.is_some()).collect();
+    // Figures that the paper itself calls noise do not widen the scale: their bars end at the edge.
     let gains = lines.iter().flat_map(|line| {
         let paper = (!line.is_noise()).then_some(line.paper_improvement_percent);
         paper.into_iter().chain(line.ranked().map(|figure| figure.improvement_percent))
     });
     let (low, high) = gains.fold((0.0_f64, 1.0_f64), |(low, high), gain| (low.min(gain), high.max(gain)));
-    let left = NAMES + if low < 0.0 { VALUES } else { 0.0 };
-    let x = |gain: f64| left + (gain.clamp(low, high) - low) / (high - low) * (WIDTH - VALUES - left);
+    let left = NAMES_WIDTH + if low < 0.0 { VALUES_WIDTH } else { 0.0 };
+    let x = |gain: f64| left + (gain.clamp(low, high) - low) / (high - low) * (WIDTH - VALUES_WIDTH - left);
     let height = 2.0 * TOP + ROW * lines.len() as f64;
     let zero = px(x(0.0));
     let bar = |gain: f64, kind: &str, star: bool, y: f64| {
@@ -95,8 +97,8 @@ fn chart(measured: &Measured) -> Markup {
         let (at, anchor) = if gain < 0.0 { (end - 5.0, "end") } else { (end + 5.0, "start") };
         html! {
             rect class={ "bar " (kind) } x=(px(zero.min(end))) y=(px(y)) width=(px((end - zero).abs().max(1.0)))
-                height=(BAR) rx="1.5" {}
-            text.value x=(px(at)) y=(px(y + BAR / 2.0)) text-anchor=(anchor) {
+                height=(BAR_HEIGHT) rx="1.5" {}
+            text.value x=(px(at)) y=(px(y + BAR_HEIGHT / 2.0)) text-anchor=(anchor) {
                 (minus(&percent(gain))) @if star { "*" }
             }
         }
@@ -108,12 +110,12 @@ fn chart(measured: &Measured) -> Markup {
                 aria-label="Improvement by row; the figures are in the table below." {
                 @for (at, line) in lines.iter().enumerate() {
                     @let top = TOP + ROW * at as f64;
-                    text.name x=(px(NAMES - 8.0)) y=(px(top + ROW / 2.0)) { (shortened(&line.name)) }
+                    text.name x=(px(NAMES_WIDTH - 8.0)) y=(px(top + ROW / 2.0)) { (shortened(&line.name)) }
                     @let theirs = if line.is_noise() { "same" } else { "higher" };
                     (bar(line.paper_improvement_percent, theirs, line.is_noise(), top + 5.0))
                     @if let Some(figure) = line.ranked() {
                         @let ours = if figure.within_noise { "same" } else { "lower" };
-                        (bar(figure.improvement_percent, ours, figure.within_noise, top + 7.0 + BAR))
+                        (bar(figure.improvement_percent, ours, figure.within_noise, top + 7.0 + BAR_HEIGHT))
                     }
                 }
                 line.zero x1=(zero) x2=(zero) y1=(px(TOP / 2.0)) y2=(px(height - TOP / 2.0)) {}
@@ -122,10 +124,10 @@ fn chart(measured: &Measured) -> Markup {
     }
 }
 
-fn table(measured: &Measured) -> Markup {
+fn table(measured: &ExperimentResult) -> Markup {
     let is_timed = is_timed(measured);
     let mut heads = vec![
-        ["base", "optimised", "std dev", "gain", "unit"].as_slice(),
+        ["base", "optimized", "std dev", "gain", "unit"].as_slice(),
         &["base", "tuned", "A/A %", "gain"],
         &["base", "tuned", "gain"],
         &["instructions, gain", "cycles, gain"],
@@ -162,12 +164,12 @@ fn table(measured: &Measured) -> Markup {
     }
 }
 
-fn row(line: &Line, is_timed: bool) -> Markup {
+fn row(line: &RowResult, is_timed: bool) -> Markup {
     html! {
         tr {
             th.first scope="row" { (line.name) }
             td.edge { (number::figure(line.paper_base)) }
-            td { (number::figure(line.paper_optimised)) }
+            td { (number::figure(line.paper_optimized)) }
             td { (line.paper_std_dev.map_or(String::new(), number::figure)) }
             td { (minus(&line.paper_improvement)) }
             td.text.quiet { (line.unit) }
@@ -185,7 +187,7 @@ fn row(line: &Line, is_timed: bool) -> Markup {
     }
 }
 
-fn ours_cells(ours: &Ours) -> Markup {
+fn ours_cells(ours: &MeasuredRow) -> Markup {
     let exact = &ours.exact;
     html! {
         td.edge { (number::figure(exact.base)) }
@@ -209,7 +211,7 @@ fn ours_cells(ours: &Ours) -> Markup {
     }
 }
 
-fn gain(figure: &Figure) -> Markup {
+fn gain(figure: &ImprovementFigure) -> Markup {
     let kind = match figure {
         _ if figure.within_noise => "same",
         _ if figure.improvement_percent > 0.0 => "lower",

@@ -1,14 +1,14 @@
-//! The recordings, how they were made, and how to make them again.
+//! Recordings of the page, their method, and the commands that reproduce them.
 
 use super::{amount, scroll, HtmlInput, StepLine};
-use crate::view::{share, View};
+use crate::view::{share, ScopeView};
 use crate::{health, Result};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_compare::KernelRef;
 use kerntune_profile::Profile;
 use maud::{html, Markup};
 
-/// Times and health of each recording.
+/// Renders times and health of each recording.
 pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<Option<Markup>> {
     let profiles: Vec<(&str, &Profile)> =
         [("Before", before), ("After", after)].into_iter().filter_map(|(word, p)| Some((word, p?))).collect();
@@ -17,7 +17,7 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
     }
     let mut columns: Vec<Vec<String>> = Vec::new();
     for (_, profile) in &profiles {
-        let (manifest, times) = (&profile.manifest, View::new(profile, None)?.times);
+        let (manifest, times) = (&profile.manifest, ScopeView::new(profile, None)?.times);
         let figure = |ns| amount(ns, manifest.exact);
         let part = |ns| format!("{} ({} %)", figure(ns), fixed(share(ns, times.elapsed), 2));
         columns.push(vec![
@@ -57,7 +57,8 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
     }))
 }
 
-/// A table of names and one or two values each; a value that is none belongs to the one before.
+/// Renders a table of names with one or two values each; a missing second value means that both are
+/// the same.
 fn pairs(label: &str, heads: &[&str], lines: impl Iterator<Item = (String, Vec<Option<String>>)>) -> Markup {
     let table = html! {
         table.long {
@@ -80,7 +81,7 @@ fn pairs(label: &str, heads: &[&str], lines: impl Iterator<Item = (String, Vec<O
     scroll(label, &table)
 }
 
-/// What the figures are and are not.
+/// Explains the meaning and the limits of the figures.
 pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
     let of_profile = || Some(input.before.or(input.after)?.manifest.machine.as_str());
     let machine = input.comparison.map(|comparison| comparison.machine.as_str()).or_else(of_profile)?;
@@ -115,7 +116,7 @@ pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
     })
 }
 
-/// Both kernels and where everything is from.
+/// Renders the provenance of both kernels.
 pub(super) fn provenance(input: &HtmlInput) -> Option<Markup> {
     let mut lines: Vec<(String, Vec<Option<String>>)> = Vec::new();
     if let Some(comparison) = input.comparison {
@@ -134,7 +135,7 @@ pub(super) fn provenance(input: &HtmlInput) -> Option<Markup> {
     (!lines.is_empty()).then(|| pairs("Provenance", &["Base", "Tuned"], lines.into_iter()))
 }
 
-/// What was done and how long it took.
+/// Renders the steps with their durations.
 pub(super) fn steps(steps: &[StepLine]) -> Option<Markup> {
     let table = html! {
         table.long {
@@ -156,14 +157,14 @@ fn took(step: &StepLine) -> String {
         0..=99 => format!("{:.1} s", took.as_secs_f64()),
         _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
     };
-    // What an earlier call did is not in the time.
+    // The time of an earlier run is not included.
     match step.resumed {
         true => format!("resumed, {time} more"),
         false => time,
     }
 }
 
-/// The commands that do it again.
+/// Renders the commands that reproduce the results.
 pub(super) fn commands(commands: &[String]) -> Option<Markup> {
     (!commands.is_empty()).then(|| html! { pre { code { (commands.join("\n")) } } })
 }

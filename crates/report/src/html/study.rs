@@ -1,4 +1,4 @@
-//! A study's tables as a page.
+//! Page of a study's tables.
 
 use super::survey::section;
 use super::{footer, scroll, CSS, SCRIPT};
@@ -6,7 +6,7 @@ use crate::findings::findings_rows;
 use kerntune_paper::StudyOutcome;
 use maud::{html, PreEscaped};
 
-/// What the page says, made by [`crate::study`].
+/// Content of the page, made by [`crate::study`].
 pub(crate) struct StudyText {
     pub headline: String,
     pub kernels: Vec<String>,
@@ -16,7 +16,7 @@ pub(crate) struct StudyText {
     pub legend: Vec<(&'static str, &'static str)>,
 }
 
-/// `commands` repeat it; `written` says who wrote the page and when.
+/// Renders the page. `commands` reproduce it; `written` names the writer and the date.
 pub(crate) fn study_page(
     outcome: &StudyOutcome,
     text: &StudyText,

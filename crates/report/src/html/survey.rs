@@ -1,11 +1,11 @@
-//! A survey's findings, tables and figures as a page.
+//! Page of a survey's findings, tables and figures.
 
 use super::{footer, scroll, CSS, SCRIPT};
 use crate::findings::SurveyRows;
 use kerntune_paper::SurveyOutcome;
 use maud::{html, Markup, PreEscaped};
 
-/// `commands` repeat it; `written` says who wrote the page and when.
+/// Renders the page. `commands` reproduce it; `written` names the writer and the date.
 pub(crate) fn survey_page(
     outcome: &SurveyOutcome,
     headline: &str,
@@ -50,7 +50,7 @@ pub(crate) fn survey_page(
     super::page(&outcome.title, None, &[CSS], &body)
 }
 
-/// Findings, or another table, as a section.
+/// Renders findings, or another table, as a section.
 pub(super) fn section(of: &SurveyRows) -> Markup {
     html! {
         section {

@@ -1,129 +1,134 @@
-//! What one kernel has inlined and another has not: which functions to count as their callers, so that a comparison shows
-//! what changed and not where the compiler put it.
+//! Differences in inlining between two kernels: functions to count as their callers, so that a
+//! comparison shows real changes and not the compiler's placement.
 //!
-//! The paths of both profiles say who calls whom, and how often. A function that one of the kernels does not have, or calls
-//! markedly less from a caller that runs as often, is a part of that caller there. It then counts as that caller in both,
-//! wherever that caller calls it. That moves figures from one row to another, so that sums stay what they are.
+//! The call paths of both profiles have callers, callees and counts. A function that one kernel
+//! lacks, or calls markedly less from a caller that runs as often, was inlined into that caller. It
+//! then counts as the caller in both kernels, wherever that caller calls it. This moves figures
+//! between rows and keeps all sums.
 
 mod arcs;
 
-use arcs::{Arcs, Candidate};
+use arcs::{FoldedArcs, InlineCandidate};
 use kerntune_profile::{
-    source_name, Difference, FunctionTotals, How, PathDifference, PathFigures, PathLabel, Profile,
+    source_name, CallKind, FunctionTotals, PathDifference, PathFigures, PathLabel, Profile, ProfileDifference,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// More rounds than any chain of inlined functions is long.
-const ROUNDS: usize = 256;
+/// Upper bound of rounds, above the length of any chain of inlined functions.
+const MAX_ROUNDS: usize = 256;
 
-/// Instructions of a function that only returns: `endbr64`, a value, a frame's jump, `ret`.
-const RETURNS: u64 = 4;
+/// Largest number of instructions of a function that only returns: `endbr64`, a value, a frame's
+/// jump, `ret`.
+const MAX_RETURN_INSTRUCTIONS: u64 = 4;
 
-/// What the line tables of a kernel say: for each function, by its name in the source, those that are inlined in it, at any
-/// depth.
-pub type Inlined = BTreeMap<String, BTreeSet<String>>;
+/// Inlined functions by the function that contains them, at any depth, from a kernel's line tables.
+/// Names are those of the source.
+pub type InlinedFunctions = BTreeMap<String, BTreeSet<String>>;
 
-/// How it is known that a function is a part of its caller in one of the kernels.
+/// Evidence that a function is inlined into its caller in one of the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Why {
-    /// That kernel has no function of the name.
+pub(crate) enum InlineEvidence {
+    /// Absence of a function of that name in one kernel.
     NoSymbol,
-    /// The line tables of that kernel say so.
+    /// The line tables of that kernel show it.
     LineTables,
     /// The caller runs as often there and calls it less.
     FewerCalls,
 }
 
-impl Why {
-    /// For a table.
+impl InlineEvidence {
+    /// Returns the text for a table.
     pub fn words(self) -> &'static str {
         match self {
-            Why::NoSymbol => "no symbol",
-            Why::LineTables => "line tables",
-            Why::FewerCalls => "fewer calls",
+            InlineEvidence::NoSymbol => "no symbol",
+            InlineEvidence::LineTables => "line tables",
+            InlineEvidence::FewerCalls => "fewer calls",
         }
     }
 }
 
-/// A pair of figures, of both kernels.
-pub(crate) type Both = [i128; 2];
+/// Pair of figures, one of each kernel.
+pub(crate) type KernelPair = [i128; 2];
 
-/// A function that counts as its caller.
+/// Function that counts as its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Move {
-    /// Row of [`Difference::functions`].
+pub(crate) struct InlineMove {
+    /// Row of [`ProfileDifference::functions`].
     pub function: usize,
-    /// Row of the function that it counts as.
+    /// Row of the caller that it counts as.
     pub into: usize,
-    /// The kernel in which it is a part of that function: 0 or 1.
+    /// Kernel in which it is inlined: 0 or 1.
     pub side: usize,
-    /// How that is known.
-    pub why: Why,
-    /// Its calls by that function, which so count as none.
-    pub calls: Both,
-    /// Its own time in them, which so counts as that function's.
-    pub net_ns: Both,
+    pub why: InlineEvidence,
+    /// Calls from that caller, which no longer count.
+    pub calls: KernelPair,
+    /// Self time in those calls, which counts as the caller's.
+    pub self_ticks: KernelPair,
 }
 
-/// All that moves between two profiles.
+/// Functions that count as their callers, and the resulting paths.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Moves {
-    /// What moves most first.
-    pub list: Vec<Move>,
-    /// The call paths of both without the frames that moved; parents before children.
+pub(crate) struct InlineMoves {
+    /// Largest self time first.
+    pub list: Vec<InlineMove>,
+    /// Call paths of both without the moved frames; parents precede children.
     pub paths: Vec<PathDifference>,
 }
 
-impl Moves {
-    /// What moves: nothing between profiles of one kernel, or without call paths.
+impl InlineMoves {
+    /// Finds the inlined functions: none between profiles of one kernel, or without call paths.
     ///
-    /// `inlined` is what the line tables of each kernel say, where it has any.
-    pub fn find(profiles: [&Profile; 2], difference: &Difference, inlined: [Option<&Inlined>; 2]) -> Self {
+    /// `inlined` has each kernel's line tables, if available.
+    pub fn find(
+        profiles: [&Profile; 2],
+        difference: &ProfileDifference,
+        inlined: [Option<&InlinedFunctions>; 2],
+    ) -> Self {
         let [one, other] = profiles;
         let without = profiles.iter().any(|profile| profile.tables.paths.is_empty());
         if one.manifest.kernel == other.manifest.kernel || without {
             return Self::none(difference);
         }
-        let frames = Frames::new(profiles, difference, inlined);
+        let frames = InlineAnalysis::new(profiles, difference, inlined);
         let folds = frames.folds();
         let to = frames.counted_as(&folds);
         Self { list: frames.moves(&to, &folds), paths: frames.paths(&to) }
     }
 
-    /// Each function where it was recorded.
-    pub fn none(difference: &Difference) -> Self {
+    /// Keeps each function where it was recorded.
+    pub fn none(difference: &ProfileDifference) -> Self {
         Self { list: Vec::new(), paths: difference.paths.clone() }
     }
 
-    /// For each row, the calls and the time that count as others'.
-    pub fn out(&self) -> HashMap<usize, (Both, Both)> {
+    /// Returns for each row the calls and time that count as others'.
+    pub fn out(&self) -> HashMap<usize, (KernelPair, KernelPair)> {
         self.sums(|moved| moved.function)
     }
 
-    /// For each row, the calls and the time of others that count as its own.
-    pub fn into(&self) -> HashMap<usize, (Both, Both)> {
+    /// Returns for each row the calls and time of others that count as its own.
+    pub fn into(&self) -> HashMap<usize, (KernelPair, KernelPair)> {
         self.sums(|moved| moved.into)
     }
 
-    fn sums(&self, of: impl Fn(&Move) -> usize) -> HashMap<usize, (Both, Both)> {
-        let mut sums: HashMap<usize, (Both, Both)> = HashMap::new();
+    fn sums(&self, of: impl Fn(&InlineMove) -> usize) -> HashMap<usize, (KernelPair, KernelPair)> {
+        let mut sums: HashMap<usize, (KernelPair, KernelPair)> = HashMap::new();
         for moved in &self.list {
             let (calls, net) = sums.entry(of(moved)).or_default();
             for side in 0..2 {
                 calls[side] += moved.calls[side];
-                net[side] += moved.net_ns[side];
+                net[side] += moved.self_ticks[side];
             }
         }
         sums
     }
 }
 
-/// Makes one row of two of one name, of which one is in the first profile alone and the other in the second alone: where the
-/// kernels do not say the same of where a function is from, it is one all the same.
-pub(crate) fn unite(difference: &mut Difference) {
+/// Unites two rows of one name of which each is in one profile only: the kernels may disagree on
+/// the source file of a function.
+pub(crate) fn unite(difference: &mut ProfileDifference) {
     let mut alone: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
     for (at, row) in difference.functions.iter().enumerate() {
         let side = match row.totals {
@@ -150,26 +155,26 @@ pub(crate) fn unite(difference: &mut Difference) {
     }
 }
 
-/// A caller and a callee that counts as it, with the kernel in which it is a part of the caller, and how that is known.
-type Folds = HashMap<(usize, usize), (usize, Why)>;
+/// Caller and callee that counts as it, with the kernel in which it is inlined, and the evidence.
+type CallerFolds = HashMap<(usize, usize), (usize, InlineEvidence)>;
 
-/// What is known of the functions of both kernels.
-struct Frames<'a> {
-    difference: &'a Difference,
-    /// The rows' names in the source.
+/// Facts on the functions of both kernels, for finding inlined ones.
+struct InlineAnalysis<'a> {
+    difference: &'a ProfileDifference,
+    /// Names of the rows in the source.
     names: Vec<&'a str>,
-    /// The kernel that has no function of a row's name, where one of them has none.
+    /// Kernel that lacks a function of the row's name; `None` if both have it.
     missing: Vec<Option<usize>>,
-    /// Rows that are never a part of their caller: what a trap enters, and user code.
-    apart: Vec<bool>,
-    inlined: [Option<&'a Inlined>; 2],
+    /// Rows that are never inlined: functions that a trap enters, and user code.
+    never_inlined: Vec<bool>,
+    inlined: [Option<&'a InlinedFunctions>; 2],
 }
 
-impl<'a> Frames<'a> {
+impl<'a> InlineAnalysis<'a> {
     fn new(
         profiles: [&'a Profile; 2],
-        difference: &'a Difference,
-        inlined: [Option<&'a Inlined>; 2],
+        difference: &'a ProfileDifference,
+        inlined: [Option<&'a InlinedFunctions>; 2],
     ) -> Self {
         let known = profiles.map(|profile| {
             let kernel = profile.tables.symbols.iter().filter(|symbol| symbol.module.is_none());
@@ -178,7 +183,7 @@ impl<'a> Frames<'a> {
         let (mut entered, mut binaries) = (HashSet::new(), HashSet::new());
         for profile in profiles {
             let tables = &profile.tables;
-            let traps = tables.arcs.iter().filter(|arc| !matches!(arc.how, How::Call | How::Jump));
+            let traps = tables.arcs.iter().filter(|arc| !matches!(arc.how, CallKind::Call | CallKind::Jump));
             entered.extend(traps.map(|arc| source_name(tables.name(arc.callee)).0));
             binaries.extend(tables.symbols.iter().filter_map(|symbol| symbol.module.as_deref()));
         }
@@ -190,25 +195,32 @@ impl<'a> Frames<'a> {
             _ => None,
         });
         let of_user = |file: &Option<String>| file.as_deref().is_some_and(|file| binaries.contains(file));
-        let apart = rows.iter().zip(&names).map(|(row, name)| entered.contains(name) || of_user(&row.file));
-        Self { difference, missing: missing.collect(), apart: apart.collect(), names, inlined }
+        let never_inlined =
+            rows.iter().zip(&names).map(|(row, name)| entered.contains(name) || of_user(&row.file));
+        Self {
+            difference,
+            missing: missing.collect(),
+            never_inlined: never_inlined.collect(),
+            names,
+            inlined,
+        }
     }
 
-    /// What counts as what: callers before what they call, until nothing is left.
-    fn folds(&self) -> Folds {
-        let mut folds = Folds::new();
-        for _ in 0..ROUNDS {
-            let arcs = Arcs::count(self.difference, &self.counted_as(&folds));
+    /// Finds the folds, callers before callees, until no candidate is left.
+    fn folds(&self) -> CallerFolds {
+        let mut folds = CallerFolds::new();
+        for _ in 0..MAX_ROUNDS {
+            let arcs = FoldedArcs::count(self.difference, &self.counted_as(&folds));
             let mut candidates = arcs.candidates();
-            candidates.retain(|candidate| self.may(candidate, &folds));
+            candidates.retain(|candidate| self.is_possible(candidate, &folds));
             let ready = arcs.ready(&candidates);
             if ready.is_empty() {
                 break;
             }
             for candidate in ready {
-                let why = match self.says(&candidate) {
-                    Some(true) => Why::LineTables,
-                    _ => Why::FewerCalls,
+                let why = match self.line_tables_confirm(&candidate) {
+                    Some(true) => InlineEvidence::LineTables,
+                    _ => InlineEvidence::FewerCalls,
                 };
                 folds.insert((candidate.caller, candidate.callee), (candidate.fewer, why));
             }
@@ -216,29 +228,31 @@ impl<'a> Frames<'a> {
         folds
     }
 
-    /// What the line tables of the kernel that calls less say of it.
-    fn says(&self, candidate: &Candidate) -> Option<bool> {
+    /// Checks whether the line tables of the kernel with fewer calls show the inlining; `None`
+    /// without tables.
+    fn line_tables_confirm(&self, candidate: &InlineCandidate) -> Option<bool> {
         let within = self.inlined[candidate.fewer]?.get(self.names[candidate.caller]);
         Some(within.is_some_and(|names| names.contains(self.names[candidate.callee])))
     }
 
-    fn may(&self, candidate: &Candidate, folds: &Folds) -> bool {
-        let Candidate { caller, callee, .. } = *candidate;
-        let possible = caller != callee && !self.apart[callee];
-        let denied = || self.says(candidate) == Some(false) && !self.leaves_nothing(candidate);
+    fn is_possible(&self, candidate: &InlineCandidate, folds: &CallerFolds) -> bool {
+        let InlineCandidate { caller, callee, .. } = *candidate;
+        let possible = caller != callee && !self.never_inlined[callee];
+        let denied = || self.line_tables_confirm(candidate) == Some(false) && !self.leaves_nothing(candidate);
         possible && !folds.contains_key(&(caller, callee)) && !denied()
     }
 
-    /// Whether line tables cannot speak of a callee, since inlined it may be no instruction at all: it only returns, or returns a
-    /// constant, and the other kernel never calls it.
-    fn leaves_nothing(&self, &Candidate { callee, fewer, .. }: &Candidate) -> bool {
+    /// Checks whether the callee may leave no instruction when inlined, so that line tables cannot
+    /// show it: it only returns, or returns a constant, and the other kernel never calls it.
+    fn leaves_nothing(&self, &InlineCandidate { callee, fewer, .. }: &InlineCandidate) -> bool {
         let totals = &self.difference.functions[callee].totals;
-        let returns = |of: &FunctionTotals| of.net_ns.get() <= of.calls.saturating_mul(RETURNS);
+        let returns =
+            |of: &FunctionTotals| of.self_ticks.get() <= of.calls.saturating_mul(MAX_RETURN_INSTRUCTIONS);
         totals[fewer].is_none() && totals[1 - fewer].as_ref().is_some_and(returns)
     }
 
-    /// For each path, the one that it counts as: itself, or one above it.
-    fn counted_as(&self, folds: &Folds) -> Vec<usize> {
+    /// Returns for each path the one that it counts as: itself, or one above.
+    fn counted_as(&self, folds: &CallerFolds) -> Vec<usize> {
         let paths = &self.difference.paths;
         let mut to: Vec<usize> = Vec::with_capacity(paths.len());
         for (at, path) in paths.iter().enumerate() {
@@ -255,15 +269,15 @@ impl<'a> Frames<'a> {
         to
     }
 
-    /// Whether one of the kernels has no function of that name.
+    /// Checks whether one of the kernels lacks a function of that name.
     fn has_no_frame(&self, row: usize) -> bool {
-        self.missing[row].is_some() && !self.apart[row]
+        self.missing[row].is_some() && !self.never_inlined[row]
     }
 
-    /// What moves, added up.
-    fn moves(&self, to: &[usize], folds: &Folds) -> Vec<Move> {
+    /// Adds up the moves by function and caller.
+    fn moves(&self, to: &[usize], folds: &CallerFolds) -> Vec<InlineMove> {
         let paths = &self.difference.paths;
-        let mut sums: BTreeMap<(usize, usize), (Both, Both)> = BTreeMap::new();
+        let mut sums: BTreeMap<(usize, usize), (KernelPair, KernelPair)> = BTreeMap::new();
         for (path, to) in paths.iter().zip(to).enumerate().filter(|(at, (_, to))| at != *to).map(|(_, p)| p) {
             let (Some(function), Some(into)) = (row_of(&path.label), row_of(&paths[*to].label)) else {
                 continue;
@@ -271,23 +285,23 @@ impl<'a> Frames<'a> {
             let (calls, net) = sums.entry((into, function)).or_default();
             for side in 0..2 {
                 calls[side] += path.figures[side].calls;
-                net[side] += path.figures[side].net_ns;
+                net[side] += path.figures[side].self_ticks;
             }
         }
-        let moved = |((into, function), (calls, net_ns)): ((usize, usize), (Both, Both))| {
+        let moved = |((into, function), (calls, self_ticks)): ((usize, usize), (KernelPair, KernelPair))| {
             let (side, why) = match self.missing[function] {
-                Some(side) => (side, Why::NoSymbol),
+                Some(side) => (side, InlineEvidence::NoSymbol),
                 None => folds.get(&(into, function)).copied()?,
             };
-            Some(Move { function, into, side, why, calls, net_ns })
+            Some(InlineMove { function, into, side, why, calls, self_ticks })
         };
-        let mut list: Vec<Move> = sums.into_iter().filter_map(moved).collect();
-        let weight = |moved: &Move| Reverse(moved.net_ns[0].max(moved.net_ns[1]));
+        let mut list: Vec<InlineMove> = sums.into_iter().filter_map(moved).collect();
+        let weight = |moved: &InlineMove| Reverse(moved.self_ticks[0].max(moved.self_ticks[1]));
         list.sort_by_key(|moved| (weight(moved), moved.function, moved.into));
         list
     }
 
-    /// The paths without the frames that moved, those that became the same being one.
+    /// Returns the paths without the moved frames; paths that became equal are merged.
     fn paths(&self, to: &[usize]) -> Vec<PathDifference> {
         let old = &self.difference.paths;
         let mut new: Vec<PathDifference> = Vec::new();
@@ -308,7 +322,7 @@ impl<'a> Frames<'a> {
             place.push(here);
             for (sum, more) in new[here].figures.iter_mut().zip(path.figures) {
                 sum.calls += if to[at] == at { more.calls } else { 0 };
-                sum.net_ns += more.net_ns;
+                sum.self_ticks += more.self_ticks;
             }
         }
         sum_up(&mut new);
@@ -316,21 +330,21 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Elapsed times from net ones; parents come before their children.
+/// Computes total times from self times; parents precede children.
 fn sum_up(paths: &mut [PathDifference]) {
     for at in (0..paths.len()).rev() {
         let PathDifference { parent, figures, .. } = &mut paths[at];
-        figures.iter_mut().for_each(|figures| figures.elapsed_ns += figures.net_ns);
-        let (parent, sums) = (*parent, figures.map(|PathFigures { elapsed_ns, .. }| elapsed_ns));
+        figures.iter_mut().for_each(|figures| figures.total_ticks += figures.self_ticks);
+        let (parent, sums) = (*parent, figures.map(|PathFigures { total_ticks, .. }| total_ticks));
         if let Some(parent) = parent {
             for (figures, sum) in paths[parent].figures.iter_mut().zip(sums) {
-                figures.elapsed_ns += sum;
+                figures.total_ticks += sum;
             }
         }
     }
 }
 
-/// The row of a path that ends in a function.
+/// Returns the row of a path that ends in a function.
 fn row_of(label: &PathLabel) -> Option<usize> {
     match label {
         PathLabel::Function(row) => Some(*row),

@@ -1,37 +1,39 @@
-//! Which lines the path has, and in which order: entries, returns where they help to follow, and
-//! what is said where another thread runs.
+//! Lines of a code path in order: entries, returns where they help to follow, and remarks on thread
+//! switches.
 
 use super::summary::exact;
-use super::Shown;
-use crate::style::Role;
-use crate::unit::TimeUnit;
-use kerntune_analyze::path::{Entry, EntryKind, Line, LineKind, Spread, Stretch, ThreadPath};
+use super::PathView;
+use crate::style::TextRole;
+use crate::unit::DisplayUnit;
+use kerntune_analyze::path::{
+    PathEntry, PathEntryKind, PathLine, PathLineKind, ThreadPath, ThreadStretch, TimeSpread,
+};
 use kerntune_compare::number::grouped;
-use kerntune_profile::How;
+use kerntune_profile::CallKind;
 
-/// Lines after which a return is written: the entry may be out of sight.
-const FAR: usize = 12;
-/// The same for interrupts and exceptions, which are no part of what is around them.
-const FAR_INTERRUPT: usize = 2;
+/// Number of lines after which a return is written, since the entry may be out of sight.
+const FAR_LINES: usize = 12;
+/// Same limit for interrupts and exceptions, which do not belong to the code around them.
+const FAR_INTERRUPT_LINES: usize = 2;
 
-/// A line of text.
-pub(super) struct Row {
+/// Line of text.
+pub(super) struct TextRow {
     /// Virtual time.
     pub time_ns: Option<u64>,
-    /// How deep; none for what belongs to no stack.
+    /// Depth; `None` for lines that belong to no stack.
     pub level: Option<u32>,
     pub text: String,
-    /// What follows the text, times above all.
+    /// Figures after the text, mainly times.
     pub figures: String,
-    pub role: Role,
+    pub role: TextRole,
 }
 
-/// All lines.
-pub(super) fn layout(shown: &Shown) -> Vec<Row> {
+/// Lays out all lines.
+pub(super) fn layout(shown: &PathView) -> Vec<TextRow> {
     let path = shown.path;
     let timeline = path.is_timeline();
-    let mut threads: Vec<Follower> =
-        path.threads.iter().map(|thread| Follower::new(shown, thread, timeline)).collect();
+    let mut threads: Vec<ThreadLayout> =
+        path.threads.iter().map(|thread| ThreadLayout::new(shown, thread, timeline)).collect();
     let mut rows = Vec::new();
     if !timeline {
         for thread in &mut threads {
@@ -39,7 +41,7 @@ pub(super) fn layout(shown: &Shown) -> Vec<Row> {
         }
         return rows;
     }
-    let mut before: Option<&Stretch> = None;
+    let mut before: Option<&ThreadStretch> = None;
     for stretch in &path.stretches {
         rows.push(switch(shown, before, stretch));
         if let Some(thread) = threads.iter_mut().find(|t| t.thread.thread == stretch.thread) {
@@ -50,8 +52,8 @@ pub(super) fn layout(shown: &Shown) -> Vec<Row> {
     rows
 }
 
-/// What is said where one thread's stretch ends and another's begins.
-fn switch(shown: &Shown, before: Option<&Stretch>, next: &Stretch) -> Row {
+/// Describes the switch from one thread's stretch to another's.
+fn switch(shown: &PathView, before: Option<&ThreadStretch>, next: &ThreadStretch) -> TextRow {
     let to = shown.thread(next.thread);
     let text = match before {
         None => format!("---- Running: {to} ----"),
@@ -68,7 +70,7 @@ fn switch(shown: &Shown, before: Option<&Stretch>, next: &Stretch) -> Row {
             }
         }
     };
-    Row { time_ns: Some(next.begin_ns), level: None, text, figures: String::new(), role: Role::Head }
+    TextRow { time_ns: Some(next.begin_ns), level: None, text, figures: String::new(), role: TextRole::Head }
 }
 
 fn meanwhile(ns: u64, switches: u64, idle_ns: u64) -> String {
@@ -76,121 +78,133 @@ fn meanwhile(ns: u64, switches: u64, idle_ns: u64) -> String {
     format!("{}, {} switches{idle}", exact(ns), grouped(switches))
 }
 
-/// An entry that is open, and what the text said of it.
-struct Open {
-    line: Line,
-    /// Rows written when it began.
+/// Open entry, and what has been written of it.
+struct OpenEntry {
+    line: PathLine,
+    /// Number of rows written at its begin.
     row: usize,
-    /// Whether a switch was written within it.
+    /// A thread switch was written within it.
     switched: bool,
 }
 
-/// One thread's lines, stretch by stretch.
-struct Follower<'a> {
-    shown: &'a Shown<'a>,
+/// Layout of one thread's lines, stretch by stretch.
+struct ThreadLayout<'a> {
+    shown: &'a PathView<'a>,
     thread: &'a ThreadPath,
-    lines: Vec<Line>,
+    lines: Vec<PathLine>,
     next: usize,
-    open: Vec<Open>,
-    /// Groups that are open: what is in them stands further in.
+    open: Vec<OpenEntry>,
+    /// Number of open groups, whose lines are indented further.
     groups: u32,
     timeline: bool,
 }
 
-impl<'a> Follower<'a> {
-    fn new(shown: &'a Shown<'a>, thread: &'a ThreadPath, timeline: bool) -> Self {
+impl<'a> ThreadLayout<'a> {
+    fn new(shown: &'a PathView<'a>, thread: &'a ThreadPath, timeline: bool) -> Self {
         Self { shown, thread, lines: shown.lines(thread), next: 0, open: Vec::new(), groups: 0, timeline }
     }
 
-    fn entry(&self, line: &Line) -> Option<&'a Entry> {
+    fn entry(&self, line: &PathLine) -> Option<&'a PathEntry> {
         self.thread.entries.get(line.entry as usize)
     }
 
-    /// Writes what the thread did until it was switched away; all that it did where no other
-    /// thread is shown.
-    fn stretch(&mut self, rows: &mut Vec<Row>) {
+    /// Writes the thread's lines up to its next switch; all lines if no other thread is shown.
+    fn stretch(&mut self, rows: &mut Vec<TextRow>) {
         let mut inside: Vec<String> = Vec::new();
         while let Some(&line) = self.lines.get(self.next) {
             self.next += 1;
             let Some(entry) = self.entry(&line) else { continue };
             self.close(line.level, rows);
-            if line.kind == LineKind::GroupEnd {
+            if line.kind == PathLineKind::GroupEnd {
                 self.groups = self.groups.saturating_sub(1);
             }
-            let before = line.kind == LineKind::Entry && entry.begin_ns.is_none();
+            let before = line.kind == PathLineKind::Entry && entry.begin_ns.is_none();
             match entry.kind {
-                EntryKind::Call { function, .. } if before => inside.push(self.shown.function(function)),
+                PathEntryKind::Call { function, .. } if before => inside.push(self.shown.function(function)),
                 _ => self.inside(&mut inside, rows),
             }
-            let call = matches!(entry.kind, EntryKind::Call { .. });
-            if line.kind == LineKind::Entry && call {
-                self.open.push(Open { line, row: rows.len(), switched: false });
+            let call = matches!(entry.kind, PathEntryKind::Call { .. });
+            if line.kind == PathLineKind::Entry && call {
+                self.open.push(OpenEntry { line, row: rows.len(), switched: false });
             }
             if before && call {
                 continue;
             }
-            let away = matches!(entry.kind, EntryKind::Away { .. } | EntryKind::Turn | EntryKind::Gap);
-            if away && line.kind == LineKind::Entry {
+            let away =
+                matches!(entry.kind, PathEntryKind::Away { .. } | PathEntryKind::Turn | PathEntryKind::Gap);
+            if away && line.kind == PathLineKind::Entry {
                 self.open.iter_mut().for_each(|open| open.switched = true);
                 if self.timeline {
                     return;
                 }
             }
             rows.push(self.row(&line, entry));
-            self.groups += u32::from(line.kind == LineKind::Group);
+            self.groups += u32::from(line.kind == PathLineKind::Group);
         }
         self.inside(&mut inside, rows);
         self.close(0, rows);
     }
 
-    /// Says which calls were open when the thread was first seen.
-    fn inside(&self, inside: &mut Vec<String>, rows: &mut Vec<Row>) {
+    /// Lists the calls that were open when the thread was first seen.
+    fn inside(&self, inside: &mut Vec<String>, rows: &mut Vec<TextRow>) {
         if !inside.is_empty() {
             let text = format!(".. in {}", inside.join(" > "));
             inside.clear();
-            rows.push(Row { time_ns: None, level: None, text, figures: String::new(), role: Role::Faint });
-        }
-    }
-
-    /// The entries from `level` on are over.
-    fn close(&mut self, level: u32, rows: &mut Vec<Row>) {
-        while self.open.last().is_some_and(|open| open.line.level >= level) {
-            let Some(open) = self.open.pop() else { return };
-            let Some(entry) = self.entry(&open.line) else { continue };
-            let (Some(end), EntryKind::Call { function, how }) = (entry.end_ns, entry.kind) else { continue };
-            let far = if matches!(how, How::Interrupt | How::Exception) { FAR_INTERRUPT } else { FAR };
-            let unseen = entry.begin_ns.is_none();
-            if !(unseen || open.switched || rows.len() > open.row + far) {
-                continue;
-            }
-            rows.push(Row {
-                // Of several that became one line, none ends alone.
-                time_ns: (open.line.count == 1).then_some(end),
-                level: Some(open.line.level + self.groups),
-                text: format!("<- {}", self.shown.function(function)),
-                figures: if unseen { times(entry, &open.line) } else { String::new() },
-                role: Role::Plain,
+            rows.push(TextRow {
+                time_ns: None,
+                level: None,
+                text,
+                figures: String::new(),
+                role: TextRole::Faint,
             });
         }
     }
 
-    fn row(&self, line: &Line, entry: &Entry) -> Row {
+    /// Closes the entries from `level` on.
+    fn close(&mut self, level: u32, rows: &mut Vec<TextRow>) {
+        while self.open.last().is_some_and(|open| open.line.level >= level) {
+            let Some(open) = self.open.pop() else { return };
+            let Some(entry) = self.entry(&open.line) else { continue };
+            let (Some(end), PathEntryKind::Call { function, how }) = (entry.end_ns, entry.kind) else {
+                continue;
+            };
+            let far = if matches!(how, CallKind::Interrupt | CallKind::Exception) {
+                FAR_INTERRUPT_LINES
+            } else {
+                FAR_LINES
+            };
+            let unseen = entry.begin_ns.is_none();
+            if !(unseen || open.switched || rows.len() > open.row + far) {
+                continue;
+            }
+            rows.push(TextRow {
+                // Of several repeats in one line, none ends alone.
+                time_ns: (open.line.count == 1).then_some(end),
+                level: Some(open.line.level + self.groups),
+                text: format!("<- {}", self.shown.function(function)),
+                figures: if unseen { times(entry, &open.line) } else { String::new() },
+                role: TextRole::Plain,
+            });
+        }
+    }
+
+    fn row(&self, line: &PathLine, entry: &PathEntry) -> TextRow {
         let shown = self.shown;
-        let plain = |text: String| (text, String::new(), Role::Plain);
+        let plain = |text: String| (text, String::new(), TextRole::Plain);
         let (text, figures, role) = match (line.kind, entry.kind) {
-            (LineKind::Group, _) => (
+            (PathLineKind::Group, _) => (
                 format!("×{} {{", grouped(line.times.into())),
                 format!("  ({} each turn)", spread(&line.total, line.count)),
-                Role::Plain,
+                TextRole::Plain,
             ),
-            (LineKind::GroupEnd, _) => plain("}".into()),
-            (_, EntryKind::Call { function, how }) => {
+            (PathLineKind::GroupEnd, _) => plain("}".into()),
+            (_, PathEntryKind::Call { function, how }) => {
                 let (sign, role) = match how {
-                    How::Call => ("->", Role::Plain),
-                    How::Jump => ("~>", Role::Plain),
-                    How::Syscall => ("=>", Role::Plain),
-                    How::Exception => ("?!", Role::Bad),
-                    How::Interrupt => ("!!", Role::Bad),
+                    CallKind::Call => ("->", TextRole::Plain),
+                    CallKind::Jump => ("~>", TextRole::Plain),
+                    CallKind::Syscall => ("=>", TextRole::Plain),
+                    CallKind::Exception => ("?!", TextRole::Bad),
+                    CallKind::Interrupt => ("!!", TextRole::Bad),
                 };
                 let hidden = match entry.hidden {
                     0 => String::new(),
@@ -199,62 +213,71 @@ impl<'a> Follower<'a> {
                 };
                 (format!("{sign} {}", shown.function(function)), times(entry, line) + &hidden, role)
             }
-            (_, EntryKind::User) => (".. user code".into(), times(entry, line), Role::Plain),
-            (_, EntryKind::Unattributed) => {
-                (".. kernel code in no known function".into(), times(entry, line), Role::Plain)
+            (_, PathEntryKind::User) => (".. user code".into(), times(entry, line), TextRole::Plain),
+            (_, PathEntryKind::Unattributed) => {
+                (".. kernel code in no known function".into(), times(entry, line), TextRole::Plain)
             }
-            (_, EntryKind::Idle) => (".. idle".into(), times(entry, line), Role::Plain),
-            (_, EntryKind::Point(point)) => {
-                (format!("== {}", shown.point(point)), repeated(line), Role::Plain)
+            (_, PathEntryKind::Idle) => (".. idle".into(), times(entry, line), TextRole::Plain),
+            (_, PathEntryKind::Point(point)) => {
+                (format!("== {}", shown.point(point)), repeated(line), TextRole::Plain)
             }
-            (_, EntryKind::Operation) => ("---- operation done ----".into(), repeated(line), Role::Head),
-            (_, EntryKind::RegionBegin(region)) => {
-                (format!("---- region {} begins ----", shown.region(region)), String::new(), Role::Head)
+            (_, PathEntryKind::Operation) => {
+                ("---- operation done ----".into(), repeated(line), TextRole::Head)
             }
-            (_, EntryKind::RegionEnd(region)) => {
-                (format!("---- region {} ends ----", shown.region(region)), String::new(), Role::Head)
+            (_, PathEntryKind::RegionBegin(region)) => {
+                (format!("---- region {} begins ----", shown.region(region)), String::new(), TextRole::Head)
             }
-            (_, EntryKind::Unwind(frames)) => {
+            (_, PathEntryKind::RegionEnd(region)) => {
+                (format!("---- region {} ends ----", shown.region(region)), String::new(), TextRole::Head)
+            }
+            (_, PathEntryKind::Unwind(frames)) => {
                 let calls = if frames == 1 { "call" } else { "calls" };
                 (
                     format!("<< {} {calls} ended without a return", grouped(frames.into())),
                     repeated(line),
-                    Role::Bad,
+                    TextRole::Bad,
                 )
             }
-            (_, EntryKind::Gap) => ("---- not recorded ----".into(), String::new(), Role::Bad),
-            (_, EntryKind::Turn) => {
+            (_, PathEntryKind::Gap) => ("---- not recorded ----".into(), String::new(), TextRole::Bad),
+            (_, PathEntryKind::Turn) => {
                 let text = format!("---- other CPUs' turn: {} ns ----", grouped(entry.total_ns));
-                (text, repeated(line), Role::Head)
+                (text, repeated(line), TextRole::Head)
             }
-            (_, EntryKind::Wake(thread)) => {
-                (format!("== wakes up {}", shown.thread(thread)), repeated(line), Role::Head)
+            (_, PathEntryKind::Wake(thread)) => {
+                (format!("== wakes up {}", shown.thread(thread)), repeated(line), TextRole::Head)
             }
-            (_, EntryKind::Delay(ns)) => {
-                (format!("== had waited {} ns for a CPU", grouped(ns)), repeated(line), Role::Head)
+            (_, PathEntryKind::Delay(ns)) => {
+                (format!("== had waited {} ns for a CPU", grouped(ns)), repeated(line), TextRole::Head)
             }
-            (_, EntryKind::Migrate { thread, from, to }) => {
+            (_, PathEntryKind::Migrate { thread, from, to }) => {
                 let text = format!("== {} goes from CPU {from} to CPU {to}", shown.thread(thread));
-                (text, repeated(line), Role::Head)
+                (text, repeated(line), TextRole::Head)
             }
-            (_, EntryKind::Signal(cpu)) => (format!("== interrupts CPU {cpu}"), repeated(line), Role::Head),
-            (_, EntryKind::Lock { address, ns }) => {
+            (_, PathEntryKind::Signal(cpu)) => {
+                (format!("== interrupts CPU {cpu}"), repeated(line), TextRole::Head)
+            }
+            (_, PathEntryKind::Lock { address, ns }) => {
                 let text = format!("== had waited {} ns for the lock at {address:#x}", grouped(ns));
-                (text, repeated(line), Role::Head)
+                (text, repeated(line), TextRole::Head)
             }
-            (_, EntryKind::Away { switches, idle_ns, to }) => {
-                (away(shown, line, entry, (switches, idle_ns, to)), String::new(), Role::Head)
+            (_, PathEntryKind::Away { switches, idle_ns, to }) => {
+                (away(shown, line, entry, (switches, idle_ns, to)), String::new(), TextRole::Head)
             }
         };
         let time_ns = match line.kind {
-            LineKind::GroupEnd => None,
+            PathLineKind::GroupEnd => None,
             _ => entry.begin_ns.or(Some(shown.path.begin_ns)),
         };
-        Row { time_ns, level: Some(line.level + self.groups), text, figures, role }
+        TextRow { time_ns, level: Some(line.level + self.groups), text, figures, role }
     }
 }
 
-fn away(shown: &Shown, line: &Line, entry: &Entry, (switches, idle_ns, to): (u64, u64, u32)) -> String {
+fn away(
+    shown: &PathView,
+    line: &PathLine,
+    entry: &PathEntry,
+    (switches, idle_ns, to): (u64, u64, u32),
+) -> String {
     let out = format!("---- Context switch out: {} runs ----", shown.thread(to));
     match entry.end_ns {
         None => format!("{out} not seen back"),
@@ -268,8 +291,8 @@ fn away(shown: &Shown, line: &Line, entry: &Entry, (switches, idle_ns, to): (u64
     }
 }
 
-/// ` ×16` if it is so often in a row.
-fn repeated(line: &Line) -> String {
+/// Returns ` ×16` for 16 repeats in a row.
+fn repeated(line: &PathLine) -> String {
     if line.times > 1 {
         format!(" ×{}", grouped(line.times.into()))
     } else {
@@ -277,13 +300,13 @@ fn repeated(line: &Line) -> String {
     }
 }
 
-/// `(net, total)` as in Figure 4, with `>` where more may have been; for several that became one
-/// line `×16 (avg net, total total, least..greatest)`.
-fn times(entry: &Entry, line: &Line) -> String {
+/// Formats `(self, total)` times as in Figure 4, with `>` for lower bounds; for several repeats in
+/// one line `×16 (avg net, total total, least..greatest)`.
+fn times(entry: &PathEntry, line: &PathLine) -> String {
     let turns = repeated(line);
-    let (net, total) = (average(&line.net, line.count), average(&line.total, line.count));
+    let (net, total) = (average(&line.self_time, line.count), average(&line.total, line.count));
     let at_least = if entry.complete() { "" } else { ">" };
-    let unit = TimeUnit::for_largest(total);
+    let unit = DisplayUnit::for_largest(total);
     let mut figures = format!("{at_least}{} {}", unit.format(net), unit.name());
     if net != total {
         figures += &format!(", {at_least}{} total", unit.format(total));
@@ -294,8 +317,8 @@ fn times(entry: &Entry, line: &Line) -> String {
     format!("{turns} ({figures})")
 }
 
-/// `avg 22 ns, 21..23`, or the time alone if all are the same.
-fn spread(times: &Spread, count: u64) -> String {
+/// Formats `avg 22 ns, 21..23`, or the time alone if all are equal.
+fn spread(times: &TimeSpread, count: u64) -> String {
     let avg = exact(average(times, count));
     if times.min == times.max {
         return avg;
@@ -303,14 +326,14 @@ fn spread(times: &Spread, count: u64) -> String {
     format!("avg {avg}, {}", range(times))
 }
 
-fn range(times: &Spread) -> String {
-    let unit = TimeUnit::for_largest(times.max);
-    let name = if unit == TimeUnit::Nanoseconds { String::new() } else { format!(" {}", unit.name()) };
+fn range(times: &TimeSpread) -> String {
+    let unit = DisplayUnit::for_largest(times.max);
+    let name = if unit == DisplayUnit::Nanoseconds { String::new() } else { format!(" {}", unit.name()) };
     format!("{}..{}{name}", unit.format(times.min), unit.format(times.max))
 }
 
-/// Rounded to the nearest.
-fn average(times: &Spread, count: u64) -> u64 {
+/// Returns the mean, rounded to the nearest.
+fn average(times: &TimeSpread, count: u64) -> u64 {
     let count = count.max(1);
     times.sum / count + u64::from(times.sum % count >= count.div_ceil(2))
 }

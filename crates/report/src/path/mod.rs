@@ -1,7 +1,7 @@
-//! The code path: McRae's Figure 4, from a trace.
+//! Code path from a trace: McRae's Figure 4.
 //!
-//! What is shown was read by [`kerntune_analyze::path::collect`]; [`text`] and [`json`] write it.
-//! [`worst`] and [`typical`] choose a call by the profile's figures.
+//! [`kerntune_analyze::path::collect`] reads the path; [`text`] and [`json`] render it. [`worst`]
+//! and [`typical`] select a call by the profile's figures.
 
 mod json;
 mod layout;
@@ -10,34 +10,34 @@ mod summary;
 mod text;
 
 pub use json::{json, SCHEMA};
-pub use pick::{typical, worst, Picked};
+pub use pick::{typical, worst, PickedCall};
 pub use text::text;
 
 use crate::names;
 use crate::style::printable;
-use kerntune_analyze::path::{fold, unfolded, Line, Path, ThreadPath};
+use kerntune_analyze::path::{fold, unfolded, CodePath, PathLine, ThreadPath};
 use kerntune_profile::{FunctionIndex, Profile};
 use kerntune_trace::Recording;
 
-/// A path and what is needed to put names to it.
+/// Code path with the names needed for display.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
-    /// The profile whose trace it is from.
+pub struct PathView<'a> {
+    /// Profile of the recording.
     pub profile: &'a Profile,
-    /// The recording whose trace it is from.
+    /// Recording that the trace belongs to.
     pub recording: &'a Recording,
-    /// The path.
-    pub path: &'a Path,
+    /// Path that was collected from the trace.
+    pub path: &'a CodePath,
     /// Names of inline points, by number.
     pub points: &'a [String],
-    /// What was selected, and why.
+    /// Description of the selection and its reason.
     pub title: &'a str,
-    /// Whether identical repeats are written once.
+    /// Folds identical repeats into one line.
     pub fold: bool,
 }
 
-impl Shown<'_> {
-    /// `name [pid]` of a thread.
+impl PathView<'_> {
+    /// Formats a thread as `name [pid]`.
     fn thread(&self, number: u32) -> String {
         match self.recording.threads.get(number as usize) {
             Some(thread) => format!("{} [{}]", printable(&thread.comm), thread.pid),
@@ -57,7 +57,7 @@ impl Shown<'_> {
         self.points.get(point as usize).map_or_else(|| format!("point {point}"), |name| printable(name))
     }
 
-    fn lines(&self, thread: &ThreadPath) -> Vec<Line> {
+    fn lines(&self, thread: &ThreadPath) -> Vec<PathLine> {
         if self.fold {
             fold(&thread.entries, self.path.is_timeline())
         } else {

@@ -1,4 +1,4 @@
-//! Which call of a function is worth a look.
+//! Selection of a function's call to show.
 
 use crate::unit::readable;
 use crate::view::scope;
@@ -8,37 +8,36 @@ use kerntune_compare::number::grouped;
 use kerntune_profile::{bounds, FunctionIndex, Profile};
 use std::collections::BTreeMap;
 
-/// A call that was chosen by the profile's figures.
+/// Call selected by the profile's figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picked {
-    /// Where it is in the trace.
+pub struct PickedCall {
+    /// Position of the call in the trace.
     pub start: CallStart,
-    /// Why it was chosen: `the slowest of 20,000 calls`.
+    /// Reason for the selection: `the slowest of 20,000 calls`.
     pub why: String,
 }
 
-/// The slowest call of a function, in the regions of a name or in all.
-pub fn worst(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<Picked> {
+/// Selects the slowest call of a function, in the regions of a name or in all.
+pub fn worst(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<PickedCall> {
     let scope = scope(profile, region)?;
     let totals = profile.tables.totals(|region| scope.contains(region));
     let total = totals.iter().find(|total| total.function == function && total.ended > 0);
     let total = total.ok_or_else(|| no_calls(profile, function, region))?;
-    let took = total.slowest_ns.get();
+    let took = total.slowest_ticks.get();
     let start =
-        CallStart::At { function, begin_ns: total.slowest_at_ns.get(), elapsed_ns: Some(took..=took) };
-    Ok(Picked { start, why: format!("the slowest of {}", calls(total.ended)) })
+        CallStart::At { function, begin_ns: total.slowest_at_ticks.get(), elapsed_ns: Some(took..=took) };
+    Ok(PickedCall { start, why: format!("the slowest of {}", calls(total.ended)) })
 }
 
-/// A call of a function that took as long as half of its calls at most do: the first one in the
-/// bucket of the histogram in which the median lies.
-pub fn typical(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<Picked> {
+/// Selects a call of median duration: the first one in the histogram bucket of the median.
+pub fn typical(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<PickedCall> {
     let scope = scope(profile, region)?;
     let mut buckets: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for row in profile.tables.histograms.iter().filter(|row| row.function == function && row.count > 0) {
         if scope.contains(row.region) {
             let (count, example) = buckets.entry(row.bucket).or_insert((0, u64::MAX));
             *count = count.saturating_add(row.count);
-            *example = row.example_ns.get().min(*example);
+            *example = row.example_ticks.get().min(*example);
         }
     }
     let all = buckets.values().fold(0u64, |sum, (count, _)| sum.saturating_add(*count));
@@ -50,7 +49,10 @@ pub fn typical(profile: &Profile, function: FunctionIndex, region: Option<&str>)
             let (low, high) = (low.get(), high.get());
             let between = format!("{} and {}", readable(low), readable(high));
             let start = CallStart::At { function, begin_ns, elapsed_ns: Some(low..=high) };
-            return Ok(Picked { start, why: format!("the median of {} lies between {between}", calls(all)) });
+            return Ok(PickedCall {
+                start,
+                why: format!("the median of {} lies between {between}", calls(all)),
+            });
         }
     }
     Err(no_calls(profile, function, region))

@@ -1,15 +1,15 @@
-//! What is said before the path itself.
+//! Head and tail of the text: title, sums, legend, and omissions.
 
-use super::Shown;
-use crate::style::{printable, Role, Style};
-use crate::unit::TimeUnit;
+use super::PathView;
+use crate::style::{printable, Style, TextRole};
+use crate::unit::DisplayUnit;
 use crate::view::share;
-use kerntune_analyze::path::EntryKind;
+use kerntune_analyze::path::PathEntryKind;
 use kerntune_compare::number::{fixed, grouped};
 
-/// A time as exactly as a reader can use it: `23,318 ns`.
+/// Formats a time exactly: `23,318 ns`.
 pub(super) fn exact(ns: u64) -> String {
-    let unit = TimeUnit::for_largest(ns);
+    let unit = DisplayUnit::for_largest(ns);
     format!("{} {}", unit.format(ns), unit.name())
 }
 
@@ -18,12 +18,12 @@ const LEGEND: [&str; 2] = [
     "-> call  ~> tail call  => system call  <- return  == point  ?! exception  !! interrupt",
 ];
 
-/// Title, sums and legend.
-pub(super) fn head(shown: &Shown, style: Style) -> String {
+/// Renders title, sums and legend.
+pub(super) fn head(shown: &PathView, style: Style) -> String {
     let path = shown.path;
     let totals = &path.totals;
     let wall = path.end_ns.saturating_sub(path.begin_ns);
-    let mut out = style.paint(Role::Head, &format!("Path of {}", printable(shown.title))) + "\n\n";
+    let mut out = style.paint(TextRole::Head, &format!("Path of {}", printable(shown.title))) + "\n\n";
     let mut line = |head: &str, value: String| out += &format!("{head:<20} = {value}\n");
     let part = |ns: u64| format!("{:>15}  ({:>6}%)", exact(ns), fixed(share(ns, wall), 2));
     let entries = || path.threads.iter().flat_map(|thread| &thread.entries);
@@ -51,8 +51,9 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
             let at_least = if call.complete() { "" } else { ", its end was not recorded" };
             line("From entry to exit", format!("{:>15}{at_least}", exact(wall)));
             line("Elapsed time", part(call.total_ns));
-            line("Net time", part(call.net_ns));
-            let of_call = |kind: &EntryKind| matches!(kind, EntryKind::Away { .. } | EntryKind::Turn);
+            line("Net time", part(call.self_ticks));
+            let of_call =
+                |kind: &PathEntryKind| matches!(kind, PathEntryKind::Away { .. } | PathEntryKind::Turn);
             let thread = path.threads.iter().find(|thread| Some(thread.thread) == path.call);
             let away = thread.into_iter().flat_map(|thread| &thread.entries).filter(|e| of_call(&e.kind));
             let away: u64 = away.map(|entry| entry.total_ns).sum();
@@ -65,12 +66,12 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
         }
         None => {
             line("Elapsed time", format!("{:>15}", exact(wall)));
-            line("Accumulated run time", part(totals.busy_ns));
+            line("Accumulated run time", part(totals.busy_ticks));
             for (head, ns) in [
                 ("Idle time", totals.idle_ns),
-                ("User time", totals.user_ns),
+                ("User time", totals.user_ticks),
                 ("Interrupts", totals.interrupt_ns),
-                ("No function known", totals.unattributed_ns),
+                ("No function known", totals.unattributed_ticks),
             ] {
                 if ns > 0 {
                     line(head, part(ns));
@@ -92,7 +93,7 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
     line("Calls", what.join(", "));
     if shown.profile.manifest.exact {
         let with = if path.call.is_some() && totals.interrupt_ns > 0 { "; with interrupts" } else { "" };
-        line("Instructions", format!("{} (one takes 1 ns{with})", grouped(totals.busy_ns)));
+        line("Instructions", format!("{} (one takes 1 ns{with})", grouped(totals.busy_ticks)));
     }
     let weights = totals.weights;
     if weights.taken_branches > 0 {
@@ -103,16 +104,16 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
         );
         line("Branches taken", format!("{}, {misses}", grouped(weights.taken_branches)));
     }
-    let legend = LEGEND.map(|line| style.paint(Role::Faint, line) + "\n").concat();
+    let legend = LEGEND.map(|line| style.paint(TextRole::Faint, line) + "\n").concat();
     out + "\n" + &legend + "\n"
 }
 
-/// What was left out.
-pub(super) fn tail(shown: &Shown, style: Style) -> String {
+/// Renders what was left out.
+pub(super) fn tail(shown: &PathView, style: Style) -> String {
     let path = shown.path;
     let mut out = String::new();
     let mut line = |text: String| {
-        out += &style.paint(Role::Faint, &text);
+        out += &style.paint(TextRole::Faint, &text);
         out.push('\n');
     };
     if path.more > 0 {

@@ -1,14 +1,14 @@
-//! The path as text: one line for each thing that happened, in order of time.
+//! Code path as text: one line per entry, in order of time.
 
-use super::layout::{layout, Row};
-use super::{summary, Shown};
-use crate::style::{Role, Style};
+use super::layout::{layout, TextRow};
+use super::{summary, PathView};
+use crate::style::{Style, TextRole};
 
-/// Spaces for each level.
+/// Number of spaces per level.
 const INDENT: usize = 2;
 
-/// Summary, legend and the path.
-pub fn text(shown: &Shown, style: Style) -> String {
+/// Renders summary, legend and path.
+pub fn text(shown: &PathView, style: Style) -> String {
     let mut out = summary::head(shown, style);
     let rows = layout(shown);
     let least = rows.iter().filter_map(|row| row.level).min().unwrap_or(0);
@@ -20,18 +20,18 @@ pub fn text(shown: &Shown, style: Style) -> String {
     out + &summary::tail(shown, style)
 }
 
-fn line(out: &mut String, row: &Row, begin_ns: u64, least: u32, digits: usize, style: Style) {
+fn line(out: &mut String, row: &TextRow, begin_ns: u64, least: u32, digits: usize, style: Style) {
     let time = row.time_ns.map_or(String::new(), |ns| clock(ns.saturating_sub(begin_ns), digits));
     let width = digits + 12;
-    out.push_str(&style.paint(Role::Faint, &format!("{time:<width$}")));
+    out.push_str(&style.paint(TextRole::Faint, &format!("{time:<width$}")));
     let indent = row.level.map_or(0, |level| level.saturating_sub(least) as usize * INDENT);
     out.push_str(&format!("  {:indent$}", ""));
     out.push_str(&style.paint(row.role, &row.text));
-    out.push_str(&style.paint(Role::Faint, &row.figures));
+    out.push_str(&style.paint(TextRole::Faint, &row.figures));
     out.push('\n');
 }
 
-/// McRae's clock, and nanoseconds: `0:005 488 123`.
+/// Formats McRae's clock with nanoseconds: `0:005 488 123`.
 fn clock(ns: u64, digits: usize) -> String {
     let part = |per: u64| ns / per % 1_000;
     format!("{:>digits$}:{:03} {:03} {:03}", ns / 1_000_000_000, part(1_000_000), part(1_000), ns % 1_000)

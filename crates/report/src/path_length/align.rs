@@ -1,68 +1,69 @@
-//! Lays the call paths of two kernels over each other where they differ by a frame.
+//! Alignment of two kernels' call paths that differ by single frames.
 
-use kerntune_profile::{source_name, Difference, PathFigures, PathLabel, Profile};
+use kerntune_profile::{source_name, PathFigures, PathLabel, Profile, ProfileDifference};
 use std::collections::{BTreeSet, HashMap};
 
-/// Stands for a thread's name that says nothing but which of several workers it is.
+/// Common name of kernel workers, whose own names only number them.
 const WORKER: &str = "kworker";
 
-/// A call path of both kernels.
+/// Call path of both kernels.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    /// Another place; none for a root.
+pub(super) struct AlignedPath {
+    /// Index of the parent; `None` for a root.
     pub parent: Option<usize>,
     pub label: PathLabel,
-    /// What the function at its end did itself, in both; of elapsed time, nothing.
-    pub own: [PathFigures; 2],
-    /// Functions that count as this one, as they are a frame of their own in one kernel alone.
-    pub parts: Vec<Part>,
-    /// Instructions at it and below it.
-    pub elapsed: [i128; 2],
-    /// Places below it.
+    /// Self figures of the function at its end, in both; total times are unused.
+    pub self_figures: [PathFigures; 2],
+    /// Functions that count as this one, because only one kernel has them as frames.
+    pub parts: Vec<FoldedFunction>,
+    /// Instructions of the path and of those below, in both.
+    pub total: [i128; 2],
+    /// Indices of the paths below.
     pub children: Vec<usize>,
 }
 
-/// A function of one kernel that counts as its caller.
+/// Function of one kernel that counts as its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
-    /// Row of [`Difference::functions`].
+pub(super) struct FoldedFunction {
+    /// Row of [`ProfileDifference::functions`].
     pub row: usize,
-    pub why: Why,
-    /// In which of the two it is.
+    pub why: FoldReason,
+    /// Kernel that has the function as a frame: 0 or 1.
     pub side: usize,
     pub calls: i128,
     pub instructions: i128,
 }
 
-/// Why a function counts as its caller.
+/// Reason for counting a function as its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
-    /// The other kernel has no function of that name: one that was inlined, renamed, or is not in its source.
+pub(super) enum FoldReason {
+    /// The other kernel has no function of that name: it was inlined, renamed, or is not in the
+    /// source.
     Alone,
-    /// The other kernel has it, and calls here without it what is called through it.
+    /// The other kernel has the function, but here calls its callees directly.
     Between,
 }
 
-impl Place {
+impl AlignedPath {
     fn new(parent: Option<usize>, label: PathLabel) -> Self {
         Self {
             parent,
             label,
-            own: Default::default(),
+            self_figures: Default::default(),
             parts: Vec::new(),
-            elapsed: [0; 2],
+            total: [0; 2],
             children: Vec::new(),
         }
     }
 
-    /// Instructions at the place, its parts among them.
+    /// Returns the self instructions, folded functions included.
     pub fn instructions(&self) -> [i128; 2] {
-        let mut sums = self.own.map(|own| own.net_ns);
+        let mut sums = self.self_figures.map(|own| own.self_ticks);
         self.parts.iter().for_each(|part| sums[part.side] += part.instructions);
         sums
     }
 
-    /// One part for each function, side and reason, in that order.
+    /// Merges folded functions of equal side, function and reason, and sorts them in that order.
     fn tidy(&mut self) {
         self.parts.sort_by_key(|part| (part.side, part.row, part.why));
         self.parts.dedup_by(|next, kept| {
@@ -75,9 +76,9 @@ impl Place {
         });
     }
 
-    /// The one kernel in which something happens there.
+    /// Returns the only kernel in which the path occurs; `None` if both have it.
     pub fn only(&self) -> Option<usize> {
-        let [a, b] = [0, 1].map(|side| self.elapsed[side] > 0 || self.own[side].calls > 0);
+        let [a, b] = [0, 1].map(|side| self.total[side] > 0 || self.self_figures[side].calls > 0);
         match [a, b] {
             [true, false] => Some(0),
             [false, true] => Some(1),
@@ -86,17 +87,18 @@ impl Place {
     }
 }
 
-/// The places of both, laid over each other. What is user code is left out, and every kernel instruction is at one place.
-pub(super) struct Aligned {
-    pub places: Vec<Place>,
+/// Aligned paths of both kernels. User code is left out, and every kernel instruction is at exactly
+/// one path.
+pub(super) struct AlignedPaths {
+    pub places: Vec<AlignedPath>,
     pub roots: Vec<usize>,
-    /// Time of user code in both, with the way back to it.
+    /// Instructions of user code in both, including the return path to it.
     pub user: [i128; 2],
     found: HashMap<(Option<usize>, PathLabel), usize>,
 }
 
-impl Aligned {
-    pub fn new(profiles: [&Profile; 2], difference: &Difference) -> Self {
+impl AlignedPaths {
+    pub fn new(profiles: [&Profile; 2], difference: &ProfileDifference) -> Self {
         let mut aligned = Self { places: Vec::new(), roots: Vec::new(), user: [0; 2], found: HashMap::new() };
         aligned.fold(profiles, difference);
         aligned.sum();
@@ -105,12 +107,13 @@ impl Aligned {
             aligned.pass_through(at);
             next.extend(&aligned.places[at].children);
         }
-        aligned.places.iter_mut().for_each(Place::tidy);
+        aligned.places.iter_mut().for_each(AlignedPath::tidy);
         aligned
     }
 
-    /// A place for each path, but for functions that the other kernel does not have: those are their callers'.
-    fn fold(&mut self, profiles: [&Profile; 2], difference: &Difference) {
+    /// Creates a path for each recorded path; functions that the other kernel lacks are folded into
+    /// their callers.
+    fn fold(&mut self, profiles: [&Profile; 2], difference: &ProfileDifference) {
         let known = profiles.map(|profile| {
             let kernel = profile.tables.symbols.iter().filter(|symbol| symbol.module.is_none());
             kernel.map(|symbol| source_name(&symbol.name).0).collect::<BTreeSet<&str>>()
@@ -120,7 +123,7 @@ impl Aligned {
             .flat_map(|profile| &profile.tables.symbols)
             .filter_map(|s| s.module.as_deref())
             .collect();
-        // The kernel that has a function, where only one has it.
+        // The kernel that has the function, if only one has it.
         let alone = |row: usize| {
             let function = difference.functions.get(row)?;
             let name = source_name(&function.name).0;
@@ -144,18 +147,18 @@ impl Aligned {
             };
             to[at] = match (&path.label, parent) {
                 (_, parent) if is_user => {
-                    [0, 1].iter().for_each(|side| self.user[*side] += path.figures[*side].net_ns);
+                    [0, 1].iter().for_each(|side| self.user[*side] += path.figures[*side].self_ticks);
                     parent
                 }
                 (PathLabel::Function(row), Some(parent)) if alone(*row).is_some() => {
-                    self.add_part(parent, *row, Why::Alone, path.figures);
+                    self.add_part(parent, *row, FoldReason::Alone, path.figures);
                     Some(parent)
                 }
                 (label, parent) => {
                     let place = self.place(parent, general(label));
-                    for (own, more) in self.places[place].own.iter_mut().zip(path.figures) {
+                    for (own, more) in self.places[place].self_figures.iter_mut().zip(path.figures) {
                         own.calls += more.calls;
-                        own.net_ns += more.net_ns;
+                        own.self_ticks += more.self_ticks;
                     }
                     Some(place)
                 }
@@ -163,19 +166,19 @@ impl Aligned {
         }
     }
 
-    /// The instructions from the last function's end to user code are a root of their own.
+    /// Adds the instructions from the last function's end to user code as a root of their own.
     pub fn add_way_back(&mut self, instructions: [i128; 2]) {
         let place = self.place(None, PathLabel::User);
         for (side, instructions) in instructions.into_iter().enumerate() {
-            self.places[place].own[side].net_ns += instructions;
-            self.places[place].elapsed[side] += instructions;
+            self.places[place].self_figures[side].self_ticks += instructions;
+            self.places[place].total[side] += instructions;
         }
     }
 
     fn place(&mut self, parent: Option<usize>, label: PathLabel) -> usize {
         let Self { places, roots, found, .. } = self;
         *found.entry((parent, label.clone())).or_insert_with(|| {
-            places.push(Place::new(parent, label));
+            places.push(AlignedPath::new(parent, label));
             let new = places.len() - 1;
             match parent {
                 Some(parent) => places[parent].children.push(new),
@@ -185,34 +188,34 @@ impl Aligned {
         })
     }
 
-    fn add_part(&mut self, place: usize, row: usize, why: Why, figures: [PathFigures; 2]) {
-        for (side, PathFigures { calls, net_ns: instructions, .. }) in figures.into_iter().enumerate() {
+    fn add_part(&mut self, place: usize, row: usize, why: FoldReason, figures: [PathFigures; 2]) {
+        for (side, PathFigures { calls, self_ticks: instructions, .. }) in figures.into_iter().enumerate() {
             if calls != 0 || instructions != 0 {
-                self.places[place].parts.push(Part { row, why, side, calls, instructions });
+                self.places[place].parts.push(FoldedFunction { row, why, side, calls, instructions });
             }
         }
     }
 
-    /// Sums up what is below each place; parents come before their children.
+    /// Sums up totals; parents precede children.
     fn sum(&mut self) {
         for at in (0..self.places.len()).rev() {
             let own = self.places[at].instructions();
             let place = &mut self.places[at];
-            let sums = [0, 1].map(|side| place.elapsed[side] + own[side]);
-            place.elapsed = sums;
+            let sums = [0, 1].map(|side| place.total[side] + own[side]);
+            place.total = sums;
             if let Some(parent) = place.parent {
-                [0, 1].iter().for_each(|side| self.places[parent].elapsed[*side] += sums[*side]);
+                [0, 1].iter().for_each(|side| self.places[parent].total[*side] += sums[*side]);
             }
         }
     }
 
-    /// Where one kernel calls through a function what the other calls without it, the function counts as its caller: as long as
-    /// half of the function's instructions are below what is so called.
+    /// Folds functions through which one kernel calls what the other calls directly, if at least
+    /// half of the function's instructions are in those calls.
     fn pass_through(&mut self, at: usize) {
         loop {
             let children = &self.places[at].children;
             let shared = children.iter().filter_map(|child| Some((self.shared(at, *child)?, *child)));
-            // The first of those with most.
+            // The first one with the most.
             let Some((_, child)) = shared.max_by_key(|(shared, child)| (*shared, std::cmp::Reverse(*child)))
             else {
                 return;
@@ -221,7 +224,8 @@ impl Aligned {
         }
     }
 
-    /// How many instructions of a child are below what the other kernel calls from `at` itself; none if they are too few.
+    /// Returns the instructions of a child that are in calls which the other kernel makes from `at`
+    /// directly; `None` if they are less than half.
     fn shared(&self, at: usize, child: usize) -> Option<i128> {
         let place = &self.places[child];
         let (side, PathLabel::Function(_)) = (place.only()?, &place.label) else { return None };
@@ -231,23 +235,24 @@ impl Aligned {
             sibling.is_some_and(|same| *same != child && self.places[*same].only() == Some(1 - side))
         };
         let below = place.children.iter().filter(directly);
-        let shared: i128 = below.map(|below| self.places[*below].elapsed[side]).sum();
-        (shared > 0 && 2 * shared >= place.elapsed[side]).then_some(shared)
+        let shared: i128 = below.map(|below| self.places[*below].total[side]).sum();
+        (shared > 0 && 2 * shared >= place.total[side]).then_some(shared)
     }
 
-    /// A child becomes a part of the place that it is below.
+    /// Folds a child into its parent.
     fn dissolve(&mut self, at: usize, child: usize) {
-        let gone = std::mem::replace(&mut self.places[child], Place::new(None, PathLabel::Unattributed));
+        let gone =
+            std::mem::replace(&mut self.places[child], AlignedPath::new(None, PathLabel::Unattributed));
         self.places[at].children.retain(|other| *other != child);
         self.found.remove(&(Some(at), gone.label.clone()));
         if let PathLabel::Function(row) = gone.label {
-            self.add_part(at, row, Why::Between, gone.own);
+            self.add_part(at, row, FoldReason::Between, gone.self_figures);
         }
         self.places[at].parts.extend(gone.parts);
         self.move_below(&gone.children, child, at);
     }
 
-    /// Places that were below `from` go below `to`, and become one with what is there.
+    /// Moves children of `from` below `to`, merging those that exist there.
     fn move_below(&mut self, children: &[usize], from: usize, to: usize) {
         let mut moves: Vec<(usize, usize, usize)> =
             children.iter().rev().map(|child| (*child, from, to)).collect();
@@ -261,13 +266,15 @@ impl Aligned {
                     self.places[to].children.push(place);
                 }
                 Some(same) => {
-                    let gone =
-                        std::mem::replace(&mut self.places[place], Place::new(None, PathLabel::Unattributed));
+                    let gone = std::mem::replace(
+                        &mut self.places[place],
+                        AlignedPath::new(None, PathLabel::Unattributed),
+                    );
                     let into = &mut self.places[same];
                     for side in 0..2 {
-                        into.own[side].calls += gone.own[side].calls;
-                        into.own[side].net_ns += gone.own[side].net_ns;
-                        into.elapsed[side] += gone.elapsed[side];
+                        into.self_figures[side].calls += gone.self_figures[side].calls;
+                        into.self_figures[side].self_ticks += gone.self_figures[side].self_ticks;
+                        into.total[side] += gone.total[side];
                     }
                     into.parts.extend(gone.parts);
                     moves.extend(gone.children.iter().rev().map(|child| (*child, place, same)));
@@ -277,7 +284,7 @@ impl Aligned {
     }
 }
 
-/// Workers of the kernel are one thread: which of them does what is chance.
+/// Replaces the names of kernel workers by a common one: their division of work is random.
 fn general(label: &PathLabel) -> PathLabel {
     match label {
         PathLabel::Thread(comm) if comm.starts_with("kworker/") => PathLabel::Thread(WORKER.into()),

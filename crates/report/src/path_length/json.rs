@@ -1,7 +1,7 @@
-//! As JSON: `docs/json.md`.
+//! JSON document of the path length comparison (`docs/json.md`).
 
-use super::align::Why;
-use super::{find, Options};
+use super::align::FoldReason;
+use super::{find, PathLengthOptions};
 use crate::Result;
 use kerntune_profile::{KernelId, PathLabel, Profile};
 use serde::Serialize;
@@ -9,18 +9,19 @@ use serde::Serialize;
 /// Name and version of the JSON form.
 pub const SCHEMA: &str = "kerntune-path-length/1";
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct PathLengthReport<'a> {
     schema: &'static str,
     region: Option<&'a str>,
-    base: Side<'a>,
-    other: Side<'a>,
+    base: JsonPathSide<'a>,
+    other: JsonPathSide<'a>,
     rest: [i128; 2],
-    paths: Vec<Row>,
+    paths: Vec<JsonPathRow>,
 }
 
 #[derive(Serialize)]
-struct Side<'a> {
+struct JsonPathSide<'a> {
     profile: &'a str,
     kernel: &'a KernelId,
     workload: &'a str,
@@ -29,7 +30,7 @@ struct Side<'a> {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct JsonPathRow {
     path: Vec<String>,
     depth: usize,
     file: Option<String>,
@@ -37,11 +38,11 @@ struct Row {
     instructions: [i128; 2],
     within: [i128; 2],
     calls: [i128; 2],
-    parts: Vec<JsonPart>,
+    parts: Vec<JsonFoldedPart>,
 }
 
 #[derive(Serialize)]
-struct JsonPart {
+struct JsonFoldedPart {
     function: String,
     only: &'static str,
     why: &'static str,
@@ -53,16 +54,16 @@ fn side(number: usize) -> &'static str {
     ["A", "B"][number]
 }
 
-/// All paths, whole figures, with a newline at its end.
+/// Renders all paths with whole figures, with a newline at the end.
 ///
 /// # Errors
-/// As of [`super::text`].
-pub fn json(base: &Profile, other: &Profile, options: &Options) -> Result<String> {
+/// Same as [`super::text`].
+pub fn json(base: &Profile, other: &Profile, options: &PathLengthOptions) -> Result<String> {
     let found = find([base, other], options)?;
     let of = |number: usize, profile| {
         let Profile { manifest, .. }: &Profile = profile;
         let totals = &found.difference.totals[number];
-        Side {
+        JsonPathSide {
             profile: &manifest.id,
             kernel: &manifest.kernel,
             workload: &manifest.workload,
@@ -76,31 +77,31 @@ pub fn json(base: &Profile, other: &Profile, options: &Options) -> Result<String
             PathLabel::Function(row) => found.difference.functions.get(row),
             _ => None,
         };
-        let part = |part: &super::align::Part| JsonPart {
+        let part = |part: &super::align::FoldedFunction| JsonFoldedPart {
             function: found.function(part.row),
             only: side(part.side),
             why: match part.why {
-                Why::Alone => "alone",
-                Why::Between => "between",
+                FoldReason::Alone => "alone",
+                FoldReason::Between => "between",
             },
             calls: part.calls,
             instructions: part.instructions,
         };
-        Row {
+        JsonPathRow {
             path: found.path(at),
             depth,
             file: function.and_then(|function| function.file.clone()),
             only: place.only().map(side),
             instructions: place.instructions(),
-            within: place.elapsed,
-            calls: place.own.map(|own| own.calls),
+            within: place.total,
+            calls: place.self_figures.map(|own| own.calls),
             parts: place.parts.iter().map(part).collect(),
         }
     };
     let parts = |number: usize| -> i128 {
         found.aligned.places.iter().map(|place| place.instructions()[number]).sum()
     };
-    crate::to_json(&Json {
+    crate::to_json(&PathLengthReport {
         schema: SCHEMA,
         region: options.region.as_deref(),
         base: of(0, base),

@@ -1,9 +1,10 @@
-//! What makes an operation's path longer in one kernel than in another, by call path.
+//! Change of an operation's path length between two kernels, by call path.
 //!
-//! `diff --paths` takes each path as it is, so that a frame more or less makes every path below it another one. Here paths that
-//! differ by a frame are one: a function that the other kernel does not have counts as its caller, and so does one
-//! through which one kernel calls what the other calls without it. Either is named beside the caller. Every kernel
-//! instruction is at one path, and paths sum to the path length of both; what they lack is checked to be 0.
+//! `diff --paths` compares paths literally, so that an additional frame changes every path below
+//! it. Here paths that differ by a frame are aligned: a function that the other kernel lacks counts
+//! as its caller, and so does one through which one kernel calls what the other calls directly.
+//! Both are named beside the caller. Every kernel instruction is at one path, and the paths sum to
+//! the path length of both; the remainder is checked to be 0.
 
 mod align;
 mod json;
@@ -14,25 +15,25 @@ pub use text::text;
 
 use crate::view::scope;
 use crate::{Error, Result};
-use align::{Aligned, Place};
-use kerntune_profile::{difference_within, thread_name, Difference, PathLabel, Profile};
+use align::{AlignedPath, AlignedPaths};
+use kerntune_profile::{difference_within, thread_name, PathLabel, Profile, ProfileDifference};
 
-/// What of it is wanted.
+/// Options of the path length comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Only the regions of this name, in both; all if none.
+pub struct PathLengthOptions {
+    /// Restricts both profiles to the regions of this name; `None` for all.
     pub region: Option<String>,
-    /// Rows of the table of single paths; all if none.
+    /// Largest number of rows of the table of single paths; `None` for all.
     pub top: Option<usize>,
-    /// Least change, in per cent of the first kernel's path length, of what has a line of its own in the tree.
+    /// Smallest change of a line in the tree, in per cent of the first kernel's path length.
     pub min_percent: f64,
 }
 
-/// Both, laid over each other.
-struct Found {
-    difference: Difference,
-    aligned: Aligned,
-    /// Operations of both; none is 0.
+/// Aligned paths of both profiles, with their sums.
+struct PathLengthDiff {
+    difference: ProfileDifference,
+    aligned: AlignedPaths,
+    /// Operations of both; never 0.
     operations: [i128; 2],
     /// Kernel instructions of both.
     whole: [i128; 2],
@@ -40,7 +41,7 @@ struct Found {
     user: [i128; 2],
 }
 
-fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
+fn find(profiles: [&Profile; 2], options: &PathLengthOptions) -> Result<PathLengthDiff> {
     let region = options.region.as_deref();
     let scopes = [scope(profiles[0], region)?, scope(profiles[1], region)?];
     if let Some(profile) = profiles.iter().find(|profile| !profile.manifest.exact) {
@@ -52,8 +53,9 @@ fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
         return Err(Error::NothingPerOperation);
     }
     let whole = difference.totals.map(|whole| i128::from(whole.kernel_instructions));
-    let mut aligned = Aligned::new(profiles, &difference);
-    // A path is user code's from where the kernel's last function ends: the recorder counted how much of that is the kernel's.
+    let mut aligned = AlignedPaths::new(profiles, &difference);
+    // A path counts as user code from the end of the last kernel function; the recorder counted the
+    // kernel's share of it.
     let user = [0, 1].map(|side| {
         let regions = &profiles[side].tables.regions;
         let counted =
@@ -61,7 +63,7 @@ fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
         scopes[side].outermost().iter().filter_map(counted).sum::<i128>()
     });
     aligned.add_way_back([0, 1].map(|side| aligned.user[side] - user[side]));
-    // A row that is lost in joining does not go unseen: the whole is not from the paths.
+    // The expected sum is not computed from the paths, so that a row lost in joining is detected.
     let sums = [0, 1].map(|side| {
         let own = aligned.places.iter().map(|place| place.instructions()[side]);
         own.sum::<i128>()
@@ -70,28 +72,29 @@ fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
         return Err(Error::Sum { parts: sums[side], whole: whole[side] });
     }
     sort(&mut aligned, operations);
-    Ok(Found { difference, aligned, operations, whole, user })
+    Ok(PathLengthDiff { difference, aligned, operations, whole, user })
 }
 
-/// Children in the order of how much they change an operation.
-fn sort(aligned: &mut Aligned, operations: [i128; 2]) {
+/// Sorts children by their change per operation.
+fn sort(aligned: &mut AlignedPaths, operations: [i128; 2]) {
     let key: Vec<(std::cmp::Reverse<u128>, usize)> = aligned
         .places
         .iter()
         .enumerate()
-        .map(|(at, place)| (std::cmp::Reverse(weight(place.elapsed, operations)), at))
+        .map(|(at, place)| (std::cmp::Reverse(weight(place.total, operations)), at))
         .collect();
     aligned.roots.sort_by_key(|at| key[*at]);
     aligned.places.iter_mut().for_each(|place| place.children.sort_by_key(|at| key[*at]));
 }
 
-/// In the order of the change per operation, exactly: b/m − a/n has the order of bn − am.
+/// Returns a key in the order of the change per operation, in exact integers: b/m − a/n has the
+/// order of bn − am.
 fn weight([a, b]: [i128; 2], operations: [i128; 2]) -> u128 {
     (b * operations[0] - a * operations[1]).unsigned_abs()
 }
 
-impl Found {
-    /// The places in preorder with their depths, those with the greatest change first among siblings.
+impl PathLengthDiff {
+    /// Returns the paths in preorder with their depths, greatest change first among siblings.
     fn in_order(&self) -> Vec<(usize, usize)> {
         let mut out = Vec::with_capacity(self.aligned.places.len());
         let mut next: Vec<(usize, usize)> = self.aligned.roots.iter().rev().map(|root| (*root, 0)).collect();
@@ -102,12 +105,12 @@ impl Found {
         out
     }
 
-    /// The change per operation of a pair of sums.
+    /// Returns the change per operation of a pair of sums.
     fn change(&self, [a, b]: [i128; 2]) -> f64 {
         b as f64 / self.operations[1] as f64 - a as f64 / self.operations[0] as f64
     }
 
-    fn name(&self, place: &Place) -> String {
+    fn name(&self, place: &AlignedPath) -> String {
         match &place.label {
             PathLabel::Thread(comm) => thread_name(comm).into_owned(),
             PathLabel::Interrupt => "[interrupt]".into(),
@@ -122,7 +125,7 @@ impl Found {
         self.difference.functions.get(row).map_or(String::new(), |function| function.name.clone())
     }
 
-    /// Names from the root.
+    /// Returns the names from the root.
     fn path(&self, at: usize) -> Vec<String> {
         let mut names = Vec::new();
         let mut next = Some(at);

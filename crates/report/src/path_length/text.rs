@@ -1,24 +1,25 @@
-//! As text: the figures of both, the tree of what changed, and the single paths that changed most.
+//! Text of the path length comparison: figures of both, tree of changes, and the single paths that
+//! changed most.
 
-use super::align::{Part, Place, Why};
-use super::{find, weight, Found, Options};
-use crate::columns::{Cell, Columns, Side};
-use crate::style::{printable, Role, Style};
+use super::align::{AlignedPath, FoldReason, FoldedFunction};
+use super::{find, weight, PathLengthDiff, PathLengthOptions};
+use crate::columns::{Alignment, TableBuilder, TextCell};
+use crate::style::{printable, Style, TextRole};
 use crate::{health, Result};
 use kerntune_compare::number::{change, figure, fixed, grouped};
 use kerntune_profile::{KernelId, Profile};
 
-/// Parts of a place that are named.
-const NAMED: usize = 4;
-/// Frames of a single path that are named, from its end.
-const FRAMES: usize = 6;
+/// Number of folded functions that are named.
+const MAX_NAMED: usize = 4;
+/// Number of frames of a single path that are named, from its end.
+const MAX_FRAMES: usize = 6;
 
-/// The figures of both, then what explains the difference.
+/// Renders the figures of both, then the paths that explain the difference.
 ///
 /// # Errors
-/// A region that one of them does not have, nothing to divide by, a profile that is not exact; [`crate::Error::Sum`] if the paths do
-/// not sum to the path length: an error of kerntune's.
-pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) -> Result<String> {
+/// An unknown region, no operations, a profile that is not exact; [`crate::Error::Sum`] if the
+/// paths do not sum to the path length: an internal error.
+pub fn text(base: &Profile, other: &Profile, options: &PathLengthOptions, style: Style) -> Result<String> {
     let profiles = [base, other];
     let found = find(profiles, options)?;
     let mut out = whole(profiles, &found, options).render(style);
@@ -27,33 +28,33 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
          with their siblings",
         options.min_percent
     );
-    out += &format!("{}\n{}", style.paint(Role::Head, &heading), tree(&found, options).render(style));
+    out += &format!("{}\n{}", style.paint(TextRole::Head, &heading), tree(&found, options).render(style));
     let heading = "\nSingle paths, each without its callees";
-    out += &format!("{}\n{}", style.paint(Role::Head, heading), single(&found, options).render(style));
+    out += &format!("{}\n{}", style.paint(TextRole::Head, heading), single(&found, options).render(style));
     let lines = [
         "(B: + f 9)  f is a function that B alone has, or calls where A calls directly what is below it (between): it counts as its caller",
         "[A], [B]  taken in that kernel alone, though both have the function",
     ];
-    lines.iter().for_each(|line| out += &(style.paint(Role::Faint, line) + "\n"));
+    lines.iter().for_each(|line| out += &(style.paint(TextRole::Faint, line) + "\n"));
     for (side, profile) in ["A", "B"].into_iter().zip(profiles) {
         for note in health::notes(profile) {
-            out += &format!("{}  {side}: {}\n", style.paint(Role::Bad, "note"), printable(&note));
+            out += &format!("{}  {side}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
         }
     }
     Ok(out)
 }
 
-fn whole(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
-    let mut table = Columns::new([
-        ("", Side::Left),
-        ("A", Side::Right),
-        ("B", Side::Right),
-        ("B - A", Side::Right),
-        ("%", Side::Right),
+fn whole(profiles: [&Profile; 2], found: &PathLengthDiff, options: &PathLengthOptions) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("", Alignment::Left),
+        ("A", Alignment::Right),
+        ("B", Alignment::Right),
+        ("B - A", Alignment::Right),
+        ("%", Alignment::Right),
     ]);
     let mut row = |head: &str, texts: [String; 4]| {
         let [a, b, change, percent] = texts;
-        table.row([Cell(head.into(), Role::Head), a.into(), b.into(), change.into(), percent.into()]);
+        table.row([TextCell(head.into(), TextRole::Head), a.into(), b.into(), change.into(), percent.into()]);
     };
     let text = |of: fn(&Profile) -> String| {
         [printable(&of(profiles[0])), printable(&of(profiles[1])), String::new(), String::new()]
@@ -81,7 +82,7 @@ fn whole(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
     let calls = [0, 1].map(|side| {
         let own = found.aligned.places.iter().map(|place| {
             let parts = place.parts.iter().filter(|part| part.side == side).map(|part| part.calls);
-            place.own[side].calls + parts.sum::<i128>()
+            place.self_figures[side].calls + parts.sum::<i128>()
         });
         own.sum::<i128>()
     });
@@ -89,7 +90,7 @@ fn whole(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
     table
 }
 
-/// With its sign, whole where it is large.
+/// Formats with a sign; whole numbers if large.
 fn signed(value: f64) -> String {
     let text = fixed(value, if value.abs() >= 1_000.0 { 0 } else { 1 });
     match value > 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
@@ -98,32 +99,32 @@ fn signed(value: f64) -> String {
     }
 }
 
-/// Columns that both tables have.
-struct Line {
-    table: Columns,
+/// Table builder with the columns that both tables share.
+struct FigureColumns {
+    table: TableBuilder,
 }
 
-impl Line {
+impl FigureColumns {
     fn new(last: &str) -> Self {
         let heads = [
-            ("A\ninstr./op", Side::Right),
-            ("B\ninstr./op", Side::Right),
-            ("B - A", Side::Right),
-            ("% of A's\nlength", Side::Right),
-            ("calls A\n/op", Side::Right),
-            ("calls B\n/op", Side::Right),
-            (last, Side::Left),
+            ("A\ninstr./op", Alignment::Right),
+            ("B\ninstr./op", Alignment::Right),
+            ("B - A", Alignment::Right),
+            ("% of A's\nlength", Alignment::Right),
+            ("calls A\n/op", Alignment::Right),
+            ("calls B\n/op", Alignment::Right),
+            (last, Alignment::Left),
         ];
-        Self { table: Columns::new(heads) }
+        Self { table: TableBuilder::new(heads) }
     }
 
-    fn add(&mut self, found: &Found, values: [i128; 2], calls: Option<[i128; 2]>, name: Cell) {
+    fn add(&mut self, found: &PathLengthDiff, values: [i128; 2], calls: Option<[i128; 2]>, name: TextCell) {
         let per = |side: usize, value: i128| value as f64 / found.operations[side] as f64;
         let moved = found.change(values);
         let role = match moved {
-            change if change < 0.0 => Role::Good,
-            change if change > 0.0 => Role::Bad,
-            _ => Role::Plain,
+            change if change < 0.0 => TextRole::Good,
+            change if change > 0.0 => TextRole::Bad,
+            _ => TextRole::Plain,
         };
         let whole = per(0, found.whole[0]);
         let percent = if whole > 0.0 { change(100.0 * moved / whole, 2) } else { "-".into() };
@@ -133,7 +134,7 @@ impl Line {
         self.table.row([
             figure(per(0, values[0])).into(),
             figure(per(1, values[1])).into(),
-            Cell(signed(moved), role),
+            TextCell(signed(moved), role),
             percent.into(),
             a.into(),
             b.into(),
@@ -142,44 +143,46 @@ impl Line {
     }
 }
 
-/// The tree, without what changes little. Below each line stand its own instructions and its children's, which sum to it.
-fn tree(found: &Found, options: &Options) -> Columns {
-    let mut line = Line::new("path");
+/// Renders the tree without small changes. Below each line stand its self instructions and its
+/// children, which sum to it.
+fn tree(found: &PathLengthDiff, options: &PathLengthOptions) -> TableBuilder {
+    let mut line = FigureColumns::new("path");
     let least = options.min_percent / 100.0 * found.whole[0] as f64 / found.operations[0] as f64;
-    let large = |at: &usize| found.change(found.aligned.places[*at].elapsed).abs() >= least;
-    // What is still to be written, the next at the end.
-    let mut steps: Vec<(usize, Step)> = Vec::new();
-    let level = |steps: &mut Vec<(usize, Step)>, itself: Option<usize>, siblings: &[usize], depth: usize| {
-        let (own, small): (Vec<usize>, Vec<usize>) = siblings.iter().partition(|at| large(at));
-        let of_itself = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
-        let apart = itself.filter(|_| found.change(of_itself).abs() >= least && of_itself != [0, 0]);
-        let small = Step::Small(itself.filter(|_| apart.is_none() && of_itself != [0, 0]), small);
-        if !matches!(&small, Step::Small(None, small) if small.is_empty()) {
-            steps.push((depth, small));
-        }
-        steps.extend(own.into_iter().rev().map(|at| (depth, Step::Place(at))));
-        steps.extend(apart.map(|at| (depth, Step::Itself(at))));
-    };
+    let large = |at: &usize| found.change(found.aligned.places[*at].total).abs() >= least;
+    // Lines still to be written, the next one last.
+    let mut steps: Vec<(usize, PathTreeLine)> = Vec::new();
+    let level =
+        |steps: &mut Vec<(usize, PathTreeLine)>, itself: Option<usize>, siblings: &[usize], depth: usize| {
+            let (own, small): (Vec<usize>, Vec<usize>) = siblings.iter().partition(|at| large(at));
+            let of_itself = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
+            let apart = itself.filter(|_| found.change(of_itself).abs() >= least && of_itself != [0, 0]);
+            let small = PathTreeLine::Small(itself.filter(|_| apart.is_none() && of_itself != [0, 0]), small);
+            if !matches!(&small, PathTreeLine::Small(None, small) if small.is_empty()) {
+                steps.push((depth, small));
+            }
+            steps.extend(own.into_iter().rev().map(|at| (depth, PathTreeLine::Place(at))));
+            steps.extend(apart.map(|at| (depth, PathTreeLine::Itself(at))));
+        };
     level(&mut steps, None, &found.aligned.roots, 0);
     while let Some((depth, step)) = steps.pop() {
         let indent = 2 * depth;
         match step {
-            Step::Place(at) => {
+            PathTreeLine::Place(at) => {
                 let place = &found.aligned.places[at];
                 let name = format!("{:indent$}{}", "", label(found, place));
-                line.add(found, place.elapsed, Some(place.own.map(|own| own.calls)), name.into());
+                line.add(found, place.total, Some(place.self_figures.map(|own| own.calls)), name.into());
                 if place.children.iter().any(large) {
                     level(&mut steps, Some(at), &place.children, depth + 1);
                 }
             }
-            Step::Itself(at) => {
+            PathTreeLine::Itself(at) => {
                 let own = found.aligned.places[at].instructions();
-                line.add(found, own, None, Cell(format!("{:indent$}itself", ""), Role::Faint));
+                line.add(found, own, None, TextCell(format!("{:indent$}itself", ""), TextRole::Faint));
             }
-            Step::Small(itself, places) => {
+            PathTreeLine::Small(itself, places) => {
                 let own = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
                 let of = |side: usize| {
-                    own[side] + places.iter().map(|at| found.aligned.places[*at].elapsed[side]).sum::<i128>()
+                    own[side] + places.iter().map(|at| found.aligned.places[*at].total[side]).sum::<i128>()
                 };
                 let more = match places.len() {
                     0 => String::new(),
@@ -191,26 +194,31 @@ fn tree(found: &Found, options: &Options) -> Columns {
                     (true, false) => format!("… itself and {more}"),
                     (false, _) => format!("… {more}"),
                 };
-                line.add(found, [of(0), of(1)], None, Cell(format!("{:indent$}{name}", ""), Role::Faint));
+                line.add(
+                    found,
+                    [of(0), of(1)],
+                    None,
+                    TextCell(format!("{:indent$}{name}", ""), TextRole::Faint),
+                );
             }
         }
     }
-    line.add(found, found.whole, None, Cell("total".into(), Role::Head));
+    line.add(found, found.whole, None, TextCell("total".into(), TextRole::Head));
     line.table
 }
 
-/// A line of the tree.
-enum Step {
+/// Line of the tree.
+enum PathTreeLine {
     Place(usize),
-    /// What it does itself.
+    /// Self instructions of a path.
     Itself(usize),
-    /// These with all that is below them, and a place itself.
+    /// Small children with their subtrees, together with the self instructions of a path if given.
     Small(Option<usize>, Vec<usize>),
 }
 
-/// The places whose own instructions changed most.
-fn single(found: &Found, options: &Options) -> Columns {
-    let mut line = Line::new("path, from its end");
+/// Renders the paths whose self instructions changed most.
+fn single(found: &PathLengthDiff, options: &PathLengthOptions) -> TableBuilder {
+    let mut line = FigureColumns::new("path, from its end");
     let mut places: Vec<usize> = found.in_order().into_iter().map(|(at, _)| at).collect();
     let key = |at: &usize| {
         let own = found.aligned.places[*at].instructions();
@@ -224,28 +232,28 @@ fn single(found: &Found, options: &Options) -> Columns {
         let mut names = found.path(*at);
         names.pop();
         let mut text = label(found, place);
-        for name in names.iter().rev().take(FRAMES - 1) {
+        for name in names.iter().rev().take(MAX_FRAMES - 1) {
             text += &format!(" < {}", printable(name));
         }
-        if names.len() >= FRAMES {
+        if names.len() >= MAX_FRAMES {
             text += " < …";
         }
-        line.add(found, place.instructions(), Some(place.own.map(|own| own.calls)), text.into());
+        line.add(found, place.instructions(), Some(place.self_figures.map(|own| own.calls)), text.into());
     }
     if !rest.is_empty() {
         let sum = [0, 1]
             .map(|side| rest.iter().map(|at| found.aligned.places[*at].instructions()[side]).sum::<i128>());
         let name = format!("{} more paths (--top)", grouped(rest.len() as u64));
-        line.add(found, sum, None, Cell(name, Role::Faint));
+        line.add(found, sum, None, TextCell(name, TextRole::Faint));
     }
-    // Found to be nothing before anything is written.
+    // The remainder was checked to be 0 before any output.
     line.add(found, [0, 0], None, "rest".into());
-    line.add(found, found.whole, None, Cell("total".into(), Role::Head));
+    line.add(found, found.whole, None, TextCell("total".into(), TextRole::Head));
     line.table
 }
 
-/// The name of a place, with the functions that count as it.
-fn label(found: &Found, place: &Place) -> String {
+/// Returns the name of a path, with the functions that count as it.
+fn label(found: &PathLengthDiff, place: &AlignedPath) -> String {
     let mut text = printable(&found.name(place));
     if let Some(side) = place.only() {
         text += [" [A]", " [B]"][side];
@@ -257,17 +265,17 @@ fn label(found: &Found, place: &Place) -> String {
     text
 }
 
-/// The functions of one kernel that count as a place; none if there are none.
-fn parts(found: &Found, place: &Place, side: usize) -> Option<String> {
-    let mut parts: Vec<&Part> = place.parts.iter().filter(|part| part.side == side).collect();
+/// Lists the functions of one kernel that count as a path; `None` if there are none.
+fn parts(found: &PathLengthDiff, place: &AlignedPath, side: usize) -> Option<String> {
+    let mut parts: Vec<&FoldedFunction> = place.parts.iter().filter(|part| part.side == side).collect();
     parts.sort_by_key(|part| (std::cmp::Reverse(part.instructions), part.row));
     let per = |instructions: i128| figure(instructions as f64 / found.operations[side] as f64);
-    let name = |part: &&Part| {
-        let through = if part.why == Why::Between { " between" } else { "" };
+    let name = |part: &&FoldedFunction| {
+        let through = if part.why == FoldReason::Between { " between" } else { "" };
         format!("+ {}{through} {}", printable(&found.function(part.row)), per(part.instructions))
     };
-    let mut names: Vec<String> = parts.iter().take(NAMED).map(name).collect();
-    if let Some(more) = parts.get(NAMED..).filter(|more| !more.is_empty()) {
+    let mut names: Vec<String> = parts.iter().take(MAX_NAMED).map(name).collect();
+    if let Some(more) = parts.get(MAX_NAMED..).filter(|more| !more.is_empty()) {
         let sum = more.iter().map(|part| part.instructions).sum();
         names.push(format!("+ {} more {}", more.len(), per(sum)));
     }

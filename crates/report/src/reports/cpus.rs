@@ -1,10 +1,10 @@
-//! Several CPUs: what each of them did, its interrupts, and whom it interrupts.
+//! CPUs: time and counters of each, its interrupts, and interrupts sent between CPUs.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::style::{printable, Role};
-use crate::unit::{header, TimeUnit};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::style::{printable, TextRole};
+use crate::unit::{header, DisplayUnit};
 use crate::view::{scope, share};
 use crate::{health, Result, Style};
 use clap::Args;
@@ -17,82 +17,82 @@ use std::collections::BTreeMap;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-cpus/2";
 
-/// `kerntune report PROFILE cpus`.
-pub const ENTRY: Entry = entry::<Options>("cpus", 11);
+/// Registry entry of `kerntune report PROFILE cpus`.
+pub const ENTRY: Entry = entry::<CpusOptions>("cpus", 11);
 
-/// Several CPUs: what each did, its interrupts, whom it interrupts (docs/cpus.md)
+/// Several CPUs: time and counters of each, and interrupts received and sent (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
+pub struct CpusOptions {
     /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
-struct Cpu {
+struct CpuRow {
     cpu: u32,
     kernel_instructions: u64,
     user_instructions: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
+    busy_ticks: u64,
     halted_ns: u64,
-    /// The CPU could run, and it was another one's turn.
+    /// Time in which the CPU was runnable and another one had its turn.
     waited_ns: u64,
     interrupts: u64,
     switches: u64,
-    /// Only where a model counted.
+    /// `None` if no front-end model was active.
     #[serde(flatten)]
-    front_end: Option<FrontEnd>,
+    front_end: Option<CpuFrontEnd>,
 }
 
-/// Of the CPU's kernel code.
+/// Front-end counters of the CPU's kernel code.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct FrontEnd {
+struct CpuFrontEnd {
     kernel_taken_branches: u64,
     kernel_l1i_misses: u64,
     kernel_itlb_misses: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Interrupt {
+struct InterruptCounts {
     function: String,
-    /// By CPU.
+    /// Counts by CPU.
     counts: Vec<u64>,
 }
 
 #[derive(Debug, Serialize)]
-struct Signal {
+struct InterruptSignal {
     from: u32,
     to: u32,
-    /// The function that sends; none where none was open.
+    /// Function that sends the interrupt; `None` if no function was open.
     function: Option<String>,
-    /// On whose behalf.
+    /// Function on whose behalf it is sent.
     reason: Option<String>,
     count: u64,
 }
 
-struct Found {
+struct CpuTables {
     totals: ScopeTotals,
-    cpus: Vec<Cpu>,
-    interrupts: Vec<Interrupt>,
-    signals: Vec<Signal>,
+    cpus: Vec<CpuRow>,
+    interrupts: Vec<InterruptCounts>,
+    signals: Vec<InterruptSignal>,
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &CpusOptions) -> Result<CpuTables> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
     let totals = scope.totals(profile);
-    let mut cpus: BTreeMap<u32, Cpu> = BTreeMap::new();
+    let mut cpus: BTreeMap<u32, CpuRow> = BTreeMap::new();
     for row in tables.cpus.iter().filter(|row| scope.outermost().contains(&row.region)) {
-        let sum = cpus.entry(row.cpu).or_insert(Cpu { cpu: row.cpu, ..Cpu::default() });
+        let sum = cpus.entry(row.cpu).or_insert(CpuRow { cpu: row.cpu, ..CpuRow::default() });
         for (sum, more) in [
             (&mut sum.kernel_instructions, row.kernel_instructions.0),
             (&mut sum.user_instructions, row.user_instructions.0),
-            (&mut sum.busy_ns, row.kernel_instructions.0.saturating_add(row.user_instructions.0)),
-            (&mut sum.halted_ns, row.halted_ns.get()),
+            (&mut sum.busy_ticks, row.kernel_instructions.0.saturating_add(row.user_instructions.0)),
+            (&mut sum.halted_ns, row.halted_ticks.get()),
             (&mut sum.interrupts, row.interrupts),
             (&mut sum.switches, row.switches),
         ] {
@@ -111,7 +111,8 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         }
     }
     for cpu in cpus.values_mut() {
-        cpu.waited_ns = totals.elapsed_ns.get().saturating_sub(cpu.busy_ns).saturating_sub(cpu.halted_ns);
+        cpu.waited_ns =
+            totals.elapsed_ticks.get().saturating_sub(cpu.busy_ticks).saturating_sub(cpu.halted_ns);
     }
     let number = cpus.keys().next_back().map_or(0, |last| *last as usize + 1);
     let mut interrupts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -121,9 +122,9 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
             *sum = sum.saturating_add(row.count);
         }
     }
-    let mut interrupts: Vec<Interrupt> = interrupts
+    let mut interrupts: Vec<InterruptCounts> = interrupts
         .into_iter()
-        .map(|(function, counts)| Interrupt { function: function.into(), counts })
+        .map(|(function, counts)| InterruptCounts { function: function.into(), counts })
         .collect();
     interrupts.sort_by_key(|row| Reverse(row.counts.iter().sum::<u64>()));
     let name =
@@ -134,52 +135,52 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         let sum = signals.entry(key).or_default();
         *sum = sum.saturating_add(row.count);
     }
-    let mut signals: Vec<Signal> = signals
+    let mut signals: Vec<InterruptSignal> = signals
         .into_iter()
-        .map(|((from, to, function, reason), count)| Signal { from, to, function, reason, count })
+        .map(|((from, to, function, reason), count)| InterruptSignal { from, to, function, reason, count })
         .collect();
     signals.sort_by_key(|row| Reverse(row.count));
-    Ok(Found { totals, cpus: cpus.into_values().collect(), interrupts, signals })
+    Ok(CpuTables { totals, cpus: cpus.into_values().collect(), interrupts, signals })
 }
 
-fn cpus(found: &Found) -> Columns {
-    let elapsed = found.totals.elapsed_ns.get();
-    let unit = TimeUnit::for_largest(elapsed);
+fn cpus(found: &CpuTables) -> TableBuilder {
+    let elapsed = found.totals.elapsed_ticks.get();
+    let unit = DisplayUnit::for_largest(elapsed);
     let halted = format!("halted\n{}", unit.name());
     let mut columns = vec![
-        ("CPU", Side::Right),
-        ("kernel\ninstr.", Side::Right),
-        ("user\ninstr.", Side::Right),
-        ("executed\n%", Side::Right),
-        (halted.as_str(), Side::Right),
-        ("halted\n%", Side::Right),
-        ("others' turn\n%", Side::Right),
-        ("interrupts", Side::Right),
-        ("switches", Side::Right),
+        ("CPU", Alignment::Right),
+        ("kernel\ninstr.", Alignment::Right),
+        ("user\ninstr.", Alignment::Right),
+        ("executed\n%", Alignment::Right),
+        (halted.as_str(), Alignment::Right),
+        ("halted\n%", Alignment::Right),
+        ("others' turn\n%", Alignment::Right),
+        ("interrupts", Alignment::Right),
+        ("switches", Alignment::Right),
     ];
-    let modelled = found.cpus.iter().any(|row| row.front_end.is_some());
-    if modelled {
+    let modeled = found.cpus.iter().any(|row| row.front_end.is_some());
+    if modeled {
         columns.extend([
-            ("taken\nbranches", Side::Right),
-            ("L1I misses\n(model)", Side::Right),
-            ("iTLB misses\n(model)", Side::Right),
+            ("taken\nbranches", Alignment::Right),
+            ("L1I misses\n(model)", Alignment::Right),
+            ("iTLB misses\n(model)", Alignment::Right),
         ]);
     }
-    let mut table = Columns::with(columns);
+    let mut table = TableBuilder::with(columns);
     for row in &found.cpus {
         let mut cells = vec![
             row.cpu.to_string().into(),
             grouped(row.kernel_instructions).into(),
             grouped(row.user_instructions).into(),
-            fixed(share(row.busy_ns, elapsed), 2).into(),
+            fixed(share(row.busy_ticks, elapsed), 2).into(),
             unit.format(row.halted_ns).into(),
             fixed(share(row.halted_ns, elapsed), 2).into(),
             fixed(share(row.waited_ns, elapsed), 2).into(),
             grouped(row.interrupts).into(),
             grouped(row.switches).into(),
         ];
-        if modelled {
-            let FrontEnd { kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses } =
+        if modeled {
+            let CpuFrontEnd { kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses } =
                 row.front_end.unwrap_or_default();
             let counted = [kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses];
             cells.extend(counted.map(|count| grouped(count).into()));
@@ -189,11 +190,12 @@ fn cpus(found: &Found) -> Columns {
     table
 }
 
-fn interrupts(found: &Found, top: usize) -> Columns {
+fn interrupts(found: &CpuTables, top: usize) -> TableBuilder {
     let heads: Vec<String> = found.cpus.iter().map(|row| format!("CPU {}", row.cpu)).collect();
-    let mut columns: Vec<(&str, Side)> = heads.iter().map(|head| (head.as_str(), Side::Right)).collect();
-    columns.push(("interrupt", Side::Left));
-    let mut table = Columns::with(columns);
+    let mut columns: Vec<(&str, Alignment)> =
+        heads.iter().map(|head| (head.as_str(), Alignment::Right)).collect();
+    columns.push(("interrupt", Alignment::Left));
+    let mut table = TableBuilder::with(columns);
     for row in found.interrupts.iter().take(top) {
         let counts = row.counts.iter().map(|count| grouped(*count).into());
         table.row_of(counts.chain([printable(&row.function).into()]).collect());
@@ -201,13 +203,13 @@ fn interrupts(found: &Found, top: usize) -> Columns {
     table
 }
 
-fn signals(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("interrupts", Side::Right),
-        ("from\nCPU", Side::Right),
-        ("to\nCPU", Side::Right),
-        ("sent by", Side::Left),
-        ("for", Side::Left),
+fn signals(found: &CpuTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("interrupts", Alignment::Right),
+        ("from\nCPU", Alignment::Right),
+        ("to\nCPU", Alignment::Right),
+        ("sent by", Alignment::Left),
+        ("for", Alignment::Left),
     ]);
     for row in found.signals.iter().take(top) {
         let name = |name: &Option<String>| printable(name.as_deref().unwrap_or("[no function open]"));
@@ -222,18 +224,19 @@ fn signals(found: &Found, top: usize) -> Columns {
     table
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct CpusReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
     idle_ns: u64,
-    cpus: &'a [Cpu],
-    interrupts: &'a [Interrupt],
-    sent: &'a [Signal],
+    cpus: &'a [CpuRow],
+    interrupts: &'a [InterruptCounts],
+    sent: &'a [InterruptSignal],
 }
 
-/// Message for a profile without figures by CPU.
+/// Returns the message for a profile without figures by CPU.
 pub(super) fn no_cpus(profile: &Profile) -> &'static str {
     match profile.manifest.machine.as_str() {
         "emulator" => "This profile is of one CPU: record with `--cpus N` (docs/cpus.md).\n",
@@ -244,16 +247,16 @@ pub(super) fn no_cpus(profile: &Profile) -> &'static str {
     }
 }
 
-impl Report for Options {
+impl Report for CpusOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::TOP);
+        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if found.cpus.is_empty() {
             return Ok(out + no_cpus(profile));
         }
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             "CPUs take turns on one clock, on which each instruction takes a nanosecond: what a CPU executed \
              is exact, but\nelapsed time is not that of CPUs which execute side by side.\n",
         );
@@ -268,10 +271,10 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
         let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
-            idle_ns: found.totals.idle_ns.get(),
+        crate::to_json(&CpusReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
+            idle_ns: found.totals.idle_ticks.get(),
             cpus: &found.cpus,
             interrupts: &found.interrupts[..top(found.interrupts.len())],
             sent: &found.signals[..top(found.signals.len())],

@@ -1,10 +1,11 @@
-//! Data: what a model's caches and TLBs missed, by type, member, function and path, and lines that CPUs take from each other.
+//! Cache and TLB misses of data accesses by type, member, function and path, and cache lines shared
+//! between CPUs.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::memory::{self, Memory};
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::memory::{self, MemoryUse};
+use crate::style::{printable, TextRole};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
@@ -18,65 +19,66 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-data/1";
 
-/// `kerntune report PROFILE data`.
-pub const ENTRY: Entry = entry::<Options>("data", 14);
+/// Registry entry of `kerntune report PROFILE data`.
+pub const ENTRY: Entry = entry::<DataOptions>("data", 14);
 
-/// What a profile without data says.
+/// Message for a profile without data accesses.
 const NO_DATA: &str = "Data accesses were not recorded: record with --data (docs/data.md).\n";
 
-/// Misses of accesses to data by type, member, function and path, and false sharing; of a model (docs/data.md)
+/// Cache and TLB misses of data accesses by type, member, function and path, and false sharing;
+/// from a model (docs/data.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
-    /// Only this table
+pub struct DataOptions {
+    /// Show only this table
     #[arg(long, value_name = "TABLE")]
-    pub by: Option<By>,
-    /// What tables are sorted by
+    pub by: Option<DataTable>,
+    /// Sort tables by this event
     #[arg(long, value_name = "EVENT", default_value = "l1d")]
-    pub sort: Event,
+    pub sort: MissEvent,
     /// Show at most N rows of a table [default: 40 in text (12 if there are several tables), all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
-/// A table.
+/// Table of the data report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum DataTable {
     /// Structures, variables and slab caches
     Type,
-    /// Their members
+    /// Members of structures
     Field,
     /// Functions whose instructions missed
     Function,
     /// Call paths
     Path,
-    /// Lines that went from one CPU's cache to another's
+    /// Cache lines transferred between CPUs
     Line,
 }
 
-/// An event.
+/// Event by which tables are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Event {
-    /// Misses of the L1D
+pub enum MissEvent {
+    /// L1D misses
     #[default]
     L1d,
-    /// Misses of the L2
+    /// L2 misses
     L2,
     /// Misses of all caches
     L3,
-    /// Lines from other CPUs' caches
+    /// Lines transferred from other CPUs' caches
     Transfers,
     /// Misses of the first-level data TLB
     Dtlb,
-    /// Walks of the page table
+    /// Page table walks
     Walks,
 }
 
-/// What was missed.
+/// Misses and transfers, by event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-struct Misses {
+struct DataMisses {
     l1d_misses: u64,
     l1d_store_misses: u64,
     l2_misses: u64,
@@ -86,8 +88,8 @@ struct Misses {
     walks: u64,
 }
 
-impl Misses {
-    fn add(&mut self, more: Misses) {
+impl DataMisses {
+    fn add(&mut self, more: DataMisses) {
         for (sum, more) in [
             (&mut self.l1d_misses, more.l1d_misses),
             (&mut self.l1d_store_misses, more.l1d_store_misses),
@@ -101,14 +103,14 @@ impl Misses {
         }
     }
 
-    fn of(&self, event: Event) -> u64 {
+    fn of(&self, event: MissEvent) -> u64 {
         match event {
-            Event::L1d => self.l1d_misses,
-            Event::L2 => self.l2_misses,
-            Event::L3 => self.l3_misses,
-            Event::Transfers => self.transfers,
-            Event::Dtlb => self.dtlb_misses,
-            Event::Walks => self.walks,
+            MissEvent::L1d => self.l1d_misses,
+            MissEvent::L2 => self.l2_misses,
+            MissEvent::L3 => self.l3_misses,
+            MissEvent::Transfers => self.transfers,
+            MissEvent::Dtlb => self.dtlb_misses,
+            MissEvent::Walks => self.walks,
         }
     }
 
@@ -125,10 +127,10 @@ impl Misses {
     }
 }
 
-/// The columns of a row that say what was missed.
+/// Formats the columns of a row's misses.
 macro_rules! misses {
     ($row:expr) => {
-        Misses {
+        DataMisses {
             l1d_misses: $row.l1d_misses,
             l1d_store_misses: $row.l1d_store_misses,
             l2_misses: $row.l2_misses,
@@ -141,23 +143,23 @@ macro_rules! misses {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Mode {
+struct ModeMisses {
     mode: &'static str,
     loads: u64,
     stores: u64,
     #[serde(flatten)]
-    misses: Misses,
+    misses: DataMisses,
 }
 
-/// What data is.
+/// Data that is accessed: kind, object, type and member.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Place<'a> {
+struct DataPlace<'a> {
     kind: &'a str,
-    /// The variable or the slab cache.
+    /// Variable or slab cache.
     object: Option<&'a str>,
     #[serde(rename = "type")]
     type_name: Option<&'a str>,
-    /// Nothing in a table of types.
+    /// `None` in the table of types.
     field: Option<&'a str>,
 }
 
@@ -165,8 +167,8 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-impl Place<'_> {
-    /// For people: `struct tcp_sock (slab TCP)`.
+impl DataPlace<'_> {
+    /// Formats the data for people: `struct tcp_sock (slab TCP)`.
     fn text(&self) -> String {
         match (self.type_name, self.object) {
             (Some(type_name), Some(object)) => format!("{type_name} ({} {object})", self.kind),
@@ -178,106 +180,107 @@ impl Place<'_> {
 }
 
 #[derive(Debug, Serialize)]
-struct PlaceRow<'a> {
+struct PlaceMisses<'a> {
     #[serde(flatten)]
-    place: Place<'a>,
+    place: DataPlace<'a>,
     #[serde(flatten)]
-    misses: Misses,
+    misses: DataMisses,
 }
 
 #[derive(Debug, Serialize)]
-struct FunctionRow<'a> {
+struct FunctionMisses<'a> {
     function: &'a str,
     #[serde(flatten)]
-    misses: Misses,
+    misses: DataMisses,
 }
 
 #[derive(Debug, Serialize)]
-struct PathRow<'a> {
-    /// From the outermost function to the one that missed.
+struct PathMisses<'a> {
+    /// Names from the outermost function to the one that missed.
     path: Vec<&'a str>,
     #[serde(flatten)]
-    misses: Misses,
+    misses: DataMisses,
 }
 
-/// A line that went from cache to cache.
+/// Cache line that is transferred between CPUs.
 #[derive(Debug, Serialize)]
-struct LineRow<'a> {
-    /// In physical memory.
+struct SharedLine<'a> {
+    /// Physical address.
     line: String,
     transfers: u64,
-    /// `false` if nobody touches bytes that another CPU writes, otherwise `true`.
+    /// `false` if no CPU accesses bytes that another CPU writes, else `true`.
     sharing: &'static str,
-    /// What is in it, by CPU.
-    pieces: Vec<Piece<'a>>,
+    /// Accessed pieces of the line, by CPU.
+    pieces: Vec<LinePiece<'a>>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Piece<'a> {
+struct LinePiece<'a> {
     cpu: u32,
-    /// Bytes from the beginning of the line.
+    /// Offset from the beginning of the line, in bytes.
     at: u32,
     #[serde(flatten)]
-    place: Place<'a>,
+    place: DataPlace<'a>,
     loads: u64,
     stores: u64,
     transfers: u64,
 }
 
-struct Found<'a> {
+struct DataTables<'a> {
     totals: ScopeTotals,
     has_data: bool,
     model: &'a str,
-    modes: [Mode; 2],
-    types: Vec<PlaceRow<'a>>,
-    fields: Vec<PlaceRow<'a>>,
-    functions: Vec<FunctionRow<'a>>,
-    paths: Vec<PathRow<'a>>,
-    lines: Vec<LineRow<'a>>,
-    memory: Memory,
+    modes: [ModeMisses; 2],
+    types: Vec<PlaceMisses<'a>>,
+    fields: Vec<PlaceMisses<'a>>,
+    functions: Vec<FunctionMisses<'a>>,
+    paths: Vec<PathMisses<'a>>,
+    lines: Vec<SharedLine<'a>>,
+    memory: MemoryUse,
 }
 
-/// What user code is called.
+/// Name of user code.
 const USER: &str = "[user code]";
 
-fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
+fn find<'a>(profile: &'a Profile, options: &DataOptions) -> Result<DataTables<'a>> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
-    let mut modes = ["kernel", "user"].map(|mode| Mode { mode, ..Mode::default() });
+    let mut modes = ["kernel", "user"].map(|mode| ModeMisses { mode, ..ModeMisses::default() });
     for row in tables.data_accesses.iter().filter(|row| scope.contains(row.region)) {
         let mode = &mut modes[usize::from(row.mode == "user")];
         mode.loads = mode.loads.saturating_add(row.loads);
         mode.stores = mode.stores.saturating_add(row.stores);
         mode.misses.add(misses!(row));
     }
-    let mut types: BTreeMap<Place, Misses> = BTreeMap::new();
-    let mut fields: BTreeMap<Place, Misses> = BTreeMap::new();
-    let mut functions: BTreeMap<&str, Misses> = BTreeMap::new();
+    let mut types: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
+    let mut fields: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
+    let mut functions: BTreeMap<&str, DataMisses> = BTreeMap::new();
     for row in tables.data_places.iter().filter(|row| scope.contains(row.region)) {
         let (object, type_name) = (some(&row.object), some(&row.type_name));
-        let place = Place { kind: &row.kind, object, type_name, field: None };
+        let place = DataPlace { kind: &row.kind, object, type_name, field: None };
         types.entry(place.clone()).or_default().add(misses!(row));
-        fields.entry(Place { field: some(&row.field), ..place }).or_default().add(misses!(row));
+        fields.entry(DataPlace { field: some(&row.field), ..place }).or_default().add(misses!(row));
         let function = row.function.known().map_or(USER, |function| tables.name(function));
         functions.entry(function).or_default().add(misses!(row));
     }
-    let mut paths: BTreeMap<&str, Misses> = BTreeMap::new();
+    let mut paths: BTreeMap<&str, DataMisses> = BTreeMap::new();
     for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
         paths.entry(&row.path).or_default().add(misses!(row));
     }
     let sort = options.sort;
-    let mut types: Vec<_> = types.into_iter().map(|(place, misses)| PlaceRow { place, misses }).collect();
-    let mut fields: Vec<_> = fields.into_iter().map(|(place, misses)| PlaceRow { place, misses }).collect();
+    let mut types: Vec<_> = types.into_iter().map(|(place, misses)| PlaceMisses { place, misses }).collect();
+    let mut fields: Vec<_> =
+        fields.into_iter().map(|(place, misses)| PlaceMisses { place, misses }).collect();
     let mut functions: Vec<_> =
-        functions.into_iter().map(|(function, misses)| FunctionRow { function, misses }).collect();
+        functions.into_iter().map(|(function, misses)| FunctionMisses { function, misses }).collect();
     let path = |path: &'a str| if path.is_empty() { Vec::new() } else { path.split(';').collect() };
     let mut paths: Vec<_> =
-        paths.into_iter().map(|(names, misses)| PathRow { path: path(names), misses }).collect();
+        paths.into_iter().map(|(names, misses)| PathMisses { path: path(names), misses }).collect();
     types.sort_by_key(|row| Reverse(row.misses.of(sort)));
     fields.sort_by_key(|row| Reverse(row.misses.of(sort)));
     functions.sort_by_key(|row| Reverse(row.misses.of(sort)));
     paths.sort_by_key(|row| Reverse(row.misses.of(sort)));
-    Ok(Found {
+    Ok(DataTables {
         totals: scope.totals(profile),
         has_data: profile.manifest.capture.data,
         model: profile.manifest.model.as_deref().unwrap_or_default(),
@@ -287,17 +290,17 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
         functions,
         paths,
         lines: lines(profile, |region| scope.contains(region)),
-        memory: Memory::of(profile, &scope, options.region.as_deref()),
+        memory: MemoryUse::of(profile, &scope, options.region.as_deref()),
     })
 }
 
-/// Reads, writes and transfers of a line, by first byte, CPU and what is there.
-type Sums<'a> = BTreeMap<(u32, u32, Place<'a>), [u64; 3]>;
+/// Loads, stores and transfers of a line, by first byte, CPU and data.
+type LineSums<'a> = BTreeMap<(u32, u32, DataPlace<'a>), [u64; 3]>;
 
-fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<LineRow<'_>> {
-    let mut lines: BTreeMap<u64, Sums> = BTreeMap::new();
+fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<SharedLine<'_>> {
+    let mut lines: BTreeMap<u64, LineSums> = BTreeMap::new();
     for row in profile.tables.shared_lines.iter().filter(|row| is_wanted(row.region)) {
-        let place = Place {
+        let place = DataPlace {
             kind: &row.kind,
             object: some(&row.object),
             type_name: some(&row.type_name),
@@ -308,12 +311,12 @@ fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<LineRow<'_>>
             *sum = sum.saturating_add(more);
         }
     }
-    let mut rows: Vec<LineRow> = lines
+    let mut rows: Vec<SharedLine> = lines
         .into_iter()
         .map(|(line, pieces)| {
-            let pieces: Vec<Piece> = pieces
+            let pieces: Vec<LinePiece> = pieces
                 .into_iter()
-                .map(|((at, cpu, place), [loads, stores, transfers])| Piece {
+                .map(|((at, cpu, place), [loads, stores, transfers])| LinePiece {
                     cpu,
                     at,
                     place,
@@ -322,7 +325,7 @@ fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<LineRow<'_>>
                     transfers,
                 })
                 .collect();
-            LineRow {
+            SharedLine {
                 line: format!("{line:#x}"),
                 transfers: pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.transfers)),
                 sharing: sharing(&pieces),
@@ -335,11 +338,11 @@ fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<LineRow<'_>>
     rows
 }
 
-/// Whether CPUs take a line from each other for the same bytes (`true`) or for others (`false`).
-fn sharing(pieces: &[Piece]) -> &'static str {
+/// Returns the kind of sharing: of the same bytes (`true`), or of others in the line (`false`).
+fn sharing(pieces: &[LinePiece]) -> &'static str {
     let written: BTreeSet<(u32, u32)> =
         pieces.iter().filter(|piece| piece.stores > 0).map(|piece| (piece.at, piece.cpu)).collect();
-    let meets = |piece: &Piece| written.iter().any(|(at, cpu)| *at == piece.at && *cpu != piece.cpu);
+    let meets = |piece: &LinePiece| written.iter().any(|(at, cpu)| *at == piece.at && *cpu != piece.cpu);
     if pieces.iter().any(meets) {
         "true"
     } else {
@@ -347,17 +350,17 @@ fn sharing(pieces: &[Piece]) -> &'static str {
     }
 }
 
-/// A table with the columns of misses, and one on what they are of.
-fn table<'r>(title: &str, rows: impl Iterator<Item = (&'r Misses, String)>) -> Columns {
-    let mut table = Columns::new([
-        ("L1D", Side::Right),
-        ("of stores", Side::Right),
-        ("L2", Side::Right),
-        ("L3", Side::Right),
-        ("transfers", Side::Right),
-        ("dTLB", Side::Right),
-        ("walks", Side::Right),
-        (title, Side::Left),
+/// Builds a table with the columns of misses, and one that names the row.
+fn table<'r>(title: &str, rows: impl Iterator<Item = (&'r DataMisses, String)>) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("L1D", Alignment::Right),
+        ("of stores", Alignment::Right),
+        ("L2", Alignment::Right),
+        ("L3", Alignment::Right),
+        ("transfers", Alignment::Right),
+        ("dTLB", Alignment::Right),
+        ("walks", Alignment::Right),
+        (title, Alignment::Left),
     ]);
     for (misses, what) in rows {
         let [a, b, c, d, e, f, g] = misses.cells().map(|cell| grouped(cell).into());
@@ -366,23 +369,23 @@ fn table<'r>(title: &str, rows: impl Iterator<Item = (&'r Misses, String)>) -> C
     table
 }
 
-/// Functions of a path that are shown, from the one that missed.
-const SHOWN: usize = 6;
+/// Number of a path's functions that are shown, from the one that missed.
+const MAX_FRAMES: usize = 6;
 
 fn path_text(path: &[&str]) -> String {
-    let from_top: Vec<_> = path.iter().rev().take(SHOWN).map(|name| printable(name)).collect();
+    let from_top: Vec<_> = path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
     match from_top.is_empty() {
         true => "[no function open]".into(),
-        false => from_top.join(" < ") + if path.len() > SHOWN { " < …" } else { "" },
+        false => from_top.join(" < ") + if path.len() > MAX_FRAMES { " < …" } else { "" },
     }
 }
 
-/// What the CPUs do to a line, with the pieces of one member and CPU taken together.
-fn pieces(row: &LineRow) -> String {
-    let mut sums: BTreeMap<(u32, &Place), [u64; 2]> = BTreeMap::new();
+/// Describes the CPUs' accesses to a line, combining pieces of one member and CPU.
+fn pieces(row: &SharedLine) -> String {
+    let mut sums: BTreeMap<(u32, &DataPlace), [u64; 2]> = BTreeMap::new();
     for piece in &row.pieces {
         let sum = sums.entry((piece.cpu, &piece.place)).or_default();
-        // Bytes of one access are in several pieces.
+        // The bytes of one access may be in several pieces.
         sum[0] = sum[0].max(piece.loads);
         sum[1] = sum[1].max(piece.stores);
     }
@@ -400,22 +403,22 @@ fn pieces(row: &LineRow) -> String {
         .into_iter()
         .map(|(cpu, mut places)| {
             places.sort_by_key(|(count, _)| Reverse(*count));
-            let more = if places.len() > PIECES { ", …" } else { "" };
-            let places: Vec<String> = places.into_iter().take(PIECES).map(|(_, text)| text).collect();
+            let more = if places.len() > MAX_MEMBERS { ", …" } else { "" };
+            let places: Vec<String> = places.into_iter().take(MAX_MEMBERS).map(|(_, text)| text).collect();
             format!("CPU {cpu}: {}{more}", places.join(", "))
         })
         .collect();
     lines.join("; ")
 }
 
-/// Members of a line that are shown of one CPU.
-const PIECES: usize = 2;
+/// Number of members per CPU that are shown for a line.
+const MAX_MEMBERS: usize = 2;
 
-fn lines_table(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("transfers", Side::Right),
-        ("sharing", Side::Left),
-        ("line, by what CPUs read and write in it", Side::Left),
+fn lines_table(found: &DataTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("transfers", Alignment::Right),
+        ("sharing", Alignment::Left),
+        ("line, by what CPUs read and write in it", Alignment::Left),
     ]);
     for row in found.lines.iter().take(top) {
         table.row([grouped(row.transfers).into(), row.sharing.into(), pieces(row).into()]);
@@ -423,32 +426,33 @@ fn lines_table(found: &Found, top: usize) -> Columns {
     table
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct DataReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     model: &'a str,
     followed: bool,
-    modes: &'a [Mode],
-    memory: &'a Memory,
-    types: &'a [PlaceRow<'a>],
-    fields: &'a [PlaceRow<'a>],
-    functions: &'a [FunctionRow<'a>],
-    paths: &'a [PathRow<'a>],
-    lines: &'a [LineRow<'a>],
+    modes: &'a [ModeMisses],
+    memory: &'a MemoryUse,
+    types: &'a [PlaceMisses<'a>],
+    fields: &'a [PlaceMisses<'a>],
+    functions: &'a [FunctionMisses<'a>],
+    paths: &'a [PathMisses<'a>],
+    lines: &'a [SharedLine<'a>],
 }
 
-/// Rows of each of several tables, if it is not said.
-const SEVERAL: usize = 12;
+/// Default number of rows if several tables are shown.
+const DEFAULT_ROWS_EACH: usize = 12;
 
-impl Report for Options {
+impl Report for DataOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_data {
             return Ok(out + NO_DATA);
         }
-        for Mode { mode, loads, stores, misses } in &found.modes {
+        for ModeMisses { mode, loads, stores, misses } in &found.modes {
             let all = loads.saturating_add(*stores);
             out += &format!(
                 "{:<20} = {:>13} reads, {} writes; of 1,000: {} L1D, {} L2, {} L3, {} dTLB misses, {} walks\n",
@@ -463,43 +467,43 @@ impl Report for Options {
             );
         }
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             &format!(
                 "Misses are those of the model {}. CPUs execute in turn: lines go from one to another more often where CPUs run at once.\n",
                 printable(found.model)
             ),
         );
         if self.by.is_none() && !found.memory.touched.is_empty() {
-            let mut table = Columns::new(memory::HEADS);
+            let mut table = TableBuilder::new(memory::HEADS);
             for row in &found.memory.touched {
                 table.row(memory::cells(row).map(Into::into));
             }
             out += &format!("\nMemory touched\n{}", table.render(style));
             let reach = found.memory.reach();
-            out += &reach.map_or(String::new(), |text| style.paint(Role::Faint, &format!("{text}\n")));
+            out += &reach.map_or(String::new(), |text| style.paint(TextRole::Faint, &format!("{text}\n")));
         }
-        let top = self.top.unwrap_or(if self.by.is_some() { crate::TOP } else { SEVERAL });
-        let wants = |by: By| self.by.is_none_or(|wanted| wanted == by);
-        if wants(By::Type) {
+        let top = self.top.unwrap_or(if self.by.is_some() { crate::DEFAULT_ROWS } else { DEFAULT_ROWS_EACH });
+        let wants = |by: DataTable| self.by.is_none_or(|wanted| wanted == by);
+        if wants(DataTable::Type) {
             let rows = found.types.iter().take(top).map(|row| (&row.misses, printable(&row.place.text())));
             out += &table("type", rows).below(found.types.len(), top, style);
         }
-        if wants(By::Field) {
+        if wants(DataTable::Field) {
             let rows = found.fields.iter().take(top).map(|row| {
                 let field = row.place.field.map(|field| format!("  {field}")).unwrap_or_default();
                 (&row.misses, printable(&(row.place.text() + &field)))
             });
             out += &table("type and member", rows).below(found.fields.len(), top, style);
         }
-        if wants(By::Function) {
+        if wants(DataTable::Function) {
             let rows = found.functions.iter().take(top).map(|row| (&row.misses, printable(row.function)));
             out += &table("function", rows).below(found.functions.len(), top, style);
         }
-        if wants(By::Path) {
+        if wants(DataTable::Path) {
             let rows = found.paths.iter().take(top).map(|row| (&row.misses, path_text(&row.path)));
             out += &table("path, from the function that missed", rows).below(found.paths.len(), top, style);
         }
-        if wants(By::Line) && (self.by.is_some() || !found.lines.is_empty()) {
+        if wants(DataTable::Line) && (self.by.is_some() || !found.lines.is_empty()) {
             out += &lines_table(&found, top).below(found.lines.len(), top, style);
         }
         out += &health::text(profile, style);
@@ -508,19 +512,19 @@ impl Report for Options {
 
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
-        let wants = |by: By| self.by.is_none_or(|wanted| wanted == by);
-        let top = |by: By, all: usize| if wants(by) { self.top.unwrap_or(all).min(all) } else { 0 };
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
+        let wants = |by: DataTable| self.by.is_none_or(|wanted| wanted == by);
+        let top = |by: DataTable, all: usize| if wants(by) { self.top.unwrap_or(all).min(all) } else { 0 };
+        crate::to_json(&DataReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
             model: found.model,
             followed: found.has_data,
             modes: &found.modes,
             memory: &found.memory,
-            types: &found.types[..top(By::Type, found.types.len())],
-            fields: &found.fields[..top(By::Field, found.fields.len())],
-            functions: &found.functions[..top(By::Function, found.functions.len())],
-            paths: &found.paths[..top(By::Path, found.paths.len())],
-            lines: &found.lines[..top(By::Line, found.lines.len())],
+            types: &found.types[..top(DataTable::Type, found.types.len())],
+            fields: &found.fields[..top(DataTable::Field, found.fields.len())],
+            functions: &found.functions[..top(DataTable::Function, found.functions.len())],
+            paths: &found.paths[..top(DataTable::Path, found.paths.len())],
+            lines: &found.lines[..top(DataTable::Line, found.lines.len())],
         })
     }
 }
@@ -536,9 +540,9 @@ fn per_thousand(events: u64, accesses: u64) -> String {
 mod tests {
     use super::*;
 
-    fn piece(at: u32, cpu: u32, loads: u64, stores: u64) -> Piece<'static> {
-        let place = Place { kind: "variable", object: Some("x"), type_name: None, field: None };
-        Piece { cpu, at, place, loads, stores, transfers: 1 }
+    fn piece(at: u32, cpu: u32, loads: u64, stores: u64) -> LinePiece<'static> {
+        let place = DataPlace { kind: "variable", object: Some("x"), type_name: None, field: None };
+        LinePiece { cpu, at, place, loads, stores, transfers: 1 }
     }
 
     #[test]

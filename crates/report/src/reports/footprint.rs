@@ -1,12 +1,13 @@
-//! How much code is hot: what of the kernel was executed, in bytes, cache lines and pages.
+//! Footprint of hot code: executed kernel code in bytes, cache lines and pages.
 //!
-//! Blocks are taken with the most frequent first until they make a share of all instructions executed. The
-//! lines that they lie on are what an instruction cache has to hold for that share; the bytes that ran on them
-//! say how much of these lines is of use. No order of functions needs fewer lines than the bytes fill.
+//! Blocks are taken in order of frequency, most frequent first, until they make up a share of all
+//! executed instructions. An instruction cache must hold the lines of these blocks to serve that
+//! share. The executed bytes on these lines show how much of the lines is useful: no order of
+//! functions needs fewer lines than these bytes fill.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
 use crate::{health, Error, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{fixed, grouped};
@@ -17,45 +18,45 @@ use std::collections::{HashMap, HashSet};
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-footprint/1";
 
-/// `kerntune report PROFILE footprint`.
-pub const ENTRY: Entry = entry::<Options>("footprint", 11);
+/// Registry entry of `kerntune report PROFILE footprint`.
+pub const ENTRY: Entry = entry::<FootprintOptions>("footprint", 11);
 
-/// How much code is hot: bytes, cache lines and pages of the most frequent blocks
+/// Footprint of hot code: bytes, cache lines and pages of the most frequent blocks
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub struct Options;
+pub struct FootprintOptions;
 
-/// Bytes of a cache line, on every x86-64 CPU there is.
+/// Size of a cache line in bytes, on every x86-64 CPU.
 pub const LINE_BYTES: u64 = 64;
-/// Bytes of a small page.
+/// Size of a small page in bytes.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Shares of the executed instructions, in per cent, that have a row each.
+/// Shares of the executed instructions, in per cent, one row each.
 const SHARES: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
-/// The most frequent blocks that make a share of the executed instructions.
+/// Most frequent blocks that make up a share of the executed instructions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// Of all kernel instructions executed, per cent.
+pub struct FootprintRow {
+    /// Share of all executed kernel instructions, in per cent.
     pub share_percent: f64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Executions of the rarest of them.
+    /// Executions of the least frequent of them.
     pub least_count: u64,
-    /// Different bytes of code.
+    /// Distinct bytes of code.
     pub bytes: u64,
-    /// Lines of [`LINE_BYTES`] that they are on.
+    /// Cache lines of [`LINE_BYTES`] that the code touches.
     pub lines: u64,
-    /// Bytes in per cent of what these lines hold.
+    /// Used bytes, in per cent of these lines' size.
     pub line_use_percent: f64,
-    /// Pages of [`PAGE_BYTES`] that they are on.
+    /// Pages of [`PAGE_BYTES`] that the code touches.
     pub pages: u64,
 }
 
-/// One row for each share, from the hottest code to all that ran.
+/// Computes one row for each share, from the hottest code to all that ran.
 ///
 /// # Errors
 /// [`Error::NoBlocks`].
-pub fn rows(profile: &Profile) -> Result<Vec<Row>> {
+pub fn rows(profile: &Profile) -> Result<Vec<FootprintRow>> {
     let mut blocks: Vec<&Block> =
         profile.tables.blocks.iter().filter(|block| block.count > 0 && block.bytes > 0).collect();
     let executed = |block: &Block| u128::from(block.count) * u128::from(block.instructions.get());
@@ -64,7 +65,7 @@ pub fn rows(profile: &Profile) -> Result<Vec<Row>> {
         return Err(Error::NoBlocks);
     }
     blocks.sort_by_key(|block| (std::cmp::Reverse(block.count), block.start));
-    let mut touched = Touched::default();
+    let mut touched = TouchedCode::default();
     let (mut rows, mut sum, mut next) = (Vec::new(), 0u128, blocks.iter().enumerate().peekable());
     for share in SHARES {
         let wanted = (all as f64 * share / 100.0) as u128;
@@ -74,10 +75,10 @@ pub fn rows(profile: &Profile) -> Result<Vec<Row>> {
             touched.add(block);
             last = Some((at, block.count));
         }
-        // A share that one hot block has reached already repeats the row before.
+        // A share already reached by one hot block repeats the previous row.
         let (blocks, least_count) = match (last, rows.last()) {
             (Some((at, count)), _) => (at as u64 + 1, count),
-            (None, Some(Row { blocks, least_count, .. })) => (*blocks, *least_count),
+            (None, Some(FootprintRow { blocks, least_count, .. })) => (*blocks, *least_count),
             (None, None) => (0, 0),
         };
         rows.push(touched.row(share, blocks, least_count));
@@ -85,15 +86,15 @@ pub fn rows(profile: &Profile) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The bytes seen so far: for each line which of its 64 bytes.
+/// Bytes touched so far: for each line a bit mask of its 64 bytes.
 #[derive(Default)]
-struct Touched {
+struct TouchedCode {
     lines: HashMap<u64, u64>,
     pages: HashSet<u64>,
     bytes: u64,
 }
 
-impl Touched {
+impl TouchedCode {
     fn add(&mut self, block: &Block) {
         let (mut from, end) = (block.start.get(), block.start.get().saturating_add(block.bytes));
         while from < end {
@@ -108,33 +109,34 @@ impl Touched {
         }
     }
 
-    fn row(&self, share_percent: f64, blocks: u64, least_count: u64) -> Row {
+    fn row(&self, share_percent: f64, blocks: u64, least_count: u64) -> FootprintRow {
         let lines = self.lines.len() as u64;
         let line_use_percent = 100.0 * self.bytes as f64 / (lines * LINE_BYTES).max(1) as f64;
         let (bytes, pages) = (self.bytes, self.pages.len() as u64);
-        Row { share_percent, blocks, least_count, bytes, lines, line_use_percent, pages }
+        FootprintRow { share_percent, blocks, least_count, bytes, lines, line_use_percent, pages }
     }
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct FootprintReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     line_bytes: u64,
     page_bytes: u64,
-    rows: Vec<Row>,
+    rows: Vec<FootprintRow>,
 }
 
-impl Report for Options {
+impl Report for FootprintOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let mut table = Columns::new([
-            ("% of\ninstructions", Side::Right),
-            ("blocks", Side::Right),
-            ("executed at\nleast times", Side::Right),
-            ("bytes\nof code", Side::Right),
-            ("64-byte\nlines", Side::Right),
-            ("% of lines\nexecuted", Side::Right),
-            ("4-KiB\npages", Side::Right),
+        let mut table = TableBuilder::new([
+            ("% of\ninstructions", Alignment::Right),
+            ("blocks", Alignment::Right),
+            ("executed at\nleast times", Alignment::Right),
+            ("bytes\nof code", Alignment::Right),
+            ("64-byte\nlines", Alignment::Right),
+            ("% of lines\nexecuted", Alignment::Right),
+            ("4-KiB\npages", Alignment::Right),
         ]);
         for row in rows(profile)? {
             table.row([
@@ -152,8 +154,8 @@ impl Report for Options {
     }
 
     fn json(&self, profile: &Profile) -> Result<String> {
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &None),
+        crate::to_json(&FootprintReport {
+            head: JsonHead::new(SCHEMA, profile, &None),
             line_bytes: LINE_BYTES,
             page_bytes: PAGE_BYTES,
             rows: rows(profile)?,
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn lines_are_counted_once_and_the_hottest_first() {
-        // 60 bytes over two lines, the same code entered in the middle, a cold block on another page.
+        // 60 bytes over two lines, the same code entered in the middle, a cold block on another
+        // page.
         let profile =
             profile(&[(0x1010, 60, 15, 100), (0x1030, 28, 7, 100), (0x5000, 4, 1, 2), (0x9000, 8, 2, 0)]);
         let rows = rows(&profile).unwrap();
@@ -200,6 +203,9 @@ mod tests {
         let last = rows(&profile(&[(u64::MAX - 3, 4, 1, 1)])).unwrap();
         assert_eq!(last[5].lines, 1);
         assert!(matches!(rows(&profile(&[])), Err(Error::NoBlocks)));
-        assert!(Options.text(&profile(&[(0x1000, 4, 1, 1)]), Style::PLAIN).unwrap().contains("64-byte"));
+        assert!(FootprintOptions
+            .text(&profile(&[(0x1000, 4, 1, 1)]), Style::PLAIN)
+            .unwrap()
+            .contains("64-byte"));
     }
 }

@@ -1,34 +1,34 @@
-//! How long the calls of a function took: a log-scaled histogram with percentiles.
+//! Distribution of a function's call durations: a log-scaled histogram with percentiles.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::{of_threads, Head};
-use crate::style::{printable, Role};
-use crate::tally::{range, Percentile, Row, Tally};
-use crate::unit::{seconds_at, Measure};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::{threads_line, JsonHead};
+use crate::style::{printable, TextRole};
+use crate::tally::{range, BucketTally, HistogramRow, PercentileRange};
+use crate::unit::{seconds_at, TickUnit};
 use crate::view::scope;
-use crate::{health, names, Error, Result, Style, Who};
+use crate::{health, names, Error, Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_compare::number::grouped;
-use kerntune_profile::{FunctionIndex, FunctionTotals, How, Profile, Scope};
+use kerntune_profile::{CallKind, FunctionIndex, FunctionTotals, Profile, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-histogram/2";
 
-/// Callers with a histogram of their own in text where no number is asked for.
-const CALLERS: usize = 10;
+/// Default number of callers with a histogram of their own in text.
+const DEFAULT_CALLERS: usize = 10;
 
 const PERCENTS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
-/// `kerntune report PROFILE histogram`.
-pub const ENTRY: Entry = entry::<Options>("histogram", 5);
+/// Registry entry of `kerntune report PROFILE histogram`.
+pub const ENTRY: Entry = entry::<HistogramOptions>("histogram", 5);
 
-/// How long a function's calls took: log-scaled, with percentiles, by caller if asked
+/// Durations of a function's calls: log-scaled histogram with percentiles, by caller if asked
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
-    /// NAME, or NAME@FILE or NAME@0xADDRESS where several functions have that name
+pub struct HistogramOptions {
+    /// Name of the function; NAME@FILE or NAME@0xADDRESS if several functions share it
     pub function: String,
     /// Also show a histogram for each caller, the caller with most calls first
     #[arg(long)]
@@ -36,33 +36,33 @@ pub struct Options {
     /// Show at most N callers [default: 10 in text, all in JSON]
     #[arg(long, value_name = "N", requires = "by_caller")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// Only what these threads did.
+    /// Threads to which the report is restricted.
     #[command(flatten)]
-    pub who: Who,
+    pub threads: ThreadFilter,
 }
 
-/// The calls of one caller, or of all, that ended.
-struct Calls {
+/// Ended calls of one caller, or of all callers.
+struct CallerHistogram {
     caller: String,
     calls: u64,
     made: u64,
     elapsed_ns: u64,
-    tally: Tally,
+    tally: BucketTally,
 }
 
-struct Found<'a> {
+struct FunctionHistogram<'a> {
     name: &'a str,
     file: Option<&'a str>,
     totals: FunctionTotals,
-    all: Calls,
+    all: CallerHistogram,
     /// Most calls first.
-    callers: Vec<Calls>,
+    callers: Vec<CallerHistogram>,
 }
 
-fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
+fn find<'a>(profile: &'a Profile, options: &HistogramOptions) -> Result<FunctionHistogram<'a>> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
     let function = names::function(tables, &options.function)?;
@@ -70,34 +70,34 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
     for row in tables.functions.iter().filter(|row| row.function == function && scope.contains(row.region)) {
         totals.add(&FunctionTotals::from(row));
     }
-    let mut all = Calls {
+    let mut all = CallerHistogram {
         caller: String::new(),
         calls: totals.ended,
         made: totals.calls,
-        elapsed_ns: totals.elapsed_ns.get(),
-        tally: Tally::default(),
+        elapsed_ns: totals.total_ticks.get(),
+        tally: BucketTally::default(),
     };
-    let mut callers: BTreeMap<FunctionIndex, Calls> = BTreeMap::new();
+    let mut callers: BTreeMap<FunctionIndex, CallerHistogram> = BTreeMap::new();
     let wanted = |row: &u32, callee: FunctionIndex| scope.contains(*row) && callee == function;
     for row in tables.arcs.iter().filter(|row| wanted(&row.region, row.callee)) {
-        let caller = callers.entry(row.caller).or_insert_with(|| Calls {
+        let caller = callers.entry(row.caller).or_insert_with(|| CallerHistogram {
             caller: caller_name(profile, &scope, row.caller, function),
             calls: 0,
             made: 0,
             elapsed_ns: 0,
-            tally: Tally::default(),
+            tally: BucketTally::default(),
         });
         caller.calls = caller.calls.saturating_add(row.ended);
         caller.made = caller.made.saturating_add(row.calls);
-        caller.elapsed_ns = caller.elapsed_ns.saturating_add(row.elapsed_ns.get());
+        caller.elapsed_ns = caller.elapsed_ns.saturating_add(row.total_ticks.get());
     }
     for row in tables.histograms.iter().filter(|row| wanted(&row.region, row.function)) {
-        all.tally.add(row.bucket, row.count, row.example_ns);
+        all.tally.add(row.bucket, row.count, row.example_ticks);
         if let Some(caller) = callers.get_mut(&row.caller) {
-            caller.tally.add(row.bucket, row.count, row.example_ns);
+            caller.tally.add(row.bucket, row.count, row.example_ticks);
         }
     }
-    if !options.who.is_everybody()
+    if !options.threads.is_everybody()
         && tables.histograms.is_empty()
         && tables.functions.iter().all(|row| row.ended == 0)
     {
@@ -109,11 +109,11 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
             region: options.region.clone(),
         });
     }
-    // Of calls that did not end there is nothing to show.
-    let mut callers: Vec<Calls> = callers.into_values().filter(|caller| caller.calls > 0).collect();
+    // Calls that did not end have no durations to show.
+    let mut callers: Vec<CallerHistogram> = callers.into_values().filter(|caller| caller.calls > 0).collect();
     callers.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.caller.cmp(&b.caller)));
     let symbol = tables.symbols.get(function.get() as usize);
-    Ok(Found {
+    Ok(FunctionHistogram {
         name: tables.name(function),
         file: symbol.and_then(|symbol| symbol.file.as_deref()),
         totals,
@@ -122,8 +122,13 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
     })
 }
 
-/// A caller's name, or by what a function without one was entered.
-fn caller_name(profile: &Profile, scope: &Scope, caller: FunctionIndex, callee: FunctionIndex) -> String {
+/// Returns a caller's name, or the kind of entry if there is no caller.
+fn caller_name(
+    profile: &Profile,
+    scope: &RegionScope,
+    caller: FunctionIndex,
+    callee: FunctionIndex,
+) -> String {
     if caller.known().is_some() {
         return profile.tables.name(caller).into();
     }
@@ -133,42 +138,43 @@ fn caller_name(profile: &Profile, scope: &Scope, caller: FunctionIndex, callee: 
         .map(|arc| arc.how);
     let first = hows.next();
     match first.filter(|first| hows.all(|how| how == *first)) {
-        Some(How::Interrupt) => "[interrupt]",
-        Some(How::Syscall) => "[syscall]",
-        Some(How::Exception) => "[exception]",
+        Some(CallKind::Interrupt) => "[interrupt]",
+        Some(CallKind::Syscall) => "[syscall]",
+        Some(CallKind::Exception) => "[exception]",
         _ => "[nothing]",
     }
     .into()
 }
 
-fn percentiles(calls: &Calls, max: Option<u64>) -> Vec<Percentile> {
+fn percentiles(calls: &CallerHistogram, max: Option<u64>) -> Vec<PercentileRange> {
     PERCENTS.iter().filter_map(|percent| calls.tally.percentile(*percent, max)).collect()
 }
 
-fn mean(calls: &Calls) -> u64 {
+fn mean(calls: &CallerHistogram) -> u64 {
     calls.elapsed_ns.saturating_add(calls.calls / 2).checked_div(calls.calls).unwrap_or(0)
 }
 
-/// `2,000 calls`; `12 calls that ended (14 were made)` where these are others.
-fn ended(calls: &Calls) -> String {
+/// Formats a number of calls: `2,000 calls`, or `12 calls that ended (14 were made)` if the numbers
+/// differ.
+fn ended(calls: &CallerHistogram) -> String {
     match (calls.calls, calls.made) {
         (ended, made) if ended == made => format!("{} calls", grouped(ended)),
         (ended, made) => format!("{} calls that ended ({} were made)", grouped(ended), grouped(made)),
     }
 }
 
-fn callers(found: &Found, most: usize, unit: &str) -> Columns {
-    let mut table = Columns::new([
-        ("calls", Side::Right),
-        (format!("mean\n{unit}").as_str(), Side::Right),
-        (format!("p50 within\n{unit}").as_str(), Side::Right),
-        (format!("p99 within\n{unit}").as_str(), Side::Right),
-        (format!("longest within\n{unit}").as_str(), Side::Right),
-        ("caller", Side::Left),
+fn callers(found: &FunctionHistogram, most: usize, unit: &str) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("calls", Alignment::Right),
+        (format!("mean\n{unit}").as_str(), Alignment::Right),
+        (format!("p50 within\n{unit}").as_str(), Alignment::Right),
+        (format!("p99 within\n{unit}").as_str(), Alignment::Right),
+        (format!("longest within\n{unit}").as_str(), Alignment::Right),
+        ("caller", Alignment::Left),
     ]);
     for caller in found.callers.iter().take(most) {
         let within = |percent| {
-            let p = caller.tally.percentile(percent, Some(found.totals.slowest_ns.get()));
+            let p = caller.tally.percentile(percent, Some(found.totals.slowest_ticks.get()));
             p.map_or("-".to_string(), |p| range(p.from_ns, p.to_ns))
         };
         table.row([
@@ -183,14 +189,15 @@ fn callers(found: &Found, most: usize, unit: &str) -> Columns {
     table
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct HistogramReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     function: &'a str,
     file: Option<&'a str>,
     #[serde(rename = "slowest")]
-    slowest_ns: u64,
+    slowest_ticks: u64,
     slowest_at_ns: u64,
     #[serde(flatten)]
     all: JsonCalls<'a>,
@@ -205,13 +212,13 @@ struct JsonCalls<'a> {
     made: u64,
     #[serde(rename = "elapsed")]
     elapsed_ns: u64,
-    percentiles: Vec<Percentile>,
-    buckets: Vec<Row>,
+    percentiles: Vec<PercentileRange>,
+    buckets: Vec<HistogramRow>,
 }
 
-impl Report for Options {
-    fn who(&self) -> Option<&Who> {
-        Some(&self.who)
+impl Report for HistogramOptions {
+    fn thread_filter(&self) -> Option<&ThreadFilter> {
+        Some(&self.threads)
     }
 
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
@@ -219,18 +226,18 @@ impl Report for Options {
         let place = found.file.map_or(String::new(), |file| format!(" ({})", printable(file)));
         let region =
             self.region.as_ref().map_or(String::new(), |name| format!(" in region {}", printable(name)));
-        let mut out = of_threads(&self.who);
+        let mut out = threads_line(&self.threads);
         out += &format!(
             "{}{place}: elapsed time of {}{region}\n\n",
-            style.paint(Role::Head, &printable(found.name)),
+            style.paint(TextRole::Head, &printable(found.name)),
             ended(&found.all),
         );
-        let (slowest, at) = (found.totals.slowest_ns.get(), found.totals.slowest_at_ns.get());
+        let (slowest, at) = (found.totals.slowest_ticks.get(), found.totals.slowest_at_ticks.get());
         let mut line = |word: &str, text: String| {
-            out.push_str(&style.paint(Role::Head, &format!("{word:<6}")));
+            out.push_str(&style.paint(TextRole::Head, &format!("{word:<6}")));
             out.push_str(&format!("  {text}\n"));
         };
-        let unit = Measure::of(profile).one().name();
+        let unit = TickUnit::of(profile).smallest_unit().name();
         line("mean", format!("{} {unit}", grouped(mean(&found.all))));
         for p in percentiles(&found.all, Some(slowest)) {
             let word = format!("p{}", p.percent);
@@ -244,17 +251,17 @@ impl Report for Options {
         out += &found.all.tally.table(unit, "calls").render(style);
         if self.by_caller {
             out.push('\n');
-            let shown = self.top.unwrap_or(CALLERS);
+            let shown = self.top.unwrap_or(DEFAULT_CALLERS);
             out += &callers(&found, shown, unit).render(style);
             for caller in found.callers.iter().take(shown) {
                 let head = format!("from {}, {}", printable(&caller.caller), ended(caller));
-                out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
+                out.push_str(&format!("\n{}\n", style.paint(TextRole::Head, &head)));
                 out += &caller.tally.table(unit, "calls").render(style);
             }
             if shown < found.callers.len() {
                 let rest =
                     format!("{} more callers (--top)\n", grouped((found.callers.len() - shown) as u64));
-                out += &style.paint(Role::Faint, &rest);
+                out += &style.paint(TextRole::Faint, &rest);
             }
         }
         out += &health::text(profile, style);
@@ -263,7 +270,7 @@ impl Report for Options {
 
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
-        fn calls<'a>(of: &'a Calls, caller: Option<&'a str>, max: Option<u64>) -> JsonCalls<'a> {
+        fn calls<'a>(of: &'a CallerHistogram, caller: Option<&'a str>, max: Option<u64>) -> JsonCalls<'a> {
             JsonCalls {
                 caller,
                 calls: of.calls,
@@ -273,14 +280,14 @@ impl Report for Options {
                 buckets: of.tally.rows(),
             }
         }
-        let slowest = Some(found.totals.slowest_ns.get());
+        let slowest = Some(found.totals.slowest_ticks.get());
         let callers = found.callers.iter().take(self.top.unwrap_or(usize::MAX));
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region).of(&self.who),
+        crate::to_json(&HistogramReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region).of(&self.threads),
             function: found.name,
             file: found.file,
-            slowest_ns: found.totals.slowest_ns.get(),
-            slowest_at_ns: found.totals.slowest_at_ns.get(),
+            slowest_ticks: found.totals.slowest_ticks.get(),
+            slowest_at_ns: found.totals.slowest_at_ticks.get(),
             all: calls(&found.all, None, slowest),
             callers: self.by_caller.then(|| callers.map(|c| calls(c, Some(&c.caller), slowest)).collect()),
         })

@@ -1,10 +1,10 @@
-//! Requests to block devices: sizes, places, how many at a time, and how long they take.
+//! Requests to block devices: sizes, seeks, queue depth, and times.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::style::{printable, Role};
-use crate::traffic::{all_requests, requests, Figures, Requests, Spread, NOT_SEEN};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::style::{printable, TextRole};
+use crate::traffic::{all_requests, requests, BlockRequests, ValueCounts, ValueStats, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
@@ -16,31 +16,32 @@ use serde::Serialize;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-io/2";
 
-/// `kerntune report PROFILE io`.
-pub const ENTRY: Entry = entry::<Options>("io", 16);
+/// Registry entry of `kerntune report PROFILE io`.
+pub const ENTRY: Entry = entry::<IoOptions>("io", 16);
 
 /// Requests to block devices: sizes, seeks, queue depth, time from issue to completion (docs/disk.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
-    /// Only what happened in the regions of this name
+pub struct IoOptions {
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
-struct Found {
+struct RequestTable {
     totals: ScopeTotals,
     is_seen: bool,
-    rows: Vec<Requests>,
+    rows: Vec<BlockRequests>,
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &IoOptions) -> Result<RequestTable> {
     let scope = scope(profile, options.region.as_deref())?;
     let rows = requests(profile, &scope);
-    Ok(Found { totals: scope.totals(profile), is_seen: profile.manifest.capture.requests, rows })
+    Ok(RequestTable { totals: scope.totals(profile), is_seen: profile.manifest.capture.requests, rows })
 }
 
-/// What happened at the ends of regions, and anything else that is not in the figures; a line each.
-pub(crate) fn notes(all: &Requests) -> Vec<String> {
+/// Returns remarks on requests that cross region boundaries or are missing in the figures, a line
+/// each.
+pub(crate) fn notes(all: &BlockRequests) -> Vec<String> {
     let mut notes = Vec::new();
     let mut say = |count: u64, what: &str| {
         if count > 0 {
@@ -65,24 +66,24 @@ fn value(value: Option<u64>) -> String {
     value.map_or("-".into(), grouped)
 }
 
-/// The heads and cells of one line, which the page of a workload has as well.
-pub(crate) const HEADS: [(&str, Side); 12] = [
-    ("requests", Side::Right),
-    ("mean\nbytes", Side::Right),
-    ("median\nbytes", Side::Right),
-    ("% sequen-\ntial", Side::Right),
-    ("median seek\nbytes", Side::Right),
-    ("mean\ndepth", Side::Right),
-    ("max\ndepth", Side::Right),
-    ("mean\nns", Side::Right),
-    ("median\nns", Side::Right),
-    ("p99\nns", Side::Right),
-    ("device", Side::Left),
-    ("operation", Side::Left),
+/// Column heads of the request table, also used by `characterize`.
+pub(crate) const HEADS: [(&str, Alignment); 12] = [
+    ("requests", Alignment::Right),
+    ("mean\nbytes", Alignment::Right),
+    ("median\nbytes", Alignment::Right),
+    ("% sequen-\ntial", Alignment::Right),
+    ("median seek\nbytes", Alignment::Right),
+    ("mean\ndepth", Alignment::Right),
+    ("max\ndepth", Alignment::Right),
+    ("mean\nns", Alignment::Right),
+    ("median\nns", Alignment::Right),
+    ("p99\nns", Alignment::Right),
+    ("device", Alignment::Left),
+    ("operation", Alignment::Left),
 ];
 
-pub(crate) fn cells(row: &Row) -> [String; HEADS.len()] {
-    let mean = |figures: &Figures, of: fn(f64) -> String| figures.mean.map_or("-".into(), of);
+pub(crate) fn cells(row: &RequestRow) -> [String; HEADS.len()] {
+    let mean = |figures: &ValueStats, of: fn(f64) -> String| figures.mean.map_or("-".into(), of);
     [
         grouped(row.requests),
         mean(&row.bytes, |mean| fixed(mean, 0)),
@@ -99,10 +100,10 @@ pub(crate) fn cells(row: &Row) -> [String; HEADS.len()] {
     ]
 }
 
-/// One line of figures.
+/// Row of requests, with statistics of their sizes and times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
-    /// None for all devices, and all operations.
+pub(crate) struct RequestRow {
+    /// `None` for all devices; likewise below for all operations.
     pub device: Option<String>,
     pub operation: Option<String>,
     pub requests: u64,
@@ -112,19 +113,19 @@ pub(crate) struct Row {
     unfinished: u64,
     issued_before: u64,
     sequential: u64,
-    /// Reads and writes of which it is known where the device's last one ended.
+    /// Reads and writes for which the end of the device's previous request is known.
     placed: u64,
-    /// Of those.
+    /// Share of sequential requests among `placed`.
     pub sequential_percent: Option<f64>,
-    pub bytes: Figures,
-    pub seek_bytes: Figures,
-    pub depth: Figures,
-    pub time_ns: Figures,
+    pub bytes: ValueStats,
+    pub seek_bytes: ValueStats,
+    pub depth: ValueStats,
+    pub time_ns: ValueStats,
 }
 
-impl Row {
-    /// With the figures of each spread as told.
-    pub fn of(row: &Requests, figures: fn(&Spread) -> Figures) -> Self {
+impl RequestRow {
+    /// Creates the row; `figures` computes the statistics of each distribution.
+    pub fn of(row: &BlockRequests, figures: fn(&ValueCounts) -> ValueStats) -> Self {
         Self {
             device: row.device.clone(),
             operation: row.operation.clone(),
@@ -145,21 +146,22 @@ impl Row {
     }
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct IoReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
-    /// Whether requests were seen at all.
+    busy_ticks: u64,
+    /// Requests were recorded.
     seen: bool,
-    /// Of all devices and operations; none where they were not seen.
-    all: Option<Row>,
-    rows: Vec<Row>,
+    /// Sum over all devices and operations; `None` if requests were not recorded.
+    all: Option<RequestRow>,
+    rows: Vec<RequestRow>,
 }
 
-impl Report for Options {
+impl Report for IoOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let mut out = header(profile, &found.totals, self.region.as_deref());
@@ -170,14 +172,14 @@ impl Report for Options {
         if found.rows.is_empty() {
             return Ok(out + "\nNo request was made to a block device.\n");
         }
-        let mut table = Columns::new(HEADS);
+        let mut table = TableBuilder::new(HEADS);
         let several = (found.rows.len() > 1).then_some(&all);
         for row in found.rows.iter().chain(several) {
-            table.row(cells(&Row::of(row, Spread::summary)).map(Into::into));
+            table.row(cells(&RequestRow::of(row, ValueCounts::summary)).map(Into::into));
         }
         out += &format!("\n{}", table.render(style));
         for note in notes(&all) {
-            out += &style.paint(Role::Faint, &format!("{note}\n"));
+            out += &style.paint(TextRole::Faint, &format!("{note}\n"));
         }
         let spreads = [
             (&all.bytes, "bytes", "Sizes"),
@@ -203,13 +205,13 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
         let all = all_requests(&found.rows);
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
-            busy_ns: found.totals.busy_ns.get(),
+        crate::to_json(&IoReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
+            busy_ticks: found.totals.busy_ticks.get(),
             seen: found.is_seen,
-            all: found.is_seen.then(|| Row::of(&all, Spread::figures)),
-            rows: found.rows.iter().map(|row| Row::of(row, Spread::figures)).collect(),
+            all: found.is_seen.then(|| RequestRow::of(&all, ValueCounts::figures)),
+            rows: found.rows.iter().map(|row| RequestRow::of(row, ValueCounts::figures)).collect(),
         })
     }
 }

@@ -1,11 +1,11 @@
-//! Locks: which had to be waited for, on whose behalf, and where CPUs spin.
+//! Contended locks with their callers, and paths on which CPUs spin.
 
 use super::cpus::no_cpus;
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::style::{printable, Role};
-use crate::unit::{header, TimeUnit};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::style::{printable, TextRole};
+use crate::unit::{header, DisplayUnit};
 use crate::view::{scope, share};
 use crate::{health, Result, Style};
 use clap::Args;
@@ -18,27 +18,27 @@ use std::collections::BTreeMap;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-locks/2";
 
-/// `kerntune report PROFILE locks`.
-pub const ENTRY: Entry = entry::<Options>("locks", 13);
+/// Registry entry of `kerntune report PROFILE locks`.
+pub const ENTRY: Entry = entry::<LocksOptions>("locks", 13);
 
-/// Several CPUs: locks that had to be waited for, and where CPUs spin (docs/cpus.md)
+/// Several CPUs: contended locks, and where CPUs spin (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
+pub struct LocksOptions {
     /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Lock {
+struct LockRow {
     kind: &'static str,
-    /// The variable that it is or is in; none where it is not in one of the kernel's.
+    /// Kernel variable that is or contains the lock; `None` if it is in none.
     name: Option<String>,
     address: String,
-    /// On whose behalf.
+    /// Innermost open function outside of locking code.
     caller: Option<String>,
     waits: u64,
     wait_ns: u64,
@@ -47,23 +47,23 @@ struct Lock {
 }
 
 #[derive(Debug, Serialize)]
-struct Spinning {
+struct SpinningPath {
     kind: &'static str,
     /// Instructions of the functions that wait for locks and spin.
     instructions: u64,
     calls: u64,
-    /// From the outermost function to the one that spins.
+    /// Names from the outermost function to the one that spins.
     path: Vec<String>,
 }
 
-struct Found {
+struct LockTables {
     totals: ScopeTotals,
     has_cpus: bool,
-    locks: Vec<Lock>,
-    spinning: Vec<Spinning>,
+    locks: Vec<LockRow>,
+    spinning: Vec<SpinningPath>,
 }
 
-/// The kind of lock that a function waits for or spins on (kernel/locking/), by its name.
+/// Returns the kind of lock that a function waits for or spins on (kernel/locking/), by its name.
 pub(crate) fn kind(name: &str) -> Option<&'static str> {
     let name = name.split('.').next().unwrap_or(name);
     Some(match name {
@@ -80,7 +80,7 @@ pub(crate) fn kind(name: &str) -> Option<&'static str> {
     })
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &LocksOptions) -> Result<LockTables> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
     let mut locks: BTreeMap<(&str, u64, &str, Option<&str>), [u64; 3]> = BTreeMap::new();
@@ -89,14 +89,14 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         let caller = row.caller.known().map(|function| tables.name(function));
         let [count, ns, max] = locks.entry((kind, row.address.0, &row.name, caller)).or_default();
         *count = count.saturating_add(row.count);
-        *ns = ns.saturating_add(row.wait_ns.get());
-        *max = (*max).max(row.max_ns.get());
+        *ns = ns.saturating_add(row.wait_ticks.get());
+        *max = (*max).max(row.max_ticks.get());
     }
     let words = ["spinlock", "rwlock", "mutex", "rwsem", "percpu rwsem", "rt mutex"];
     let word = |kind: &str| words.into_iter().find(|word| *word == kind).unwrap_or("lock");
-    let mut locks: Vec<Lock> = locks
+    let mut locks: Vec<LockRow> = locks
         .into_iter()
-        .map(|((kind, address, name, caller), [waits, wait_ns, max_ns])| Lock {
+        .map(|((kind, address, name, caller), [waits, wait_ns, max_ns])| LockRow {
             kind: word(kind),
             name: (!name.is_empty()).then(|| name.into()),
             address: format!("{address:#018x}"),
@@ -109,29 +109,29 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         .collect();
     locks.sort_by_key(|row| Reverse((row.wait_ns, row.waits)));
     let spinning = spinning(tables, |region| scope.contains(region));
-    Ok(Found { totals: scope.totals(profile), has_cpus: !tables.cpus.is_empty(), locks, spinning })
+    Ok(LockTables { totals: scope.totals(profile), has_cpus: !tables.cpus.is_empty(), locks, spinning })
 }
 
-/// Paths that end in a function which waits for locks, with the time at them itself.
-fn spinning(tables: &Tables, is_wanted: impl Fn(u32) -> bool) -> Vec<Spinning> {
+/// Collects the paths that end in a function which waits for locks, with their self time.
+fn spinning(tables: &Tables, is_wanted: impl Fn(u32) -> bool) -> Vec<SpinningPath> {
     let mut sums: BTreeMap<(&'static str, Vec<&str>), (u64, u64)> = BTreeMap::new();
     for row in tables.paths.iter().filter(|row| row.kind == PathKind::Function && is_wanted(row.region)) {
         let Some(kind) = kind(tables.name(row.function)) else { continue };
         let sum = sums.entry((kind, names(tables, row))).or_default();
-        *sum = (sum.0.saturating_add(row.net_ns.get()), sum.1.saturating_add(row.calls));
+        *sum = (sum.0.saturating_add(row.self_ticks.get()), sum.1.saturating_add(row.calls));
     }
-    let row = |((kind, path), (instructions, calls)): ((&'static str, Vec<&str>), _)| Spinning {
+    let row = |((kind, path), (instructions, calls)): ((&'static str, Vec<&str>), _)| SpinningPath {
         kind,
         instructions,
         calls,
         path: path.into_iter().map(str::to_owned).collect(),
     };
-    let mut rows: Vec<Spinning> = sums.into_iter().map(row).filter(|row| row.instructions > 0).collect();
+    let mut rows: Vec<SpinningPath> = sums.into_iter().map(row).filter(|row| row.instructions > 0).collect();
     rows.sort_by_key(|row| Reverse(row.instructions));
     rows
 }
 
-/// The functions of a path, outermost first.
+/// Returns the functions of a path, outermost first.
 fn names<'a>(tables: &'a Tables, row: &'a PathNode) -> Vec<&'a str> {
     let mut names = Vec::new();
     let mut at = Some(row);
@@ -143,16 +143,16 @@ fn names<'a>(tables: &'a Tables, row: &'a PathNode) -> Vec<&'a str> {
     names
 }
 
-fn locks(found: &Found, top: usize) -> Columns {
-    let unit = TimeUnit::for_largest(found.locks.iter().map(|row| row.wait_ns).max().unwrap_or(0));
-    let mut table = Columns::new([
-        ("waits", Side::Right),
-        (format!("waited\n{}", unit.name()).as_str(), Side::Right),
-        ("avg\nns", Side::Right),
-        ("longest\nns", Side::Right),
-        ("kind", Side::Left),
-        ("lock", Side::Left),
-        ("for", Side::Left),
+fn locks(found: &LockTables, top: usize) -> TableBuilder {
+    let unit = DisplayUnit::for_largest(found.locks.iter().map(|row| row.wait_ns).max().unwrap_or(0));
+    let mut table = TableBuilder::new([
+        ("waits", Alignment::Right),
+        (format!("waited\n{}", unit.name()).as_str(), Alignment::Right),
+        ("avg\nns", Alignment::Right),
+        ("longest\nns", Alignment::Right),
+        ("kind", Alignment::Left),
+        ("lock", Alignment::Left),
+        ("for", Alignment::Left),
     ]);
     for row in found.locks.iter().take(top) {
         table.row([
@@ -168,23 +168,23 @@ fn locks(found: &Found, top: usize) -> Columns {
     table
 }
 
-/// Functions of a path that are shown, from the one that spins.
-const SHOWN: usize = 6;
+/// Number of a path's functions that are shown, from the one that spins.
+const MAX_FRAMES: usize = 6;
 
-fn paths(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("instructions", Side::Right),
-        ("% busy", Side::Right),
-        ("calls", Side::Right),
-        ("kind", Side::Left),
-        ("path, from the function that spins", Side::Left),
+fn paths(found: &LockTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("instructions", Alignment::Right),
+        ("% busy", Alignment::Right),
+        ("calls", Alignment::Right),
+        ("kind", Alignment::Left),
+        ("path, from the function that spins", Alignment::Left),
     ]);
     for row in found.spinning.iter().take(top) {
-        let from_top: Vec<_> = row.path.iter().rev().take(SHOWN).map(|name| printable(name)).collect();
-        let more = if row.path.len() > SHOWN { " < …" } else { "" };
+        let from_top: Vec<_> = row.path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
+        let more = if row.path.len() > MAX_FRAMES { " < …" } else { "" };
         table.row([
             grouped(row.instructions).into(),
-            fixed(share(row.instructions, found.totals.busy_ns.get()), 2).into(),
+            fixed(share(row.instructions, found.totals.busy_ticks.get()), 2).into(),
             grouped(row.calls).into(),
             row.kind.into(),
             (from_top.join(" < ") + more).into(),
@@ -193,21 +193,22 @@ fn paths(found: &Found, top: usize) -> Columns {
     table
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct LocksReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
-    locks: &'a [Lock],
-    spinning: &'a [Spinning],
+    busy_ticks: u64,
+    locks: &'a [LockRow],
+    spinning: &'a [SpinningPath],
 }
 
-impl Report for Options {
+impl Report for LocksOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::TOP);
+        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_cpus {
             return Ok(out + no_cpus(profile));
@@ -219,10 +220,10 @@ impl Report for Options {
             "{:<20} = {:>13}  ({}% of the run time)\n",
             "Instructions there",
             grouped(spun),
-            fixed(share(spun, found.totals.busy_ns.get()), 2)
+            fixed(share(spun, found.totals.busy_ticks.get()), 2)
         );
         out += &style.paint(
-            Role::Faint,
+            TextRole::Faint,
             "A CPU that spins gives its turn away at each `pause`: number and length of waits for locks are \
              those of this machine.\n",
         );
@@ -235,10 +236,10 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
         let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
-            busy_ns: found.totals.busy_ns.get(),
+        crate::to_json(&LocksReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
+            busy_ticks: found.totals.busy_ticks.get(),
             locks: &found.locks[..top(found.locks.len())],
             spinning: &found.spinning[..top(found.spinning.len())],
         })

@@ -1,47 +1,51 @@
-//! Reports of one profile's tables, a file each: its arguments, the comment on which is its help, its text and its JSON.
+//! Reports on one profile's tables, a file each, with arguments (whose doc comments are the help),
+//! text and JSON.
 //!
-//! A file in this folder is a report; nothing else names it. It has
+//! A file in this folder is a report; nothing else lists it. It declares
 //!
 //! ```text
-//! pub const ENTRY: Entry = entry::<Options>("switches", 90);
+//! pub const ENTRY: Entry = entry::<SwitchesOptions>("switches", 90);
 //! ```
 //!
-//! What needs more than the tables (a trace, another profile, a file) has its arguments in `crates/cli/src/report/`.
+//! Reports that need more than the tables (a trace, another profile, a file) have their arguments
+//! in `crates/cli/src/report/`.
 
-use crate::{Result, Style, Who};
+use crate::{Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_profile::Profile;
 use std::fmt::Debug;
 
-/// A report of one profile's tables with its arguments.
+/// Report on one profile's tables, implemented by the report's arguments.
 pub trait Report: Debug {
-    /// For people, with a newline at its end.
+    /// Renders the report as text, with a newline at its end.
     ///
     /// # Errors
-    /// What was asked for is not in the profile.
+    /// A region, function or thread that the profile does not have.
     fn text(&self, profile: &Profile, style: Style) -> Result<String>;
 
-    /// For scripts (`docs/json.md`), with a newline at its end.
+    /// Renders the JSON document (`docs/json.md`), with a newline at its end.
     ///
     /// # Errors
-    /// As [`Report::text`].
+    /// Same as [`Report::text`].
     fn json(&self, profile: &Profile) -> Result<String>;
 
-    /// The threads that it is to be of; `None` for a report that knows no threads. The profile that it is given is of these alone.
-    fn who(&self) -> Option<&Who> {
+    /// Returns the threads to report on; `None` if the report does not support a selection. The
+    /// caller passes a profile restricted to these threads.
+    fn thread_filter(&self) -> Option<&ThreadFilter> {
         None
     }
 
-    /// Whether the text says itself which profile it is of; where it does not, [`crate::of_profile`] comes before it.
+    /// Checks whether the text identifies its profile; otherwise the caller prints
+    /// [`crate::profile_line`] before it.
     fn names_its_profile(&self) -> bool {
         false
     }
 }
 
-/// A report's subcommand of `kerntune report PROFILE`, without `--json`, which all have.
+/// Subcommand of `kerntune report PROFILE`, without `--json`, which all reports have.
 pub type Entry = crate::Subcommand<dyn Report>;
 
-/// The report called `name`; `place` is where it stands in help.
+/// Creates the entry of the report `name`; `place` is its position in the help.
 pub(crate) const fn entry<R: Report + Args + 'static>(name: &'static str, place: u8) -> Entry {
     crate::Subcommand::new::<R>(name, place, |matches| Ok(Box::new(R::from_arg_matches(matches)?)))
 }

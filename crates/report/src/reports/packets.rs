@@ -1,10 +1,10 @@
-//! Network packets: how many, how large, in which direction.
+//! Network packets: numbers and sizes, by direction and device.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::style::{printable, Role};
-use crate::traffic::{all_packets, packets, Figures, Packets, Spread, NOT_SEEN};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::style::{printable, TextRole};
+use crate::traffic::{all_packets, packets, PacketSizes, ValueCounts, ValueStats, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
@@ -16,45 +16,45 @@ use serde::Serialize;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-packets/2";
 
-/// `kerntune report PROFILE packets`.
-pub const ENTRY: Entry = entry::<Options>("packets", 17);
+/// Registry entry of `kerntune report PROFILE packets`.
+pub const ENTRY: Entry = entry::<PacketsOptions>("packets", 17);
 
-/// Network packets: how many and how large, by direction and device (docs/characterise.md)
+/// Network packets: numbers and sizes by direction and device (docs/characterize.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
-    /// Only what happened in the regions of this name
+pub struct PacketsOptions {
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
-/// What bytes of a packet are.
+/// Definition of a packet's bytes.
 pub(crate) const BYTES: &str =
     "Bytes as the kernel holds a packet: with the link's header where it is sent (Ethernet, loopback: 14), without where it is received.";
 
-struct Found {
+struct PacketTable {
     totals: ScopeTotals,
     is_seen: bool,
-    rows: Vec<Packets>,
+    rows: Vec<PacketSizes>,
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &PacketsOptions) -> Result<PacketTable> {
     let scope = scope(profile, options.region.as_deref())?;
     let rows = packets(profile, &scope);
-    Ok(Found { totals: scope.totals(profile), is_seen: profile.manifest.capture.packets, rows })
+    Ok(PacketTable { totals: scope.totals(profile), is_seen: profile.manifest.capture.packets, rows })
 }
 
-/// The heads and cells of one line, which the page of a workload has as well.
-pub(crate) const HEADS: [(&str, Side); 7] = [
-    ("packets", Side::Right),
-    ("bytes", Side::Right),
-    ("mean\nbytes", Side::Right),
-    ("median\nbytes", Side::Right),
-    ("max\nbytes", Side::Right),
-    ("direction", Side::Left),
-    ("device", Side::Left),
+/// Column heads of the packet table, also used by `characterize`.
+pub(crate) const HEADS: [(&str, Alignment); 7] = [
+    ("packets", Alignment::Right),
+    ("bytes", Alignment::Right),
+    ("mean\nbytes", Alignment::Right),
+    ("median\nbytes", Alignment::Right),
+    ("max\nbytes", Alignment::Right),
+    ("direction", Alignment::Left),
+    ("device", Alignment::Left),
 ];
 
-pub(crate) fn cells(row: &Row) -> [String; HEADS.len()] {
+pub(crate) fn cells(row: &PacketRow) -> [String; HEADS.len()] {
     let value = |value: Option<u64>| value.map_or("-".into(), grouped);
     [
         grouped(row.bytes.count),
@@ -67,35 +67,36 @@ pub(crate) fn cells(row: &Row) -> [String; HEADS.len()] {
     ]
 }
 
-/// One line of figures.
+/// Row of packets, with statistics of their sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct PacketRow {
     pub direction: String,
-    /// None for all devices.
+    /// `None` for all devices.
     pub device: Option<String>,
-    pub bytes: Figures,
+    pub bytes: ValueStats,
 }
 
-impl Row {
-    /// With the figures of the sizes as told.
-    pub fn of(row: &Packets, figures: fn(&Spread) -> Figures) -> Self {
+impl PacketRow {
+    /// Creates the row; `figures` computes the statistics of the sizes.
+    pub fn of(row: &PacketSizes, figures: fn(&ValueCounts) -> ValueStats) -> Self {
         Self { direction: row.direction.clone(), device: row.device.clone(), bytes: figures(&row.bytes) }
     }
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct PacketsReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
-    /// Whether packets were seen at all.
+    busy_ticks: u64,
+    /// Packets were recorded.
     seen: bool,
-    rows: Vec<Row>,
+    rows: Vec<PacketRow>,
 }
 
-impl Report for Options {
+impl Report for PacketsOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let mut out = header(profile, &found.totals, self.region.as_deref());
@@ -105,12 +106,12 @@ impl Report for Options {
         if found.rows.is_empty() {
             return Ok(out + "\nNo packet was sent or received.\n");
         }
-        let mut table = Columns::new(HEADS);
+        let mut table = TableBuilder::new(HEADS);
         for row in &found.rows {
-            table.row(cells(&Row::of(row, Spread::summary)).map(Into::into));
+            table.row(cells(&PacketRow::of(row, ValueCounts::summary)).map(Into::into));
         }
         out += &format!("\n{}", table.render(style));
-        out += &style.paint(Role::Faint, &format!("{BYTES}\n"));
+        out += &style.paint(TextRole::Faint, &format!("{BYTES}\n"));
         for row in all_packets(&found.rows) {
             let what = format!("Sizes of packets {}", printable(&row.direction));
             out += &row.bytes.table(&what, "bytes", style);
@@ -121,12 +122,12 @@ impl Report for Options {
 
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
-            busy_ns: found.totals.busy_ns.get(),
+        crate::to_json(&PacketsReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
+            busy_ticks: found.totals.busy_ticks.get(),
             seen: found.is_seen,
-            rows: found.rows.iter().map(|row| Row::of(row, Spread::figures)).collect(),
+            rows: found.rows.iter().map(|row| PacketRow::of(row, ValueCounts::figures)).collect(),
         })
     }
 }

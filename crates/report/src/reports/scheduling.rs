@@ -1,17 +1,17 @@
-//! Threads on several CPUs: how long those that could run waited for a CPU, and which ones went on on another.
+//! Threads on several CPUs: delays of runnable threads until they got a CPU, and migrations.
 
 use super::cpus::no_cpus;
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
 use crate::style::printable;
-use crate::tally::{Row, Tally};
-use crate::unit::{header, TimeUnit};
+use crate::tally::{BucketTally, HistogramRow};
+use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
 use crate::{health, Result, Style};
 use clap::Args;
 use kerntune_compare::number::grouped;
-use kerntune_profile::{Nanoseconds, Profile, ScopeTotals};
+use kerntune_profile::{Profile, ScopeTotals, Ticks};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,24 +19,24 @@ use std::collections::BTreeMap;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-scheduling/1";
 
-/// `kerntune report PROFILE scheduling`.
-pub const ENTRY: Entry = entry::<Options>("scheduling", 12);
+/// Registry entry of `kerntune report PROFILE scheduling`.
+pub const ENTRY: Entry = entry::<SchedulingOptions>("scheduling", 12);
 
-/// Several CPUs: how long threads wait for one, and which migrate (docs/cpus.md)
+/// Several CPUs: delays of runnable threads, and migrations (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
+pub struct SchedulingOptions {
     /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Delay {
+struct WakeupDelay {
     thread: String,
-    /// None where a CPU had been taken from the thread.
+    /// `None` if the thread was runnable because it had been preempted.
     woken_by: Option<String>,
     count: u64,
     delay_ns: u64,
@@ -45,26 +45,27 @@ struct Delay {
 }
 
 #[derive(Debug, Serialize)]
-struct Migration {
+struct ThreadMigration {
     thread: String,
     from: u32,
     to: u32,
-    /// Why, in a word.
+    /// Reason in a word.
     reason: &'static str,
-    /// The function that moves the thread.
+    /// Scheduler function that moves the thread.
     function: Option<String>,
     count: u64,
 }
 
-struct Found {
+struct SchedulingTables {
     totals: ScopeTotals,
     has_cpus: bool,
-    delays: Vec<Delay>,
-    spread: Tally,
-    migrations: Vec<Migration>,
+    delays: Vec<WakeupDelay>,
+    spread: BucketTally,
+    migrations: Vec<ThreadMigration>,
 }
 
-/// Why a function of the scheduler moves a thread (kernel/sched/core.c and fair.c).
+/// Returns the reason for which a scheduler function moves a thread (kernel/sched/core.c and
+/// fair.c).
 pub(crate) fn reason(function: Option<&str>) -> &'static str {
     let name = function.unwrap_or_default();
     let name = name.split('.').next().unwrap_or(name);
@@ -94,21 +95,21 @@ pub(crate) fn reason(function: Option<&str>) -> &'static str {
     }
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &SchedulingOptions) -> Result<SchedulingTables> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
     let mut delays: BTreeMap<(&str, &str), [u64; 3]> = BTreeMap::new();
-    let mut spread = Tally::default();
+    let mut spread = BucketTally::default();
     for row in tables.delays.iter().filter(|row| scope.contains(row.region)) {
         let [count, ns, max] = delays.entry((&row.comm, &row.waker)).or_default();
         *count = count.saturating_add(row.count);
-        *ns = ns.saturating_add(row.delay_ns.get());
-        *max = (*max).max(row.max_ns.get());
-        spread.add(row.bucket, row.count, Nanoseconds::ZERO);
+        *ns = ns.saturating_add(row.delay_ticks.get());
+        *max = (*max).max(row.max_ticks.get());
+        spread.add(row.bucket, row.count, Ticks::ZERO);
     }
-    let mut delays: Vec<Delay> = delays
+    let mut delays: Vec<WakeupDelay> = delays
         .into_iter()
-        .map(|((thread, waker), [count, delay_ns, max_ns])| Delay {
+        .map(|((thread, waker), [count, delay_ns, max_ns])| WakeupDelay {
             thread: thread.into(),
             woken_by: (!waker.is_empty()).then(|| waker.into()),
             count,
@@ -124,9 +125,9 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         let sum = migrations.entry((&row.comm, row.from_cpu, row.to_cpu, function)).or_default();
         *sum = sum.saturating_add(row.count);
     }
-    let mut migrations: Vec<Migration> = migrations
+    let mut migrations: Vec<ThreadMigration> = migrations
         .into_iter()
-        .map(|((thread, from, to, function), count)| Migration {
+        .map(|((thread, from, to, function), count)| ThreadMigration {
             thread: thread.into(),
             from,
             to,
@@ -136,18 +137,24 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         })
         .collect();
     migrations.sort_by_key(|row| Reverse(row.count));
-    Ok(Found { totals: scope.totals(profile), has_cpus: !tables.cpus.is_empty(), delays, spread, migrations })
+    Ok(SchedulingTables {
+        totals: scope.totals(profile),
+        has_cpus: !tables.cpus.is_empty(),
+        delays,
+        spread,
+        migrations,
+    })
 }
 
-fn delays(found: &Found, top: usize) -> Columns {
-    let unit = TimeUnit::for_largest(found.delays.iter().map(|row| row.delay_ns).max().unwrap_or(0));
-    let mut table = Columns::new([
-        ("waits", Side::Right),
-        (format!("waited\n{}", unit.name()).as_str(), Side::Right),
-        ("avg\nns", Side::Right),
-        ("longest\nns", Side::Right),
-        ("thread", Side::Left),
-        ("woken by", Side::Left),
+fn delays(found: &SchedulingTables, top: usize) -> TableBuilder {
+    let unit = DisplayUnit::for_largest(found.delays.iter().map(|row| row.delay_ns).max().unwrap_or(0));
+    let mut table = TableBuilder::new([
+        ("waits", Alignment::Right),
+        (format!("waited\n{}", unit.name()).as_str(), Alignment::Right),
+        ("avg\nns", Alignment::Right),
+        ("longest\nns", Alignment::Right),
+        ("thread", Alignment::Left),
+        ("woken by", Alignment::Left),
     ]);
     for row in found.delays.iter().take(top) {
         table.row([
@@ -162,14 +169,14 @@ fn delays(found: &Found, top: usize) -> Columns {
     table
 }
 
-fn migrations(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("migrations", Side::Right),
-        ("from\nCPU", Side::Right),
-        ("to\nCPU", Side::Right),
-        ("reason", Side::Left),
-        ("thread", Side::Left),
-        ("moved by", Side::Left),
+fn migrations(found: &SchedulingTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("migrations", Alignment::Right),
+        ("from\nCPU", Alignment::Right),
+        ("to\nCPU", Alignment::Right),
+        ("reason", Alignment::Left),
+        ("thread", Alignment::Left),
+        ("moved by", Alignment::Left),
     ]);
     for row in found.migrations.iter().take(top) {
         table.row([
@@ -184,27 +191,28 @@ fn migrations(found: &Found, top: usize) -> Columns {
     table
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct SchedulingReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
-    delays: &'a [Delay],
-    buckets: Vec<JsonRow>,
-    migrations: &'a [Migration],
+    delays: &'a [WakeupDelay],
+    buckets: Vec<JsonDelayBucket>,
+    migrations: &'a [ThreadMigration],
 }
 
 #[derive(Serialize)]
-struct JsonRow {
+struct JsonDelayBucket {
     from_ns: u64,
     to_ns: u64,
     count: u64,
 }
 
-impl Report for Options {
+impl Report for SchedulingOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::TOP);
+        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_cpus {
             return Ok(out + no_cpus(profile));
@@ -233,10 +241,11 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
         let top = |all: usize| self.top.unwrap_or(all).min(all);
-        let row = |row: Row| JsonRow { from_ns: row.from_ns, to_ns: row.to_ns, count: row.count };
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
+        let row =
+            |row: HistogramRow| JsonDelayBucket { from_ns: row.from_ns, to_ns: row.to_ns, count: row.count };
+        crate::to_json(&SchedulingReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
             delays: &found.delays[..top(found.delays.len())],
             buckets: found.spread.rows().into_iter().map(row).collect(),
             migrations: &found.migrations[..top(found.migrations.len())],

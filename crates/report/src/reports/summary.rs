@@ -1,11 +1,11 @@
-//! What a profile is of, how it went, and what each region took.
+//! Summary of a profile: identity, totals, quality, and figures of each region.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Cell, Columns, Side};
+use crate::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::model_files;
-use crate::style::{printable, Role};
-use crate::unit::{readable, Measure, TimeUnit};
-use crate::view::{self, share, RegionRow, Times, View};
+use crate::style::{printable, TextRole};
+use crate::unit::{readable, DisplayUnit, TickUnit};
+use crate::view::{self, share, RegionRow, ScopeTimes, ScopeView};
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{figure, fixed, grouped};
@@ -16,39 +16,39 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-summary/2";
 
-/// `kerntune report PROFILE summary`.
-pub const ENTRY: Entry = entry::<Options>("summary", 0);
+/// Registry entry of `kerntune report PROFILE summary`.
+pub const ENTRY: Entry = entry::<SummaryOptions>("summary", 0);
 
-/// What the profile is of, how it went, and figures for each region
+/// Identity, totals and quality of the profile, and figures for each region
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub struct Options;
+pub struct SummaryOptions;
 
-fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
+fn region_table(profile: &Profile, regions: &[RegionRow]) -> TableBuilder {
     let capture = &profile.manifest.capture;
-    let unit = TimeUnit::for_largest(regions.iter().map(|row| row.elapsed).max().unwrap_or(0));
+    let unit = DisplayUnit::for_largest(regions.iter().map(|row| row.elapsed).max().unwrap_or(0));
     let elapsed = format!("elapsed\n{}", unit.name());
     let events = events(profile);
     let heads = [
-        ("region", Side::Left),
-        ("operations", Side::Right),
-        (elapsed.as_str(), Side::Right),
-        ("idle\n%", Side::Right),
-        ("path length\ninstr./op", Side::Right),
-        ("user\ninstr./op", Side::Right),
-        ("taken\nbranches/op", Side::Right),
-        ("L1I misses\n/op, model", Side::Right),
-        ("iTLB misses\n/op, model", Side::Right),
+        ("region", Alignment::Left),
+        ("operations", Alignment::Right),
+        (elapsed.as_str(), Alignment::Right),
+        ("idle\n%", Alignment::Right),
+        ("path length\ninstr./op", Alignment::Right),
+        ("user\ninstr./op", Alignment::Right),
+        ("taken\nbranches/op", Alignment::Right),
+        ("L1I misses\n/op, model", Alignment::Right),
+        ("iTLB misses\n/op, model", Alignment::Right),
     ];
-    let more = events.iter().map(|&event| (title(event), Side::Right));
-    let mut table = Columns::with(heads.into_iter().chain(more));
+    let more = events.iter().map(|&event| (title(event), Alignment::Right));
+    let mut table = TableBuilder::with(heads.into_iter().chain(more));
     for row in regions {
-        // What was not captured is not zero, it is not known.
+        // Figures that were not captured are unknown, not 0.
         let counts = profile.manifest.sampled.is_none();
         let per = |known: bool, counter| match row.per_operation(counter).filter(|_| known) {
-            Some(value) => Cell::from(figure(value)),
+            Some(value) => TextCell::from(figure(value)),
             None => "-".into(),
         };
-        let cells: [Cell; 9] = [
+        let cells: [TextCell; 9] = [
             printable(&row.name).into(),
             grouped(row.operations).into(),
             unit.format(row.elapsed).into(),
@@ -68,7 +68,7 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
     table
 }
 
-/// The kinds of events that the model has counted behind the first level: none of most models.
+/// Returns the model events beyond the first cache level that were counted; most models have none.
 fn events(profile: &Profile) -> BTreeSet<ModelEvent> {
     profile.tables.model_events.iter().map(|row| row.event).collect()
 }
@@ -83,8 +83,8 @@ fn title(event: ModelEvent) -> &'static str {
     }
 }
 
-/// All counts beside a profile.
-const COUNTED: &[&str] = &["interrupt", "softirq", "switch", "syscall", "process", "time"];
+/// Kinds of running kernel counts that are shown.
+const COUNT_KINDS: &[&str] = &["interrupt", "softirq", "switch", "syscall", "process", "time"];
 
 fn legend(profile: &Profile) -> Vec<String> {
     if profile.manifest.sampled.is_some() {
@@ -98,8 +98,9 @@ fn legend(profile: &Profile) -> Vec<String> {
     lines
 }
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct SummaryReport<'a> {
     schema: &'static str,
     profile: &'a str,
     kernel: &'a kerntune_profile::KernelId,
@@ -127,22 +128,22 @@ struct Json<'a> {
 struct JsonTimes {
     elapsed_ns: u64,
     #[serde(rename = "busy")]
-    busy_ns: u64,
+    busy_ticks: u64,
     idle_ns: u64,
     #[serde(rename = "user")]
-    user_ns: u64,
+    user_ticks: u64,
     #[serde(rename = "unattributed")]
-    unattributed_ns: u64,
+    unattributed_ticks: u64,
 }
 
-impl From<Times> for JsonTimes {
-    fn from(times: Times) -> Self {
+impl From<ScopeTimes> for JsonTimes {
+    fn from(times: ScopeTimes) -> Self {
         Self {
             elapsed_ns: times.elapsed,
-            busy_ns: times.busy,
+            busy_ticks: times.busy,
             idle_ns: times.idle,
-            user_ns: times.user,
-            unattributed_ns: times.unattributed,
+            user_ticks: times.user,
+            unattributed_ticks: times.unattributed,
         }
     }
 }
@@ -165,16 +166,16 @@ struct JsonRegion {
     model_events: BTreeMap<&'static str, Option<f64>>,
 }
 
-impl Report for Options {
+impl Report for SummaryOptions {
     fn names_its_profile(&self) -> bool {
         true
     }
 
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let (manifest, times) = (&profile.manifest, View::new(profile, None)?.times);
+        let (manifest, times) = (&profile.manifest, ScopeView::new(profile, None)?.times);
         let mut out = String::new();
         let mut line = |word: &str, text: String| {
-            out.push_str(&style.paint(Role::Head, &format!("{word:<9}")));
+            out.push_str(&style.paint(TextRole::Head, &format!("{word:<9}")));
             out.push_str(&format!("  {}\n", printable(&text)));
         };
         let kernel = &manifest.kernel;
@@ -204,7 +205,7 @@ impl Report for Options {
                 None => readable(times.elapsed),
             },
         );
-        let measure = Measure::of(profile);
+        let measure = TickUnit::of(profile);
         line("busy", format!("{} ({} %)", measure.readable(times.busy), percent(times.busy)));
         line("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
         line("user", format!("{} ({} %)", measure.readable(times.user), percent(times.user)));
@@ -219,7 +220,7 @@ impl Report for Options {
             line("health", "good: every event was kept and attributed".into());
         }
         for note in notes {
-            out.push_str(&style.paint(Role::Bad, "note     "));
+            out.push_str(&style.paint(TextRole::Bad, "note     "));
             out.push_str(&format!("  {}\n", printable(&note)));
         }
         let regions = view::regions(profile);
@@ -228,11 +229,11 @@ impl Report for Options {
             out.push_str(&region_table(profile, &regions).render(style));
             out.push('\n');
             for legend in legend(profile) {
-                out.push_str(&style.paint(Role::Faint, &legend));
+                out.push_str(&style.paint(TextRole::Faint, &legend));
                 out.push('\n');
             }
         }
-        out.push_str(&counted::text(profile, &["time", "switch", "process"], crate::TOP, style));
+        out.push_str(&counted::text(profile, &["time", "switch", "process"], crate::DEFAULT_ROWS, style));
         Ok(out)
     }
 
@@ -250,7 +251,7 @@ impl Report for Options {
                 model_events: row
                     .events
                     .iter()
-                    .map(|(event, &n)| (event.word(), row.per_operation(n)))
+                    .map(|(event, &n)| (event.as_str(), row.per_operation(n)))
                     .collect(),
                 name: row.name,
                 count: row.count,
@@ -261,24 +262,24 @@ impl Report for Options {
                 user_instructions: row.user_instructions,
             }
         };
-        crate::to_json(&Json {
+        crate::to_json(&SummaryReport {
             schema: SCHEMA,
             profile: &manifest.id,
             kernel: &manifest.kernel,
             workload: &manifest.workload,
-            run: manifest.run.word(),
+            run: manifest.run.as_str(),
             machine: &manifest.machine,
             exact: manifest.exact,
-            unit: Measure::of(profile).word(),
+            unit: TickUnit::of(profile).name(),
             model: manifest.model.as_deref(),
             recorded: &manifest.recorded,
-            times: View::new(profile, None)?.times.into(),
+            times: ScopeView::new(profile, None)?.times.into(),
             events: manifest.events,
             lost_events: manifest.lost_events,
             health: &manifest.health,
             notes: health::notes(profile),
             sampled: sampled::json(profile),
-            counted: counted::json(profile, COUNTED),
+            counted: counted::json(profile, COUNT_KINDS),
             regions: view::regions(profile).into_iter().map(region).collect(),
         })
     }

@@ -1,9 +1,9 @@
-//! Context switches: how often, why, and from whom to whom.
+//! Context switches: counts, reasons, and pairs of threads.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Columns, Side};
-use crate::head::Head;
-use crate::style::{printable, Role};
+use crate::columns::{Alignment, TableBuilder};
+use crate::head::JsonHead;
+use crate::style::{printable, TextRole};
 use crate::unit::{header, per_second};
 use crate::view::{scope, share};
 use crate::{counted, health, sampled, Result, Style};
@@ -16,46 +16,46 @@ use std::collections::BTreeMap;
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-switches/1";
 
-/// `kerntune report PROFILE switches`.
-pub const ENTRY: Entry = entry::<Options>("switches", 9);
+/// Registry entry of `kerntune report PROFILE switches`.
+pub const ENTRY: Entry = entry::<SwitchesOptions>("switches", 9);
 
-/// Context switches: how often, why, from whom to whom
+/// Context switches: counts, reasons, and pairs of threads
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Options {
+pub struct SwitchesOptions {
     /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what happened in the regions of this name
+    /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Reason {
-    /// None where no function was open.
+struct SwitchReason {
+    /// `None` if no function was open.
     reason: Option<String>,
     kind: SwitchKind,
     count: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Pair {
+struct ThreadPair {
     from: String,
     to: String,
     count: u64,
     preempted: u64,
 }
 
-struct Found {
+struct SwitchTables {
     totals: ScopeTotals,
     count: u64,
     voluntary: u64,
     preempted: u64,
-    reasons: Vec<Reason>,
-    pairs: Vec<Pair>,
+    reasons: Vec<SwitchReason>,
+    pairs: Vec<ThreadPair>,
 }
 
-fn find(profile: &Profile, options: &Options) -> Result<Found> {
+fn find(profile: &Profile, options: &SwitchesOptions) -> Result<SwitchTables> {
     let tables = &profile.tables;
     let scope = scope(profile, options.region.as_deref())?;
     let mut kinds: BTreeMap<SwitchKind, u64> = BTreeMap::new();
@@ -70,59 +70,64 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
         add(all, row.count);
         add(preempted, if row.kind == SwitchKind::Preempted { row.count } else { 0 });
     }
-    let mut reasons: Vec<Reason> = reasons
+    let mut reasons: Vec<SwitchReason> = reasons
         .into_iter()
-        .map(|((reason, kind), count)| Reason { reason: reason.map(Into::into), kind, count })
+        .map(|((reason, kind), count)| SwitchReason { reason: reason.map(Into::into), kind, count })
         .collect();
     reasons.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let mut pairs: Vec<Pair> = pairs
+    let mut pairs: Vec<ThreadPair> = pairs
         .into_iter()
-        .map(|((from, to), [count, preempted])| Pair { from: from.into(), to: to.into(), count, preempted })
+        .map(|((from, to), [count, preempted])| ThreadPair {
+            from: from.into(),
+            to: to.into(),
+            count,
+            preempted,
+        })
         .collect();
     pairs.sort_by_key(|row| std::cmp::Reverse(row.count));
     let of = |kind| kinds.get(&kind).copied().unwrap_or(0);
     let (voluntary, preempted) = (of(SwitchKind::Voluntary), of(SwitchKind::Preempted));
     let count = voluntary.saturating_add(preempted);
-    Ok(Found { totals: scope.totals(profile), count, voluntary, preempted, reasons, pairs })
+    Ok(SwitchTables { totals: scope.totals(profile), count, voluntary, preempted, reasons, pairs })
 }
 
-/// Time that passed: that of all CPUs together is no divisor of rates.
+/// Returns the wall-clock time: the sum over all CPUs is no divisor of rates.
 fn wall(profile: &Profile, totals: &ScopeTotals) -> u64 {
-    profile.manifest.sampled.as_ref().map_or(totals.elapsed_ns.get(), |sampled| sampled.wall_ns.get())
+    profile.manifest.sampled.as_ref().map_or(totals.elapsed_ticks.get(), |sampled| sampled.wall_ns.get())
 }
 
 fn more(what: &str, top: usize, all: usize, style: Style) -> String {
     match all.saturating_sub(top) {
         0 => String::new(),
-        more => style.paint(Role::Faint, &format!("{} more {what} (--top)\n", grouped(more as u64))),
+        more => style.paint(TextRole::Faint, &format!("{} more {what} (--top)\n", grouped(more as u64))),
     }
 }
 
-fn reasons(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("switches", Side::Right),
-        ("%", Side::Right),
-        ("kind", Side::Left),
-        ("reason: called the scheduler", Side::Left),
+fn reasons(found: &SwitchTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("switches", Alignment::Right),
+        ("%", Alignment::Right),
+        ("kind", Alignment::Left),
+        ("reason: called the scheduler", Alignment::Left),
     ]);
     for row in found.reasons.iter().take(top) {
         table.row([
             grouped(row.count).into(),
             fixed(share(row.count, found.count), 2).into(),
-            row.kind.word().into(),
+            row.kind.as_str().into(),
             printable(row.reason.as_deref().unwrap_or("[no function open]")).into(),
         ]);
     }
     table
 }
 
-fn pairs(found: &Found, top: usize) -> Columns {
-    let mut table = Columns::new([
-        ("switches", Side::Right),
-        ("%", Side::Right),
-        ("preempted", Side::Right),
-        ("from", Side::Left),
-        ("to", Side::Left),
+fn pairs(found: &SwitchTables, top: usize) -> TableBuilder {
+    let mut table = TableBuilder::new([
+        ("switches", Alignment::Right),
+        ("%", Alignment::Right),
+        ("preempted", Alignment::Right),
+        ("from", Alignment::Left),
+        ("to", Alignment::Left),
     ]);
     for row in found.pairs.iter().take(top) {
         table.row([
@@ -136,30 +141,31 @@ fn pairs(found: &Found, top: usize) -> Columns {
     table
 }
 
-/// What of the counts beside a profile is of switches.
-const COUNTED: &[&str] = &["switch"];
+/// Kinds of running kernel counts that concern switches.
+const COUNT_KINDS: &[&str] = &["switch"];
 
+/// JSON document of this report; [`SCHEMA`] names its version.
 #[derive(Serialize)]
-struct Json<'a> {
+struct SwitchesReport<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: JsonHead<'a>,
     elapsed_ns: u64,
     count: u64,
     per_second: f64,
     voluntary: u64,
     preempted: u64,
-    reasons: &'a [Reason],
-    pairs: &'a [Pair],
+    reasons: &'a [SwitchReason],
+    pairs: &'a [ThreadPair],
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counted: Vec<counted::JsonCounted<'a>>,
 }
 
-impl Report for Options {
+impl Report for SwitchesOptions {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::TOP);
+        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         let rate = |count| figure(per_second(count, wall(profile, &found.totals)));
         let mut line = |head: &str, count: u64| {
@@ -170,10 +176,10 @@ impl Report for Options {
         line("Context switches", found.count);
         line("Voluntary", found.voluntary);
         line("Preempted", found.preempted);
-        // Rows of a sampled profile are scaled up from some of the switches.
+        // Rows of a sampled profile are scaled up from a part of the switches.
         if profile.manifest.sampled.is_some() {
             out += &style.paint(
-                Role::Faint,
+                TextRole::Faint,
                 "All were counted; kinds, reasons and pairs are of a sample, scaled up.\n",
             );
         }
@@ -185,7 +191,7 @@ impl Report for Options {
             out += &pairs(&found, top).render(style);
             out += &more("pairs", top, found.pairs.len(), style);
         }
-        out += &counted::text(profile, COUNTED, crate::TOP, style);
+        out += &counted::text(profile, COUNT_KINDS, crate::DEFAULT_ROWS, style);
         out += &health::text(profile, style);
         Ok(out)
     }
@@ -193,9 +199,9 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let found = find(profile, self)?;
         let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ns.get(),
+        crate::to_json(&SwitchesReport {
+            head: JsonHead::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ticks.get(),
             count: found.count,
             per_second: per_second(found.count, wall(profile, &found.totals)),
             voluntary: found.voluntary,
@@ -203,7 +209,7 @@ impl Report for Options {
             reasons: &found.reasons[..top(found.reasons.len())],
             pairs: &found.pairs[..top(found.pairs.len())],
             sampled: sampled::json(profile),
-            counted: counted::json(profile, COUNTED),
+            counted: counted::json(profile, COUNT_KINDS),
         })
     }
 }

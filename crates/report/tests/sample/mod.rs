@@ -1,16 +1,18 @@
-//! Models made by hand for tests and for `examples/sample_page.rs`: the figures of the first
-//! prototype (TCP_RR, UDP_RR, pipe, creat; Linux 6.12, clang -O2 and clang-autofdo), and a
-//! profile of a dozen functions in the proportions of the base kernel's.
+//! Handmade models for tests and for `examples/sample_page.rs`: the figures of the first prototype
+//! (TCP_RR, UDP_RR, pipe, creat; Linux 6.12, clang -O2 and clang-autofdo), and a profile of a dozen
+//! functions in the proportions of the base kernel's.
 #![allow(dead_code)]
 
-use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, Metric, RegionFigures};
+use kerntune_compare::{
+    Comparison, ComparisonLabels, KernelRef, Measurement, Metric, ModelCosts, RegionFigures,
+};
 use kerntune_profile::{
-    Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
-    RegionStats, Symbol, Tables,
+    Address, CaptureSummary, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
 use std::path::PathBuf;
 
-/// What was found is what `tests/golden` has under this name.
+/// Checks the output against the file of this name in `tests/golden`.
 pub fn golden(name: &str, found: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -20,10 +22,10 @@ pub fn golden(name: &str, found: &str) {
     assert_eq!(found, expected, "differs from {}; UPDATE_GOLDEN=1 rewrites it", path.display());
 }
 
-/// name, operations; then per operation: instructions, branches, L1I misses, iTLB misses
-type Operation = (&'static str, u64, [f64; 4]);
+/// Name, operations; then per operation: instructions, branches, L1I misses, iTLB misses.
+type SampleOperation = (&'static str, u64, [f64; 4]);
 
-fn measurement(operations: &[Operation]) -> Measurement {
+fn measurement(operations: &[SampleOperation]) -> Measurement {
     Measurement::from_regions(operations.iter().map(|&(name, operations, per)| {
         let counts = per.map(|figure| (figure * operations as f64).round() as u64);
         RegionFigures {
@@ -39,7 +41,7 @@ fn measurement(operations: &[Operation]) -> Measurement {
     .unwrap()
 }
 
-pub fn labels() -> Labels {
+pub fn labels() -> ComparisonLabels {
     let kernel = |id: &str, label: &str, recipe: Option<&str>| KernelRef {
         id: id.into(),
         label: label.into(),
@@ -47,16 +49,16 @@ pub fn labels() -> Labels {
         compiler: "clang 19.1.4".into(),
         recipe: recipe.map(Into::into),
     };
-    Labels {
+    ComparisonLabels {
         workload: "rr".into(),
         machine: "emulator".into(),
         model: "generic".into(),
-        costs: Some(Costs {
+        costs: Some(ModelCosts {
             path_length: 0.25,
             taken_branches: 1.0,
             l1i_misses: 12.0,
             itlb_misses: 14.0,
-            ..Costs::default()
+            ..ModelCosts::default()
         }),
         base: kernel("3f9ac01d77e2", "clang -O2", None),
         tuned: kernel("b2047a5e91c4", "clang-autofdo", Some("clang-autofdo")),
@@ -104,8 +106,8 @@ pub fn comparison() -> Comparison {
     Comparison::new(&base, &again, &tuned, labels()).unwrap()
 }
 
-/// A comparison with user code, whose L1I misses the tuned kernel changes, over three seeds, and with five random layouts of the
-/// base kernel.
+/// A comparison with user code, whose L1I misses the tuned kernel changes, over three seeds, and
+/// with five random layouts of the base kernel.
 pub fn whole_with_layouts() -> Comparison {
     let run = |kernel: u64, l1i: u64, user_l1i: u64| {
         let counts = [
@@ -135,10 +137,10 @@ pub fn whole_with_layouts() -> Comparison {
     let seeds = |of: &dyn Fn(u64) -> Measurement| (0..3).map(|seed| vec![of(seed)]).collect::<Vec<_>>();
     let base = seeds(&|seed| run(2_000_000 + 10_000 * seed, 40_000 + 500 * seed, 9_000));
     let tuned = seeds(&|seed| run(1_860_000 + 9_300 * seed, 25_000 + 400 * seed, 8_100 + 30 * seed));
-    let mut comparison = Comparison::of_runs(&base, &base[0][0], &tuned, labels()).unwrap();
+    let mut comparison = Comparison::from_runs(&base, &base[0][0], &tuned, labels()).unwrap();
     let orders = [44_000, 39_000, 41_500, 47_000, 42_200].map(|l1i| run(2_000_000, l1i, 9_000 + l1i / 100));
     let ids = (1..=orders.len()).map(|at| format!("{at:016x}")).collect();
-    comparison.layouts = Some(comparison.among(&orders, ids, 1, labels().costs.as_ref()));
+    comparison.layouts = Some(comparison.place_among(&orders, ids, 1, labels().costs.as_ref()));
     let of_models = ["skylake", "skylake+next-line"].map(|model| {
         let mut of = comparison.clone();
         of.model = model.into();
@@ -148,7 +150,8 @@ pub fn whole_with_layouts() -> Comparison {
     comparison
 }
 
-/// A server that compiled its programs at other instants on the tuned kernel, whose own path is longer: one run of each kernel.
+/// A server that compiled its programs at other times on the tuned kernel, whose own path is
+/// longer: one run of each kernel.
 pub fn other_work() -> Comparison {
     let run = |kernel: u64, user: u64| {
         let counts = [
@@ -172,16 +175,16 @@ pub fn other_work() -> Comparison {
     Comparison::new(&base, &base, &run(100_200, 886_500), labels()).unwrap()
 }
 
-/// Nothing changed at all.
+/// A comparison without any change.
 pub fn unchanged() -> Comparison {
     let run = measurement(&[("getpid", 1_000, [61.0, 9.0, 0.0, 0.0])]);
     Comparison::new(&run, &run, &run, labels()).unwrap()
 }
 
-/// name, file; calls, net, elapsed, max, min (ns)
-type Function = (&'static str, Option<&'static str>, [u64; 5]);
+/// Name, file; calls, self, total, max, min (ns).
+type SampleFunction = (&'static str, Option<&'static str>, [u64; 5]);
 
-const BEFORE: &[Function] = &[
+const BEFORE: &[SampleFunction] = &[
     ("entry_SYSCALL_64", Some("arch/x86/entry/entry_64.S"), [120_000, 9_120_000, 480_300_200, 84, 70]),
     ("tcp_sendmsg_locked", Some("net/ipv4/tcp.c"), [20_000, 17_440_120, 231_002_340, 1_402, 801]),
     ("tcp_ack", Some("net/ipv4/tcp_input.c"), [20_000, 16_204_000, 34_120_930, 2_013, 655]),
@@ -202,7 +205,7 @@ const BEFORE: &[Function] = &[
     ("cpu_idle_poll", Some("kernel/sched/idle.c"), [0, 12_001, 0, 0, 0]),
 ];
 
-const AFTER: &[Function] = &[
+const AFTER: &[SampleFunction] = &[
     ("entry_SYSCALL_64", Some("arch/x86/entry/entry_64.S"), [120_000, 9_120_000, 410_300_200, 84, 70]),
     ("tcp_sendmsg_locked", Some("net/ipv4/tcp.c"), [20_000, 21_950_020, 190_002_340, 1_402, 901]),
     ("tcp_ack", Some("net/ipv4/tcp_input.c"), [20_000, 13_110_000, 28_120_930, 1_813, 555]),
@@ -223,12 +226,12 @@ fn region(at: u32, name: &str, operations: u64, times: [u64; 4], kernel: [u64; 4
     RegionStats {
         region: at,
         name: name.into(),
-        begin_ns: Nanoseconds(begin),
-        elapsed_ns: Nanoseconds(elapsed),
-        busy_ns: Nanoseconds(elapsed - idle),
-        idle_ns: Nanoseconds(idle),
-        user_ns: Nanoseconds(user),
-        unattributed_ns: Nanoseconds(0),
+        begin_ticks: Ticks(begin),
+        elapsed_ticks: Ticks(elapsed),
+        busy_ticks: Ticks(elapsed - idle),
+        idle_ticks: Ticks(idle),
+        user_ticks: Ticks(user),
+        unattributed_ticks: Ticks(0),
         operations,
         depth: 0,
         kernel_instructions: Instructions(instructions),
@@ -242,12 +245,12 @@ fn region(at: u32, name: &str, operations: u64, times: [u64; 4], kernel: [u64; 4
     }
 }
 
-fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Profile {
+fn profile(id: &str, kernel: KernelId, functions: &[SampleFunction], scale: u64) -> Profile {
     let mut manifest = Manifest::new(id, kernel, "rr", "emulator");
     manifest.model = Some("generic".into());
     manifest.recorded = "2025-06-01T12:00:00.000Z".into();
     manifest.capture =
-        Capture { functions: true, edges: true, model: true, weights: false, ..Default::default() };
+        CaptureSummary { functions: true, edges: true, model: true, weights: false, ..Default::default() };
     manifest.exact = true;
     manifest.events = 28_060_412;
     let regions = vec![
@@ -268,10 +271,10 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
         ),
         region(3, "setup", 0, [1_200_300, 800_000, 100_000, 5_800_000_000], [300_300, 44_000, 9_000, 700]),
     ];
-    let sum = |of: fn(&RegionStats) -> Nanoseconds| regions.iter().map(of).sum::<Nanoseconds>();
-    manifest.elapsed_ns = sum(|row| row.elapsed_ns);
-    manifest.idle_ns = sum(|row| row.idle_ns);
-    manifest.busy_ns = sum(|row| row.busy_ns);
+    let sum = |of: fn(&RegionStats) -> Ticks| regions.iter().map(of).sum::<Ticks>();
+    manifest.elapsed_ticks = sum(|row| row.elapsed_ticks);
+    manifest.idle_ticks = sum(|row| row.idle_ticks);
+    manifest.busy_ticks = sum(|row| row.busy_ticks);
     let mut tables = Tables { regions, ..Tables::default() };
     for (at, &(name, file, [calls, net, elapsed, max, min])) in functions.iter().enumerate() {
         let function = FunctionIndex(at as u32);
@@ -294,13 +297,13 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
                 function,
                 calls,
                 ended: calls,
-                net_ns: Nanoseconds(net),
-                ended_net_ns: Nanoseconds(if calls == 0 { 0 } else { net }),
-                elapsed_ns: Nanoseconds(elapsed),
-                max_ns: Nanoseconds(if calls == 0 { 0 } else { max - u64::from(region) }),
-                min_ns: Nanoseconds(if calls == 0 { 0 } else { min }),
-                slowest_ns: Nanoseconds(elapsed.checked_div(calls).unwrap_or(0) * 2),
-                slowest_at_ns: Nanoseconds(if calls == 0 { 0 } else { 5_000_000_000 + u64::from(region) }),
+                self_ticks: Ticks(net),
+                ended_self_ticks: Ticks(if calls == 0 { 0 } else { net }),
+                total_ticks: Ticks(elapsed),
+                max_ticks: Ticks(if calls == 0 { 0 } else { max - u64::from(region) }),
+                min_ticks: Ticks(if calls == 0 { 0 } else { min }),
+                slowest_ticks: Ticks(elapsed.checked_div(calls).unwrap_or(0) * 2),
+                slowest_at_ticks: Ticks(if calls == 0 { 0 } else { 5_000_000_000 + u64::from(region) }),
             });
         }
     }

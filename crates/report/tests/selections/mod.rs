@@ -1,24 +1,24 @@
-//! What the sums of a selection say, and what the analysis of the same stretch says, in a form in which they can be compared.
+//! Sums of a selection, and the analysis of the same stretch, in a comparable form.
 #![allow(dead_code)] // each of those who include it uses a part
 
-use kerntune_analyze::{analyze, cut, Input, TraceFile};
+use kerntune_analyze::{analyze, cut, AnalysisInput, TraceFile};
 use kerntune_profile::{FunctionIndex, Profile};
-use kerntune_report::html::profile::{Answers, Sums};
+use kerntune_report::html::profile::{PageAnswers, TraceSums};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Rows of one group.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupRows {
     pub functions: BTreeMap<i64, Vec<i64>>,
     pub arcs: BTreeMap<(i64, i64, i64), Vec<i64>>,
     pub buckets: BTreeMap<(i64, i64, i64), i64>,
     pub tree: BTreeMap<Vec<(i64, i64)>, Vec<i64>>,
 }
 
-/// All groups, and times.
-pub fn plain(packed: &[u8]) -> (Value, Vec<Group>) {
+/// Unpacks all groups, and times.
+pub fn plain(packed: &[u8]) -> (Value, Vec<GroupRows>) {
     let value: Value = serde_json::from_reader(flate2::read::ZlibDecoder::new(packed)).unwrap();
     let groups = value["groups"].as_array().unwrap().iter().map(group).collect();
     (value["times"].clone(), groups)
@@ -28,13 +28,13 @@ fn column(value: &Value) -> Vec<i64> {
     value.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()).collect()
 }
 
-fn group(value: &Value) -> Group {
+fn group(value: &Value) -> GroupRows {
     let columns = |table: &str, names: &[&str]| -> Vec<Vec<i64>> {
         names.iter().map(|name| column(&value[table][*name])).collect()
     };
     let row =
         |columns: &[Vec<i64>], at: usize| -> Vec<i64> { columns.iter().map(|column| column[at]).collect() };
-    let mut out = Group::default();
+    let mut out = GroupRows::default();
     let functions = columns("functions", &["calls", "ended", "net", "elapsed", "slowest", "at"]);
     for (at, f) in column(&value["functions"]["f"]).into_iter().enumerate() {
         let row = row(&functions, at);
@@ -67,30 +67,33 @@ fn group(value: &Value) -> Group {
     out
 }
 
-/// The analysis' word for a stretch.
+/// Computes a stretch by analysis of the cut trace.
 pub fn by_analysis(
     profile: &Profile,
     trace: &TraceFile<'_>,
-    answers: &mut Answers,
+    answers: &mut PageAnswers,
     from: u64,
     to: u64,
 ) -> Vec<u8> {
     let stretch = cut(trace, from, to).unwrap();
     let bytes = stretch.bytes.as_slice();
     let points = vec![(String::new(), FunctionIndex(0)); 4096];
-    let input = Input { points: &points, ..Input::new(&bytes, &stretch.recording, &profile.tables.symbols) };
+    let input = AnalysisInput {
+        points: &points,
+        ..AnalysisInput::new(&bytes, &stretch.recording, &profile.tables.symbols)
+    };
     let analysis = analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap();
     answers.stretch(&analysis.tables).unwrap()
 }
 
-/// The same by adding up chunks.
-pub fn by_sums(sums: &Sums<'_>, answers: &mut Answers, from: u64, to: u64) -> Vec<u8> {
+/// Computes a stretch by adding up chunks.
+pub fn by_sums(sums: &TraceSums<'_>, answers: &mut PageAnswers, from: u64, to: u64) -> Vec<u8> {
     let selected = sums.select(from, to, &|| false).unwrap();
     answers.selected(sums, &selected).unwrap()
 }
 
-/// Says where two answers differ.
-pub fn hold(what: &str, sums: &[u8], analysis: &[u8]) {
+/// Checks that two answers are equal, and shows the difference if not.
+pub fn assert_equal(what: &str, sums: &[u8], analysis: &[u8]) {
     let ((times, mine), (wanted, theirs)) = (plain(sums), plain(analysis));
     assert_eq!(times, wanted, "times of {what}");
     for (at, (mine, theirs)) in mine.iter().zip(&theirs).enumerate() {

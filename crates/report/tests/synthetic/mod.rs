@@ -1,25 +1,25 @@
-//! A made-up machine that runs TCP ping-pong, fork and file work: its trace, and the profile that
-//! belongs to it. Every figure of the profile is counted while the trace is written, without the
+//! Synthetic machine that runs TCP ping-pong, fork and file work: its trace, and the matching
+//! profile. Every figure of the profile is counted while the trace is written, without the
 //! analysis.
 #![allow(dead_code)]
 
 use kerntune_analyze::timeline;
 use kerntune_profile::{
-    bucket_of, Address, Capture, FunctionIndex, FunctionStats, HistogramBucket, How, Instructions, KernelId,
-    Manifest, Nanoseconds, PathKind, PathNode, Profile, RegionStats, Symbol, Tables,
+    bucket_of, Address, CallKind, CaptureSummary, FunctionIndex, FunctionStats, HistogramBucket,
+    Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::html::profile::{windows, Embedded, Place, Timeline, BINS};
+use kerntune_report::html::profile::{windows, ChunkStorage, TimelinePlace, TraceTimeline, BINS};
 use kerntune_trace::{
-    encode, ChunkHeader, ChunkState, Event, Health, OpenStack, Recording, Region, Thread, TraceFileWriter,
-    TraceHeader, VERSION,
+    encode, ChunkHeader, ChunkState, Event, OpenStack, RecordedRegion, RecordedThread, Recording,
+    RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-/// Name, source, net ns, callees with the chance of each in per cent.
-type Code = (&'static str, &'static str, u64, &'static [(&'static str, u32)]);
+/// Name, source, self time in ns, callees with the probability of each in per cent.
+type SyntheticFunction = (&'static str, &'static str, u64, &'static [(&'static str, u32)]);
 
-const CODE: &[Code] = &[
+const CODE: &[SyntheticFunction] = &[
     ("entry_SYSCALL_64", "arch/x86/entry/entry_64.S", 30, &[("do_syscall_64", 100)]),
     ("do_syscall_64", "arch/x86/entry/common.c", 40, &[]),
     ("__x64_sys_sendto", "net/socket.c", 20, &[("__sys_sendto", 100)]),
@@ -131,10 +131,10 @@ const CODE: &[Code] = &[
 const MAIN: u32 = CODE.len() as u32 + 1;
 const IDLE_TASK: usize = 2;
 
-/// Small, deterministic, good enough.
-pub struct Dice(pub u64);
+/// Small deterministic random number generator.
+pub struct DeterministicRandom(pub u64);
 
-impl Dice {
+impl DeterministicRandom {
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -149,33 +149,33 @@ impl Dice {
     }
 }
 
-struct Open {
+struct OpenCall {
     function: u32,
-    how: How,
+    how: CallKind,
     began: u64,
     net: u64,
     below: u64,
     path: u32,
 }
 
-/// The machine as it runs.
-pub struct Machine {
-    dice: Dice,
+/// State of the synthetic machine.
+pub struct SyntheticMachine {
+    dice: DeterministicRandom,
     names: HashMap<&'static str, u32>,
     now: u64,
     since: u64,
     until_tick: u64,
     ticking: bool,
     thread: usize,
-    stacks: Vec<Vec<Open>>,
+    stacks: Vec<Vec<OpenCall>>,
     region: u32,
     paths: Vec<PathNode>,
-    place: HashMap<(u32, u32, u32, How, u32), u32>,
+    place: HashMap<(u32, u32, u32, CallKind, u32), u32>,
     functions: BTreeMap<(u32, u32), FunctionStats>,
-    arcs: BTreeMap<(u32, u32, u32, How), (u64, u64)>,
+    arcs: BTreeMap<(u32, u32, u32, CallKind), (u64, u64)>,
     histograms: BTreeMap<(u32, u32, u32, u32), (u64, u64)>,
     regions: Vec<RegionStats>,
-    user_ns: u64,
+    user_ticks: u64,
     idle_ns: u64,
     writer: Option<TraceFileWriter<Vec<u8>>>,
     raw: Vec<u8>,
@@ -187,33 +187,33 @@ pub struct Machine {
     events: u64,
 }
 
-fn trace_how(how: How) -> kerntune_trace::How {
+fn trace_how(how: CallKind) -> kerntune_trace::EnterKind {
     match how {
-        How::Call => kerntune_trace::How::Call,
-        How::Jump => kerntune_trace::How::Jump,
-        How::Interrupt => kerntune_trace::How::Interrupt,
-        How::Exception => kerntune_trace::How::Exception,
-        How::Syscall => kerntune_trace::How::Syscall,
+        CallKind::Call => kerntune_trace::EnterKind::Call,
+        CallKind::Jump => kerntune_trace::EnterKind::Jump,
+        CallKind::Interrupt => kerntune_trace::EnterKind::Interrupt,
+        CallKind::Exception => kerntune_trace::EnterKind::Exception,
+        CallKind::Syscall => kerntune_trace::EnterKind::Syscall,
     }
 }
 
-/// What a run of the machine came to.
-pub struct Run {
+/// Trace and profile of a run.
+pub struct SyntheticRun {
     pub profile: Profile,
     pub trace: Vec<u8>,
     pub recording: Recording,
 }
 
 /// Runs `operations` operations of each kind.
-pub fn run(operations: u32) -> Run {
+pub fn run(operations: u32) -> SyntheticRun {
     run_in_chunks(operations, 60_000)
 }
 
-/// The same with a trace whose chunks have about so many bytes before they are packed.
-pub fn run_in_chunks(operations: u32, chunk_bytes: usize) -> Run {
+/// Runs with a trace whose chunks have about this many bytes before compression.
+pub fn run_in_chunks(operations: u32, chunk_bytes: usize) -> SyntheticRun {
     let names = CODE.iter().enumerate().map(|(at, code)| (code.0, at as u32)).collect();
-    let mut machine = Machine {
-        dice: Dice(0x9e37_79b9_7f4a_7c15),
+    let mut machine = SyntheticMachine {
+        dice: DeterministicRandom(0x9e37_79b9_7f4a_7c15),
         names,
         now: 3_000_000_000,
         since: 3_000_000_000,
@@ -228,7 +228,7 @@ pub fn run_in_chunks(operations: u32, chunk_bytes: usize) -> Run {
         arcs: BTreeMap::new(),
         histograms: BTreeMap::new(),
         regions: Vec::new(),
-        user_ns: 0,
+        user_ticks: 0,
         idle_ns: 0,
         writer: Some(TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap()),
         raw: Vec::new(),
@@ -245,17 +245,17 @@ pub fn run_in_chunks(operations: u32, chunk_bytes: usize) -> Run {
             machine.operation(work);
         }
         machine.end_region(u64::from(operations));
-        // Nothing is recorded for a while.
+        // A pause in which nothing is recorded.
         machine.now += 7_000_000;
     }
     machine.finish()
 }
 
-impl Machine {
+impl SyntheticMachine {
     fn begin_chunk(&mut self) {
         self.raw.clear();
         (self.begin, self.since, self.count) = (self.now, self.now, 0);
-        let open = |(thread, stack): (usize, &Vec<Open>)| OpenStack {
+        let open = |(thread, stack): (usize, &Vec<OpenCall>)| OpenStack {
             thread: thread as u32,
             running: thread == self.thread,
             frames: stack.iter().map(|frame| (frame.function, trace_how(frame.how))).collect(),
@@ -294,17 +294,17 @@ impl Machine {
     fn begin_region(&mut self, name: &str) {
         self.region = self.regions.len() as u32;
         self.begin_chunk();
-        (self.user_ns, self.idle_ns) = (0, 0);
-        let zero = Nanoseconds::ZERO;
+        (self.user_ticks, self.idle_ns) = (0, 0);
+        let zero = Ticks::ZERO;
         self.regions.push(RegionStats {
             region: self.region,
             name: name.into(),
-            begin_ns: Nanoseconds(self.now),
-            elapsed_ns: zero,
-            busy_ns: zero,
-            idle_ns: zero,
-            user_ns: zero,
-            unattributed_ns: zero,
+            begin_ticks: Ticks(self.now),
+            elapsed_ticks: zero,
+            busy_ticks: zero,
+            idle_ticks: zero,
+            user_ticks: zero,
+            unattributed_ticks: zero,
             operations: 0,
             depth: 0,
             kernel_instructions: Instructions(0),
@@ -322,18 +322,18 @@ impl Machine {
     fn end_region(&mut self, operations: u64) {
         self.event(Event::RegionEnd { region: self.region });
         self.end_chunk();
-        let (now, user, idle) = (self.now, self.user_ns, self.idle_ns);
+        let (now, user, idle) = (self.now, self.user_ticks, self.idle_ns);
         let row = self.regions.last_mut().unwrap();
-        row.elapsed_ns = Nanoseconds(now) - row.begin_ns;
-        row.idle_ns = Nanoseconds(idle);
-        row.busy_ns = row.elapsed_ns - row.idle_ns;
-        row.user_ns = Nanoseconds(user);
+        row.elapsed_ticks = Ticks(now) - row.begin_ticks;
+        row.idle_ticks = Ticks(idle);
+        row.busy_ticks = row.elapsed_ticks - row.idle_ticks;
+        row.user_ticks = Ticks(user);
         row.operations = operations;
         row.user_instructions = Instructions(user);
-        row.kernel_instructions = Instructions(row.busy_ns.get() - user);
+        row.kernel_instructions = Instructions(row.busy_ticks.get() - user);
     }
 
-    fn node(&mut self, parent: u32, kind: PathKind, comm: &str, function: u32, how: How) -> u32 {
+    fn node(&mut self, parent: u32, kind: PathKind, comm: &str, function: u32, how: CallKind) -> u32 {
         let tag = (kind as u32) * 8 + comm.len() as u32;
         let key = (self.region, parent, function, how, tag);
         let paths = &mut self.paths;
@@ -349,7 +349,7 @@ impl Machine {
                 function: FunctionIndex(function),
                 how,
                 calls: 0,
-                net_ns: Nanoseconds::ZERO,
+                self_ticks: Ticks::ZERO,
                 taken_branches: 0,
                 l1i_misses: 0,
                 itlb_misses: 0,
@@ -361,7 +361,7 @@ impl Machine {
     fn base(&mut self) -> u32 {
         let comm = ["client", "server7", ""][self.thread];
         let kind = if self.thread == IDLE_TASK { PathKind::Idle } else { PathKind::Thread };
-        self.node(PathNode::ROOT, kind, comm, u32::MAX, How::Call)
+        self.node(PathNode::ROOT, kind, comm, u32::MAX, CallKind::Call)
     }
 
     fn pass(&mut self, ns: u64) {
@@ -372,30 +372,30 @@ impl Machine {
                 frame.path
             }
             None => {
-                self.user_ns += ns;
+                self.user_ticks += ns;
                 let base = self.base();
-                self.node(base, PathKind::User, "", u32::MAX, How::Call)
+                self.node(base, PathKind::User, "", u32::MAX, CallKind::Call)
             }
         };
         let misses = u64::from(self.dice.below(900) < ns);
         let node = &mut self.paths[path as usize];
-        node.net_ns += Nanoseconds(ns);
+        node.self_ticks += Ticks(ns);
         node.taken_branches += ns / 7;
         node.l1i_misses += misses * (1 + ns / 300);
         node.itlb_misses += u64::from(misses == 1 && ns % 13 == 0);
     }
 
-    fn enter(&mut self, function: u32, how: How) {
+    fn enter(&mut self, function: u32, how: CallKind) {
         let parent = match self.stacks[self.thread].last() {
-            _ if how == How::Interrupt => {
-                self.node(PathNode::ROOT, PathKind::Interrupt, "", u32::MAX, How::Call)
+            _ if how == CallKind::Interrupt => {
+                self.node(PathNode::ROOT, PathKind::Interrupt, "", u32::MAX, CallKind::Call)
             }
             Some(frame) => frame.path,
             None => self.base(),
         };
         let path = self.node(parent, PathKind::Function, "", function, how);
         self.event(Event::Enter { function, how: trace_how(how) });
-        self.stacks[self.thread].push(Open { function, how, began: self.now, net: 0, below: 0, path });
+        self.stacks[self.thread].push(OpenCall { function, how, began: self.now, net: 0, below: 0, path });
     }
 
     fn leave(&mut self, event: Event) {
@@ -404,39 +404,39 @@ impl Machine {
         let frame = stack.pop().unwrap();
         let elapsed = frame.net + frame.below;
         let mut caller = u32::MAX;
-        if frame.how != How::Interrupt {
+        if frame.how != CallKind::Interrupt {
             if let Some(below) = stack.last_mut() {
                 below.below += elapsed;
                 caller = below.function;
             }
         }
         self.paths[frame.path as usize].calls += 1;
-        let zero = Nanoseconds::ZERO;
+        let zero = Ticks::ZERO;
         let row = self.functions.entry((self.region, frame.function)).or_insert(FunctionStats {
             region: self.region,
             function: FunctionIndex(frame.function),
             calls: 0,
             ended: 0,
-            net_ns: zero,
-            ended_net_ns: zero,
-            elapsed_ns: zero,
-            max_ns: zero,
-            min_ns: Nanoseconds(u64::MAX),
-            slowest_ns: zero,
-            slowest_at_ns: zero,
+            self_ticks: zero,
+            ended_self_ticks: zero,
+            total_ticks: zero,
+            max_ticks: zero,
+            min_ticks: Ticks(u64::MAX),
+            slowest_ticks: zero,
+            slowest_at_ticks: zero,
         });
         (row.calls, row.ended) = (row.calls + 1, row.ended + 1);
-        row.net_ns += Nanoseconds(frame.net);
-        row.ended_net_ns += Nanoseconds(frame.net);
-        row.elapsed_ns += Nanoseconds(elapsed);
-        row.max_ns = row.max_ns.max(Nanoseconds(frame.net));
-        row.min_ns = row.min_ns.min(Nanoseconds(frame.net));
-        if Nanoseconds(elapsed) > row.slowest_ns {
-            (row.slowest_ns, row.slowest_at_ns) = (Nanoseconds(elapsed), Nanoseconds(frame.began));
+        row.self_ticks += Ticks(frame.net);
+        row.ended_self_ticks += Ticks(frame.net);
+        row.total_ticks += Ticks(elapsed);
+        row.max_ticks = row.max_ticks.max(Ticks(frame.net));
+        row.min_ticks = row.min_ticks.min(Ticks(frame.net));
+        if Ticks(elapsed) > row.slowest_ticks {
+            (row.slowest_ticks, row.slowest_at_ticks) = (Ticks(elapsed), Ticks(frame.began));
         }
         let arc = self.arcs.entry((self.region, caller, frame.function, frame.how)).or_default();
         *arc = (arc.0 + 1, arc.1 + elapsed);
-        let bucket = bucket_of(Nanoseconds(elapsed));
+        let bucket = bucket_of(Ticks(elapsed));
         let key = (self.region, caller, frame.function, bucket);
         self.histograms.entry(key).or_insert((0, frame.began)).0 += 1;
     }
@@ -445,7 +445,7 @@ impl Machine {
         self.names[name]
     }
 
-    /// Time in the function on top, in which the timer may strike.
+    /// Spends time in the innermost function, during which the timer may fire.
     fn work(&mut self, ns: u64) {
         let ns = ns * (70 + self.dice.below(60)) / 100;
         if self.ticking || ns < self.until_tick {
@@ -460,7 +460,7 @@ impl Machine {
 
     fn interrupt(&mut self) {
         self.ticking = true;
-        self.enter(self.number("sysvec_apic_timer_interrupt"), How::Interrupt);
+        self.enter(self.number("sysvec_apic_timer_interrupt"), CallKind::Interrupt);
         self.body("sysvec_apic_timer_interrupt");
         let in_user = self.stacks[self.thread].len() == 1;
         self.leave(if in_user { Event::Leave } else { Event::Resume });
@@ -474,8 +474,8 @@ impl Machine {
         self.work(net / parts);
         for (callee, chance) in callees {
             if self.dice.percent(*chance) {
-                let how = if *callee == "tcp_rcv_established" { How::Jump } else { How::Call };
-                self.enter(self.number(callee), How::Call);
+                let how = if *callee == "tcp_rcv_established" { CallKind::Jump } else { CallKind::Call };
+                self.enter(self.number(callee), CallKind::Call);
                 let _ = how;
                 self.body(callee);
                 self.leave(Event::Exit);
@@ -491,7 +491,7 @@ impl Machine {
         if self.dice.percent(40) {
             let from = self.thread;
             self.to(IDLE_TASK);
-            self.enter(self.number("default_idle_call"), How::Call);
+            self.enter(self.number("default_idle_call"), CallKind::Call);
             self.work(80);
             let ns = 2_000 + self.dice.below(30_000);
             self.event(Event::Idle { ns });
@@ -509,10 +509,10 @@ impl Machine {
 
     fn syscall(&mut self, name: &str) {
         self.work(400);
-        self.enter(self.number("entry_SYSCALL_64"), How::Syscall);
+        self.enter(self.number("entry_SYSCALL_64"), CallKind::Syscall);
         self.work(20);
-        self.enter(self.number("do_syscall_64"), How::Call);
-        self.enter(self.number(name), How::Call);
+        self.enter(self.number("do_syscall_64"), CallKind::Call);
+        self.enter(self.number(name), CallKind::Call);
         self.body(name);
         self.leave(Event::Exit);
         self.leave(Event::Exit);
@@ -528,7 +528,7 @@ impl Machine {
             1 => self.syscall("__x64_sys_openat"),
             _ => {
                 self.work(300);
-                self.enter(self.number("asm_exc_page_fault"), How::Exception);
+                self.enter(self.number("asm_exc_page_fault"), CallKind::Exception);
                 self.body("asm_exc_page_fault");
                 self.leave(Event::Leave);
             }
@@ -541,14 +541,15 @@ impl Machine {
         }
     }
 
-    fn finish(mut self) -> Run {
+    fn finish(mut self) -> SyntheticRun {
         let (trace, chunks) = self.writer.take().unwrap().finish().unwrap();
-        let thread = |pid, comm: &str| Thread { task: u64::from(pid), pid, tgid: pid, comm: comm.into() };
-        let region = |row: &RegionStats| Region {
+        let thread =
+            |pid, comm: &str| RecordedThread { task: u64::from(pid), pid, tgid: pid, comm: comm.into() };
+        let region = |row: &RegionStats| RecordedRegion {
             name: row.name.clone(),
-            begin_ns: row.begin_ns.get(),
-            elapsed_ns: row.elapsed_ns.get(),
-            idle_ns: row.idle_ns.get(),
+            begin_ns: row.begin_ticks.get(),
+            elapsed_ns: row.elapsed_ticks.get(),
+            idle_ns: row.idle_ticks.get(),
             operations: row.operations,
             depth: 0,
             closed: true,
@@ -561,7 +562,7 @@ impl Machine {
             ran: Vec::new(),
             ran_since_boot: Vec::new(),
             version: VERSION,
-            capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
+            capture: kerntune_trace::CaptureSpec { functions: true, edges: false, weights: false },
             kernel_functions: CODE.len() as u32,
             cpus: 1,
             per_cpu: Vec::new(),
@@ -569,10 +570,10 @@ impl Machine {
             threads: vec![thread(231, "client"), thread(232, "server7"), thread(0, "swapper/0")],
             chunks,
             events: self.events,
-            health: Health::default(),
+            health: RecordingHealth::default(),
             notes: vec![],
         };
-        let symbol = |(at, code): (usize, &Code)| Symbol {
+        let symbol = |(at, code): (usize, &SyntheticFunction)| Symbol {
             function: FunctionIndex(at as u32),
             name: code.0.into(),
             address: Address(0xffff_ffff_8100_0000 + 4096 * at as u64),
@@ -583,23 +584,23 @@ impl Machine {
         let kernel = KernelId { id: "3f9a".into(), label: "base".into(), version: "6.12.90".into() };
         let mut manifest = Manifest::new("p-synthetic", kernel, "made-up", "emulator");
         manifest.capture =
-            Capture { functions: true, edges: true, model: true, weights: true, ..Default::default() };
+            CaptureSummary { functions: true, edges: true, model: true, weights: true, ..Default::default() };
         manifest.events = self.events;
         manifest.exact = true;
         for row in &self.regions {
-            manifest.elapsed_ns += row.elapsed_ns;
-            manifest.busy_ns += row.busy_ns;
-            manifest.idle_ns += row.idle_ns;
+            manifest.elapsed_ticks += row.elapsed_ticks;
+            manifest.busy_ticks += row.busy_ticks;
+            manifest.idle_ticks += row.idle_ticks;
         }
-        let arc = |((region, caller, callee, how), (calls, ns)): ((u32, u32, u32, How), (u64, u64))| {
+        let arc = |((region, caller, callee, how), (calls, ns)): ((u32, u32, u32, CallKind), (u64, u64))| {
             let (caller, callee) = (FunctionIndex(caller), FunctionIndex(callee));
-            let (ended, elapsed_ns) = (calls, Nanoseconds(ns));
-            kerntune_profile::CallArc { region, caller, callee, how, calls, ended, elapsed_ns }
+            let (ended, elapsed_ns) = (calls, Ticks(ns));
+            kerntune_profile::CallArc { region, caller, callee, how, calls, ended, total_ticks: elapsed_ns }
         };
         let bucket =
             |((region, caller, function, bucket), (count, at)): ((u32, u32, u32, u32), (u64, u64))| {
                 let (caller, function) = (FunctionIndex(caller), FunctionIndex(function));
-                HistogramBucket { region, caller, function, bucket, count, example_ns: Nanoseconds(at) }
+                HistogramBucket { region, caller, function, bucket, count, example_ticks: Ticks(at) }
             };
         let tables = Tables {
             functions: self.functions.into_values().collect(),
@@ -610,13 +611,13 @@ impl Machine {
             regions: self.regions,
             ..Tables::default()
         };
-        Run { profile: Profile { manifest, tables }, trace, recording }
+        SyntheticRun { profile: Profile { manifest, tables }, trace, recording }
     }
 }
 
-/// Adds so many small paths under random ones, and functions that they are of.
+/// Adds this many small paths below random ones, and functions for them.
 pub fn grow(profile: &mut Profile, paths: usize) {
-    let mut dice = Dice(42);
+    let mut dice = DeterministicRandom(42);
     let tables = &mut profile.tables;
     let first = tables.symbols.len() as u32;
     for at in 0..4000u32 {
@@ -625,7 +626,7 @@ pub fn grow(profile: &mut Profile, paths: usize) {
         tables.symbols.push(Symbol { function: FunctionIndex(first + at), name, ..symbol });
     }
     for _ in 0..paths {
-        // The newer the likelier, so that it gets deep.
+        // Recent paths are more likely, so that the tree gets deep.
         let n = tables.paths.len() as u64;
         let mut parent = tables.paths[(n - 1 - dice.below(n).min(dice.below(n))) as usize].clone();
         if parent.kind == PathKind::User {
@@ -638,9 +639,9 @@ pub fn grow(profile: &mut Profile, paths: usize) {
             kind: PathKind::Function,
             comm: String::new(),
             function: FunctionIndex(first + dice.below(4000) as u32),
-            how: How::Call,
+            how: CallKind::Call,
             calls: 1 + net / 50,
-            net_ns: Nanoseconds(net),
+            self_ticks: Ticks(net),
             taken_branches: net / 7,
             l1i_misses: dice.below(2) * net / 100,
             itlb_misses: net / 2000,
@@ -649,8 +650,8 @@ pub fn grow(profile: &mut Profile, paths: usize) {
     }
 }
 
-/// What the command reads of a trace.
-pub fn timeline(run: &Run) -> Timeline<'_> {
+/// Builds the timeline as the command does.
+pub fn timeline(run: &SyntheticRun) -> TraceTimeline<'_> {
     let source = run.trace.as_slice();
     let trace = kerntune_analyze::TraceFile::open(&source, &run.recording).unwrap();
     let overview = timeline::overview(&trace, BINS, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -658,9 +659,14 @@ pub fn timeline(run: &Run) -> Timeline<'_> {
         .into_iter()
         .map(|choice| {
             let detail = timeline::detail(&trace, &choice.window).unwrap();
-            Place { label: choice.label, function: choice.function, begin: detail.begin, end: detail.end }
+            TimelinePlace {
+                label: choice.label,
+                function: choice.function,
+                begin: detail.begin,
+                end: detail.end,
+            }
         })
         .collect();
-    let chunks = (0..trace.chunks()).map(|at| Embedded::Here(trace.chunk_bytes(at).unwrap())).collect();
-    Timeline { recording: &run.recording, wide: trace.wide, overview, places, chunks }
+    let chunks = (0..trace.chunks()).map(|at| ChunkStorage::Here(trace.chunk_bytes(at).unwrap())).collect();
+    TraceTimeline { recording: &run.recording, wide: trace.wide, overview, places, chunks }
 }

@@ -1,45 +1,47 @@
-//! Measurements whose truth is known: values of kernels whose means are given, with spread on every level.
+//! Simulated measurements with a known truth: kernels with given means, and spread on every level.
 
-use kerntune_stats::{Place, Rng, Sample};
+use kerntune_stats::{Rng, Sample, ValuePosition};
 
-/// How one kernel is measured.
+/// Measurement plan of one kernel.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
-    /// Builds, boots of each, runs of each, iterations of each.
+pub struct MeasurementPlan {
+    /// Number of builds, boots of each, runs of each, iterations of each.
     pub counts: [u32; 4],
-    /// Whether what is below the slowest level comes in numbers that differ: 1 to twice as many less one.
+    /// True if counts below the slowest level vary between 1 and twice as many less one.
     pub ragged: bool,
 }
 
-/// How its values vary.
+/// Variation of a kernel's values.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     /// Standard deviation of each level's part, relative to the mean.
     pub levels: [f64; 4],
-    /// What the parts look like.
-    pub shape: Shape,
+    /// Distribution of the parts.
+    pub shape: DistributionShape,
 }
 
-/// The form of a level's part; each has the mean 0 and the standard deviation 1.
+/// Distribution of a level's part; each has mean 0 and standard deviation 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shape {
+pub enum DistributionShape {
     /// Normal on every level.
     Normal,
-    /// Iterations with a long tail above: the logarithm is normal with σ = 1 (skewness 6.2). The rest is normal.
+    /// Iterations have a long upper tail: the logarithm is normal with σ = 1 (skewness 6.2). The
+    /// rest is normal.
     LongTail,
-    /// One iteration in fifty is far above the others: something else had the CPU. The rest is normal.
+    /// One iteration in fifty is a far outlier: something else had the CPU. The rest is normal.
     Outliers,
-    /// The slowest level is one of two: memory lies well or badly. The rest is normal.
+    /// The slowest level takes one of two values: good or bad memory layout. The rest is normal.
     TwoKinds,
-    /// The slowest level has a tail above: the logarithm is normal with σ = 0.5 (skewness 1.75). The rest is normal.
+    /// The slowest level has an upper tail: the logarithm is normal with σ = 0.5 (skewness 1.75).
+    /// The rest is normal.
     Skewed,
 }
 
-/// The base kernel's mean.
+/// Mean of the base kernel.
 const BASE: f64 = 1_000.0;
 
-/// Values of a kernel whose true mean is `ratio` times the base kernel's.
-pub fn sample(rng: &mut Rng, plan: Plan, spread: Spread, ratio: f64) -> Sample {
+/// Draws values of a kernel whose true mean is `ratio` times the base kernel's.
+pub fn sample(rng: &mut Rng, plan: MeasurementPlan, spread: Spread, ratio: f64) -> Sample {
     let mut values = Vec::new();
     let first = spread.levels.iter().position(|sd| *sd > 0.0).unwrap_or(3);
     let part = |rng: &mut Rng, level: usize| spread.levels[level] * draw(rng, spread.shape, level, first);
@@ -56,7 +58,10 @@ pub fn sample(rng: &mut Rng, plan: Plan, spread: Spread, ratio: f64) -> Sample {
                 let of_run = of_boot + part(rng, 2);
                 for iteration in 0..count(rng, 3) {
                     let relative = 1.0 + of_run + part(rng, 3);
-                    values.push((Place { build, boot, run, iteration }, BASE * ratio * relative.max(0.0)));
+                    values.push((
+                        ValuePosition { build, boot, run, iteration },
+                        BASE * ratio * relative.max(0.0),
+                    ));
                 }
             }
         }
@@ -64,24 +69,25 @@ pub fn sample(rng: &mut Rng, plan: Plan, spread: Spread, ratio: f64) -> Sample {
     Sample::new(values).expect("what is simulated is a measurement")
 }
 
-/// A part of `level`; `slowest` is the first level that varies.
-fn draw(rng: &mut Rng, shape: Shape, level: usize, slowest: usize) -> f64 {
+/// Draws a part of `level`; `slowest` is the first level that varies.
+fn draw(rng: &mut Rng, shape: DistributionShape, level: usize, slowest: usize) -> f64 {
     match shape {
-        Shape::LongTail if level == 3 => log_normal(rng, 1.0),
-        Shape::Outliers if level == 3 => {
-            // One value of weight 1/50 at `far`, the others normal: the mean and the variance are put right.
+        DistributionShape::LongTail if level == 3 => log_normal(rng, 1.0),
+        DistributionShape::Outliers if level == 3 => {
+            // One value of weight 1/50 lies at `far`, the others are normal; mean and variance are
+            // normalized.
             let (share, far): (f64, f64) = (0.02, 20.0);
             let out = if rng.uniform() < share { far } else { 0.0 };
             (normal(rng) + out - share * far) / (1.0 + share * (1.0 - share) * far * far).sqrt()
         }
-        Shape::TwoKinds if level == slowest => {
+        DistributionShape::TwoKinds if level == slowest => {
             if rng.uniform() < 0.5 {
                 -1.0
             } else {
                 1.0
             }
         }
-        Shape::Skewed if level == slowest => log_normal(rng, 0.5),
+        DistributionShape::Skewed if level == slowest => log_normal(rng, 0.5),
         _ => normal(rng),
     }
 }
@@ -91,7 +97,7 @@ fn log_normal(rng: &mut Rng, sigma: f64) -> f64 {
     ((sigma * normal(rng)).exp() - (sigma * sigma / 2.0).exp()) / variance.sqrt()
 }
 
-/// Standard normal (Box and Muller, Annals of Mathematical Statistics 29(2), 1958).
+/// Draws a standard normal number (Box and Muller, Annals of Mathematical Statistics 29(2), 1958).
 fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * rng.uniform().ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.uniform()).cos()

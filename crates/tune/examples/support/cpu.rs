@@ -6,17 +6,17 @@ use std::io::{Error, ErrorKind, Result};
 /// `USER_HZ`, which is 100 wherever Linux runs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Seconds of this process.
+/// Returns the seconds of this process.
 pub fn own() -> Result<f64> {
     seconds([11, 12])
 }
 
-/// Seconds of its children that were waited for, and of theirs.
+/// Returns the seconds of its finished children and their descendants.
 pub fn of_children() -> Result<f64> {
     seconds([13, 14])
 }
 
-/// Fields by their place after the name.
+/// Sums up fields by position after the name.
 fn seconds(fields: [usize; 2]) -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     let damaged = || Error::new(ErrorKind::InvalidData, "/proc/self/stat is too short");

@@ -1,17 +1,17 @@
-//! Where the CPU time of a boot went, row by row: of rows that are a step of their own.
+//! CPU time of a boot by row, for rows that are a step of their own.
 
 use kerntune_guest::Workload;
-use kerntune_machine::{CpuTimes, Spent};
+use kerntune_machine::{CpuTimes, PhaseCpuTimes};
 use kerntune_stats::CpuTime;
 use std::collections::BTreeMap;
 
-/// By region, steps of one region together. A step goes from init's word that it begins to init's next word: the start and
-/// the end of the load generator are in it.
-pub(super) fn of_steps(
+/// Sums up CPU time by region. A step lasts from init's message that it begins to init's next
+/// message, so the start and the end of the load generator are included.
+pub(super) fn times_by_region(
     workload: &Workload,
     run: &str,
     boot: u32,
-    spent: &[Spent],
+    spent: &[PhaseCpuTimes],
 ) -> BTreeMap<String, CpuTime> {
     let mut rows: BTreeMap<String, CpuTime> = BTreeMap::new();
     for (step, number) in workload.measured.steps.iter().zip(1..) {
@@ -46,17 +46,17 @@ mod tests {
             ("measured step 4 redis_get", 8.0),
             ("results", 8.5),
         ];
-        let spent = phases.map(|(phase, at)| Spent {
+        let spent = phases.map(|(phase, at)| PhaseCpuTimes {
             phase: phase.into(),
             seconds: at,
             cpu: CpuTimes { kernel: at / 2.0, host_for_programs: at / 4.0, ..CpuTimes::default() },
         });
-        let rows = of_steps(&workload, "measured", 7, &spent);
+        let rows = times_by_region(&workload, "measured", 7, &spent);
         let of =
             |row: &str| (rows[row].boot, rows[row].seconds, rows[row].kernel, rows[row].host_for_programs);
         assert_eq!((of("redis_set"), of("redis_get")), ((7, 5.0, 2.5, 1.25), (7, 1.5, 0.75, 0.375)));
         // The last step of a run that ended early has no end.
-        assert!(!of_steps(&workload, "measured", 0, &spent[..3]).contains_key("redis_get"));
-        assert!(of_steps(&workload, "measured", 0, &[]).is_empty());
+        assert!(!times_by_region(&workload, "measured", 0, &spent[..3]).contains_key("redis_get"));
+        assert!(times_by_region(&workload, "measured", 0, &[]).is_empty());
     }
 }

@@ -1,59 +1,62 @@
-//! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
+//! Benchmark rows on the exact machine: the measured run is recorded, and each row's region gives
+//! its figures per operation.
 
-use super::{empty_row, fitting, uname, Error, Selected};
-use crate::compare::measured;
-use crate::model::Model;
-use crate::moment::later;
-use crate::record::{record_all, RecordRequest, MACHINE};
-use crate::run_files::RUN;
+use super::{empty_row, fitting, uname, Error, SelectedRows};
+use crate::measuring::compare::measured_request;
+use crate::measuring::start_offset::with_start_offset;
+use crate::runs::model::Model;
+use crate::runs::record::{record_all, RecordRequest, MACHINE};
+use crate::runs::run_files::RUN;
 use crate::{Result, Session};
-use kerntune_compare::{Costs, Measurement, Metric, OperationCounters};
+use kerntune_compare::{Measurement, Metric, ModelCosts, OperationCounters};
 use kerntune_guest::{SuiteRow, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
-    Better, Figures, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA,
+    BenchResults, ExactFigures, MeasuredKernel as KernelName, MeasuredValue, ResultsRow, RowDirection,
+    SkippedRow, RESULTS_SCHEMA,
 };
 use std::time::SystemTime;
 
-/// Which kernel, under which model, how often.
+/// Kernel, model and number of runs on the exact machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// What boots.
+pub struct ExactRequest<'a> {
+    /// Kernel to boot.
     pub kernel: &'a Kernel,
-    /// The front-end model to run along.
+    /// Front-end model of the recordings.
     pub model: &'a Model,
-    /// How often; all boots but the first show what does not repeat.
+    /// Number of repeated boots; all but the first show what does not repeat.
     pub boots: u32,
-    /// In each boot's place so many runs, begun at as many moments.
+    /// Number of runs for each boot, each with another start offset.
     pub runs: u32,
-    /// How many times its usual work each row does.
+    /// Factor on the usual work of each row.
     pub scale: f64,
 }
 
-/// What this kernel can run, and what it lacks for the rest.
+/// Splits the selection into what this kernel can run and the rows that are skipped.
 ///
 /// # Errors
-/// Its configuration cannot be read, or nothing is left.
-pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
+/// A configuration that cannot be read; no row that can run.
+pub fn check(kernel: &Kernel, selection: Vec<SelectedRows>) -> Result<(Vec<SelectedRows>, Vec<SkippedRow>)> {
     fitting(kernel, selection, MACHINE, |_| None)
 }
 
-/// Records what [`check`] left; recordings that are there, such as those of `kerntune compare`, are used again.
+/// Records the rows that [`check`] left. Earlier recordings, such as those of `kerntune compare`,
+/// are used again.
 ///
 /// # Errors
-/// Those of a recording, and rows that are not in it.
+/// Those of a recording, and rows that are missing in it.
 pub fn run(
     session: &Session,
-    (selection, skipped): (Vec<Selected>, Vec<Skipped>),
-    request: &Request,
-) -> Result<Results> {
+    (selection, skipped): (Vec<SelectedRows>, Vec<SkippedRow>),
+    request: &ExactRequest,
+) -> Result<BenchResults> {
     let fixed = selection.iter().find(|s| request.scale != 1.0 && !s.suite.is_scalable());
     if let Some(selected) = fixed {
         return Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into());
     }
     let manifest = &request.kernel.manifest;
-    let mut results = Results {
+    let mut results = BenchResults {
         schema: RESULTS_SCHEMA.into(),
         machine: MACHINE.into(),
         kernel: KernelName {
@@ -65,31 +68,31 @@ pub fn run(
         scale: Some(request.scale),
         model: Some(request.model.name.clone()),
         skipped,
-        ..Results::default()
+        ..BenchResults::default()
     };
     let restricted: Vec<Workload> = selection
         .iter()
-        .map(|Selected { suite, rows }| suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale))
+        .map(|SelectedRows { suite, rows }| suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale))
         .collect();
-    // Each suite at each moment, as often as was asked for: in the order in which rows have their values.
-    let moments: Vec<Vec<Workload>> = restricted
+    // Each suite with each start offset, in the order of the values of a row.
+    let offsets: Vec<Vec<Workload>> = restricted
         .iter()
-        .map(|workload| (0..request.runs).map(|run| later(workload, run)).collect())
+        .map(|workload| (0..request.runs).map(|run| with_start_offset(workload, run)).collect())
         .collect();
     let times: Vec<(u32, u32)> =
         (0..request.boots).flat_map(|boot| (0..request.runs).map(move |run| (boot, run))).collect();
     let (kernel, model) = (request.kernel, request.model);
-    let requests: Vec<RecordRequest> = moments
+    let requests: Vec<RecordRequest> = offsets
         .iter()
-        .flat_map(|moments| times.iter().map(move |time| (moments, time)))
-        .map(|(moments, &(boot, run))| measured(kernel, &moments[run as usize], model, boot))
+        .flat_map(|offsets| times.iter().map(move |time| (offsets, time)))
+        .map(|(offsets, &(boot, run))| measured_request(kernel, &offsets[run as usize], model, boot))
         .collect();
     let recorded = record_all(session, &requests)?;
-    for ((at, Selected { suite, rows }), workload) in selection.iter().enumerate().zip(&restricted) {
+    for ((at, SelectedRows { suite, rows }), workload) in selection.iter().enumerate().zip(&restricted) {
         let first = results.rows.len();
         results.rows.extend(rows.iter().map(|row| ResultsRow {
             unit: Metric::PathLength.unit_per_operation().into(),
-            better: Better::Lower,
+            better: RowDirection::Lower,
             ..empty_row(&workload.name, row)
         }));
         for (&(boot, run), recorded) in times.iter().zip(&recorded[at * times.len()..]) {
@@ -109,7 +112,7 @@ pub fn run(
     Ok(results)
 }
 
-/// A row's sums; those of the aggregate are of one operation, which is all of the run.
+/// Returns a row's counters. The aggregate row counts the whole run as one operation.
 fn counters(measurement: &Measurement, row: &SuiteRow) -> Option<OperationCounters> {
     match row.is_aggregate() {
         true => Some(OperationCounters { operations: 1, ..measurement.total.clone() }),
@@ -117,11 +120,11 @@ fn counters(measurement: &Measurement, row: &SuiteRow) -> Option<OperationCounte
     }
 }
 
-fn value((boot, run): (u32, u32), counters: &OperationCounters, costs: Option<&Costs>) -> Value {
+fn value((boot, run): (u32, u32), counters: &OperationCounters, costs: Option<&ModelCosts>) -> MeasuredValue {
     let per = |sum: f64| sum / counters.operations as f64;
     let some = |metric: Metric| metric.count(counters).map(|sum| per(sum as f64));
     let counted = |metric: Metric| some(metric).unwrap_or_default();
-    let figures = Figures {
+    let figures = ExactFigures {
         path_length: counted(Metric::PathLength),
         taken_branches: counted(Metric::TakenBranches),
         l1i_misses: counted(Metric::L1iMisses),
@@ -132,7 +135,13 @@ fn value((boot, run): (u32, u32), counters: &OperationCounters, costs: Option<&C
         user_itlb_misses: some(Metric::UserItlbMisses),
         whole_cycles: costs.and_then(|costs| costs.whole_cycles(counters)).map(per),
     };
-    Value { boot, run, value: figures.path_length, figures: Some(figures), ..Value::default() }
+    MeasuredValue {
+        boot,
+        run,
+        value: figures.path_length,
+        figures: Some(figures),
+        ..MeasuredValue::default()
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +162,7 @@ mod tests {
         };
         let run = Measurement { operations: vec![of("syscall", 4, 400)], total: of("total", 7, 1000) };
         let suite = Suite::of(Workload::find("mckusick", &[]).unwrap()).unwrap();
-        let costs = Costs { path_length: 0.5, ..Costs::default() };
+        let costs = ModelCosts { path_length: 0.5, ..ModelCosts::default() };
         let figures = |row: &str| {
             let counters = counters(&run, suite.row(row).unwrap()).unwrap();
             let value = value((2, 3), &counters, Some(&costs));

@@ -1,40 +1,44 @@
-//! The running system: the suite's programs, here and now, under the kernel that is booted.
+//! Benchmark rows on the running system: the suite's programs run under the booted kernel.
 //!
-//! Programs of ours run as they are. What has services and files to set up, such as a server, runs as in a guest, from the
-//! guest's image, where it can change nothing of the host ([`Host`]).
+//! Our own programs run directly. Suites with services and files, such as servers, run from their
+//! guest image in a sandbox, as in a guest, and can change nothing on the host ([`Host`]).
 
-use super::lines::{self, Line};
-use super::measured::measured;
-use super::{common, directory, empty_row, something, without, Error, Selected};
+use super::lines::{self, SuiteLine};
+use super::measured::read_values;
+use super::{common_value, directory, empty_row, require_rows, split_unfit, Error, SelectedRows};
 use crate::Result;
-use kerntune_guest::{compile, compile_contain, Command, GuestImage, Suite, SuiteRow, Workload};
+use kerntune_guest::{compile, compile_contain, CommandLine, GuestImage, Suite, SuiteRow, Workload};
 use kerntune_machine::{can_contain, Error as MachineError, Host, Machine, RunRequest};
 use kerntune_profile::rfc3339;
-use kerntune_stats::{Counter, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
+use kerntune_stats::{
+    BenchResults, MeasuredKernel as KernelName, MeasuredValue, PerfCounter, ResultsRow, SkippedRow,
+    RESULTS_SCHEMA,
+};
 use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-/// What results call this machine.
+/// Name of this machine in results.
 pub const MACHINE: &str = "host";
-/// The usual work takes some milliseconds; a clock that others use, too, wants more.
+/// Default factor on a row's work: usual work takes milliseconds, too little for the clock of a
+/// shared machine.
 const SCALE: f64 = 10.0;
-/// How many last lines of a program are its last words.
+/// Number of output lines of a failed program that messages show.
 const WORDS: usize = 5;
 
-/// How much to run.
+/// Numbers of runs, scale and counters of a benchmark on the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort<'a> {
-    /// How often each suite's program runs.
+pub struct HostEffort<'a> {
+    /// Number of runs of each suite's program.
     pub runs: u32,
-    /// How many times its usual work each row does; of what always does the same this is 1, and of others usually 10.
+    /// Factor on the usual work of each row; by default 10, or 1 for suites with fixed work.
     pub scale: Option<f64>,
-    /// What is counted besides.
-    pub counters: &'a [Counter],
+    /// CPU counters to read.
+    pub counters: &'a [PerfCounter],
 }
 
-impl Effort<'_> {
+impl HostEffort<'_> {
     fn scale_of(&self, suite: &Suite) -> Result<f64, Error> {
         match (self.scale, suite.is_scalable()) {
             (scale, true) => Ok(scale.unwrap_or(SCALE)),
@@ -44,17 +48,18 @@ impl Effort<'_> {
     }
 }
 
-/// What can run here, and what cannot: the programs are asked, and they try.
+/// Splits the selection into what can run here and the rows that are skipped. The programs test
+/// this themselves.
 ///
 /// # Errors
-/// Programs that cannot be compiled or asked, and nothing left.
-pub fn check(work: &WorkDir, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
+/// Programs that cannot be compiled or fail the test; no row that can run.
+pub fn check(work: &WorkDir, selection: Vec<SelectedRows>) -> Result<(Vec<SelectedRows>, Vec<SkippedRow>)> {
     let (mut left, mut skipped) = (Vec::new(), Vec::new());
     for selected in selection {
         let reasons = reasons(work, &selected.suite)?;
-        left.extend(without(selected, &reasons, &mut skipped));
+        left.extend(split_unfit(selected, &reasons, &mut skipped));
     }
-    something(&left, &skipped, MACHINE)?;
+    require_rows(&left, &skipped, MACHINE)?;
     Ok((left, skipped))
 }
 
@@ -81,34 +86,34 @@ fn reasons(work: &WorkDir, suite: &Suite) -> Result<BTreeMap<String, String>> {
     Ok(reasons)
 }
 
-/// Runs what [`check`] left: each suite once, then each of them again.
+/// Runs the rows that [`check`] left: every suite once, then all of them again.
 ///
 /// # Errors
-/// A program that fails, takes too long, or says something else than its figures.
+/// A program that fails, takes too long, or prints anything but its figures.
 pub fn run(
     work: &WorkDir,
-    (selection, skipped): (Vec<Selected>, Vec<Skipped>),
-    effort: Effort,
+    (selection, skipped): (Vec<SelectedRows>, Vec<SkippedRow>),
+    effort: HostEffort,
     progress: &dyn Progress,
-) -> Result<Results> {
+) -> Result<BenchResults> {
     let scales: Vec<f64> =
         selection.iter().map(|selected| effort.scale_of(&selected.suite)).collect::<Result<_, _>>()?;
     let kernel = kernel(work)?;
     let started = rfc3339(SystemTime::now());
-    let mut results = Results {
+    let mut results = BenchResults {
         schema: RESULTS_SCHEMA.into(),
         machine: MACHINE.into(),
         kernel,
         started,
-        scale: common(scales.iter().copied()),
+        scale: common_value(scales.iter().copied()),
         skipped,
-        ..Results::default()
+        ..BenchResults::default()
     };
     let mut rows: Vec<Vec<ResultsRow>> = selection.iter().map(empty_rows).collect();
     let prepared: Vec<(Workload, Option<GuestImage>)> = selection
         .iter()
         .zip(scales)
-        .map(|(Selected { suite, rows }, scale)| {
+        .map(|(SelectedRows { suite, rows }, scale)| {
             let mut workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), scale);
             workload.env.extend(lines::environment(effort.counters));
             let image = match suite.is_bare() {
@@ -121,7 +126,7 @@ pub fn run(
     for number in 0..effort.runs {
         for ((selected, rows), (workload, image)) in selection.iter().zip(&mut rows).zip(&prepared) {
             let what = format!("{} on the host, run {} of {}", workload.name, number + 1, effort.runs);
-            let run = Run { work, suite: &selected.suite, workload, number, what: &what, progress };
+            let run = HostRun { work, suite: &selected.suite, workload, number, what: &what, progress };
             let uncounted = match image {
                 None => run.here(&selected.rows, rows)?,
                 Some(image) => run.contained(image, rows)?,
@@ -133,26 +138,26 @@ pub fn run(
     Ok(results)
 }
 
-fn empty_rows(selected: &Selected) -> Vec<ResultsRow> {
+fn empty_rows(selected: &SelectedRows) -> Vec<ResultsRow> {
     selected.rows.iter().map(|row| empty_row(&selected.suite.workload.name, row)).collect()
 }
 
 /// One run of a suite.
-struct Run<'a> {
+struct HostRun<'a> {
     work: &'a WorkDir,
     suite: &'a Suite,
-    /// The suite's, with no more than was asked for.
+    /// Workload of the suite, restricted to the selected rows.
     workload: &'a Workload,
-    /// From 0.
+    /// Number of the run, from 0.
     number: u32,
     what: &'a str,
     progress: &'a dyn Progress,
 }
 
-impl Run<'_> {
-    /// Its programs as they are. The values of the rows `asked` for are added to `rows`; comes back with what did not
-    /// count.
-    fn here(&self, asked: &[SuiteRow], rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
+impl HostRun<'_> {
+    /// Runs the programs directly and adds values of the rows `asked` to `rows`. Returns the
+    /// counters that did not count, with reasons.
+    fn here(&self, asked: &[SuiteRow], rows: &mut [ResultsRow]) -> Result<BTreeMap<PerfCounter, String>> {
         let mut commands = Vec::new();
         let mut lines = Vec::new();
         for step in &self.workload.measured.steps {
@@ -173,22 +178,26 @@ impl Run<'_> {
         Ok(lines.into_iter().flat_map(|line| line.uncounted).collect())
     }
 
-    /// The same from its image, contained.
-    fn contained(&self, image: &GuestImage, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
+    /// Runs the programs from the guest image in a sandbox; otherwise as [`here`](Self::here).
+    fn contained(
+        &self,
+        image: &GuestImage,
+        rows: &mut [ResultsRow],
+    ) -> Result<BTreeMap<PerfCounter, String>> {
         let Self { work, workload, progress, .. } = *self;
         let directory = directory(work, MACHINE)?;
         let host = Host { program: compile_contain(work)?, what: self.what.into() };
         let request = RunRequest::on_host(&image.initramfs, workload, "measured");
         let outcome = host.run(&request, &directory, progress)?;
-        let measured = measured(workload, Some(self.suite), &outcome.guest_files)?;
+        let measured = read_values(workload, Some(self.suite), &outcome.guest_files)?;
         for row in rows {
             let of_row = measured.iter().filter(|measured| measured.row == row.row);
-            let values = of_row.map(|one| Value {
+            let values = of_row.map(|one| MeasuredValue {
                 run: self.number,
                 iteration: one.iteration,
                 value: one.value,
                 counters: one.counters.clone(),
-                ..Value::default()
+                ..MeasuredValue::default()
             });
             let before = row.values.len();
             row.values.extend(values);
@@ -202,23 +211,29 @@ impl Run<'_> {
     }
 }
 
-/// The values of one row in what a run printed.
-fn values(lines: &[Line], row: &SuiteRow, run: u32) -> Result<Vec<Value>, String> {
+/// Extracts the values of one row from the output of a run.
+fn values(lines: &[SuiteLine], row: &SuiteRow, run: u32) -> Result<Vec<MeasuredValue>, String> {
     let of_row = lines.iter().filter(|line| line.row == row.name);
-    let value = |line: &Line| {
+    let value = |line: &SuiteLine| {
         let value = row.unit.value(line.operations, line.nanoseconds);
         let value = value.ok_or_else(|| format!("row {} is in {}", row.name, row.unit.name()))?;
-        Ok(Value { run, iteration: line.iteration, value, counters: line.counted(), ..Value::default() })
+        Ok(MeasuredValue {
+            run,
+            iteration: line.iteration,
+            value,
+            counters: line.counted(),
+            ..MeasuredValue::default()
+        })
     };
-    let values: Vec<Value> = of_row.map(value).collect::<Result<_, String>>()?;
+    let values: Vec<MeasuredValue> = of_row.map(value).collect::<Result<_, String>>()?;
     match values.is_empty() {
         true => Err(format!("row {} is missing", row.name)),
         false => Ok(values),
     }
 }
 
-/// What a program of ours prints here if it ends well.
-fn run_program(work: &WorkDir, workload: &Workload, command: &Command) -> Result<String> {
+/// Runs one of our programs and returns its output.
+fn run_program(work: &WorkDir, workload: &Workload, command: &CommandLine) -> Result<String> {
     let command = &workload.as_run(command);
     let (name, arguments) = command.split_first().map_or(("", command.as_slice()), |(n, a)| (n.as_str(), a));
     let seconds = workload.time_limit_seconds;
@@ -250,13 +265,13 @@ fn last_words(output: &str) -> String {
     }
 }
 
-/// The kernel that is booted.
+/// Identifies the booted kernel.
 fn kernel(work: &WorkDir) -> Result<KernelName> {
     let read = |path: &str| fs::read_to_string(path).at("read", path).map(|text| text.trim().to_owned());
     Ok(KernelName {
         release: read("/proc/sys/kernel/osrelease")?,
         version: read("/proc/sys/kernel/version")?,
-        id: kerntune_kernel::running(work)?.map(|kernel| kernel.manifest.id),
+        id: kerntune_kernel::find_running(work)?.map(|kernel| kernel.manifest.id),
         build_id: kerntune_kernel::running_build_id(),
     })
 }
@@ -268,7 +283,7 @@ mod tests {
     use kerntune_work::NoProgress;
     use std::path::Path;
 
-    fn selection(name: &str, rows: &[&str]) -> Vec<Selected> {
+    fn selection(name: &str, rows: &[&str]) -> Vec<SelectedRows> {
         let suite = Suite::of(Workload::find(name, &[]).unwrap()).unwrap();
         select(vec![suite], &rows.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
     }
@@ -281,7 +296,11 @@ mod tests {
         let results = run(
             &work,
             checked,
-            Effort { runs: 2, scale: Some(0.05), counters: &[Counter::PageFaults, Counter::Cycles] },
+            HostEffort {
+                runs: 2,
+                scale: Some(0.05),
+                counters: &[PerfCounter::PageFaults, PerfCounter::Cycles],
+            },
             &NoProgress,
         )
         .unwrap();
@@ -293,8 +312,9 @@ mod tests {
             assert!(row.values.iter().all(|v| v.value > 0.0 && v.value.is_finite()));
         }
         assert!(!results.kernel.release.is_empty() && results.kernel.id.is_none());
-        // Every machine has the one, if we may ask; few virtual ones have the other. Each is a number or has a reason.
-        for counter in [Counter::PageFaults, Counter::Cycles] {
+        // Page faults can be counted everywhere, if we may; few virtual machines count cycles. Each
+        // counter has a number or a reason.
+        for counter in [PerfCounter::PageFaults, PerfCounter::Cycles] {
             let counted = results.rows.iter().all(|row| row.counted(counter).is_some());
             assert_ne!(counted, results.uncounted.contains_key(&counter), "{counter}");
         }
@@ -316,7 +336,7 @@ mod tests {
                     command = [\"kbx\", \"--order\", \"random\"]\n";
         let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
         let checked = check(&work, select(vec![suite], &["getpid".into()]).unwrap()).unwrap();
-        let error = run(&work, checked, Effort { runs: 1, scale: Some(1.0), counters: &[] }, &NoProgress)
+        let error = run(&work, checked, HostEffort { runs: 1, scale: Some(1.0), counters: &[] }, &NoProgress)
             .unwrap_err()
             .to_string();
         for word in ["`kbx --order random --only getpid` ended with", "listed, reversed or shuffled"] {

@@ -1,45 +1,46 @@
-//! What a suite's program prints: one JSON line for each row that it did (`guest/kt_suite.h`).
+//! Output of a suite's programs: one JSON line for each row (`guest/kt_suite.h`).
 
-use kerntune_stats::Counter;
+use kerntune_stats::PerfCounter;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// One row's work.
+/// Work and time of one row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Line {
+pub struct SuiteLine {
     pub row: String,
-    /// May be left out by a program that does each row once.
+    /// May be left out by a program that runs each row once.
     #[serde(default)]
     pub iteration: u32,
     pub operations: u64,
     pub nanoseconds: u64,
-    /// What KT_COUNTERS asked for, over all operations.
+    /// Counters of KT_COUNTERS, summed over all operations.
     #[serde(default)]
-    pub counters: BTreeMap<Counter, u64>,
-    /// Why the rest of that did not count.
+    pub counters: BTreeMap<PerfCounter, u64>,
+    /// Reasons for counters of KT_COUNTERS that did not count.
     #[serde(default)]
-    pub uncounted: BTreeMap<Counter, String>,
+    pub uncounted: BTreeMap<PerfCounter, String>,
 }
 
-impl Line {
-    /// The counters, per operation.
-    pub fn counted(&self) -> BTreeMap<Counter, f64> {
-        let per = |(&counter, &count): (&Counter, &u64)| (counter, count as f64 / self.operations as f64);
+impl SuiteLine {
+    /// Returns the counters per operation.
+    pub fn counted(&self) -> BTreeMap<PerfCounter, f64> {
+        let per = |(&counter, &count): (&PerfCounter, &u64)| (counter, count as f64 / self.operations as f64);
         self.counters.iter().map(per).collect()
     }
 }
 
-/// What is set in the environment of a suite's programs to have these counters (`guest/kt_counters.h`); nothing for none.
-pub fn environment(counters: &[Counter]) -> Option<(String, String)> {
+/// Returns the environment variable that asks a suite's programs for these counters
+/// (`guest/kt_counters.h`); `None` if there are none.
+pub fn environment(counters: &[PerfCounter]) -> Option<(String, String)> {
     let names: Vec<&str> = counters.iter().map(|counter| counter.name()).collect();
     (!names.is_empty()).then(|| ("KT_COUNTERS".into(), names.join(",")))
 }
 
-/// Nothing but lines of work that was done, each row and iteration once; what is wrong otherwise.
-pub fn parse(text: &str) -> Result<Vec<Line>, String> {
-    let mut lines: Vec<Line> = Vec::new();
+/// Parses lines of nonzero work, each row and iteration once; otherwise returns the mistake.
+pub fn parse(text: &str) -> Result<Vec<SuiteLine>, String> {
+    let mut lines: Vec<SuiteLine> = Vec::new();
     for text in text.lines() {
-        let line: Line = serde_json::from_str(text).map_err(|error| format!("{text:?} ({error})"))?;
+        let line: SuiteLine = serde_json::from_str(text).map_err(|error| format!("{text:?} ({error})"))?;
         if line.operations == 0 || line.nanoseconds == 0 {
             return Err(format!("{text:?} (no operations, or no time)"));
         }
@@ -61,9 +62,9 @@ mod tests {
             "{\"row\":\"a\",\"operations\":4,\"nanoseconds\":9,\"counters\":{\"cycles\":10},\"uncounted\":\
                     {\"l1i_misses\":\"No such file or directory\"}}";
         let line = parse(text).unwrap().remove(0);
-        assert_eq!(line.counted(), [(Counter::Cycles, 2.5)].into());
-        assert_eq!(line.uncounted[&Counter::L1iMisses], "No such file or directory");
-        let asked = environment(&[Counter::Cycles, Counter::L1iMisses]).unwrap();
+        assert_eq!(line.counted(), [(PerfCounter::Cycles, 2.5)].into());
+        assert_eq!(line.uncounted[&PerfCounter::L1iMisses], "No such file or directory");
+        let asked = environment(&[PerfCounter::Cycles, PerfCounter::L1iMisses]).unwrap();
         assert_eq!(asked, ("KT_COUNTERS".into(), "cycles,l1i_misses".into()));
         assert_eq!(environment(&[]), None);
     }

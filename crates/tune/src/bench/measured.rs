@@ -1,9 +1,10 @@
-//! What the programs of a guest said of their rows.
+//! Figures that the programs of a guest printed for their rows.
 
-use super::lines::{self, Line};
-use crate::{outputs, Error, Result};
-use kerntune_guest::{step_log, Suite, Unit, Workload};
-use kerntune_stats::Counter;
+use super::lines::{self, SuiteLine};
+use crate::runs::outputs;
+use crate::{Error, Result};
+use kerntune_guest::{step_log, RowUnit, Suite, Workload};
+use kerntune_stats::PerfCounter;
 use kerntune_work::IoContext;
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,42 +12,44 @@ use std::path::Path;
 
 /// One figure of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Measured {
+pub(super) struct RowMeasurement {
     pub row: String,
     pub iteration: u32,
-    pub unit: Unit,
+    pub unit: RowUnit,
     pub value: f64,
-    pub counters: BTreeMap<Counter, f64>,
-    pub uncounted: BTreeMap<Counter, String>,
+    pub counters: BTreeMap<PerfCounter, f64>,
+    pub uncounted: BTreeMap<PerfCounter, String>,
 }
 
-/// All of the measured run, from the files that the guest sent: what load generators printed as the workload describes it,
-/// and the lines of the programs that mark their own rows.
+/// Reads all figures of the measured run from the guest's files: the output of load generators,
+/// parsed as the workload describes, and the lines of programs that mark their own rows.
 ///
 /// # Errors
-/// Output that the workload calls a failure, lines that are none.
-pub(super) fn measured(
+/// Output that the workload declares a failure; lines that cannot be parsed.
+pub(super) fn read_values(
     workload: &Workload,
     suite: Option<&Suite>,
     guest_files: &Path,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<RowMeasurement>> {
     let figures = outputs::judge(workload, "measured", guest_files)?;
     let mut measured = Vec::new();
     let mut done: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, step) in (1..).zip(&workload.measured.steps) {
         if let Some(region) = &step.region {
-            // A step that is there several times is as many iterations.
+            // A repeated step counts as further iterations.
             let seen = done.entry(region).or_default();
             let mut of_step = figures.iter().filter(|figures| &figures.step == region).skip(*seen as usize);
             let (iteration, figures) = (*seen, of_step.next());
             *seen += 1;
-            measured.extend(figures.and_then(|figures| figures.figures.first()).map(|figure| Measured {
-                row: region.clone(),
-                iteration,
-                unit: Unit::Metric { unit: figure.unit.clone(), better: figure.better },
-                value: figure.value,
-                counters: BTreeMap::new(),
-                uncounted: BTreeMap::new(),
+            measured.extend(figures.and_then(|figures| figures.figures.first()).map(|figure| {
+                RowMeasurement {
+                    row: region.clone(),
+                    iteration,
+                    unit: RowUnit::Metric { unit: figure.unit.clone(), better: figure.better },
+                    value: figure.value,
+                    counters: BTreeMap::new(),
+                    uncounted: BTreeMap::new(),
+                }
             }));
             continue;
         }
@@ -58,17 +61,24 @@ pub(super) fn measured(
     Ok(measured)
 }
 
-fn of_line(line: Line, suite: Option<&Suite>) -> Measured {
+fn of_line(line: SuiteLine, suite: Option<&Suite>) -> RowMeasurement {
     let known = suite.and_then(|suite| suite.row(&line.row)).map(|row| row.unit.clone());
-    let unit = known.unwrap_or(Unit::Time);
+    let unit = known.unwrap_or(RowUnit::Time);
     let value = unit.value(line.operations, line.nanoseconds);
     let value = value.unwrap_or(line.nanoseconds as f64 / line.operations as f64);
     let counters = line.counted();
-    Measured { row: line.row, iteration: line.iteration, unit, value, counters, uncounted: line.uncounted }
+    RowMeasurement {
+        row: line.row,
+        iteration: line.iteration,
+        unit,
+        value,
+        counters,
+        uncounted: line.uncounted,
+    }
 }
 
-/// What a step printed: at least one line, and nothing but lines.
-fn parse(text: &str) -> Result<Vec<Line>, String> {
+/// Parses the output of a step: at least one line, and nothing but lines.
+fn parse(text: &str) -> Result<Vec<SuiteLine>, String> {
     let lines = lines::parse(text)?;
     match lines.is_empty() {
         true => Err("it is empty".into()),
@@ -92,7 +102,7 @@ mod tests {
             fs::write(dir.path().join(format!("measured-{number}-ab.log")), format!("second: {rate}\n"))
                 .unwrap();
         }
-        let all = measured(&workload, None, dir.path()).unwrap();
+        let all = read_values(&workload, None, dir.path()).unwrap();
         let values: Vec<_> = all.iter().map(|m| (m.row.as_str(), m.iteration, m.value)).collect();
         assert_eq!(values, [("get", 0, 10.0), ("get", 1, 30.0), ("get", 2, 20.0)]);
     }

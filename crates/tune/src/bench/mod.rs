@@ -1,7 +1,8 @@
-//! Rows of suites on a machine, their figures in one format.
+//! Rows of suites on a machine, with their figures in one format.
 //!
-//! [`select`] chooses rows, a machine's `check` says up front which of them cannot run there, and its `run` gives the
-//! [`Results`](kerntune_stats::Results) of the others. [`timed::timed`] has several kernels take turns. Nothing that went wrong becomes a number.
+//! [`select`] chooses rows, a machine's `check` reports rows that cannot run there, and its `run`
+//! gives the [`BenchResults`](kerntune_stats::BenchResults) of the others. [`timed::timed`] makes
+//! several kernels take turns. A failure never becomes a number.
 
 mod cpu;
 pub mod emulator;
@@ -13,32 +14,32 @@ pub mod timed;
 
 pub use error::Error;
 
-use kerntune_guest::{Better, Suite, SuiteRow, Unit};
+use kerntune_guest::{MetricDirection, RowUnit, Suite, SuiteRow};
 use kerntune_kernel::Kernel;
-use kerntune_stats::{ResultsRow, Skipped};
+use kerntune_stats::{ResultsRow, SkippedRow};
 use kerntune_work::{IoContext, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where timed runs are until they are read.
-const ROOM: &str = "timings";
+/// Kind of timed runs in the work directory, which are deleted after they were read.
+const KIND: &str = "timings";
 
-/// What is to run of a suite: some of its rows, at least one.
+/// Rows of a suite to run, at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selected {
-    /// The suite.
+pub struct SelectedRows {
+    /// Suite of the rows.
     pub suite: Suite,
-    /// In its order.
+    /// Rows in the suite's order.
     pub rows: Vec<SuiteRow>,
 }
 
-/// The rows of these names, `ROW` or `SUITE/ROW`, of these suites; all of them if no name is given. Suites without
-/// any of them are left out.
+/// Selects rows by name, `ROW` or `SUITE/ROW`; all rows if `names` is empty. Suites without a
+/// selected row are left out.
 ///
 /// # Errors
 /// A name that no suite has.
-pub fn select(suites: Vec<Suite>, names: &[String]) -> Result<Vec<Selected>, Error> {
+pub fn select(suites: Vec<Suite>, names: &[String]) -> Result<Vec<SelectedRows>, Error> {
     let is = |suite: &Suite, row: &SuiteRow, name: &str| match name.split_once('/') {
         Some((of, name)) => of == suite.workload.name && name == row.name,
         None => name == row.name,
@@ -52,24 +53,24 @@ pub fn select(suites: Vec<Suite>, names: &[String]) -> Result<Vec<Selected>, Err
     let chosen = suites.into_iter().map(|suite| {
         let asked = |row: &&SuiteRow| names.is_empty() || names.iter().any(|name| is(&suite, row, name));
         let rows = suite.rows.iter().filter(asked).cloned().collect();
-        Selected { suite, rows }
+        SelectedRows { suite, rows }
     });
     Ok(chosen.filter(|selected| !selected.rows.is_empty()).collect())
 }
 
-/// `kbx: getpid, umask`.
+/// Lists the rows of a suite: `kbx: getpid, umask`.
 fn names_of(suite: &Suite) -> String {
     let names: Vec<&str> = suite.rows.iter().map(|row| row.name.as_str()).collect();
     format!("{}: {}", suite.workload.name, names.join(", "))
 }
 
-/// What is left of `selected`, and what is not, where rows cannot run for these reasons.
-fn without(
-    selected: Selected,
+/// Removes rows that cannot run for these reasons and adds them to `skipped`.
+fn split_unfit(
+    selected: SelectedRows,
     reasons: &BTreeMap<String, String>,
-    skipped: &mut Vec<Skipped>,
-) -> Option<Selected> {
-    let Selected { suite, rows } = selected;
+    skipped: &mut Vec<SkippedRow>,
+) -> Option<SelectedRows> {
+    let SelectedRows { suite, rows } = selected;
     let mut left = Vec::new();
     for row in rows {
         let missing = suite.rows.iter().find(|other| row.is_aggregate() && reasons.contains_key(&other.name));
@@ -81,19 +82,19 @@ fn without(
                 continue;
             }
         };
-        skipped.push(Skipped { suite: suite.workload.name.clone(), row: row.name, reason });
+        skipped.push(SkippedRow { suite: suite.workload.name.clone(), row: row.name, reason });
     }
-    (!left.is_empty()).then_some(Selected { suite, rows: left })
+    (!left.is_empty()).then_some(SelectedRows { suite, rows: left })
 }
 
-/// What a kernel can run in a guest of `machine`, and why not the rest: suites that are not for the machine, as `unfit` says,
-/// and rows that the kernel's configuration lacks something for.
+/// Splits the selection into rows that a kernel can run in a guest of `machine` and skipped ones:
+/// suites that are `unfit` for the machine, and rows that need missing options.
 fn fitting(
     kernel: &Kernel,
-    selection: Vec<Selected>,
+    selection: Vec<SelectedRows>,
     machine: &'static str,
     unfit: impl Fn(&Suite) -> Option<&'static str>,
-) -> crate::Result<(Vec<Selected>, Vec<Skipped>)> {
+) -> crate::Result<(Vec<SelectedRows>, Vec<SkippedRow>)> {
     let path = kernel.config();
     let config = fs::read_to_string(&path).at("read", &path)?;
     let (mut left, mut skipped) = (Vec::new(), Vec::new());
@@ -103,20 +104,21 @@ fn fitting(
         let rows = selected.suite.rows.iter();
         let reasons: BTreeMap<String, String> =
             rows.filter_map(|row| Some((row.name.clone(), reason(row)?))).collect();
-        left.extend(without(selected, &reasons, &mut skipped));
+        left.extend(split_unfit(selected, &reasons, &mut skipped));
     }
-    something(&left, &skipped, machine)?;
+    require_rows(&left, &skipped, machine)?;
     Ok((left, skipped))
 }
 
-/// What a kernel's configuration lacks for a row. The guest loads no modules: only what is built in is there.
+/// Returns the options that a row needs and the kernel lacks. The guest loads no modules, so
+/// options must be built in.
 fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
     let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
     let missing: Vec<&str> = row.needs.iter().map(String::as_str).filter(|need| !built_in(need)).collect();
     (!missing.is_empty()).then(|| format!("the kernel was built without {}", missing.join(", ")))
 }
 
-/// A row without values yet, in its own unit.
+/// Creates a row without values, in its own unit.
 fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
     let (better, unit) = (better(&row.unit), row.unit.name().into());
     ResultsRow {
@@ -129,21 +131,21 @@ fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
     }
 }
 
-/// An empty directory for a run of `what`, to be removed when it was read. One that failed stays for a look; those of processes
-/// that are gone are removed now.
+/// Creates an empty directory for a run of `what`. The caller removes it; the directory of a failed
+/// run stays until its process has ended and the next run starts.
 fn directory(work: &WorkDir, what: &str) -> crate::Result<PathBuf> {
-    let room = work.room(ROOM)?;
+    let timings = work.kind_dir(KIND)?;
     let gone = |name: &str| {
         let process = name.rsplit_once('.').and_then(|(_, process)| process.parse::<u32>().ok());
         process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
     };
-    for entry in fs::read_dir(&room).at("list", &room)?.flatten() {
+    for entry in fs::read_dir(&timings).at("list", &timings)?.flatten() {
         if gone(&entry.file_name().to_string_lossy()) {
-            // Another one may be at it, too.
+            // Another process may remove it at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    let directory = room.join(format!("{what}.{}", std::process::id()));
+    let directory = timings.join(format!("{what}.{}", std::process::id()));
     if directory.is_dir() {
         fs::remove_dir_all(&directory).at("remove", &directory)?;
     }
@@ -151,20 +153,20 @@ fn directory(work: &WorkDir, what: &str) -> crate::Result<PathBuf> {
     Ok(directory)
 }
 
-/// What suites of different efforts have none of.
-fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+/// Returns the value that all have in common; `None` if they differ.
+fn common_value<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }
 
-fn better(unit: &Unit) -> kerntune_stats::Better {
+fn better(unit: &RowUnit) -> kerntune_stats::RowDirection {
     match unit.better() {
-        Better::Lower => kerntune_stats::Better::Lower,
-        Better::Higher => kerntune_stats::Better::Higher,
+        MetricDirection::Lower => kerntune_stats::RowDirection::Lower,
+        MetricDirection::Higher => kerntune_stats::RowDirection::Higher,
     }
 }
 
-/// `uname -r` and `uname -v`, from the first words on a console; empty if it had others.
+/// Reads `uname -r` and `uname -v` from the banner on a console; empty if there is none.
 fn uname(console: &Path) -> (String, String) {
     let text = fs::read_to_string(console).unwrap_or_default();
     let line = text.lines().find_map(|line| line.split_once("Linux version "));
@@ -174,8 +176,9 @@ fn uname(console: &Path) -> (String, String) {
     (release.into(), version.into())
 }
 
-/// By which way the programs of a guest for User-Mode Linux enter the kernel, as the kernel says on its console; none of others.
-fn entry(console: &Path) -> Option<String> {
+/// Returns how programs of User-Mode Linux enter the kernel (`seccomp` or `ptrace`), from its
+/// console; `None` for other kernels.
+fn uml_entry(console: &Path) -> Option<String> {
     let text = fs::read_to_string(console).ok()?;
     let ways = [
         ("Checking that seccomp filters can be installed...OK", "seccomp"),
@@ -184,8 +187,8 @@ fn entry(console: &Path) -> Option<String> {
     ways.into_iter().find(|(words, _)| text.contains(words)).map(|(_, way)| way.to_owned())
 }
 
-/// An error if nothing is left.
-fn something(left: &[Selected], skipped: &[Skipped], machine: &'static str) -> Result<(), Error> {
+/// Returns an error if no row is left.
+fn require_rows(left: &[SelectedRows], skipped: &[SkippedRow], machine: &'static str) -> Result<(), Error> {
     if !left.is_empty() {
         return Ok(());
     }
@@ -202,8 +205,8 @@ mod tests {
         Suite::of(Workload::find(name, &[]).unwrap()).unwrap()
     }
 
-    fn names(selected: &[Selected]) -> Vec<String> {
-        let of = |s: &Selected| -> Vec<String> {
+    fn names(selected: &[SelectedRows]) -> Vec<String> {
+        let of = |s: &SelectedRows| -> Vec<String> {
             s.rows.iter().map(|row| format!("{}/{}", s.suite.workload.name, row.name)).collect()
         };
         selected.iter().flat_map(of).collect()
@@ -213,9 +216,9 @@ mod tests {
     fn what_a_failed_run_left_is_there_until_the_next_one() {
         let root = tempfile::tempdir().unwrap();
         let work = WorkDir::open(root.path()).unwrap();
-        // No process has this number: they end at 2^22.
-        let dead = work.room(ROOM).unwrap().join("k.4194305");
-        let alive = work.room(ROOM).unwrap().join("other.1");
+        // No process has this number, since they end at 2^22.
+        let dead = work.kind_dir(KIND).unwrap().join("k.4194305");
+        let alive = work.kind_dir(KIND).unwrap().join("other.1");
         let _ = [&dead, &alive].map(|path| fs::create_dir(path).unwrap());
         let ours = directory(&work, "k").unwrap();
         fs::write(ours.join("console.log"), "kt: failed").unwrap();
@@ -243,7 +246,7 @@ mod tests {
         let selected = select(vec![suite("mckusick")], &[]).unwrap().remove(0);
         let reasons = BTreeMap::from([("csw".to_string(), "no signals".to_string())]);
         let mut skipped = Vec::new();
-        let left = without(selected.clone(), &reasons, &mut skipped).unwrap();
+        let left = split_unfit(selected.clone(), &reasons, &mut skipped).unwrap();
         assert_eq!(left.rows.len(), selected.rows.len() - 2);
         assert_eq!(skipped[0].to_string(), "mckusick/csw: no signals");
         assert_eq!(
@@ -251,8 +254,8 @@ mod tests {
             "mckusick/aggregate: it is the sum of all rows, and csw cannot run"
         );
         let all = selected.suite.rows.iter().map(|row| (row.name.clone(), "no".into())).collect();
-        assert_eq!(without(selected, &all, &mut skipped), None);
-        let error = something(&[], &skipped[..1], "host").unwrap_err().to_string();
+        assert_eq!(split_unfit(selected, &all, &mut skipped), None);
+        let error = require_rows(&[], &skipped[..1], "host").unwrap_err().to_string();
         assert!(error.contains("host") && error.contains("mckusick/csw: no signals"), "{error}");
     }
 

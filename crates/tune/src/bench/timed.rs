@@ -1,22 +1,24 @@
-//! Kernels timed against each other in virtual machines or as processes: boots in turn, each with the workload's measured
-//! run, several times over where its programs can.
+//! Timing of kernels against each other in virtual machines or as processes: kernels boot in turn,
+//! and each boot runs the workload's measured run, several times if its programs can.
 //!
-//! What a boot finds, such as where its memory lies, lasts until the next one, and the host is busy in phases. So
-//! kernels take turns boot by boot, every second round in reverse: what changes slowly meets all of them alike. All of
-//! them run on one CPU of the host.
-//! The first kernel takes part twice; how far the two differ is what the difference of others has to be held against.
-//! Times are written after each boot: the same request goes on from there.
+//! Some conditions, such as physical memory layout, last for one boot, and the host is busy in
+//! phases. So kernels take turns boot by boot, every second round in reverse order: slow changes
+//! affect all alike. All of them run on one CPU of the host. The first kernel takes part twice
+//! (A/A); the difference between its two runs is the scale for all others. Results are written
+//! after each boot, so the same request resumes.
 
-use super::measured::{measured, Measured};
-use super::{better, common, cpu, directory, empty_row, entry, fitting, lines, uname, Selected};
+use super::measured::{read_values, RowMeasurement};
+use super::{
+    better, common_value, cpu, directory, empty_row, fitting, lines, uml_entry, uname, SelectedRows,
+};
 use crate::{Error, Result, Session};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_machine::{last_cpu, machine_that_times, Machine, Outcome, RunRequest};
+use kerntune_machine::{last_cpu, timing_machine, Machine, RunOutcome, RunRequest};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
-    schedule, Counter, Decision, Kernel as KernelName, Level, Method, Options, Results, ResultsRow, Set,
-    Skipped, Stop, Value, RESULTS_SCHEMA,
+    schedule, BenchResults, ComparisonOptions, JoinedResults, MeasuredKernel as KernelName, MeasuredValue,
+    PerfCounter, RatioMethod, ResultsRow, SkippedRow, StopDecision, StopRule, VariationLevel, RESULTS_SCHEMA,
 };
 use kerntune_work::{read_file, write_json, IoContext};
 use std::collections::BTreeSet;
@@ -24,35 +26,37 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What results call the machine of kernels for User-Mode Linux.
+/// Name in results of the machine for kernels of User-Mode Linux.
 pub const UML: &str = "uml";
-/// What results call the machine that boots kernels by KVM.
+/// Name in results of the machine that boots kernels by KVM.
 pub const KVM: &str = "kvm";
 
-/// How much to run.
+/// Numbers of boots and iterations, scale and counters of a timing.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort<'a> {
-    /// How often each kernel is booted.
+pub struct TimedEffort<'a> {
+    /// Number of boots of each kernel.
     pub boots: u32,
-    /// How often a row is timed in each boot; 1 but for batched suites and servers under load.
+    /// Number of iterations of each row in a boot; 1 except for batched suites and servers under
+    /// load.
     pub iterations: u32,
-    /// How much of its work a row does in each iteration.
+    /// Factor on the usual work of a row in each iteration.
     pub scale: f64,
-    /// What the rows of our own programs count besides, where the machine's CPU has it.
-    pub counters: &'a [Counter],
+    /// CPU counters to read in rows of our own programs, if the machine has them.
+    pub counters: &'a [PerfCounter],
 }
 
-impl<'a> Effort<'a> {
-    /// So many boots, and for the workload what was asked for, or what is usual: of a clock that others use, too, rows
-    /// want more work than of one that is exact.
+impl<'a> TimedEffort<'a> {
+    /// Fills in the defaults for the workload: a shared clock needs more work per row than the
+    /// exact machine.
     ///
     /// # Errors
-    /// [`bench::Error`](super::Error) for more than one iteration, or another scale, of programs that take none.
+    /// [`bench::Error`](super::Error) for several iterations, or another scale, of programs that
+    /// support neither.
     pub fn of(workload: &Workload, boots: u32, iterations: Option<u32>, scale: Option<f64>) -> Result<Self> {
         let suite = Suite::of(workload.clone());
         let (batched, scalable, load) = match &suite {
             Some(suite) => (suite.is_batched(), suite.is_scalable(), suite.is_load()),
-            // Programs that are not ours find both in their environment.
+            // Other programs find both in their environment.
             None => (true, true, false),
         };
         let name = || workload.name.clone();
@@ -67,43 +71,44 @@ impl<'a> Effort<'a> {
         Ok(Self { boots, iterations, scale, counters: &[] })
     }
 
-    /// The same with these counters.
-    pub fn counting(self, counters: &'a [Counter]) -> Self {
+    /// Sets the CPU counters to read.
+    pub fn counting(self, counters: &'a [PerfCounter]) -> Self {
         Self { counters, ..self }
     }
 }
 
-/// What to time.
+/// Kernels, workload and numbers of boots of a timing.
 #[derive(Debug, Clone, Copy)]
 pub struct TimedRequest<'a> {
-    /// The first one twice.
+    /// Kernels to time; the first one takes part twice.
     pub kernels: &'a [Kernel],
-    /// Its measured run is timed. Programs print a line for each row and iteration (`guest/README.md`).
+    /// Workload whose measured run is timed. Its programs print a line for each row and iteration
+    /// (`guest/README.md`).
     pub workload: &'a Workload,
-    /// As many boots at most.
-    pub effort: Effort<'a>,
-    /// When fewer boots are enough.
-    pub until: Option<Until>,
-    /// Where the results go: one file for each kernel, replaced after each boot.
+    /// Effort; the number of boots is a maximum.
+    pub effort: TimedEffort<'a>,
+    /// Condition for stopping earlier.
+    pub until: Option<StopCondition>,
+    /// Directory of the results: one file for each kernel, replaced after each boot.
     pub directory: &'a Path,
 }
 
-/// When to stop.
+/// Condition for stopping a timing early.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Until {
-    /// Each row's interval, relative to its estimate: 0.01 is one per cent from end to end.
+pub struct StopCondition {
+    /// Width of each row's interval relative to its estimate: 0.01 is one percent from end to end.
     pub width: f64,
-    /// No round is begun after this time.
+    /// Time after which no round is started.
     pub budget: Option<Duration>,
-    /// How intervals are computed.
-    pub method: Method,
+    /// Method of the intervals.
+    pub method: RatioMethod,
 }
 
-/// What one kernel's rows came to, and where that is written.
-pub type Timed = (PathBuf, Results);
+/// File and results of one kernel.
+pub type TimedResults = (PathBuf, BenchResults);
 
-/// The machine that times kernels: User-Mode Linux those that are built for it, KVM all others. They run on `cpu` of the host,
-/// or on the last one.
+/// Returns the machine that times these kernels: User-Mode Linux for kernels built for it,
+/// otherwise KVM. They run on `cpu` of the host, by default the last one.
 ///
 /// # Errors
 /// [`Error::OtherMachine`] for kernels of both kinds.
@@ -111,11 +116,11 @@ pub fn machine(kernels: &[Kernel], cpu: Option<u32>) -> Result<Box<dyn Machine>>
     let arch = kernels.first().map_or(Arch::default(), |kernel| kernel.manifest.arch);
     match kernels.iter().find(|kernel| kernel.manifest.arch != arch) {
         Some(kernel) => Err(Error::OtherMachine { kernel: kernel.manifest.label.clone() }),
-        None => Ok(machine_that_times(arch, cpu.or_else(last_cpu))),
+        None => Ok(timing_machine(arch, cpu.or_else(last_cpu))),
     }
 }
 
-/// Why rows of a suite have no time where kernels of this architecture are timed.
+/// Returns the reason why rows of a suite cannot be timed on kernels of this architecture.
 pub fn unfit(arch: Arch, suite: &Suite) -> Option<&'static str> {
     match arch {
         Arch::Um if suite.workload.disk.is_some() => {
@@ -129,41 +134,42 @@ pub fn unfit(arch: Arch, suite: &Suite) -> Option<&'static str> {
     }
 }
 
-/// What this kernel can run where it is timed, and what it lacks for the rest.
+/// Splits the selection into what this kernel can run where it is timed and the rows that are
+/// skipped.
 ///
 /// # Errors
-/// A configuration that cannot be read, nothing left.
-pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
+/// A configuration that cannot be read; no row that can run.
+pub fn check(kernel: &Kernel, selection: Vec<SelectedRows>) -> Result<(Vec<SelectedRows>, Vec<SkippedRow>)> {
     let arch = kernel.manifest.arch;
-    fitting(kernel, selection, machine_that_times(arch, None).name(), |suite| unfit(arch, suite))
+    fitting(kernel, selection, timing_machine(arch, None).name(), |suite| unfit(arch, suite))
 }
 
-/// Times what [`check`] left, of one kernel by itself.
+/// Times the rows that [`check`] left, on one kernel alone.
 ///
 /// # Errors
-/// Runs that fail, lines that are none.
+/// Runs that fail; lines that cannot be parsed.
 pub fn run<'a>(
     session: &Session,
     machine: &dyn Machine,
-    (selection, skipped): (Vec<Selected>, Vec<Skipped>),
+    (selection, skipped): (Vec<SelectedRows>, Vec<SkippedRow>),
     kernel: &Kernel,
-    effort: impl Fn(&Workload) -> Result<Effort<'a>>,
-) -> Result<Results> {
-    let efforts: Vec<Effort> =
+    effort: impl Fn(&Workload) -> Result<TimedEffort<'a>>,
+) -> Result<BenchResults> {
+    let efforts: Vec<TimedEffort> =
         selection.iter().map(|selected| effort(&selected.suite.workload)).collect::<Result<_>>()?;
     let mut results = empty(machine, kernel, None);
-    results.scale = common(efforts.iter().map(|effort| effort.scale));
-    results.iterations = common(efforts.iter().map(|effort| effort.iterations));
-    for (Selected { suite, rows }, effort) in selection.iter().zip(efforts) {
+    results.scale = common_value(efforts.iter().map(|effort| effort.scale));
+    results.iterations = common_value(efforts.iter().map(|effort| effort.iterations));
+    for (SelectedRows { suite, rows }, effort) in selection.iter().zip(efforts) {
         let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0);
-        let timing = Timing::new(session, machine, &workload, effort)?;
+        let timing = TimedRunner::new(session, machine, &workload, effort)?;
         results.rows.extend(rows.iter().map(|row| empty_row(&suite.workload.name, row)));
         for boot in 0..effort.boots {
             timing.boot(kernel, boot, &mut results)?;
         }
     }
     results.skipped = skipped;
-    // Programs that have no --only do more than was asked for.
+    // Programs without --only run more rows than requested.
     results.rows.retain(|row| {
         selection
             .iter()
@@ -172,14 +178,15 @@ pub fn run<'a>(
     Ok(results)
 }
 
-/// The workload with the effort that its programs read, or are told.
-fn configured(workload: &Workload, effort: Effort) -> Workload {
+/// Returns the workload with scale, iterations and counters, as options and environment of its
+/// programs.
+fn configured(workload: &Workload, effort: TimedEffort) -> Workload {
     let mut workload = match Suite::of(workload.clone()) {
         Some(suite) if !suite.is_batched() && suite.is_scalable() => {
             suite.restricted(&suite.rows.iter().collect::<Vec<_>>(), effort.scale)
         }
         Some(suite) if suite.is_load() => {
-            // They take turns, so that what grows slower in a boot meets all of them alike.
+            // Steps take turns, so that slowdown during a boot affects all of them alike.
             let mut workload = workload.clone();
             let steps = std::mem::take(&mut workload.measured.steps);
             let all = std::iter::repeat_n(steps, effort.iterations as usize);
@@ -196,32 +203,32 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
     workload
 }
 
-/// Results without rows.
-fn empty(machine: &dyn Machine, kernel: &Kernel, label: Option<String>) -> Results {
-    Results {
+/// Returns results without rows.
+fn empty(machine: &dyn Machine, kernel: &Kernel, label: Option<String>) -> BenchResults {
+    BenchResults {
         schema: RESULTS_SCHEMA.into(),
         machine: machine.name().into(),
         kernel: KernelName { id: Some(kernel.manifest.id.clone()), ..KernelName::default() },
         label,
         started: rfc3339(SystemTime::now()),
-        ..Results::default()
+        ..BenchResults::default()
     }
 }
 
-/// How often the kernel of these results was booted.
-fn boots(results: &Results) -> u32 {
+/// Returns the number of boots in these results.
+fn boots(results: &BenchResults) -> u32 {
     let boots = results.rows.iter().flat_map(|row| &row.values).map(|value| value.boot + 1);
     boots.max().unwrap_or(0)
 }
 
-/// Whether times of `other` can stand beside these.
-fn goes_on_with(one: &Results, other: &Results) -> bool {
+/// Returns whether both results have the same machine, kernel, iterations and scale.
+fn is_same_request(one: &BenchResults, other: &BenchResults) -> bool {
     (&one.schema, &one.machine, &one.kernel.id, one.iterations, one.scale)
         == (&other.schema, &other.machine, &other.kernel.id, other.iterations, other.scale)
 }
 
-fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
-    for Measured { row: name, iteration, unit, value, counters, uncounted } in measured {
+fn add(results: &mut BenchResults, suite: &str, boot: u32, measured: Vec<RowMeasurement>) {
+    for RowMeasurement { row: name, iteration, unit, value, counters, uncounted } in measured {
         let is_it = |row: &ResultsRow| (row.suite.as_str(), &row.row) == (suite, &name);
         let at = results.rows.iter().position(is_it).unwrap_or_else(|| {
             results.rows.push(ResultsRow {
@@ -234,29 +241,37 @@ fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
             });
             results.rows.len() - 1
         });
-        results.rows[at].values.push(Value { boot, iteration, value, counters, ..Value::default() });
+        results.rows[at].values.push(MeasuredValue {
+            boot,
+            iteration,
+            value,
+            counters,
+            ..MeasuredValue::default()
+        });
         results.uncounted.extend(uncounted);
     }
 }
 
-/// Boots the kernels in turn; the first of the results is the first kernel's, the last its A/A partner's. Boots whose
-/// times are in the directory are not made again. `tell` hears of each other boot: which of how many, and whose;
-/// `look` of each look at the intervals.
+/// Boots the kernels in turn. The results are in the order of the kernels, with the A/A partner of
+/// the first one last. Boots with results in the directory are not repeated. `on_boot` is called
+/// before each other boot with its number, the total and the kernel's label; `look` after each look
+/// at the intervals.
 ///
 /// # Errors
-/// A kernel that cannot be timed, runs that fail, lines that are none.
+/// A kernel that cannot be timed; runs that fail; lines that cannot be parsed.
 pub fn timed(
     session: &Session,
     machine: &dyn Machine,
     request: &TimedRequest,
-    tell: &dyn Fn(u32, u32, &str),
-    look: &dyn Fn(Decision),
-) -> Result<Vec<Timed>> {
-    let timing = Timing::new(session, machine, request.workload, request.effort)?;
+    on_boot: &dyn Fn(u32, u32, &str),
+    look: &dyn Fn(StopDecision),
+) -> Result<Vec<TimedResults>> {
+    let timing = TimedRunner::new(session, machine, request.workload, request.effort)?;
     let mut sides = sides(machine, request)?;
     let all = request.effort.boots * sides.len() as u32;
     let (mut done, begun, mut block) = (0, Instant::now(), Instant::now());
-    let mut stop = request.until.map(|until| Stop::at_width(until.width, Options::default().confidence));
+    let mut stop =
+        request.until.map(|until| StopRule::at_width(until.width, ComparisonOptions::default().confidence));
     let turns: Vec<usize> =
         schedule::mirrored(sides.len(), request.effort.boots.div_ceil(2) as usize).collect();
     for (boot, round) in (0..request.effort.boots).zip(turns.chunks(sides.len())) {
@@ -266,18 +281,18 @@ pub fn timed(
             if boots(results) > boot {
                 continue;
             }
-            tell(done, all, results.label.as_deref().unwrap_or_default());
+            on_boot(done, all, results.label.as_deref().unwrap_or_default());
             timing.boot(kernel, boot, results)?;
             write_json(path, results)?;
         }
-        // Two rounds are one way and back, a block.
+        // Two rounds, forward and reverse, are a block.
         if let (Some(stop), Some(until), 1) = (&mut stop, request.until, boot % 2) {
-            // Another one takes about as long as this one did; boots of before took no time.
+            // The next block takes about as long as this one; boots of earlier calls took no time.
             let left = until.budget.is_none_or(|budget| begun.elapsed() + block.elapsed() <= budget);
             block = Instant::now();
-            let decision = stop.look(&ratios(&sides, until.method)?, left);
+            let decision = stop.check(&ratios(&sides, until.method)?, left);
             look(decision);
-            if !matches!(decision, Decision::GoOn(_)) {
+            if !matches!(decision, StopDecision::Continue(_)) {
                 break;
             }
         }
@@ -285,23 +300,27 @@ pub fn timed(
     Ok(sides.into_iter().map(|(_, timed)| timed).collect())
 }
 
-/// Each row of each kernel against the base kernel, its A/A partner left out, with the boots of the one that has fewer.
-fn ratios(sides: &[(&Kernel, Timed)], method: Method) -> Result<Vec<(kerntune_stats::Ratio, usize)>> {
-    let set = |(_, (path, results)): &(&Kernel, Timed)| -> Result<Set> {
-        Ok(Set::join(&[(path.display().to_string(), results.clone())])?)
+/// Returns the ratio of each row of each kernel to the base kernel, without its A/A partner, and
+/// the smaller number of boots.
+fn ratios(
+    sides: &[(&Kernel, TimedResults)],
+    method: RatioMethod,
+) -> Result<Vec<(kerntune_stats::Ratio, usize)>> {
+    let set = |(_, (path, results)): &(&Kernel, TimedResults)| -> Result<JoinedResults> {
+        Ok(JoinedResults::join(&[(path.display().to_string(), results.clone())])?)
     };
     let [base, others @ .., again] = sides else { return Ok(Vec::new()) };
     let others = if others.is_empty() { std::slice::from_ref(again) } else { others };
     let base = set(base)?;
-    let options = Options { method, ..Options::default() };
+    let options = ComparisonOptions { method, ..ComparisonOptions::default() };
     let mut ratios = Vec::new();
     for other in others {
         let other = set(other)?;
         for row in &base.rows {
             let Some(beside) = other.row(&row.suite, &row.row) else { continue };
-            let units = row.sample.count(Level::Boot).min(beside.sample.count(Level::Boot));
+            let units = row.sample.count(VariationLevel::Boot).min(beside.sample.count(VariationLevel::Boot));
             if units > 1 {
-                let ratio = options.ratio(&row.sample, &beside.sample, Level::Boot)?;
+                let ratio = options.ratio(&row.sample, &beside.sample, VariationLevel::Boot)?;
                 ratios.push((ratio, units));
             }
         }
@@ -309,8 +328,8 @@ fn ratios(sides: &[(&Kernel, Timed)], method: Method) -> Result<Vec<(kerntune_st
     Ok(ratios)
 }
 
-/// What all boots share.
-struct Timing<'a> {
+/// Context of all boots.
+struct TimedRunner<'a> {
     session: &'a Session<'a>,
     machine: &'a dyn Machine,
     workload: Workload,
@@ -318,47 +337,47 @@ struct Timing<'a> {
     initramfs: PathBuf,
 }
 
-impl<'a> Timing<'a> {
+impl<'a> TimedRunner<'a> {
     fn new(
         session: &'a Session,
         machine: &'a dyn Machine,
         workload: &Workload,
-        effort: Effort,
+        effort: TimedEffort,
     ) -> Result<Self> {
         let workload = configured(workload, effort);
         let initramfs = session.image(&workload)?.initramfs;
         Ok(Self { session, machine, suite: Suite::of(workload.clone()), workload, initramfs })
     }
 
-    /// One boot, added to the results.
-    fn boot(&self, kernel: &Kernel, boot: u32, results: &mut Results) -> Result<()> {
+    /// Boots once and adds the values to the results.
+    fn boot(&self, kernel: &Kernel, boot: u32, results: &mut BenchResults) -> Result<()> {
         let (measured, outcome) = self.boot_once(kernel)?;
         if results.kernel.release.is_empty() {
             let console = outcome.directory.join("console.log");
             (results.kernel.release, results.kernel.version) = uname(&console);
-            results.entry = entry(&console);
+            results.entry = uml_entry(&console);
         }
         let suite = &self.workload.name;
         add(results, suite, boot, measured);
-        for (name, time) in cpu::of_steps(&self.workload, "measured", boot, &outcome.spent) {
+        for (name, time) in cpu::times_by_region(&self.workload, "measured", boot, &outcome.spent) {
             let row = results.rows.iter_mut().find(|row| (&row.suite, &row.row) == (suite, &name));
             row.into_iter().for_each(|row| row.cpu.push(time));
         }
         Ok(fs::remove_dir_all(&outcome.directory).at("remove", &outcome.directory)?)
     }
 
-    fn boot_once(&self, kernel: &Kernel) -> Result<(Vec<Measured>, Outcome)> {
+    fn boot_once(&self, kernel: &Kernel) -> Result<(Vec<RowMeasurement>, RunOutcome)> {
         let (session, workload) = (self.session, &self.workload);
         let directory = directory(session.work, &kernel.manifest.id)?;
         let request = RunRequest::of_workload(kernel, &self.initramfs, workload, "measured");
         let outcome = self.machine.run(&request, &directory, session.progress)?;
-        let measured = measured(workload, self.suite.as_ref(), &outcome.guest_files)?;
+        let measured = read_values(workload, self.suite.as_ref(), &outcome.guest_files)?;
         Ok((measured, outcome))
     }
 }
 
-/// The kernels, then the first of them again, each with its file and what is in it by now.
-fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, Timed)>> {
+/// Returns the kernels, and the first one again, each with its file and its earlier results.
+fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, TimedResults)>> {
     fs::create_dir_all(request.directory).at("create", request.directory)?;
     let mut names = BTreeSet::new();
     let again = request.kernels.first().map(|kernel| (kernel, "-again"));
@@ -369,11 +388,11 @@ fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&
         if !names.insert(label.clone()) {
             return Err(Error::Exists { path });
         }
-        let Effort { scale, iterations, .. } = request.effort;
+        let TimedEffort { scale, iterations, .. } = request.effort;
         let (scale, iterations) = (Some(scale), Some(iterations));
-        let empty = Results { scale, iterations, ..empty(machine, kernel, Some(label)) };
+        let empty = BenchResults { scale, iterations, ..empty(machine, kernel, Some(label)) };
         let results = match path.exists() {
-            true => taken_up(&path, &request.workload.name, &empty)?,
+            true => resume_results(&path, &request.workload.name, &empty)?,
             false => empty,
         };
         Ok((kernel, (path, results)))
@@ -381,11 +400,11 @@ fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&
     .collect()
 }
 
-/// The times of before, if they are those of the same request.
-fn taken_up(path: &Path, suite: &str, empty: &Results) -> Result<Results> {
+/// Reads earlier results, which must be of the same request.
+fn resume_results(path: &Path, suite: &str, empty: &BenchResults) -> Result<BenchResults> {
     let bytes = read_file(path).at("read", path)?;
-    let results = serde_json::from_slice(&bytes).ok().filter(|results: &Results| {
-        goes_on_with(results, empty) && results.rows.iter().all(|row| row.suite == suite)
+    let results = serde_json::from_slice(&bytes).ok().filter(|results: &BenchResults| {
+        is_same_request(results, empty) && results.rows.iter().all(|row| row.suite == suite)
     });
     results.ok_or_else(|| Error::Exists { path: path.to_owned() })
 }
@@ -393,16 +412,16 @@ fn taken_up(path: &Path, suite: &str, empty: &Results) -> Result<Results> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_guest::Unit;
+    use kerntune_guest::RowUnit;
 
-    fn nothing(id: &str, scale: f64) -> Results {
-        Results {
+    fn nothing(id: &str, scale: f64) -> BenchResults {
+        BenchResults {
             schema: RESULTS_SCHEMA.into(),
             machine: UML.into(),
             kernel: KernelName { id: Some(id.into()), ..KernelName::default() },
             scale: Some(scale),
             iterations: Some(2),
-            ..Results::default()
+            ..BenchResults::default()
         }
     }
 
@@ -414,36 +433,39 @@ mod tests {
         let mut timed = empty.clone();
         add(&mut timed, "batched", 0, vec![nop(0, 5.0)]);
         write_json(&path, &timed).unwrap();
-        let again = taken_up(&path, "batched", &empty).unwrap();
+        let again = resume_results(&path, "batched", &empty).unwrap();
         assert_eq!((boots(&again), boots(&empty)), (1, 0));
         assert_eq!(again, timed);
         let others = [nothing("bb22", 1.0), nothing("aa11", 2.0)];
         for other in others.iter().map(|other| ("batched", other)).chain([("rr", &empty)]) {
-            let error = taken_up(&path, other.0, other.1).unwrap_err().to_string();
+            let error = resume_results(&path, other.0, other.1).unwrap_err().to_string();
             assert!(error.contains("base.json") && error.contains("remove it"), "{error}");
         }
         fs::write(&path, "{").unwrap();
-        taken_up(&path, "batched", &empty).unwrap_err();
+        resume_results(&path, "batched", &empty).unwrap_err();
     }
 
-    fn nop(iteration: u32, value: f64) -> Measured {
-        let counters = [(Counter::Instructions, 2.0 * value)].into();
-        let uncounted = [(Counter::Cycles, "none".into())].into();
-        Measured { row: "nop".into(), iteration, unit: Unit::Time, value, counters, uncounted }
+    fn nop(iteration: u32, value: f64) -> RowMeasurement {
+        let counters = [(PerfCounter::Instructions, 2.0 * value)].into();
+        let uncounted = [(PerfCounter::Cycles, "none".into())].into();
+        RowMeasurement { row: "nop".into(), iteration, unit: RowUnit::Time, value, counters, uncounted }
     }
 
     #[test]
     fn what_was_measured_becomes_rows_in_order() {
         let mut timed = nothing("aa11", 1.0);
         for boot in 0..2 {
-            let rate = Unit::Rate("transactions/s".into());
-            let tcp = Measured { row: "tcp_rr_1".into(), unit: rate, ..nop(0, 5e3) };
+            let rate = RowUnit::Rate("transactions/s".into());
+            let tcp = RowMeasurement { row: "tcp_rr_1".into(), unit: rate, ..nop(0, 5e3) };
             add(&mut timed, "batched", boot, vec![nop(0, 100.0), nop(1, 120.0), tcp]);
         }
         let rows: Vec<_> = timed.rows.iter().map(|row| (row.row.as_str(), row.values.len())).collect();
         assert_eq!(rows, [("nop", 4), ("tcp_rr_1", 2)]);
         assert_eq!(timed.rows[0].spread(), Some([110.0, 100.0, 120.0]));
-        assert_eq!((timed.rows[0].counted(Counter::Instructions), timed.uncounted.len()), (Some(220.0), 1));
+        assert_eq!(
+            (timed.rows[0].counted(PerfCounter::Instructions), timed.uncounted.len()),
+            (Some(220.0), 1)
+        );
         let value = &timed.rows[0].values[3];
         assert_eq!((value.boot, value.iteration, value.value), (1, 1, 120.0));
         let written = serde_json::to_value(&timed).unwrap();
@@ -457,7 +479,7 @@ mod tests {
     #[test]
     fn effort_is_what_the_programs_can_do() {
         let of = |name: &str, iterations, scale| {
-            Effort::of(&Workload::find(name, &[]).unwrap(), 3, iterations, scale)
+            TimedEffort::of(&Workload::find(name, &[]).unwrap(), 3, iterations, scale)
         };
         let usual = |name| {
             of(name, None, None).map(|effort| (effort.boots, effort.iterations, effort.scale)).unwrap()
@@ -471,14 +493,15 @@ mod tests {
         of("redis", Some(1), Some(1.0)).unwrap();
         let scaled = |name| {
             let workload = Workload::find(name, &[]).unwrap();
-            let effort = Effort { boots: 1, iterations: 1, scale: 3.0, counters: &[Counter::Cycles] };
+            let effort =
+                TimedEffort { boots: 1, iterations: 1, scale: 3.0, counters: &[PerfCounter::Cycles] };
             configured(&workload, effort)
         };
         assert!(scaled("kbx").measured.steps[0].command.ends_with(&["--scale".to_string(), "3".to_string()]));
         assert!(!scaled("batched").measured.steps[0].command.contains(&"--scale".to_string()));
         assert_eq!(scaled("batched").env["KT_SCALE"], "3");
         assert_eq!(scaled("kbx").env["KT_COUNTERS"], "cycles");
-        let effort = Effort { boots: 1, iterations: 2, scale: 1.0, counters: &[] };
+        let effort = TimedEffort { boots: 1, iterations: 2, scale: 1.0, counters: &[] };
         let redis = configured(&Workload::find("redis", &[]).unwrap(), effort);
         let rows: Vec<_> = redis.measured.steps.iter().filter_map(|step| step.region.as_deref()).collect();
         assert_eq!(rows, ["redis_set", "redis_get", "redis_set", "redis_get"]);

@@ -1,79 +1,79 @@
-//! How a kernel fails.
+//! Ways in which a kernel fails.
 
 use super::search::Symptom;
-use crate::selftest::{differences, Check, Difference};
+use crate::runs::selftest::{differences, CheckDifference, SelfTestCheck};
 use crate::Error;
 use kerntune_machine::Error as Machine;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The phase in messages of a guest whose init said nothing yet.
+/// Phase in messages of a guest whose init has not reported yet.
 const BOOT: &str = "kernel boot";
 
-/// What a kernel does wrong.
+/// Failure of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Failure {
+pub enum KernelFailure {
     /// Its objects cannot be linked together.
     DoesNotLink {
-        /// The linker's first error.
+        /// First error of the linker.
         how: String,
     },
-    /// It does not come to its init.
+    /// It does not reach its init.
     DoesNotBoot {
-        /// How the boot ends: a panic, a hang, or a fault.
+        /// End of the boot: a panic, a hang, or a fault.
         how: String,
     },
-    /// It comes to its init and ends before all checks are made.
+    /// It reaches its init and ends before all checks have run.
     Dies {
-        /// How the guest ends, in words.
+        /// End of the guest, as a phrase.
         how: String,
     },
-    /// It answers checks in another way than the base kernel does.
+    /// Some checks have other results than on the base kernel.
     Differs {
-        /// The checks that it answers otherwise.
-        checks: Vec<Differing>,
+        /// Checks with other results.
+        checks: Vec<DifferingCheck>,
     },
 }
 
-/// A check with another answer.
+/// A check with another result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Differing {
-    /// The check's name.
+pub struct DifferingCheck {
+    /// Name of the check.
     pub check: String,
-    /// In words.
+    /// Result on this kernel, as a phrase.
     pub answer: String,
-    /// The base kernel's.
+    /// Result on the base kernel.
     pub right: String,
 }
 
-impl Failure {
-    /// What differs from the right answers, if anything does.
-    pub fn of_answers(right: &[Check], answers: &[Check]) -> Option<Self> {
-        let said = |check: Option<&Check>| match check {
-            Some(Check { result, why: Some(why), .. }) => {
+impl KernelFailure {
+    /// Compares results of checks with the right ones; `None` if they are equal.
+    pub fn of_answers(right: &[SelfTestCheck], answers: &[SelfTestCheck]) -> Option<Self> {
+        let said = |check: Option<&SelfTestCheck>| match check {
+            Some(SelfTestCheck { result, why: Some(why), .. }) => {
                 format!("{}: {why}", format!("{result:?}").to_lowercase())
             }
             Some(check) => format!("{:?}", check.result).to_lowercase(),
             None => "not reached".into(),
         };
-        let differing = |d: Difference| Differing {
+        let differing = |d: CheckDifference| DifferingCheck {
             check: d.check.to_string(),
             answer: said(d.kernel),
             right: said(d.base),
         };
-        let checks: Vec<Differing> = differences(right, answers).into_iter().map(differing).collect();
-        (!checks.is_empty()).then_some(Failure::Differs { checks })
+        let checks: Vec<DifferingCheck> = differences(right, answers).into_iter().map(differing).collect();
+        (!checks.is_empty()).then_some(KernelFailure::Differs { checks })
     }
 
-    /// What a run that broke off says of its kernel.
+    /// Converts the error of a run to a failure of its kernel.
     ///
     /// # Errors
-    /// The error itself where it is not the kernel's: files, programs that are missing, an interrupt.
+    /// The error itself if it is not the kernel's fault: files, missing programs, an interrupt.
     pub fn of_run(error: Error) -> Result<Self, Error> {
         let at = |phase: &str, how: String| match phase == BOOT {
-            true => Failure::DoesNotBoot { how },
-            false => Failure::Dies { how },
+            true => KernelFailure::DoesNotBoot { how },
+            false => KernelFailure::Dies { how },
         };
         Ok(match error {
             Error::Machine(Machine::Panic { phase, what, .. }) => at(&phase, format!("panic: {what}")),
@@ -82,31 +82,32 @@ impl Failure {
             }
             Error::Machine(Machine::TimeLimit { phase, .. }) => at(&phase, "hangs".into()),
             Error::Machine(Machine::NoBoot { .. }) => at(BOOT, "hangs".into()),
-            Error::Machine(Machine::Silent { phase, .. }) => at(&phase, "ends without a word".into()),
+            Error::Machine(Machine::Silent { phase, .. }) => at(&phase, "ends silently".into()),
             Error::Machine(Machine::Uml { status, phase, .. }) => at(&phase, status),
-            Error::Machine(Machine::Guest { reason, .. }) => Failure::Dies { how: reason },
-            Error::Machine(Machine::Results { message, .. }) => Failure::Dies { how: message },
-            // The guest ran where there is no memory; anything else is QEMU's own trouble.
+            Error::Machine(Machine::Guest { reason, .. }) => KernelFailure::Dies { how: reason },
+            Error::Machine(Machine::Results { message, .. }) => KernelFailure::Dies { how: message },
+            // The guest executed code outside of memory; any other error is QEMU's own.
             Error::Machine(Machine::Qemu { message, .. }) if message.contains("qemu: fatal:") => {
-                Failure::DoesNotBoot { how: message }
+                KernelFailure::DoesNotBoot { how: message }
             }
             Error::SelfTest { message, .. } => {
-                Failure::Dies { how: format!("no results of checks: {message}") }
+                KernelFailure::Dies { how: format!("no results of checks: {message}") }
             }
             other => return Err(other),
         })
     }
 }
 
-impl Symptom for Failure {
-    /// A kernel that does not boot may hang in one mix and panic in the next; a kernel with one of several faults
-    /// fails some of the checks that all of them fail.
+impl Symptom for KernelFailure {
+    /// Compares failures by kind: a kernel that does not boot may hang in one mix and panic in the
+    /// next. A kernel with one of several faults fails some of the checks that all faults together
+    /// fail.
     fn is_like(&self, whole: &Self) -> bool {
         match (self, whole) {
-            (Failure::DoesNotLink { .. }, Failure::DoesNotLink { .. }) => true,
-            (Failure::DoesNotBoot { .. }, Failure::DoesNotBoot { .. }) => true,
-            (Failure::Dies { .. }, Failure::Dies { .. }) => true,
-            (Failure::Differs { checks }, Failure::Differs { checks: whole }) => {
+            (KernelFailure::DoesNotLink { .. }, KernelFailure::DoesNotLink { .. }) => true,
+            (KernelFailure::DoesNotBoot { .. }, KernelFailure::DoesNotBoot { .. }) => true,
+            (KernelFailure::Dies { .. }, KernelFailure::Dies { .. }) => true,
+            (KernelFailure::Differs { checks }, KernelFailure::Differs { checks: whole }) => {
                 checks.iter().all(|one| whole.iter().any(|other| other.check == one.check))
             }
             _ => false,
@@ -114,14 +115,14 @@ impl Symptom for Failure {
     }
 }
 
-/// After "kernel K".
-impl fmt::Display for Failure {
+/// Phrase after "kernel K".
+impl fmt::Display for KernelFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::DoesNotLink { how } => write!(f, "does not link ({how})"),
-            Failure::DoesNotBoot { how } => write!(f, "does not boot ({how})"),
-            Failure::Dies { how } => write!(f, "boots and dies ({how})"),
-            Failure::Differs { checks } => {
+            KernelFailure::DoesNotLink { how } => write!(f, "does not link ({how})"),
+            KernelFailure::DoesNotBoot { how } => write!(f, "does not boot ({how})"),
+            KernelFailure::Dies { how } => write!(f, "boots and dies ({how})"),
+            KernelFailure::Differs { checks } => {
                 let (first, more) = match checks.as_slice() {
                     [] => return f.write_str("differs"),
                     [first, more @ ..] => (first, more.len()),
@@ -139,34 +140,36 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selftest::Outcome;
+    use crate::runs::selftest::CheckOutcome;
 
-    fn check(name: &str, result: Outcome) -> Check {
-        Check { name: name.into(), group: "files".into(), result, why: None }
+    fn check(name: &str, result: CheckOutcome) -> SelfTestCheck {
+        SelfTestCheck { name: name.into(), group: "files".into(), result, why: None }
     }
 
     #[test]
     fn failures_are_told_apart() {
         let panic = |phase: &str, what: &str| {
             let (phase, what) = (phase.to_string(), what.to_string());
-            Failure::of_run(Error::Machine(Machine::Panic { phase, what, tail: Default::default() })).unwrap()
+            KernelFailure::of_run(Error::Machine(Machine::Panic { phase, what, tail: Default::default() }))
+                .unwrap()
         };
         let boot = panic(BOOT, "Attempted to kill init!");
         let hang = Machine::NoBoot { seconds: 20, tail: Default::default() };
-        let hang = Failure::of_run(Error::Machine(hang)).unwrap();
+        let hang = KernelFailure::of_run(Error::Machine(hang)).unwrap();
         assert!(hang.is_like(&boot) && !panic("measured step 1", "Oops").is_like(&boot));
         assert_eq!(boot.to_string(), "does not boot (panic: Attempted to kill init!)");
         let host = Machine::Qemu { status: "exit status: 1".into(), message: "no such device".into() };
-        assert!(Failure::of_run(Error::Machine(host)).is_err(), "not the kernel's fault");
-        assert!(Failure::of_run(Error::Work(kerntune_work::Error::Interrupted)).is_err());
+        assert!(KernelFailure::of_run(Error::Machine(host)).is_err(), "not the kernel's fault");
+        assert!(KernelFailure::of_run(Error::Work(kerntune_work::Error::Interrupted)).is_err());
     }
 
     #[test]
     fn a_part_of_what_differs_is_the_same_failure_and_something_else_is_not() {
-        let right = ["a", "b", "c"].map(|name| check(name, Outcome::Ok));
+        let right = ["a", "b", "c"].map(|name| check(name, CheckOutcome::Ok));
         let failing = |names: &[&str]| {
-            let result = |name: &str| if names.contains(&name) { Outcome::Failed } else { Outcome::Ok };
-            Failure::of_answers(&right, &["a", "b", "c"].map(|name| check(name, result(name))))
+            let result =
+                |name: &str| if names.contains(&name) { CheckOutcome::Failed } else { CheckOutcome::Ok };
+            KernelFailure::of_answers(&right, &["a", "b", "c"].map(|name| check(name, result(name))))
         };
         assert_eq!(failing(&[]), None);
         let (both, one, other) =
@@ -175,6 +178,6 @@ mod tests {
         assert_eq!(both.to_string(), "fails the check a (failed, right is ok) and 1 more");
         let json = serde_json::to_string(&both).unwrap();
         assert!(json.starts_with("{\"kind\":\"differs\",\"checks\":[{\"check\":\"a\""), "{json}");
-        assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), both);
+        assert_eq!(serde_json::from_str::<KernelFailure>(&json).unwrap(), both);
     }
 }

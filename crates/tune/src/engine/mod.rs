@@ -1,44 +1,44 @@
-//! What carries out the steps of a tuning: each is a value that names all that it reads, made once for the same
-//! inputs and the same code, and taken up again where it was stopped.
+//! The engine that carries out the steps of a tuning. A step is a value that names everything that
+//! it reads. It is made once for the same inputs and the same code, and resumed if it was stopped.
 //!
-//! Start from [`Step`] (what is to be made, of what), [`Artifact`] (what comes of it) and [`Engine::run`].
+//! Start from [`Step`] (inputs and work), [`Artifact`] (the result) and [`Engine::run`].
 
 mod plan;
 mod step;
 
-pub use plan::{tunings_of, vouch, Plan, State, StepState};
-pub use step::{Artifact, Directory, Step, StepName};
+pub use plan::{tunings_of, vouch, StepProgress, StepStatus, TuningPlan};
+pub use step::{Artifact, ResultDirectory, Step, StepName};
 
-use crate::together::together;
+use crate::parallel::run_parallel;
 use crate::{Result, Session};
 use kerntune_work::Key;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What hears of each step as it begins, with its result if it was made before.
-pub type Tell<'a> = dyn Fn(StepName, Option<&Path>) + 'a;
+/// Callback at the beginning of each step, with its result if it exists.
+pub type OnStep<'a> = dyn Fn(StepName, Option<&Path>) + 'a;
 
-/// Carries out steps and notes in a plan where their results are.
+/// Carries out steps and records their results in a plan.
 pub struct Engine<'a> {
     session: &'a Session<'a>,
-    plan: RefCell<Plan>,
-    tell: &'a Tell<'a>,
+    plan: RefCell<TuningPlan>,
+    on_step: &'a OnStep<'a>,
 }
 
 impl<'a> Engine<'a> {
-    /// Goes on with `plan`.
-    pub fn new(session: &'a Session<'a>, plan: Plan, tell: &'a Tell<'a>) -> Self {
-        Self { session, plan: RefCell::new(plan), tell }
+    /// Creates an engine that continues `plan`.
+    pub fn new(session: &'a Session<'a>, plan: TuningPlan, on_step: &'a OnStep<'a>) -> Self {
+        Self { session, plan: RefCell::new(plan), on_step }
     }
 
-    /// Where it works, and who is told.
+    /// Returns the session: work directory, machine and progress.
     pub fn session(&self) -> &'a Session<'a> {
         self.session
     }
 
-    /// The result of a step: found if the plan has one of the same inputs, every file of it as it was written; made
-    /// otherwise.
+    /// Returns the result of a step: from the plan, if inputs and every file are unchanged;
+    /// otherwise it is made.
     ///
     /// # Errors
     /// Those of the step.
@@ -49,8 +49,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The same of steps that do not need each other: those that are not there are made as many at once as this machine carries
-    /// guests with `memory_mb` MiB.
+    /// Runs independent steps. As many run at a time as this host can hold guests with `memory_mb`
+    /// MiB.
     ///
     /// # Errors
     /// Those of the first step that fails.
@@ -65,7 +65,7 @@ impl<'a> Engine<'a> {
         }
         let missing: Vec<&S> =
             steps.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(step, _)| step).collect();
-        let made = together(self.session, memory_mb, &missing, |session, step| timed(session, *step))?;
+        let made = run_parallel(self.session, memory_mb, &missing, |session, step| timed(session, *step))?;
         let mut made = made.into_iter();
         let mut outputs = Vec::new();
         for (step, found) in steps.iter().zip(found) {
@@ -77,30 +77,32 @@ impl<'a> Engine<'a> {
         Ok(outputs.try_into().unwrap_or_else(|_| unreachable!("a step is found or made")))
     }
 
-    /// What names the step's result. Other code may make something else of the same inputs.
+    /// Returns the key of the step's result: its inputs, the machine and this code.
     fn key<S: Step>(&self, step: &S) -> Result<String> {
         let key = Key::new("step/1", crate::CODE).field("step", step.name().as_str());
         Ok(step.inputs(key.field("machine", &self.session.machine_id), self.session)?.id())
     }
 
-    /// What the plan has of a step. If it has nothing, the step is noted as begun.
+    /// Returns the plan's result of a step. If there is none, the plan records that the step has
+    /// begun.
     fn begin<S: Step>(&self, step: &S) -> Result<Option<S::Output>> {
         let name = step.name();
         let found = self.plan.borrow().found(name, &self.key(step)?);
-        (self.tell)(name, found.as_deref());
+        (self.on_step)(name, found.as_deref());
         match found {
             Some(directory) => S::Output::load(&directory).map(Some),
             None => self.plan.borrow_mut().begin(name).map(|()| None),
         }
     }
 
-    /// Notes that a step was made. Objects that it found to be excluded are among its inputs from now on.
+    /// Records the step's result. The key is computed again, since exclusions that the step found
+    /// are now among its inputs.
     fn end<S: Step>(&self, step: &S, (output, took): (S::Output, Duration)) -> Result<S::Output> {
         self.plan.borrow_mut().end(step.name(), self.key(step)?, output.directory(), took)?;
         Ok(output)
     }
 
-    /// Its own files are about to be written.
+    /// Drops the hashes of the plan's own files, which are about to be written.
     ///
     /// # Errors
     /// A plan that cannot be written.
@@ -108,7 +110,8 @@ impl<'a> Engine<'a> {
         self.plan.borrow_mut().forget_files()
     }
 
-    /// Notes what these files of its directory are, which were just written: who reads one checks that it still is.
+    /// Records the hashes of files of the plan's directory that were just written. Readers check
+    /// them.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -116,18 +119,18 @@ impl<'a> Engine<'a> {
         self.plan.borrow_mut().vouch_for(names)
     }
 
-    /// The plan's own directory: plan, comparison, report, tuned image.
+    /// Returns the plan's directory: plan, comparison, report, tuned image.
     pub fn directory(&self) -> PathBuf {
         self.plan.borrow().directory().to_owned()
     }
 
-    /// All steps and how far they are.
-    pub fn steps(&self) -> Vec<StepState> {
+    /// Returns all steps and their status.
+    pub fn steps(&self) -> Vec<StepProgress> {
         self.plan.borrow().steps()
     }
 }
 
-/// A step's result, and how long it took to make.
+/// Makes a step's result and measures the time.
 fn timed<S: Step>(session: &Session, step: &S) -> Result<(S::Output, Duration)> {
     let started = Instant::now();
     Ok((step.make(session)?, started.elapsed()))

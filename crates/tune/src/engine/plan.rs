@@ -1,4 +1,4 @@
-//! The plan of a tuning: its steps, which of them are done, and where their results are.
+//! The plan of a tuning: its steps, their status and their results.
 
 use super::StepName;
 use crate::Result;
@@ -12,77 +12,79 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where plans are in the work directory.
-pub const ROOM: &str = "tunes";
+/// Kind of plans in the work directory.
+pub const KIND: &str = "tunes";
 const FILE: &str = "plan.json";
 const SCHEMA: &str = "kerntune-plan/3";
 
-/// How far a step is.
+/// Status of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// Still to be done.
+pub enum StepStatus {
+    /// Not done yet.
     Todo,
-    /// Done in an earlier call; the result is there.
+    /// Done in an earlier call; holds the directory of the result.
     Found(PathBuf),
-    /// Done in this call.
+    /// Done in this call; holds the directory of the result and the time.
     Made(PathBuf, Duration),
-    /// Ended in this call, which took so long; begun in an earlier one that was stopped.
+    /// Begun in an earlier call that was stopped, and completed in this one; holds the time of this
+    /// call.
     Resumed(PathBuf, Duration),
 }
 
-/// A step and how far it is.
+/// A step and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepState {
-    /// Which.
+pub struct StepProgress {
+    /// Name of the step.
     pub name: StepName,
-    /// How far.
-    pub state: State,
+    /// Status of the step.
+    pub state: StepStatus,
 }
 
-/// What is on disk of a plan.
+/// Contents of a plan's file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Ledger {
+struct StoredPlan {
     schema: String,
-    /// What the plan is for, in words.
+    /// Descriptions of the tuning: source, workload, recipe and model.
     about: Vec<String>,
     /// Results of finished steps by name, relative to the work directory.
     results: BTreeMap<String, RelativePath>,
-    /// What each was made from.
+    /// Key of each result.
     keys: BTreeMap<String, String>,
     /// Steps that were begun and have not ended.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     begun: BTreeSet<String>,
-    /// Hashes of the plan's own files: what came of it, for people and packages.
+    /// Hashes of the plan's own files: comparison, proof, report, image.
     #[serde(default, skip_serializing_if = "FileHashes::is_empty")]
     files: FileHashes,
 }
 
 /// A plan in the work directory.
 #[derive(Debug)]
-pub struct Plan {
+pub struct TuningPlan {
     steps: Vec<StepName>,
     work: WorkDir,
     directory: PathBuf,
-    ledger: Ledger,
-    made: BTreeMap<&'static str, Made>,
+    ledger: StoredPlan,
+    made: BTreeMap<&'static str, StepRun>,
 }
 
-/// How a step was made in this call.
+/// A step that this call carries out.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct StepRun {
     took: Duration,
-    /// An earlier call began it.
+    /// True if an earlier call began it.
     resumed: bool,
 }
 
-/// The directories of all plans that can be read, by id. They are no results: their own file vouches for them.
+/// Returns the directories of all plans that can be read, by id. Plans are not sealed results;
+/// their own file has the hashes.
 fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
-    let room = work.root().join(ROOM);
-    let entries = match fs::read_dir(&room) {
+    let directory = work.root().join(KIND);
+    let entries = match fs::read_dir(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.at("list", &room)?,
+        entries => entries.at("list", &directory)?,
     };
-    let is_plan = |dir: &PathBuf| read_sealed::<Ledger>(&dir.join(FILE)).is_ok();
+    let is_plan = |dir: &PathBuf| read_sealed::<StoredPlan>(&dir.join(FILE)).is_ok();
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_plan).collect();
     found.sort();
     Ok(found)
@@ -90,17 +92,18 @@ fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
 
 /// A tuning that made a kernel.
 #[derive(Debug)]
-pub struct Tuning {
-    /// Where its files are.
+pub struct StoredTuning {
+    /// Directory of the plan and its files.
     pub directory: PathBuf,
     files: FileHashes,
 }
 
-impl Tuning {
-    /// One of its files, as it was written. None of a tuning by an older kerntune, which has no hashes.
+impl StoredTuning {
+    /// Returns the path of one of its files after a check of the hash. `None` for tunings by an
+    /// older kerntune, which have no hashes.
     ///
     /// # Errors
-    /// A file that is another by now, or gone.
+    /// A file that was changed or deleted.
     pub fn file(&self, name: &str) -> Result<Option<PathBuf>> {
         let Some((name, hash)) = self.files.get_key_value(name) else { return Ok(None) };
         check_files(&self.directory, &FileHashes::from([(name.clone(), hash.clone())]))?;
@@ -108,62 +111,63 @@ impl Tuning {
     }
 }
 
-/// The tunings that made this kernel.
+/// Returns the tunings that made the kernel with this id.
 ///
 /// # Errors
 /// A directory that cannot be listed.
-pub fn tunings_of(work: &WorkDir, kernel: &str) -> Result<Vec<Tuning>> {
+pub fn tunings_of(work: &WorkDir, kernel: &str) -> Result<Vec<StoredTuning>> {
     let of = |directory: PathBuf| {
-        let ledger: Ledger = read_sealed(&directory.join(FILE)).ok()?;
+        let ledger: StoredPlan = read_sealed(&directory.join(FILE)).ok()?;
         let (kind, id) = kind_and_id(ledger.results.get(TUNED_KERNEL)?)?;
-        (kind == "kernels" && id == kernel).then_some(Tuning { directory, files: ledger.files })
+        (kind == "kernels" && id == kernel).then_some(StoredTuning { directory, files: ledger.files })
     };
     Ok(directories(work)?.into_iter().filter_map(of).collect())
 }
 
-/// The step whose result a tuning is for.
+/// Step whose result is the tuned kernel.
 const TUNED_KERNEL: &str = "tuned-kernel";
 
-/// Notes what a file of a plan is that was just written beside it.
+/// Records the hash of a file that was just written into a plan's directory.
 ///
 /// # Errors
 /// A plan or a file that cannot be read.
 pub fn vouch(directory: &Path, name: &str) -> Result<()> {
-    let mut ledger: Ledger = read_sealed(&directory.join(FILE))?;
+    let mut ledger: StoredPlan = read_sealed(&directory.join(FILE))?;
     ledger.files.extend(hash_files(directory, &[name])?);
     Ok(write_sealed(&directory.join(FILE), &ledger)?)
 }
 
-impl Plan {
-    /// Opens the plan `id` of these steps, new or taken up again. Nothing is written before the first step
-    /// begins.
+impl TuningPlan {
+    /// Opens the plan `id` of these steps, new or existing. Nothing is written before the first
+    /// step begins.
     pub fn open(work: &WorkDir, id: &str, steps: Vec<StepName>, about: Vec<String>) -> Result<Self> {
-        let directory = work.room(ROOM)?.join(id);
-        // A plan is a cache of where results are; one that cannot be read is begun anew, and finds the results by
-        // their keys.
-        let kept = read_sealed(&directory.join(FILE)).ok().filter(|ledger: &Ledger| ledger.schema == SCHEMA);
+        let directory = work.kind_dir(KIND)?.join(id);
+        // A plan caches where results are. An unreadable plan is started anew and finds the results
+        // by their keys.
+        let kept =
+            read_sealed(&directory.join(FILE)).ok().filter(|ledger: &StoredPlan| ledger.schema == SCHEMA);
         let ledger = kept.unwrap_or_default();
-        let ledger = Ledger { schema: SCHEMA.into(), about, ..ledger };
+        let ledger = StoredPlan { schema: SCHEMA.into(), about, ..ledger };
         Ok(Self { steps, work: work.clone(), directory, ledger, made: BTreeMap::new() })
     }
 
-    /// The plan's own directory: plan, comparison, report, tuned image.
+    /// Returns the plan's directory: plan, comparison, report, tuned image.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// All steps and how far they are.
-    pub fn steps(&self) -> Vec<StepState> {
+    /// Returns all steps and their status.
+    pub fn steps(&self) -> Vec<StepProgress> {
         let state = |name: StepName| match (self.result(name), self.made.get(name.as_str())) {
-            (Some(path), Some(Made { took, resumed: false })) => State::Made(path, *took),
-            (Some(path), Some(Made { took, resumed: true })) => State::Resumed(path, *took),
-            (Some(path), None) => State::Found(path),
-            (None, _) => State::Todo,
+            (Some(path), Some(StepRun { took, resumed: false })) => StepStatus::Made(path, *took),
+            (Some(path), Some(StepRun { took, resumed: true })) => StepStatus::Resumed(path, *took),
+            (Some(path), None) => StepStatus::Found(path),
+            (None, _) => StepStatus::Todo,
         };
-        self.steps.iter().map(|&name| StepState { name, state: state(name) }).collect()
+        self.steps.iter().map(|&name| StepProgress { name, state: state(name) }).collect()
     }
 
-    /// A step's result, if it is there.
+    /// Returns a step's result, if it exists.
     fn result(&self, name: StepName) -> Option<PathBuf> {
         let relative = self.ledger.results.get(name.as_str())?;
         let (kind, id) = kind_and_id(relative)?;
@@ -171,26 +175,26 @@ impl Plan {
         (self.work.find(&kind, &id).is_some() && path.is_dir()).then_some(path)
     }
 
-    /// The result that a step of this key had, if every file of it is as it was written.
+    /// Returns a step's result if it has this key and every file is unchanged.
     pub(super) fn found(&self, name: StepName, key: &str) -> Option<PathBuf> {
         let path = self.result(name)?;
         let (kind, id) = kind_and_id(self.ledger.results.get(name.as_str())?)?;
         let same = self.ledger.keys.get(name.as_str()).is_some_and(|made_from| made_from == key);
-        let sound = same && self.work.sound(&kind, &id).is_some();
+        let sound = same && self.work.find_verified(&kind, &id).is_some();
         sound.then(|| {
             note_use(&self.directory.join(FILE));
             path
         })
     }
 
-    /// A step begins to be made.
+    /// Records that a step has begun.
     pub(super) fn begin(&mut self, name: StepName) -> Result<()> {
         let resumed = !self.ledger.begun.insert(name.as_str().to_owned());
-        self.made.insert(name.as_str(), Made { took: Duration::ZERO, resumed });
+        self.made.insert(name.as_str(), StepRun { took: Duration::ZERO, resumed });
         self.write()
     }
 
-    /// It was made, of the inputs that `key` names.
+    /// Records the result of a step and its key.
     pub(super) fn end(&mut self, name: StepName, key: String, result: &Path, took: Duration) -> Result<()> {
         let named = name.as_str();
         if let Some(made) = self.made.get_mut(named) {
@@ -200,7 +204,7 @@ impl Plan {
             result.strip_prefix(self.work.root()).ok().and_then(|path| path.to_str()?.parse().ok());
         match relative {
             Some(relative) => drop(self.ledger.results.insert(named.to_owned(), relative)),
-            // A result elsewhere is nothing that a later call could find.
+            // A later call could not find a result outside the work directory.
             None => drop(self.ledger.results.remove(named)),
         }
         self.ledger.keys.insert(named.to_owned(), key);
@@ -208,13 +212,14 @@ impl Plan {
         self.write()
     }
 
-    /// Its own files are about to be written: whoever is stopped in between leaves none that is taken for another.
+    /// Drops the hashes of the plan's own files before they are written: after an interrupt no file
+    /// is mistaken for another.
     pub(super) fn forget_files(&mut self) -> Result<()> {
         self.ledger.files.clear();
         self.write()
     }
 
-    /// Notes what these files are, which were just written.
+    /// Records the hashes of files that were just written.
     pub(super) fn vouch_for(&mut self, names: &[&str]) -> Result<()> {
         self.ledger.files.extend(hash_files(&self.directory, names)?);
         self.write()
@@ -226,7 +231,7 @@ impl Plan {
     }
 }
 
-/// The first two parts of a result's path.
+/// Returns the first two components of a result's path.
 fn kind_and_id(relative: &RelativePath) -> Option<(String, String)> {
     let mut parts = relative.as_str().split('/').map(str::to_owned);
     Some((parts.next()?, parts.next()?))
@@ -244,9 +249,9 @@ mod tests {
         vec![IMAGE, KERNEL]
     }
 
-    /// Makes a step, or finds that it was made.
+    /// Makes a step, or finds its result.
     fn step(
-        plan: &mut Plan,
+        plan: &mut TuningPlan,
         name: StepName,
         key: &str,
         make: impl FnOnce() -> Result<PathBuf>,
@@ -266,7 +271,7 @@ mod tests {
         let work = WorkDir::open(dir.path()).unwrap();
         let key = Key::new("test/1", "");
         let result = work.root().join("kernels").join(key.id());
-        let make = |plan: &mut Plan| {
+        let make = |plan: &mut TuningPlan| {
             let mut made = false;
             let path = step(plan, KERNEL, "k", || {
                 made = true;
@@ -277,18 +282,18 @@ mod tests {
             assert_eq!(path.unwrap(), result);
             made
         };
-        let mut plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        let mut plan = TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
         assert!(make(&mut plan));
-        let mut again = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        let mut again = TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
         assert!(!make(&mut again));
-        assert_eq!(again.steps()[1].state, State::Found(result.clone()));
+        assert_eq!(again.steps()[1].state, StepStatus::Found(result.clone()));
         fs::remove_dir_all(&result).unwrap();
-        assert_eq!(again.steps()[1].state, State::Todo);
+        assert_eq!(again.steps()[1].state, StepStatus::Todo);
         assert!(make(&mut again));
-        // A result that is not what it was is made again, and never handed on.
+        // A changed result is made again, and never returned.
         fs::write(result.join("vmlinux"), "another").unwrap();
         assert!(make(&mut again) && !make(&mut again));
-        // Neither is one that was made of something else.
+        // The same holds for a result with another key.
         assert!(again.found(KERNEL, "k").is_some() && again.found(KERNEL, "other").is_none());
     }
 
@@ -302,14 +307,14 @@ mod tests {
             staged.publish().unwrap()
         };
         let (right, wrong) = (put("right"), put("wrong"));
-        let mut plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        let mut plan = TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
         step(&mut plan, KERNEL, "k", || Ok(right.clone())).unwrap();
         let path = dir.path().join("tunes/p/plan.json");
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap().replace(&name(&right), &name(&wrong));
         fs::write(&path, text).unwrap();
-        let plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
-        assert!(plan.steps().iter().all(|step| step.state == State::Todo));
+        let plan = TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
+        assert!(plan.steps().iter().all(|step| step.state == StepStatus::Todo));
     }
 
     #[test]
@@ -319,19 +324,19 @@ mod tests {
         let staged = work.stage("kernels", &Key::new("test/1", "")).unwrap();
         fs::write(staged.path().join("vmlinux"), "image").unwrap();
         let result = staged.publish().unwrap();
-        let open = || Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        let open = || TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
         let stopped = || Err(kerntune_work::Error::Interrupted.into());
         step(&mut open(), IMAGE, "i", stopped).unwrap_err();
         let mut plan = open();
-        assert_eq!(plan.steps()[0].state, State::Todo);
+        assert_eq!(plan.steps()[0].state, StepStatus::Todo);
         for name in steps() {
             step(&mut plan, name, "k", || Ok(result.clone())).unwrap();
         }
         let states = plan.steps();
-        assert!(matches!(&states[0].state, State::Resumed(path, _) if *path == result), "{states:?}");
-        assert!(matches!(&states[1].state, State::Made(path, _) if *path == result), "{states:?}");
-        // Once it has ended it is as any other.
-        assert_eq!(open().steps()[0].state, State::Found(result));
+        assert!(matches!(&states[0].state, StepStatus::Resumed(path, _) if *path == result), "{states:?}");
+        assert!(matches!(&states[1].state, StepStatus::Made(path, _) if *path == result), "{states:?}");
+        // Once it has ended it is like any other step.
+        assert_eq!(open().steps()[0].state, StepStatus::Found(result));
     }
 
     #[test]
@@ -341,7 +346,7 @@ mod tests {
         assert!(directories(&work).unwrap().is_empty());
         for id in ["q", "p"] {
             let stopped = || Err(kerntune_work::Error::Interrupted.into());
-            let mut plan = Plan::open(&work, id, steps(), Vec::new()).unwrap();
+            let mut plan = TuningPlan::open(&work, id, steps(), Vec::new()).unwrap();
             step(&mut plan, IMAGE, "i", stopped).unwrap_err();
         }
         fs::create_dir(dir.path().join("tunes/empty")).unwrap();
@@ -358,7 +363,7 @@ mod tests {
         let result = staged.publish().unwrap();
         let id = result.file_name().unwrap().to_string_lossy().into_owned();
         let tuned = StepName::new(TUNED_KERNEL, "builds");
-        let mut plan = Plan::open(&work, "p", vec![tuned], Vec::new()).unwrap();
+        let mut plan = TuningPlan::open(&work, "p", vec![tuned], Vec::new()).unwrap();
         step(&mut plan, tuned, "k", || Ok(result.clone())).unwrap();
         assert!(tunings_of(&work, "another").unwrap().is_empty());
         let tuning = || tunings_of(&work, &id).unwrap().remove(0);
@@ -390,7 +395,7 @@ mod tests {
         let work = WorkDir::open(dir.path()).unwrap();
         fs::create_dir_all(dir.path().join("tunes/p")).unwrap();
         fs::write(dir.path().join("tunes/p/plan.json"), "{\"results\":").unwrap();
-        let plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
-        assert!(plan.steps().iter().all(|step| step.state == State::Todo));
+        let plan = TuningPlan::open(&work, "p", steps(), Vec::new()).unwrap();
+        assert!(plan.steps().iter().all(|step| step.state == StepStatus::Todo));
     }
 }

@@ -1,4 +1,4 @@
-//! Steps and what comes of them.
+//! Steps and their results.
 
 use crate::{Result, Session};
 use kerntune_work::{IoContext, Key};
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A step's name: for plans and scripts, and in words.
+/// Name of a step: a short one for plans and scripts, and a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepName {
     name: &'static str,
@@ -15,27 +15,28 @@ pub struct StepName {
 }
 
 impl StepName {
-    /// `name` in kebab-case, one of its kind in a recipe; `about` says what is done.
+    /// Creates a name. `name` is in kebab-case and unique within a recipe; `about` describes the
+    /// work.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self { name, about, compiles: false }
     }
 
-    /// The same of a step that compiles a whole kernel.
+    /// Marks a step that compiles a whole kernel.
     pub const fn compiling(self) -> Self {
         Self { compiles: true, ..self }
     }
 
-    /// Whether it compiles a whole kernel: minutes, where others take seconds.
+    /// Returns whether the step compiles a whole kernel: minutes, where others take seconds.
     pub fn compiles(self) -> bool {
         self.compiles
     }
 
-    /// For plans and scripts.
+    /// Returns the name for plans and scripts.
     pub fn as_str(self) -> &'static str {
         self.name
     }
 
-    /// What is done, for people.
+    /// Returns the description.
     pub fn about(self) -> &'static str {
         self.about
     }
@@ -53,45 +54,45 @@ impl Serialize for StepName {
     }
 }
 
-/// Something to be made. It reads nothing but its own fields, the work directory's results that these name, and the
-/// machine: whoever has these can make it, here or elsewhere.
+/// A unit of work. It reads nothing but its own fields, the results that these name, and the
+/// machine, so it can be made here or elsewhere.
 pub trait Step {
-    /// What comes of it.
+    /// Type of the result.
     type Output: Artifact;
 
-    /// Its name in the plan.
+    /// Returns the name in the plan.
     fn name(&self) -> StepName;
 
-    /// Adds every field that decides what comes of it to the key.
+    /// Adds every field that affects the result to the key.
     ///
     /// # Errors
     /// An input that cannot be read.
     fn inputs(&self, key: Key, session: &Session) -> Result<Key>;
 
-    /// Makes it. The result is in the work directory, named by its content.
+    /// Makes the result, which is in the work directory, named by its content.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of the work.
     fn make(&self, session: &Session) -> Result<Self::Output>;
 }
 
 /// A result in the work directory as a value.
 pub trait Artifact: Sized {
-    /// Reads it back.
+    /// Reads the result from its directory.
     ///
     /// # Errors
-    /// Files that are missing or not as they were written.
+    /// Files that are missing or changed.
     fn load(directory: &Path) -> Result<Self>;
 
-    /// Where it is.
+    /// Returns the directory of the result.
     fn directory(&self) -> &Path;
 }
 
-/// A result of which nothing but its place matters.
+/// A result of which only the directory matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Directory(pub PathBuf);
+pub struct ResultDirectory(pub PathBuf);
 
-impl Artifact for Directory {
+impl Artifact for ResultDirectory {
     fn load(directory: &Path) -> Result<Self> {
         Ok(Self(directory.canonicalize().at("open", directory)?))
     }

@@ -1,17 +1,17 @@
-//! Recipe `bolt`: the training run of the base kernel itself is recorded, and its image rewritten.
+//! Recipe `bolt`: records the training run of the base kernel and rewrites its linked image.
 
 use super::Entry;
 use crate::engine::{Step, StepName};
-use crate::part::{Job, Last, Made};
-use crate::record::Recorded;
-use crate::steps::{of_kernel, tell, PROFILE, RECORD_TRAINING};
+use crate::recipe_parts::recipe_spec::{FinalStep, PreparedBuild, RecipeContext};
+use crate::recipe_parts::steps::{add_kernel, report_quality, PROFILE, RECORD_TRAINING};
+use crate::runs::record::RecordedProfile;
 use crate::{Result, Session};
 use kerntune_kernel::{Compiler, Kernel};
-use kerntune_optimize::bolt::{prove, rewrite, Bolt, Rewrite, NAME, REQUIREMENTS};
+use kerntune_optimize::bolt::{prove, rewrite, Bolt, BoltRewrite, NAME, REQUIREMENTS};
 use kerntune_profile::Profile;
 use kerntune_work::Key;
 
-/// The linked kernel with the blocks of each function in another order.
+/// BOLT: the linked kernel with the blocks of each function in another order.
 pub const ENTRY: Entry = Entry {
     name: NAME,
     about: "records which code of the plain kernel the workload runs and rewrites the linked image with LLVM's BOLT",
@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     check_compiler,
     steps: &[RECORD_TRAINING, PROFILE],
     make,
-    ..Entry::USUAL
+    ..Entry::DEFAULT
 };
 
 fn check_compiler(compiler: &Compiler) -> kerntune_optimize::Result<()> {
@@ -29,37 +29,37 @@ fn check_compiler(compiler: &Compiler) -> kerntune_optimize::Result<()> {
     Bolt::find().map(drop)
 }
 
-fn make<'a>(job: &Job<'a>, _: Option<Made<'a>>) -> Result<Made<'a>> {
-    let base = job.base;
-    let rewrite = job.engine.run(&RewriteImage { base, recording: &job.record_base()? })?;
-    Ok(Made {
+fn make<'a>(context: &RecipeContext<'a>, _: Option<PreparedBuild<'a>>) -> Result<PreparedBuild<'a>> {
+    let base = context.base;
+    let rewrite = context.engine.run(&RewriteImage { base, recording: &context.record_base()? })?;
+    Ok(PreparedBuild {
         profile: rewrite.dir.clone(),
-        last: Last::Repack(Box::new(rewrite.clone())),
+        final_step: FinalStep::Repack(Box::new(rewrite.clone())),
         prove: Box::new(move |tuned| Ok(Box::new(prove(base, &rewrite, tuned)?))),
         prove_ordered: Box::new(|_, order| Ok(Box::new(order))),
     })
 }
 
-/// Has BOLT rewrite an image.
+/// Rewrites an image with BOLT.
 struct RewriteImage<'a> {
     base: &'a Kernel,
-    recording: &'a Recorded,
+    recording: &'a RecordedProfile,
 }
 
 impl Step for RewriteImage<'_> {
-    type Output = Rewrite;
+    type Output = BoltRewrite;
 
     fn name(&self) -> StepName {
         PROFILE
     }
 
     fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
-        Ok(of_kernel(key, "base", self.base)?.field("recording", &self.recording.manifest.id))
+        Ok(add_kernel(key, "base", self.base)?.field("recording", &self.recording.manifest.id))
     }
 
-    fn make(&self, session: &Session) -> Result<Rewrite> {
+    fn make(&self, session: &Session) -> Result<BoltRewrite> {
         let rewrite = rewrite(session.work, &Profile::load(&self.recording.path)?, self.base)?;
-        tell(session, rewrite.quality()?);
+        report_quality(session, rewrite.quality()?);
         Ok(rewrite)
     }
 }

@@ -1,14 +1,14 @@
-//! The recipes and their modifiers, a file each: name, needs, steps, evidence.
+//! Recipes and modifiers, one per file: name, tools, steps, proof.
 //!
-//! A file in this folder is a recipe or a modifier; nothing else names it. It has
+//! Nothing else names a file of this folder. Each has
 //!
 //! ```text
-//! pub const ENTRY: Entry = Entry { name: "gcc-pgo", …, make, ..Entry::USUAL };
+//! pub const ENTRY: Entry = Entry { name: "gcc-pgo", …, make, ..Entry::DEFAULT };
 //! ```
 //!
-//! Which of them go together each says itself ([`Entry::follows`]); [`crate::Recipe`] puts them together.
+//! Each part says what it can follow ([`Entry::follows`]); [`crate::Recipe`] combines them.
 
 /// A recipe or modifier.
-pub use crate::part::Part as Entry;
+pub use crate::recipe_parts::recipe_spec::RecipeSpec as Entry;
 
 include!(concat!(env!("OUT_DIR"), "/recipes.rs"));

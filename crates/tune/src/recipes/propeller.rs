@@ -1,23 +1,23 @@
-//! Modifier `propeller`: after a profile is compiled in, the blocks of each function are put in order by a recording of
-//! what came out. What functions then are is for `layout`, which comes after it.
+//! Modifier `propeller`: compiles the profile in, records the result, and orders the blocks of each
+//! function. `layout` comes after it and orders the functions.
 
 use super::{clang_autofdo, layout, Entry};
 use crate::engine::{Step, StepName};
-use crate::part::{Job, Made};
-use crate::record::{Capture, Recorded};
-use crate::sound::Varied;
-use crate::steps::{of_kernel, tell};
+use crate::recipe_parts::exclude::BuildVariants;
+use crate::recipe_parts::recipe_spec::{PreparedBuild, RecipeContext};
+use crate::recipe_parts::steps::{add_kernel, report_quality};
+use crate::runs::record::{CaptureOptions, RecordedProfile};
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
-use kerntune_optimize::clang_autofdo::PreparedProfile;
+use kerntune_optimize::clang_autofdo::AutofdoProfile;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::propeller::{
-    mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, Proof,
+    mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, PropellerProof,
 };
 use kerntune_profile::Profile;
 use kerntune_work::Key;
 
-/// Blocks in order, and what never ran split off.
+/// Propeller: blocks of each function ordered, code that never ran split off.
 pub const ENTRY: Entry = Entry {
     name: "propeller",
     about_after: ", then the blocks of each function in order and what never ran split off, then layout",
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
          the blocks of a kernel for a PC are others",
     ),
     make,
-    ..Entry::USUAL
+    ..Entry::DEFAULT
 };
 
 const MAPPED_KERNEL: StepName =
@@ -42,38 +42,46 @@ const RECORD_MAPPED: StepName =
     StepName::new("record-mapped", "record the training on that kernel, block by block");
 const BLOCKS: StepName = StepName::new("blocks", "put the blocks of each function in order");
 
-fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
-    let link = clang_autofdo::link(job);
+fn make<'a>(context: &RecipeContext<'a>, before: Option<PreparedBuild<'a>>) -> Result<PreparedBuild<'a>> {
+    let link = clang_autofdo::link(context);
     let before = before.ok_or(Error::NothingToModify)?;
-    let profile = PreparedProfile::load(&before.profile)?;
-    let whole = clang_autofdo::listed(job, "-mapped", mapped_request(job.request, job.base, &profile, link)?);
-    let request =
-        |exclusions: &Exclusions| -> Result<BuildRequest> { Ok(job.for_objects(whole.clone(), exclusions)) };
-    let plain = || Ok(BuildRequest { movable: true, ..job.request.clone() });
-    let mapped = job.sound(MAPPED_KERNEL, &Varied { request: &request, plain: &plain, tuned_only: true })?;
+    let profile = AutofdoProfile::load(&before.profile)?;
+    let whole = clang_autofdo::listed(
+        context,
+        "-mapped",
+        mapped_request(context.request, context.base, &profile, link)?,
+    );
+    let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+        Ok(context.for_objects(whole.clone(), exclusions))
+    };
+    let plain = || Ok(BuildRequest { movable: true, ..context.request.clone() });
+    let mapped = context.build_excluding_broken(
+        MAPPED_KERNEL,
+        &BuildVariants { request: &request, plain: &plain, tuned_only: true },
+    )?;
     (before.prove)(&mapped)?.verdict()?;
-    // With functions: how often a region goes round that runs one.
-    let capture = Capture { functions: true, edges: true };
-    let recording = job.record(RECORD_MAPPED, &mapped, capture, None)?;
+    // Functions show how often a region runs each of them.
+    let capture = CaptureOptions { functions: true, edges: true };
+    let recording = context.record(RECORD_MAPPED, &mapped, capture, None)?;
     let blocks =
-        job.engine.run(&OrderBlocks { mapped: &mapped, profile: &profile, recording: &recording })?;
-    let request = ordered_request(job.request, job.base, &blocks, link)?;
+        context.engine.run(&OrderBlocks { mapped: &mapped, profile: &profile, recording: &recording })?;
+    let request = ordered_request(context.request, context.base, &blocks, link)?;
     let of_order = blocks.clone();
-    let made = Made::to_compile(&blocks.dir.clone(), clang_autofdo::listed(job, "", request), {
+    let made = PreparedBuild::to_compile(&blocks.dir.clone(), clang_autofdo::listed(context, "", request), {
         move |tuned| Ok(Box::new(prove(&blocks, tuned)?))
     });
-    // Linking again leaves functions as they are: asked once more, of the kernel that it comes to.
+    // Relinking does not change functions; the relinked kernel is proved as well.
     let prove_ordered = Box::new(move |tuned: &Kernel, order| {
-        Ok(Box::new(Proof { order: Some(order), ..prove(&of_order, tuned)? }) as _)
+        Ok(Box::new(PropellerProof { order: Some(order), ..prove(&of_order, tuned)? }) as _)
     });
-    Ok(Made { prove_ordered, ..made })
+    Ok(PreparedBuild { prove_ordered, ..made })
 }
 
 /// Orders the blocks of each function.
 struct OrderBlocks<'a> {
     mapped: &'a Kernel,
-    profile: &'a PreparedProfile,
-    recording: &'a Recorded,
+    profile: &'a AutofdoProfile,
+    recording: &'a RecordedProfile,
 }
 
 impl Step for OrderBlocks<'_> {
@@ -85,14 +93,14 @@ impl Step for OrderBlocks<'_> {
 
     fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
         let Self { mapped, profile, recording } = self;
-        let key = of_kernel(key, "mapped", mapped)?;
+        let key = add_kernel(key, "mapped", mapped)?;
         Ok(key.field("profile", &profile.id).field("recording", &recording.manifest.id))
     }
 
     fn make(&self, session: &Session) -> Result<PreparedBlocks> {
         let recording = Profile::load(&self.recording.path)?;
         let blocks = prepare_blocks(session.work, &recording, self.mapped, self.profile)?;
-        tell(session, blocks.quality()?);
+        report_quality(session, blocks.quality()?);
         session.progress.note(&blocks.summary.to_string());
         Ok(blocks)
     }

@@ -1,10 +1,10 @@
 //! Upstream baseline `stock-autofdo`: AutoFDO, linked as Linux 6.13's Kbuild does.
 
 use super::{clang_autofdo, Entry};
-use crate::part::{Job, Last, Made};
+use crate::recipe_parts::recipe_spec::{FinalStep, PreparedBuild, RecipeContext};
 use crate::Result;
-use kerntune_optimize::clang_autofdo::Link;
-use kerntune_optimize::Unasked;
+use kerntune_optimize::clang_autofdo::LinkMode;
+use kerntune_optimize::BaselineProof;
 
 /// AutoFDO as upstream has it.
 pub const ENTRY: Entry = Entry {
@@ -12,16 +12,21 @@ pub const ENTRY: Entry = Entry {
     about: "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",
     place: 110,
     is_upstream: true,
-    make: |job, _| make(job, Link::Upstream, false),
+    make: |context, _| make(context, LinkMode::Upstream, false),
     ..clang_autofdo::ENTRY
 };
 
-/// `movable`: whether each function has a section, which lld sorts by the profile's call graph.
-pub(super) fn make<'a>(job: &Job<'a>, link: Link, movable: bool) -> Result<Made<'a>> {
-    let Made { profile, mut last, prove, prove_ordered } = clang_autofdo::make(job, link)?;
-    if let Last::Compile(request) = &mut last {
+/// Carries out AutoFDO. With `movable`, each function has a section, and lld sorts them by the
+/// profile's call graph.
+pub(super) fn make<'a>(
+    context: &RecipeContext<'a>,
+    link: LinkMode,
+    movable: bool,
+) -> Result<PreparedBuild<'a>> {
+    let PreparedBuild { profile, mut final_step, prove, prove_ordered } = clang_autofdo::make(context, link)?;
+    if let FinalStep::Compile(request) = &mut final_step {
         request.movable |= movable;
     }
-    let prove = Box::new(move |tuned: &_| Ok(Box::new(Unasked(prove(tuned)?)) as _));
-    Ok(Made { profile, last, prove, prove_ordered })
+    let prove = Box::new(move |tuned: &_| Ok(Box::new(BaselineProof(prove(tuned)?)) as _));
+    Ok(PreparedBuild { profile, final_step, prove, prove_ordered })
 }

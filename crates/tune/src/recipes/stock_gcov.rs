@@ -1,10 +1,11 @@
-//! Upstream baseline `stock-gcov`: what the kernel's documentation of gcov (`Documentation/dev-tools/gcov.rst`) brings
-//! out, compiled in with `-fprofile-use`. All of `gcc-pgo` but the summary that GCC looks for.
+//! Upstream baseline `stock-gcov`: counters exported as the kernel documents
+//! (`Documentation/dev-tools/gcov.rst`), compiled in with `-fprofile-use`. Differs from `gcc-pgo`
+//! by the summary that GCC needs.
 
 use super::{gcc_pgo, Entry};
-use crate::part::{Job, Last, Made};
+use crate::recipe_parts::recipe_spec::{FinalStep, PreparedBuild, RecipeContext};
 use crate::Result;
-use kerntune_optimize::Unasked;
+use kerntune_optimize::BaselineProof;
 
 /// gcov counters as the kernel exports them.
 pub const ENTRY: Entry = Entry {
@@ -17,11 +18,11 @@ pub const ENTRY: Entry = Entry {
     ..gcc_pgo::ENTRY
 };
 
-fn make<'a>(job: &Job<'a>, _: Option<Made<'a>>) -> Result<Made<'a>> {
-    let Made { profile, mut last, prove, prove_ordered } = gcc_pgo::make(job, true)?;
-    if let Last::Compile(request) = &mut last {
-        request.recipe = Some(job.recipe.into());
+fn make<'a>(context: &RecipeContext<'a>, _: Option<PreparedBuild<'a>>) -> Result<PreparedBuild<'a>> {
+    let PreparedBuild { profile, mut final_step, prove, prove_ordered } = gcc_pgo::make(context, true)?;
+    if let FinalStep::Compile(request) = &mut final_step {
+        request.recipe = Some(context.recipe.into());
     }
-    let prove = Box::new(move |tuned: &_| Ok(Box::new(Unasked(prove(tuned)?)) as _));
-    Ok(Made { profile, last, prove, prove_ordered })
+    let prove = Box::new(move |tuned: &_| Ok(Box::new(BaselineProof(prove(tuned)?)) as _));
+    Ok(PreparedBuild { profile, final_step, prove, prove_ordered })
 }

@@ -1,8 +1,8 @@
-//! Modifier `thinlto`: code is made when all objects are at hand.
+//! Modifier `thinlto`: code is generated at link time.
 
 use super::Entry;
 
-/// ThinLTO. What it changes is how `clang-autofdo` links, and that asks for it.
+/// ThinLTO. It has no steps: `clang-autofdo` looks for it and links differently.
 pub const ENTRY: Entry = Entry {
     name: "thinlto",
     about_after: " with hot functions inlined across objects (ThinLTO)",
@@ -11,5 +11,5 @@ pub const ENTRY: Entry = Entry {
         "linked so, a kernel for User-Mode Linux compiles and panics when it boots (\"Segfault with no mm\", Linux 7.3)",
     ),
     follows: |before| matches!(before, [base] if base.name == super::clang_autofdo::ENTRY.name),
-    ..Entry::USUAL
+    ..Entry::DEFAULT
 };

@@ -1,4 +1,4 @@
-//! Changes that are to be tried, as a file lists them.
+//! Changes to try, as listed in a file.
 
 use crate::Error;
 use kerntune_guest::Workload;
@@ -7,25 +7,26 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A file of changes as it may look: what error messages show.
+/// Example of a file of changes, for error messages.
 const EXAMPLE: &str = "[[change]]\nname = \"no-audit\"\nconfig = [\"CONFIG_AUDIT=n\"]";
 
-/// Most changes of a file: each is a kernel or a run of its own, and a set of them is a word of 64 bits.
-pub const MOST: usize = 32;
+/// Maximum number of changes in a file: each costs a kernel or a run, and sets of them are 64-bit
+/// words.
+pub const MAX_CHANGES: usize = 32;
 
-/// One change to a kernel, to its command line, or to what runs in it.
+/// A change to a kernel, to its command line, or to the workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
-    /// What it is called: letters, digits, `-` and `_`.
+pub struct TrialChange {
+    /// Name of the change: letters, digits, `-` and `_`.
     pub name: String,
-    /// What it is for, for people.
+    /// Description for people.
     #[serde(default)]
     pub about: String,
-    /// Lines for the configuration. One that does not take is an error.
+    /// Configuration lines. A line without effect is an error.
     #[serde(default)]
     pub config: Vec<String>,
-    /// Patches for the source (`-p1`), in order; beside the file if not absolute.
+    /// Patches for the source (`-p1`), in order; relative to the file.
     #[serde(default)]
     pub patches: Vec<PathBuf>,
     /// Compiler flags for the whole kernel.
@@ -34,7 +35,8 @@ pub struct Change {
     /// Words for the kernel's command line.
     #[serde(default)]
     pub command_line: String,
-    /// Knobs below `/proc/sys`, set before the workload's own setup: `"net.ipv4.tcp_autocorking" = "0"`.
+    /// Settings below `/proc/sys`, applied before the workload's own setup:
+    /// `"net.ipv4.tcp_autocorking" = "0"`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, String>,
     /// Environment of the workload's programs.
@@ -43,32 +45,32 @@ pub struct Change {
     /// Commands that run before the workload's own setup.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
-    /// A recipe by which the kernel is tuned for the workload.
+    /// Recipe that tunes the kernel for the workload.
     #[serde(default)]
     pub recipe: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    change: Vec<Change>,
+struct ChangesFile {
+    change: Vec<TrialChange>,
 }
 
-/// Reads a file of changes from its text; `path` says where patches are, and what messages call it.
+/// Parses a file of changes. `path` locates patches and appears in messages.
 ///
 /// # Errors
-/// [`Error::Changes`]: where, what is wrong, what to write instead.
-pub fn parse(text: &str, path: &Path) -> crate::Result<Vec<Change>> {
+/// [`Error::Changes`] with the place, the mistake and the fix.
+pub fn parse(text: &str, path: &Path) -> crate::Result<Vec<TrialChange>> {
     read(text, path).map_err(Error::Changes)
 }
 
-fn read(text: &str, path: &Path) -> Result<Vec<Change>, String> {
+fn read(text: &str, path: &Path) -> Result<Vec<TrialChange>, String> {
     let at = path.display();
-    let File { change: mut changes } = toml::from_str(text).map_err(|e| {
+    let ChangesFile { change: mut changes } = toml::from_str(text).map_err(|e| {
         format!("{at}: {}\na file of changes looks like this:\n{EXAMPLE}", e.to_string().trim_end())
     })?;
-    if changes.is_empty() || changes.len() > MOST {
-        return Err(format!("{at} has {} changes; 1 to {MOST} can be tried at a time", changes.len()));
+    if changes.is_empty() || changes.len() > MAX_CHANGES {
+        return Err(format!("{at} has {} changes; 1 to {MAX_CHANGES} can be tried at a time", changes.len()));
     }
     let mut names = BTreeSet::new();
     let beside = path.parent().unwrap_or(Path::new("."));
@@ -121,7 +123,7 @@ fn is_config_line(line: &str) -> bool {
     line.starts_with("CONFIG_") && kerntune_kernel::config_line(line).is_ok()
 }
 
-impl Change {
+impl TrialChange {
     fn is_empty(&self) -> bool {
         // Every field is named here, so that a new one is not forgotten.
         let Self { name: _, about: _, config, patches, kcflags, command_line, sysctl, env, setup, recipe } =
@@ -136,20 +138,20 @@ impl Change {
             && recipe.is_none()
     }
 
-    /// Whether the kernel itself becomes another one.
+    /// Returns whether the change affects the kernel's build.
     pub fn is_of_kernel(&self) -> bool {
         !(self.config.is_empty() && self.patches.is_empty() && self.kcflags.is_empty())
             || self.recipe.is_some()
     }
 
-    /// What it does to what a kernel is built from.
+    /// Applies the change to the request of a kernel.
     pub(super) fn apply_to_build(&self, request: &mut BuildRequest) {
         request.extra.extend_from_slice(&self.config);
         request.patches.extend_from_slice(&self.patches);
         request.kcflags.extend_from_slice(&self.kcflags);
     }
 
-    /// What it does to what runs in the kernel. Several changes keep their order: the last word counts.
+    /// Applies the change to the workload. Of several changes the last one wins.
     pub(super) fn apply_to_workload(&self, workload: &mut Workload) {
         let line = self.command_line.trim();
         if !line.is_empty() {
@@ -168,7 +170,7 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<Change>, String> {
+    fn read(text: &str) -> Result<Vec<TrialChange>, String> {
         parse(text, Path::new("/nowhere/changes.toml")).map_err(|error| error.to_string())
     }
 

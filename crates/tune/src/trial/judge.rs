@@ -1,64 +1,64 @@
-//! Which of several changes to keep: figures in, sets out. Pure.
+//! Choice of the changes to keep: figures in, sets out. Pure.
 //!
-//! A figure is what a set of changes comes to, less is better: instructions of an operation, or model cycles. Two figures that
-//! differ by no more than the noise are the same.
+//! A figure belongs to a set of changes, less is better: instructions of an operation, or model
+//! cycles. Figures that differ by no more than the noise are equal.
 
 use serde::Serialize;
 use std::fmt;
 
-/// A set of changes: bit `n` stands for the change in place `n`.
+/// A set of changes: bit `n` stands for change `n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Set(pub u64);
+pub struct ChangeSet(pub u64);
 
-impl Set {
-    /// The one in this place.
+impl ChangeSet {
+    /// Returns the set with only the change `place`.
     pub fn one(place: usize) -> Self {
         Self(1 << place)
     }
 
-    /// The first so many, at most 64.
+    /// Returns the set of the first `count` changes, at most 64.
     pub fn first(count: usize) -> Self {
         Self(u64::MAX.checked_shr(64 - count as u32).unwrap_or(0))
     }
 
-    /// Whether the one in this place is in it.
+    /// Returns whether the change `place` is in the set.
     pub fn has(self, place: usize) -> bool {
         self.0 >> place & 1 == 1
     }
 
-    /// Without the one in this place.
+    /// Returns the set without the change `place`.
     pub fn without(self, place: usize) -> Self {
         Self(self.0 & !(1 << place))
     }
 
-    /// Their places, least first.
+    /// Iterates over the indices of the changes, ascending.
     pub fn places(self) -> impl Iterator<Item = usize> {
         (0..64).filter(move |&place| self.has(place))
     }
 
-    /// How many there are.
+    /// Returns the number of changes in the set.
     pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 }
 
-/// What becomes of a change.
+/// Verdict on a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It brings something, alone and beside the others that are kept.
+pub enum ChangeVerdict {
+    /// Improves the figure, alone and together with the other kept changes.
     Kept,
-    /// It brings something alone, and nothing beside others that bring more.
+    /// Improves the figure alone, but not beside others that gain more.
     Covered,
-    /// Alone it changes nothing that could be told from noise.
+    /// Alone it changes nothing beyond the noise.
     NoGain,
-    /// Alone it makes things worse.
+    /// Alone it makes the figure worse.
     Worse,
-    /// It was not measured, or does not do all that the base kernel does.
+    /// Could not be measured, or fails a check that the base kernel passes.
     NotUsable,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ChangeVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Kept => "kept",
@@ -70,11 +70,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Chooses what to keep of `count` changes. `figure` measures a set; `None` of one that cannot be had. Sets are asked for again
-/// and again: who measures them remembers.
+/// Chooses which of `count` changes to keep. `figure` measures a set and returns `None` for a set
+/// that cannot be used. Sets are requested repeatedly, so `figure` should cache.
 ///
-/// All that bring something alone are taken together. As long as one can be left out without a loss beyond the noise, the one
-/// is left out without which the figure is least.
+/// Starts with all changes that gain alone. While one can be left out without a loss beyond the
+/// noise, the change is dropped without which the figure is lowest.
 ///
 /// # Errors
 /// Those of `figure`.
@@ -82,19 +82,19 @@ pub fn choose<E>(
     count: usize,
     base: f64,
     noise: f64,
-    mut figure: impl FnMut(Set) -> Result<Option<f64>, E>,
-) -> Result<(Set, Vec<Verdict>), E> {
+    mut figure: impl FnMut(ChangeSet) -> Result<Option<f64>, E>,
+) -> Result<(ChangeSet, Vec<ChangeVerdict>), E> {
     let mut verdicts = Vec::new();
-    let mut kept = Set(0);
+    let mut kept = ChangeSet(0);
     for place in 0..count {
-        verdicts.push(match figure(Set::one(place))? {
-            None => Verdict::NotUsable,
+        verdicts.push(match figure(ChangeSet::one(place))? {
+            None => ChangeVerdict::NotUsable,
             Some(alone) if alone < base - noise => {
-                kept.0 |= Set::one(place).0;
-                Verdict::Kept
+                kept.0 |= ChangeSet::one(place).0;
+                ChangeVerdict::Kept
             }
-            Some(alone) if alone > base + noise => Verdict::Worse,
-            Some(_) => Verdict::NoGain,
+            Some(alone) if alone > base + noise => ChangeVerdict::Worse,
+            Some(_) => ChangeVerdict::NoGain,
         });
     }
     while kept.count() > 1 {
@@ -110,7 +110,7 @@ pub fn choose<E>(
             (Some(together), Some((rest, place))) if rest <= together + noise => {
                 kept = drop(kept, place, &mut verdicts)
             }
-            // Together they are no kernel: with one less they may be.
+            // Together they cannot be used; with one less they may work.
             (None, Some((_, place))) => kept = drop(kept, place, &mut verdicts),
             (Some(_), _) => break,
             (None, None) => match kept.places().last() {
@@ -122,8 +122,8 @@ pub fn choose<E>(
     Ok((kept, verdicts))
 }
 
-fn drop(kept: Set, place: usize, verdicts: &mut [Verdict]) -> Set {
-    verdicts[place] = Verdict::Covered;
+fn drop(kept: ChangeSet, place: usize, verdicts: &mut [ChangeVerdict]) -> ChangeSet {
+    verdicts[place] = ChangeVerdict::Covered;
     kept.without(place)
 }
 
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// What is kept where a set comes to `100 - gain(set)`; how many sets were measured.
-    fn kept(count: usize, gain: impl Fn(Set) -> Option<f64>) -> (Set, Vec<Verdict>) {
+    /// Runs the choice with figures `100 - gain(set)`.
+    fn kept(count: usize, gain: impl Fn(ChangeSet) -> Option<f64>) -> (ChangeSet, Vec<ChangeVerdict>) {
         choose(count, 100.0, 0.01, |set| Ok::<_, Infallible>(gain(set).map(|gain| 100.0 - gain))).unwrap()
     }
 
@@ -141,8 +141,11 @@ mod tests {
     fn what_adds_up_is_kept_and_what_does_not_help_is_not() {
         let gains = [5.0, 0.005, -2.0, 1.0];
         let (set, verdicts) = kept(4, |set| Some(set.places().map(|place| gains[place]).sum()));
-        assert_eq!(set, Set(0b1001));
-        assert_eq!(verdicts, [Verdict::Kept, Verdict::NoGain, Verdict::Worse, Verdict::Kept]);
+        assert_eq!(set, ChangeSet(0b1001));
+        assert_eq!(
+            verdicts,
+            [ChangeVerdict::Kept, ChangeVerdict::NoGain, ChangeVerdict::Worse, ChangeVerdict::Kept]
+        );
     }
 
     #[test]
@@ -150,20 +153,23 @@ mod tests {
         let (set, verdicts) =
             kept(3, |set| Some(f64::from(set.has(0) || set.has(1)) * 3.0 + f64::from(set.has(2))));
         assert_eq!(set.count(), 2);
-        assert!(set.has(2) && verdicts.contains(&Verdict::Covered), "{verdicts:?}");
+        assert!(set.has(2) && verdicts.contains(&ChangeVerdict::Covered), "{verdicts:?}");
     }
 
     #[test]
     fn changes_that_cannot_go_together_are_taken_apart() {
         let (set, verdicts) = kept(2, |set| (set.count() < 2).then(|| if set.has(0) { 1.0 } else { 2.0 }));
-        assert_eq!((set, verdicts[0], verdicts[1]), (Set(0b10), Verdict::Covered, Verdict::Kept));
+        assert_eq!(
+            (set, verdicts[0], verdicts[1]),
+            (ChangeSet(0b10), ChangeVerdict::Covered, ChangeVerdict::Kept)
+        );
         let (set, verdicts) = kept(2, |set| (!set.has(0)).then_some(2.0));
-        assert_eq!((set, verdicts[0]), (Set(0b10), Verdict::NotUsable));
+        assert_eq!((set, verdicts[0]), (ChangeSet(0b10), ChangeVerdict::NotUsable));
     }
 
     #[test]
     fn sets_are_sets() {
-        assert_eq!([0, 1, 3, 64].map(|count| Set::first(count).count()), [0, 1, 3, 64]);
-        assert_eq!(Set::first(3).without(1).places().collect::<Vec<_>>(), [0, 2]);
+        assert_eq!([0, 1, 3, 64].map(|count| ChangeSet::first(count).count()), [0, 1, 3, 64]);
+        assert_eq!(ChangeSet::first(3).without(1).places().collect::<Vec<_>>(), [0, 2]);
     }
 }

@@ -1,28 +1,30 @@
-//! What was kept, as files that a build and a machine take.
+//! Output of kept changes, as files for a build and a machine.
 
-use super::Change;
+use super::TrialChange;
 use crate::Result;
 use kerntune_work::{read_file, write_atomic, IoContext};
 use std::fs;
 use std::path::Path;
 
-/// Writes into `directory`, which is made if need be: `fragment.config`, `command-line`, `sysctl.conf`, `environment`,
-/// `kcflags`, `recipe`, and `patches/` with their `series`, whichever there is something for. A file of before that has nothing to
-/// say any more is removed.
+/// Writes files into `directory`, which is created: `fragment.config`, `command-line`,
+/// `sysctl.conf`, `environment`, `kcflags`, `recipe`, and `patches/` with their `series`, as far as
+/// the changes need them. Older files that are no longer needed are removed.
 ///
 /// # Errors
-/// What cannot be written, or a patch that cannot be read.
-pub fn keep(directory: &Path, changes: &[&Change]) -> Result<()> {
+/// A file that cannot be written, or a patch that cannot be read.
+pub fn keep(directory: &Path, changes: &[&TrialChange]) -> Result<()> {
     let patches = directory.join("patches");
     fs::create_dir_all(directory).at("create", directory)?;
-    let lines = |of: &dyn Fn(&Change) -> Vec<String>| -> String {
+    let lines = |of: &dyn Fn(&TrialChange) -> Vec<String>| -> String {
         changes.iter().flat_map(|change| of(change)).map(|line| line + "\n").collect()
     };
-    let knobs =
-        |change: &Change| change.sysctl.iter().map(|(knob, value)| format!("{knob} = {value}")).collect();
-    let line = |change: &Change| Some(change.command_line.trim().to_owned()).filter(|line| !line.is_empty());
+    let knobs = |change: &TrialChange| {
+        change.sysctl.iter().map(|(knob, value)| format!("{knob} = {value}")).collect()
+    };
+    let line =
+        |change: &TrialChange| Some(change.command_line.trim().to_owned()).filter(|line| !line.is_empty());
     let variables =
-        |change: &Change| change.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        |change: &TrialChange| change.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     for (name, text) in [
         ("fragment.config", lines(&|change| change.config.clone())),
         ("kcflags", lines(&|change| change.kcflags.clone())),
@@ -74,17 +76,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let patch = dir.path().join("x.patch");
         fs::write(&patch, "--- a\n").unwrap();
-        let one = Change {
+        let one = TrialChange {
             name: "one".into(),
             config: vec!["CONFIG_A=y".into()],
             patches: vec![patch],
-            ..Change::default()
+            ..TrialChange::default()
         };
-        let two = Change {
+        let two = TrialChange {
             name: "two".into(),
             command_line: " nohz=off ".into(),
             sysctl: [("vm.swappiness".into(), "0".into())].into(),
-            ..Change::default()
+            ..TrialChange::default()
         };
         let out = dir.path().join("out");
         keep(&out, &[&one, &two]).unwrap();

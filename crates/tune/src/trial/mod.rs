@@ -1,28 +1,30 @@
-//! Changes, tried: each alone, all but one, and together, on a kernel of their own, against one base kernel.
+//! Trial of changes: each alone, all but one, and all together, each on its own kernel, compared
+//! with one base kernel.
 //!
-//! On the exact machine a change is worth what it takes from the path, to the instruction. What several are worth together is
-//! measured and not added up: `joint - sum` says by how much they get in each other's way, or help each other.
+//! On the exact machine the gain of a change is exact to the instruction. The joint gain of several
+//! changes is measured, not summed up: `joint - sum` shows how much they hinder or help each other.
 //!
-//! That the machine repeats does not say that a figure is the change's: where several processes wait for each other, a run that
-//! begins a moment later takes another path. So the base kernel runs at several moments first (`moment`), and where its figure
-//! depends on them, each set runs as often, means are compared, and the noise is that of the means.
+//! An exact figure is not always the effect of the change: where several processes wait for each
+//! other, a run that starts later takes another path. So the base kernel first runs with several
+//! start offsets (`start_offset`). If its figure depends on them, each set runs as often, means are
+//! compared, and the noise is that of the means.
 
 mod change;
 mod judge;
 mod keep;
 
-pub use change::{parse, Change, MOST};
-pub use judge::{Set, Verdict};
+pub use change::{parse, TrialChange, MAX_CHANGES};
+pub use judge::{ChangeSet, ChangeVerdict};
 pub use keep::keep;
 
-use crate::compare::{at_moments, from_recordings, measure};
-use crate::model::Model;
-use crate::moment;
-use crate::record::Recorded;
-use crate::selftest::{agree, selftest, SelfTest};
-use crate::tune::{tune, TuneRequest};
+use crate::measuring::compare::{from_recordings, measure, measure_at_offsets};
+use crate::measuring::start_offset;
+use crate::runs::model::Model;
+use crate::runs::record::RecordedProfile;
+use crate::runs::selftest::{require_same_answers, selftest, SelfTest};
+use crate::tuning::tune::{tune, TuneRequest};
 use crate::{Error, Recipe, Result, Session};
-use kerntune_compare::{Comparison, Metric, Row, TOTAL};
+use kerntune_compare::{Comparison, Metric, MetricRow, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
@@ -37,162 +39,167 @@ use std::time::{Duration, Instant};
 /// Format and version of the result in JSON.
 pub const SCHEMA: &str = "kerntune-try/1";
 
-/// Parts of the base figure that two different kernels may differ by without anything being changed: what the kernel puts off
-/// falls into this operation or the next one.
-const DEAF: f64 = 1e-4;
+/// Noise between equal kernels, relative to the base figure: deferred kernel work falls into this
+/// operation or the next one.
+const RELATIVE_NOISE_FLOOR: f64 = 1e-4;
 
-/// Moments at which the base kernel runs to see whether its figure depends on them.
-pub const LOOKS: u32 = 3;
+/// Number of runs of the base kernel, with different start offsets, that show whether its figure
+/// depends on them.
+pub const PROBE_RUNS: u32 = 3;
 
-/// What to try, on what.
+/// Kernel, workload, changes and figure of a trial.
 #[derive(Debug)]
 pub struct TrialRequest<'a> {
-    /// What the base kernel is built from.
+    /// Request of the base kernel.
     pub build: &'a BuildRequest,
-    /// What runs.
+    /// Workload to run.
     pub workload: &'a Workload,
-    /// The changes, in the order in which they are applied.
-    pub changes: &'a [Change],
-    /// The front-end model of the measurements.
+    /// Changes, in the order in which they are applied.
+    pub changes: &'a [TrialChange],
+    /// Front-end model of the measurements.
     pub model: &'a Model,
-    /// By which figure changes are judged.
+    /// Metric by which changes are judged.
     pub metric: Metric,
-    /// Of which operation; [`TOTAL`] for all.
+    /// Operation whose metric is judged; [`TOTAL`] for all.
     pub operation: &'a str,
-    /// Runs of each set where the figure depends on when they begin: [`LOOKS`] at least.
+    /// Number of runs of each set if the figure depends on the start offset; at least
+    /// [`PROBE_RUNS`].
     pub runs: u32,
-    /// Whether only each alone is asked for, and those that bring something together: nothing is said of what each adds to
-    /// all others.
+    /// True to measure only each change alone and the kept ones together, and not all but one.
     pub alone: bool,
-    /// After this time nothing new is begun.
+    /// Time after which no new set is started.
     pub budget: Option<Duration>,
 }
 
 /// One figure of a set of changes.
 #[derive(Debug, Clone, Serialize)]
-pub struct Figure {
-    /// What was counted.
+pub struct TrialFigure {
+    /// Metric of the figure.
     pub metric: Metric,
     /// Unit of `base` and `with`.
     pub unit: String,
-    /// Whether it is of a model.
+    /// True if a model computed it.
     pub model: bool,
-    /// Of the base kernel.
+    /// Value on the base kernel; the mean of several runs.
     pub base: f64,
-    /// With the changes. Both are means if there are several runs.
+    /// Value with the changes; the mean of several runs.
     pub with: f64,
-    /// In percent; none where the base figure is 0.
+    /// Change in percent; `None` if the base value is 0.
     pub change_percent: Option<f64>,
 }
 
-/// What a set of changes came to.
+/// Result of a set of changes.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tried {
-    /// Their names.
+pub struct TriedSet {
+    /// Names of the changes.
     pub changes: Vec<String>,
-    /// The kernel's id; none if it could not be had.
+    /// Id of the kernel; `None` if it could not be built.
     pub kernel: Option<String>,
-    /// The profile of the measured run, the first of several.
+    /// Profile of the measured run, the first of several.
     pub profile: Option<PathBuf>,
-    /// Every metric of the operation that is judged.
-    pub figures: Vec<Figure>,
-    /// The judged figure less the base kernel's.
+    /// Every metric of the judged operation.
+    pub figures: Vec<TrialFigure>,
+    /// Judged figure minus that of the base kernel.
     pub difference: Option<f64>,
-    /// Operations whose path grew by more than [`HARM`](crate::auto::HARM) percent, with their change.
+    /// Operations whose path grew by more than [`HARM`](crate::tuning::auto::HARM) percent, with their
+    /// change.
     pub harmed: Vec<(String, f64)>,
-    /// Why it cannot be used: it was not built, did not run, or does not do all that the base kernel does.
+    /// Reason why the set cannot be used: it was not built, did not run, or failed a check.
     pub because: Option<String>,
 }
 
-/// One change by itself, among the others, and what becomes of it.
+/// Result of one change: alone, among the others, and the verdict.
 #[derive(Debug, Clone, Serialize)]
-pub struct Judged {
-    /// Its name.
+pub struct JudgedChange {
+    /// Name of the change.
     pub change: String,
-    /// What it is for, as the file says.
+    /// Description of the change in the file.
     pub about: String,
-    /// The judged figure with it alone, less the base kernel's.
+    /// Judged figure with this change alone, minus that of the base kernel.
     pub alone: Option<f64>,
-    /// The judged figure with all less that with all others: what it adds to them.
+    /// Judged figure with all changes minus that with all others: what this one adds to them.
     pub last: Option<f64>,
-    /// `last - alone`, if that is more than the noise: it gets in the way of others (the gain shrinks, positive) or helps them.
+    /// `last - alone` if larger than the noise: positive if the gain shrinks beside the others,
+    /// negative if it grows.
     pub interplay: Option<f64>,
-    /// What becomes of it.
-    pub verdict: Verdict,
+    /// Verdict on the change.
+    pub verdict: ChangeVerdict,
 }
 
-/// Two changes that do not add up.
+/// Two changes whose gains do not add up.
 #[derive(Debug, Clone, Serialize)]
-pub struct Pair {
-    /// Their names.
+pub struct ChangePair {
+    /// Names of the changes.
     pub changes: [String; 2],
-    /// The sum of their differences, each alone.
+    /// Sum of their differences, each alone.
     pub sum: f64,
-    /// The difference of both together.
+    /// Difference of both together.
     pub joint: f64,
 }
 
-/// Everything that was found out.
+/// Result of a trial.
 #[derive(Debug, Serialize)]
-pub struct Trial {
+pub struct TrialResult {
     /// Format and version of this object in JSON.
     pub schema: &'static str,
-    /// What ran.
+    /// Name of the workload.
     pub workload: String,
-    /// The kernel that all are held against.
+    /// Id of the base kernel.
     pub base: String,
-    /// The figure by which changes are judged.
+    /// Metric by which changes are judged.
     pub metric: Metric,
-    /// Of which operation.
+    /// Operation whose metric is judged.
     pub operation: String,
-    /// Its unit.
+    /// Unit of the judged figure.
     pub unit: String,
-    /// The base kernel's.
+    /// Judged figure of the base kernel.
     pub base_figure: f64,
-    /// The base kernel's second run less its first.
+    /// A/A difference: the base kernel's second run minus its first.
     pub aa: f64,
-    /// Runs of each set, begun at other moments: 1 where that makes no difference.
+    /// Number of runs of each set with different start offsets; 1 if they make no difference.
     pub runs: u32,
     /// Standard deviation of the base kernel's figure among its runs.
     pub spread: f64,
-    /// What is not told from nothing: the A/A difference, and [a ten-thousandth](DEAF) of the figure or, of several runs, what
-    /// two means differ by at most in 99 of 100 cases (Student's t).
+    /// Noise threshold: the A/A difference plus, for one run, [a
+    /// ten-thousandth](RELATIVE_NOISE_FLOOR) of the figure, or, for several runs, the bound on the
+    /// difference of two means in 99 of 100 cases (Student's t).
     pub noise: f64,
-    /// One for each change, in their order.
-    pub judged: Vec<Judged>,
-    /// The sum of all differences alone; none if one is missing.
+    /// One result for each change, in their order.
+    pub judged: Vec<JudgedChange>,
+    /// Sum of the differences of all changes alone; `None` if one is missing.
     pub sum: Option<f64>,
-    /// The difference of all together; none if it was not asked for.
+    /// Difference of all changes together; `None` if it was not requested.
     pub joint: Option<f64>,
-    /// Pairs that do not add up, if more than two changes interplay or there are but two.
-    pub pairs: Vec<Pair>,
-    /// The names of those that are kept, in their order.
+    /// Pairs that do not add up, among the changes that interplay.
+    pub pairs: Vec<ChangePair>,
+    /// Names of the kept changes, in their order.
     pub kept: Vec<String>,
-    /// The difference of those together.
+    /// Difference of the kept changes together.
     pub kept_difference: Option<f64>,
-    /// Every set that was measured, or could not be.
-    pub tried: Vec<Tried>,
-    /// Whether the time was up before all that was asked for was measured.
+    /// Every set that was tried.
+    pub tried: Vec<TriedSet>,
+    /// True if time was up before every requested set was measured.
     pub time_was_up: bool,
 }
 
-/// What hears of each set as it is begun: the names.
-pub type Tell<'a> = dyn Fn(&[&str]) + 'a;
+/// Callback at the beginning of each set, with the names of its changes.
+pub type OnSet<'a> = dyn Fn(&[&str]) + 'a;
 
-/// Tries all of it. A set that cannot be built, run or trusted is told in the result. What was made before is found again.
+/// Tries the changes. A set that cannot be built, run or trusted is reported in the result. Earlier
+/// results are used again.
 ///
 /// # Errors
-/// Those of the base kernel and its measurement; a recipe that is none; an interrupt.
-pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<Trial> {
+/// Those of the base kernel and its measurement; an unknown recipe; an interrupt.
+pub fn trial(session: &Session, request: &TrialRequest, on_set: &OnSet) -> Result<TrialResult> {
     let TrialRequest { build: asked, workload, changes, model, metric, operation, .. } = *request;
     for change in changes {
         change.recipe.as_deref().map(str::parse::<Recipe>).transpose()?;
     }
     let base = build(session.work, asked, session.progress)?;
     let again = measure(session, &base, workload, model, 1)?;
-    let mut before = at_moments(session, &base, workload, model, 0..LOOKS)?;
+    let mut before = measure_at_offsets(session, &base, workload, model, 0..PROBE_RUNS)?;
     let answers = selftest(session, &base)?;
-    let figures = |before: &[Recorded]| -> Result<Vec<Comparison>> {
+    let figures = |before: &[RecordedProfile]| -> Result<Vec<Comparison>> {
         before
             .iter()
             .map(|run| from_recordings([&base, &base], [run, &again, run], workload, model))
@@ -207,27 +214,27 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     let (first, second, unit) = row(&own[0])?;
     let aa = second - first;
     let mut seen = values(&own)?;
-    let runs = match moment::range(&seen) <= first * DEAF {
+    let runs = match start_offset::range(&seen) <= first * RELATIVE_NOISE_FLOOR {
         true => 1,
-        false => request.runs.max(LOOKS),
+        false => request.runs.max(PROBE_RUNS),
     };
-    if runs > LOOKS {
-        let more = at_moments(session, &base, workload, model, LOOKS..runs)?;
+    if runs > PROBE_RUNS {
+        let more = measure_at_offsets(session, &base, workload, model, PROBE_RUNS..runs)?;
         own.extend(figures(&more)?);
         before.extend(more);
         seen = values(&own)?;
     }
     let spread = kerntune_stats::std_dev(&seen);
     let (base_figure, noise) = match runs {
-        1 => (first, aa.abs() + first * DEAF),
-        _ => (kerntune_stats::mean(&seen), aa.abs() + moment::noise(&seen, runs)),
+        1 => (first, aa.abs() + first * RELATIVE_NOISE_FLOOR),
+        _ => (kerntune_stats::mean(&seen), aa.abs() + start_offset::noise(&seen, runs)),
     };
-    // Interplay is of four figures, a difference of two.
+    // Interplay is computed from four figures, a difference from two.
     let noise_of_four = if runs == 1 { noise } else { noise * 2f64.sqrt() };
-    let bench = Bench {
+    let bench = SetRunner {
         session,
         request,
-        tell,
+        on_set,
         base: &base,
         before: &before,
         own: &own,
@@ -239,12 +246,12 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     };
 
     let count = changes.len();
-    let all = Set::first(count);
-    let difference = |set: Set| -> Result<Option<f64>> {
+    let all = ChangeSet::first(count);
+    let difference = |set: ChangeSet| -> Result<Option<f64>> {
         Ok(if set.count() == 0 { Some(0.0) } else { bench.of(set)?.difference })
     };
-    // Each alone before any together: whoever stops it early knows that.
-    let alone: Vec<_> = (0..count).map(|place| difference(Set::one(place))).collect::<Result<_>>()?;
+    // Single changes come first, so that an interrupted trial has them.
+    let alone: Vec<_> = (0..count).map(|place| difference(ChangeSet::one(place))).collect::<Result<_>>()?;
     let (mut joint, mut last) = (None, vec![None; count]);
     if !request.alone {
         joint = difference(all)?;
@@ -263,12 +270,12 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         &alone,
         &difference,
     )?;
-    let figure = |set: Set| -> Result<Option<f64>> { Ok(difference(set)?.map(|by| base_figure + by)) };
+    let figure = |set: ChangeSet| -> Result<Option<f64>> { Ok(difference(set)?.map(|by| base_figure + by)) };
     let (kept, verdicts) = judge::choose(count, base_figure, noise, figure)?;
     let kept_difference = difference(kept)?;
 
     let name = |place: usize| changes[place].name.clone();
-    let judged = changes.iter().zip(verdicts).enumerate().map(|(place, (change, verdict))| Judged {
+    let judged = changes.iter().zip(verdicts).enumerate().map(|(place, (change, verdict))| JudgedChange {
         change: change.name.clone(),
         about: change.about.clone(),
         alone: alone[place],
@@ -279,11 +286,11 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     let judged = judged.collect();
     let pairs = pairs
         .into_iter()
-        .map(|(places, sum, joint)| Pair { changes: places.map(name), sum, joint })
+        .map(|(places, sum, joint)| ChangePair { changes: places.map(name), sum, joint })
         .collect();
     let time_was_up = *bench.time_was_up.borrow();
-    let tried = bench.tried.into_inner().into_values().map(|tried| Tried::clone(&tried)).collect();
-    Ok(Trial {
+    let tried = bench.tried.into_inner().into_values().map(|tried| TriedSet::clone(&tried)).collect();
+    Ok(TrialResult {
         schema: SCHEMA,
         workload: workload.name.clone(),
         base: base.manifest.id.clone(),
@@ -306,18 +313,20 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     })
 }
 
-/// Which two of those that interplay do not add up: places, sum and joint difference.
+/// Returns the pairs of `places` whose gains do not add up: indices, sum and joint difference.
 fn pairs(
     places: &[usize],
     noise: f64,
     alone: &[Option<f64>],
-    mut difference: impl FnMut(Set) -> Result<Option<f64>>,
+    mut difference: impl FnMut(ChangeSet) -> Result<Option<f64>>,
 ) -> Result<Vec<([usize; 2], f64, f64)>> {
     let mut found = Vec::new();
     for (at, &one) in places.iter().enumerate() {
         for &other in &places[at + 1..] {
             let (Some(a), Some(b)) = (alone[one], alone[other]) else { continue };
-            let Some(joint) = difference(Set(Set::one(one).0 | Set::one(other).0))? else { continue };
+            let Some(joint) = difference(ChangeSet(ChangeSet::one(one).0 | ChangeSet::one(other).0))? else {
+                continue;
+            };
             if (joint - a - b).abs() > noise {
                 found.push(([one, other], a + b, joint));
             }
@@ -331,32 +340,32 @@ fn no_row(comparison: &Comparison, operation: &str, metric: Metric) -> Error {
     Error::NoFigure { operation: operation.to_owned(), metric: metric.title().to_owned(), known }
 }
 
-/// What measures sets of changes, each once.
-struct Bench<'a> {
+/// Measures sets of changes, each once.
+struct SetRunner<'a> {
     session: &'a Session<'a>,
     request: &'a TrialRequest<'a>,
-    tell: &'a Tell<'a>,
+    on_set: &'a OnSet<'a>,
     base: &'a Kernel,
-    /// The base kernel's runs, and what they are beside themselves.
-    before: &'a [Recorded],
+    /// Runs of the base kernel, and their comparisons with themselves (`own`).
+    before: &'a [RecordedProfile],
     own: &'a [Comparison],
-    /// Runs of each set.
+    /// Number of runs of each set.
     runs: u32,
     answers: &'a SelfTest,
     started: Instant,
-    tried: RefCell<BTreeMap<Set, Rc<Tried>>>,
+    tried: RefCell<BTreeMap<ChangeSet, Rc<TriedSet>>>,
     time_was_up: RefCell<bool>,
 }
 
-impl Bench<'_> {
-    fn of(&self, set: Set) -> Result<Rc<Tried>> {
+impl SetRunner<'_> {
+    fn of(&self, set: ChangeSet) -> Result<Rc<TriedSet>> {
         if let Some(known) = self.tried.borrow().get(&set) {
             return Ok(known.clone());
         }
-        let changes: Vec<&Change> =
+        let changes: Vec<&TrialChange> =
             set.places().filter_map(|place| self.request.changes.get(place)).collect();
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-        let mut tried = Tried {
+        let mut tried = TriedSet {
             changes: names.iter().copied().map(String::from).collect(),
             kernel: None,
             profile: None,
@@ -369,7 +378,7 @@ impl Bench<'_> {
             self.time_was_up.replace(true);
             tried.because = Some("the time was up".into());
         } else {
-            (self.tell)(&names);
+            (self.on_set)(&names);
             if let Err(error) = self.measure(&changes, &mut tried) {
                 interrupt::check()?;
                 tried.because = Some(error.to_string());
@@ -380,7 +389,7 @@ impl Bench<'_> {
         Ok(tried)
     }
 
-    fn measure(&self, changes: &[&Change], tried: &mut Tried) -> Result<()> {
+    fn measure(&self, changes: &[&TrialChange], tried: &mut TriedSet) -> Result<()> {
         let Self { session, base, before, runs, .. } = *self;
         let TrialRequest { model, metric, operation, .. } = *self.request;
         let (mut request, mut workload) = (self.request.build.clone(), self.request.workload.clone());
@@ -424,11 +433,11 @@ impl Bench<'_> {
         let label = &kernel.manifest.label;
         tried.kernel = Some(kernel.manifest.id.clone());
         if kernel.manifest.id != base.manifest.id {
-            agree(self.answers, &selftest(session, &kernel)?, label)?;
+            require_same_answers(self.answers, &selftest(session, &kernel)?, label)?;
         }
         tried.profile = Some(first.path.clone());
         let mut with = vec![first];
-        with.extend(at_moments(session, &kernel, &workload, model, 1..runs)?);
+        with.extend(measure_at_offsets(session, &kernel, &workload, model, 1..runs)?);
         let comparisons = before
             .iter()
             .zip(&with)
@@ -442,8 +451,8 @@ impl Bench<'_> {
             let path = mean(&comparisons, name, Metric::PathLength)?;
             let change = path.change_percent?;
             let own = self.own.iter().filter_map(|own| Some(own.row(name, Metric::PathLength)?.base));
-            let noise = 100.0 * moment::noise(&own.collect::<Vec<f64>>(), runs) / path.base;
-            (change > crate::auto::HARM.max(noise)).then_some(change)
+            let noise = 100.0 * start_offset::noise(&own.collect::<Vec<f64>>(), runs) / path.base;
+            (change > crate::tuning::auto::HARM.max(noise)).then_some(change)
         };
         let name = |name: &str| Some((name.to_owned(), harmed(name)?));
         tried.harmed = first.operations().filter_map(name).collect();
@@ -451,19 +460,20 @@ impl Bench<'_> {
     }
 }
 
-/// A figure of several runs: means. None where one does not have it.
-fn mean(comparisons: &[Comparison], operation: &str, metric: Metric) -> Option<Figure> {
-    let rows: Vec<&Row> =
-        comparisons.iter().map(|of| of.row(operation, metric)).collect::<Option<Vec<&Row>>>()?;
-    let mean =
-        |of: fn(&Row) -> f64| kerntune_stats::mean(&rows.iter().map(|row| of(row)).collect::<Vec<f64>>());
+/// Returns the mean of a metric over several runs; `None` if a run lacks it.
+fn mean(comparisons: &[Comparison], operation: &str, metric: Metric) -> Option<TrialFigure> {
+    let rows: Vec<&MetricRow> =
+        comparisons.iter().map(|of| of.row(operation, metric)).collect::<Option<Vec<&MetricRow>>>()?;
+    let mean = |of: fn(&MetricRow) -> f64| {
+        kerntune_stats::mean(&rows.iter().map(|row| of(row)).collect::<Vec<f64>>())
+    };
     let (first, base, with) = (rows.first()?, mean(|row| row.base), mean(|row| row.tuned));
     let change_percent = (base != 0.0).then(|| 100.0 * (with / base - 1.0));
-    Some(Figure { metric, unit: first.unit.clone(), model: first.model, base, with, change_percent })
+    Some(TrialFigure { metric, unit: first.unit.clone(), model: first.model, base, with, change_percent })
 }
 
-/// What to list a kernel under that has these changes.
-fn label(base: &str, changes: &[&Change]) -> String {
+/// Returns the label of a kernel with these changes.
+fn label(base: &str, changes: &[&TrialChange]) -> String {
     let of_kernel: Vec<&str> =
         changes.iter().filter(|change| change.is_of_kernel()).map(|change| change.name.as_str()).collect();
     match &of_kernel[..] {

@@ -1,72 +1,77 @@
-//! Which options are switched off: pure. Kconfig itself is asked through a closure.
+//! Choice of the options to switch off. Pure: Kconfig is asked through a closure.
 
 use crate::Result;
-use kerntune_kernel::{Gates, Kconfig};
+use kerntune_kernel::{BuildConditions, Kconfig};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Options that are built in.
-pub(super) type Options = BTreeSet<String>;
+/// Names of options that are built in, without `CONFIG_`.
+pub(super) type ConfigOptions = BTreeSet<String>;
 
-/// Why an option that has files of its own stays.
+/// Reason why an option with files of its own stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "because")]
-pub enum Because {
+pub enum KeepReason {
     /// Code of one of its files ran.
     Ran {
-        /// The file.
+        /// Source file with code that ran.
         file: String,
-        /// A function of it that ran.
+        /// Function of the file that ran.
         function: String,
     },
-    /// It is to be kept.
+    /// It is listed or asked for.
     Asked {
-        /// Why, in the list's words.
+        /// Reason in the list.
         why: String,
     },
-    /// Another one that stays would go with it.
+    /// Another option that stays depends on it.
     Needed {
-        /// That one.
+        /// Name of the dependent option.
         by: String,
     },
-    /// Kconfig keeps it: something that stays selects it.
+    /// Kconfig keeps it, since an option that stays selects it.
     Selected,
-    /// Without it the kernel is not built, does not boot, does not answer as before, or the workload fails on it.
+    /// Without it the kernel is not built, does not boot, fails a check, or fails the workload.
     Fails,
-    /// The time was up before it was known which of several it is without which the kernel fails, or before any was tried.
+    /// Time was up before it was tried, or before the option that breaks the kernel was found among
+    /// several.
     Untried,
 }
 
-/// What is known before Kconfig is asked.
-pub(super) struct Known<'a> {
-    pub built_in: &'a Options,
-    pub gates: &'a Gates,
+/// Inputs of the choice.
+pub(super) struct TrimInputs<'a> {
+    pub built_in: &'a ConfigOptions,
+    pub gates: &'a BuildConditions,
     pub kconfig: &'a Kconfig,
-    /// Files of which code ran, each with a function that did.
+    /// Files with code that ran, each with a function of it.
     pub ran: &'a BTreeMap<String, String>,
-    /// Why an option is to be kept, if it is.
+    /// Returns the reason why an option must be kept, if there is one.
     pub asked: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What came of it.
+/// Options to switch off, and the others.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chosen {
-    /// Options that are off: those with files of their own, and those without that selected one of them.
-    pub off: Options,
-    /// Why the others stay.
-    pub stay: BTreeMap<String, Because>,
-    /// What is built in then.
-    pub built_in: Options,
+pub(super) struct TrimChoice {
+    /// Options that are off: those with files of their own, and options without files that selected
+    /// one of them.
+    pub off: ConfigOptions,
+    /// Options that stay, with the reason.
+    pub stay: BTreeMap<String, KeepReason>,
+    /// Options that are built in afterwards.
+    pub built_in: ConfigOptions,
 }
 
-impl Known<'_> {
-    /// Takes all options off of whose files nothing ran, and back what others need that stay. `configure` says what is built in
-    /// with these options off.
-    pub fn choose(&self, configure: &mut dyn FnMut(&Options) -> Result<Options>) -> Result<Chosen> {
+impl TrimInputs<'_> {
+    /// Switches off all options whose files did not run, and back on those that options which stay
+    /// need. `configure` returns the options that are built in with these options off.
+    pub fn choose(
+        &self,
+        configure: &mut dyn FnMut(&ConfigOptions) -> Result<ConfigOptions>,
+    ) -> Result<TrimChoice> {
         let (mut off, mut stay) = self.candidates();
-        // Each option without files that was taken off, with what it selects.
-        let mut selectors: BTreeMap<String, Options> = BTreeMap::new();
-        let mut in_vain = Options::new();
+        // Options without files that were switched off, each with the options that it selects.
+        let mut selectors: BTreeMap<String, ConfigOptions> = BTreeMap::new();
+        let mut in_vain = ConfigOptions::new();
         loop {
             let now = configure(&off)?;
             let lost = self.objections(&now);
@@ -84,9 +89,10 @@ impl Known<'_> {
                     selectors.extend(more);
                     continue;
                 }
-                // One that was taken off for nothing comes back.
-                let is_vain =
-                    |(_, selects): &(&String, &Options)| selects.iter().all(|option| now.contains(option));
+                // Options that were switched off without effect come back.
+                let is_vain = |(_, selects): &(&String, &ConfigOptions)| {
+                    selects.iter().all(|option| now.contains(option))
+                };
                 let vain: Vec<String> =
                     selectors.iter().filter(is_vain).map(|(name, _)| name.clone()).collect();
                 if vain.iter().any(|option| off.contains(option)) {
@@ -96,36 +102,43 @@ impl Known<'_> {
                 let selected: Vec<String> = off.intersection(&now).cloned().collect();
                 for option in selected {
                     off.remove(&option);
-                    stay.insert(option, Because::Selected);
+                    stay.insert(option, KeepReason::Selected);
                 }
-                return Ok(Chosen { off, stay, built_in: now });
+                return Ok(TrimChoice { off, stay, built_in: now });
             }
             if blamed.is_empty() {
-                // Kconfig files are read for names alone, and this one has another way: it is found by trying.
-                let nothing = configure(&Options::new())?;
+                // The Kconfig files are parsed for names alone, and this dependency is of another
+                // kind: find it by trying.
+                let nothing = configure(&ConfigOptions::new())?;
                 if !self.objections(&nothing).is_empty() {
-                    // Not even with none of them off is it as it was: they have no part in it.
-                    return Ok(Chosen { off: Options::new(), stay, built_in: nothing });
+                    // Options are lost even with none switched off, so switching off has no part in
+                    // it.
+                    return Ok(TrimChoice { off: ConfigOptions::new(), stay, built_in: nothing });
                 }
-                let mut fits = |set: &Options| Ok(self.objections(&configure(set)?).is_empty());
-                let kept = widest(&mut fits, Options::new(), &off.iter().cloned().collect::<Vec<_>>())?;
+                let mut fits = |set: &ConfigOptions| Ok(self.objections(&configure(set)?).is_empty());
+                let kept = widest(&mut fits, ConfigOptions::new(), &off.iter().cloned().collect::<Vec<_>>())?;
                 let by = lost.iter().next().cloned().unwrap_or_default();
                 blamed = off.difference(&kept).map(|option| (option.clone(), by.clone())).collect();
             }
             for (option, by) in blamed {
                 off.remove(&option);
                 if selectors.remove(&option).is_none() {
-                    stay.insert(option, Because::Needed { by });
+                    stay.insert(option, KeepReason::Needed { by });
                 }
             }
         }
     }
 
-    /// Options without files of their own that somebody set, each with what it selects of `off` that is in `now` all the same.
-    /// Those `but` are left out.
-    fn selectors(&self, off: &Options, now: &Options, but: &Options) -> BTreeMap<String, Options> {
+    /// Returns options without files of their own that were set by hand, each with the options of
+    /// `off` that it selects and that are still in `now`. Options in `but` are left out.
+    fn selectors(
+        &self,
+        off: &ConfigOptions,
+        now: &ConfigOptions,
+        but: &ConfigOptions,
+    ) -> BTreeMap<String, ConfigOptions> {
         let with_files = self.gates.by_option();
-        let mut found: BTreeMap<String, Options> = BTreeMap::new();
+        let mut found: BTreeMap<String, ConfigOptions> = BTreeMap::new();
         for selected in off.intersection(now) {
             let (mut seen, mut next) = (BTreeSet::from([selected.as_str()]), vec![selected.as_str()]);
             while let Some(option) = next.pop() {
@@ -133,7 +146,7 @@ impl Known<'_> {
                     if with_files.contains_key(above) || !seen.insert(above) {
                         continue;
                     }
-                    if !self.kconfig.is_asked_for(above) {
+                    if !self.kconfig.has_prompt(above) {
                         next.push(above);
                     } else if !but.contains(above) && (self.asked)(above).is_none() {
                         found.entry(above.to_string()).or_default().insert(selected.clone());
@@ -144,9 +157,9 @@ impl Known<'_> {
         found
     }
 
-    /// Options that may go, and why the others with files stay.
-    fn candidates(&self) -> (Options, BTreeMap<String, Because>) {
-        let (mut off, mut stay) = (Options::new(), BTreeMap::new());
+    /// Returns the options that may go, and the reasons why others with files stay.
+    fn candidates(&self) -> (ConfigOptions, BTreeMap<String, KeepReason>) {
+        let (mut off, mut stay) = (ConfigOptions::new(), BTreeMap::new());
         for (option, files) in self.gates.by_option() {
             if !self.built_in.contains(option) {
                 continue;
@@ -154,9 +167,9 @@ impl Known<'_> {
             let ran = files.iter().find_map(|file| Some((file, self.ran.get(*file)?)));
             let because = match ran {
                 Some((file, function)) => {
-                    Some(Because::Ran { file: (*file).to_string(), function: function.clone() })
+                    Some(KeepReason::Ran { file: (*file).to_string(), function: function.clone() })
                 }
-                None => (self.asked)(option).map(|why| Because::Asked { why }),
+                None => (self.asked)(option).map(|why| KeepReason::Asked { why }),
             };
             match because {
                 Some(because) => drop(stay.insert(option.to_string(), because)),
@@ -166,11 +179,13 @@ impl Known<'_> {
         (off, stay)
     }
 
-    /// Options that are gone and must not be: those without which a file is not compiled that ran, and those that are to be kept.
-    fn objections(&self, now: &Options) -> Options {
+    /// Returns options that are lost and must not be: those that a file which ran needs, and those
+    /// to be kept.
+    fn objections(&self, now: &ConfigOptions) -> ConfigOptions {
         let is_lost = |option: &str| self.built_in.contains(option) && !now.contains(option);
         let out = self.ran.keys().filter(|file| !self.gates.compiles(file, |option| now.contains(option)));
-        // What nobody can set is there for those that select it: without them its code has nothing to do.
+        // Helper options exist only for options that select them: without those their code has
+        // nothing to do.
         let is_missed = |option: &&str| is_lost(option) && !self.kconfig.is_helper(option);
         let of_files = out.flat_map(|file| self.gates.options_of(file)).filter(is_missed);
         let asked = self
@@ -181,9 +196,10 @@ impl Known<'_> {
         of_files.chain(asked).map(String::from).collect()
     }
 
-    /// Which of those that are off took `lost` with them: they are reached from it along what went, too.
-    fn blame(&self, lost: &str, off: &Options, now: &Options) -> Options {
-        let (mut seen, mut found) = (BTreeSet::from([lost.to_string()]), Options::new());
+    /// Returns the options of `off` that caused `lost` to go, directly or through other options
+    /// that went.
+    fn blame(&self, lost: &str, off: &ConfigOptions, now: &ConfigOptions) -> ConfigOptions {
+        let (mut seen, mut found) = (BTreeSet::from([lost.to_string()]), ConfigOptions::new());
         let mut next = vec![lost.to_string()];
         while let Some(option) = next.pop() {
             if off.contains(&option) {
@@ -201,16 +217,17 @@ impl Known<'_> {
     }
 }
 
-/// Adds to `kept` as many of `more` as `fits` allows, by halving: each that does not fit costs some 2 log2 n questions.
+/// Adds as many of `more` to `kept` as `fits` allows, by halving. Each option that does not fit
+/// costs about 2 log2 n calls.
 pub(super) fn widest(
-    fits: &mut dyn FnMut(&Options) -> Result<bool>,
-    kept: Options,
+    fits: &mut dyn FnMut(&ConfigOptions) -> Result<bool>,
+    kept: ConfigOptions,
     more: &[String],
-) -> Result<Options> {
+) -> Result<ConfigOptions> {
     if more.is_empty() {
         return Ok(kept);
     }
-    let with: Options = kept.iter().chain(more).cloned().collect();
+    let with: ConfigOptions = kept.iter().chain(more).cloned().collect();
     if fits(&with)? {
         return Ok(with);
     }
@@ -227,11 +244,12 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn set(names: &[&str]) -> Options {
+    fn set(names: &[&str]) -> ConfigOptions {
         names.iter().map(ToString::to_string).collect()
     }
 
-    /// A tree in which NET has a file that ran and WIFI, RFKILL and CRYPTO none; NET takes CRYPTO with it, and LIB is selected.
+    /// A tree in which NET has a file that ran and WIFI, RFKILL and CRYPTO have none; NET depends
+    /// on CRYPTO, and LIB is selected.
     fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| fs::write(dir.path().join(path), text).unwrap();
@@ -248,8 +266,8 @@ mod tests {
         dir
     }
 
-    /// What Kconfig makes of it: what depends on something goes with it, what is selected stays.
-    fn kconfig(off: &Options) -> Options {
+    /// Simulates Kconfig: dependent options go, selected ones stay.
+    fn kconfig(off: &ConfigOptions) -> ConfigOptions {
         let is_off = |name: &str| off.contains(name);
         let mut now = set(&["NET", "WIFI", "RFKILL", "CRYPTO", "LIB", "LOCK"]);
         now.retain(|name| !is_off(name));
@@ -267,16 +285,17 @@ mod tests {
     #[test]
     fn what_ran_keeps_what_it_hangs_on_and_the_rest_goes() {
         let dir = tree();
-        let built_in = kconfig(&Options::new());
+        let built_in = kconfig(&ConfigOptions::new());
         let files = ["net.c", "wifi.c", "rfkill.c", "crypto.c", "lib.c", "lock.c", "main.c"];
-        let gates = Gates::read(dir.path(), "x86", files);
+        let gates = BuildConditions::read(dir.path(), "x86", files);
         let names = Kconfig::read(dir.path(), "x86");
         let ran = BTreeMap::from([
             ("net.c".to_string(), "net_rx".to_string()),
             ("main.c".into(), "start_kernel".into()),
         ]);
         let asked = |option: &str| (option == "LOCK").then(|| "protects".to_string());
-        let known = Known { built_in: &built_in, gates: &gates, kconfig: &names, ran: &ran, asked: &asked };
+        let known =
+            TrimInputs { built_in: &built_in, gates: &gates, kconfig: &names, ran: &ran, asked: &asked };
         let mut questions = 0;
         let chosen = known
             .choose(&mut |off| {
@@ -286,14 +305,14 @@ mod tests {
             .unwrap();
         assert_eq!(chosen.off, set(&["RFKILL", "WIFI"]));
         assert_eq!(chosen.built_in, set(&["CRYPTO", "LIB", "LOCK", "NET"]));
-        assert_eq!(chosen.stay["CRYPTO"], Because::Needed { by: "NET".into() });
-        assert_eq!(chosen.stay["NET"], Because::Ran { file: "net.c".into(), function: "net_rx".into() });
-        assert_eq!(chosen.stay["LIB"], Because::Selected);
-        assert_eq!(chosen.stay["LOCK"], Because::Asked { why: "protects".into() });
+        assert_eq!(chosen.stay["CRYPTO"], KeepReason::Needed { by: "NET".into() });
+        assert_eq!(chosen.stay["NET"], KeepReason::Ran { file: "net.c".into(), function: "net_rx".into() });
+        assert_eq!(chosen.stay["LIB"], KeepReason::Selected);
+        assert_eq!(chosen.stay["LOCK"], KeepReason::Asked { why: "protects".into() });
         assert_eq!(questions, 2);
-        // Where the files say nothing of it, it is found by trying.
+        // Without information in the Kconfig files the options are found by trying.
         let nothing = Kconfig::default();
-        let blind = Known { kconfig: &nothing, ..known };
+        let blind = TrimInputs { kconfig: &nothing, ..known };
         let chosen = blind.choose(&mut |off| Ok(kconfig(off))).unwrap();
         assert_eq!(chosen.off, set(&["RFKILL", "WIFI"]));
     }
@@ -303,16 +322,17 @@ mod tests {
         let all: Vec<String> = (0..100).map(|number| format!("O{number:02}")).collect();
         let bad = set(&["O07", "O42", "O43"]);
         let mut questions = 0;
-        let mut fits = |set: &Options| {
+        let mut fits = |set: &ConfigOptions| {
             questions += 1;
             Ok(set.is_disjoint(&bad))
         };
-        let kept = widest(&mut fits, Options::new(), &all).unwrap();
+        let kept = widest(&mut fits, ConfigOptions::new(), &all).unwrap();
         assert_eq!((kept.len(), kept.is_disjoint(&bad)), (97, true));
         assert!(questions <= 40, "{questions}");
     }
 
-    /// TRACE and IDLE have no files; TRACE selects RING, of which nothing ran, IDLE selects CORE, which MAIN selects, too.
+    /// TRACE and IDLE have no files; TRACE selects RING, of which nothing ran, IDLE selects CORE,
+    /// which MAIN selects, too.
     #[test]
     fn what_has_no_files_goes_with_what_it_alone_selects() {
         let dir = tempfile::tempdir().unwrap();
@@ -327,26 +347,27 @@ mod tests {
              config TRACE\n\tbool \"t\"\n\tselect HELP\nconfig IDLE\n\tbool \"i\"\n\tselect CORE\n\
              config MAIN\n\tbool \"m\"\n\tselect CORE\n",
         );
-        let kconfig = |off: &Options| {
+        let kconfig = |off: &ConfigOptions| {
             let mut now = set(&["CORE", "IDLE", "MAIN"]);
             now.extend(set(&["HELP", "RING", "TRACE"]).into_iter().filter(|_| !off.contains("TRACE")));
-            // What is selected is there, whoever wants it off.
+            // Selected options stay on even if switched off.
             now.retain(|name| ["CORE", "RING"].contains(&name.as_str()) || !off.contains(name));
             now
         };
-        let built_in = kconfig(&Options::new());
-        let gates = Gates::read(dir.path(), "x86", ["ring.c", "core.c", "main.c"]);
+        let built_in = kconfig(&ConfigOptions::new());
+        let gates = BuildConditions::read(dir.path(), "x86", ["ring.c", "core.c", "main.c"]);
         let names = Kconfig::read(dir.path(), "x86");
         let ran = BTreeMap::from([("main.c".to_string(), "main".to_string())]);
         let asked = |_: &str| None;
-        let known = Known { built_in: &built_in, gates: &gates, kconfig: &names, ran: &ran, asked: &asked };
+        let known =
+            TrimInputs { built_in: &built_in, gates: &gates, kconfig: &names, ran: &ran, asked: &asked };
         let chosen = known.choose(&mut |off| Ok(kconfig(off))).unwrap();
         assert_eq!(chosen.off, set(&["RING", "TRACE"]));
         assert_eq!(chosen.built_in, set(&["CORE", "IDLE", "MAIN"]));
-        assert_eq!(chosen.stay["CORE"], Because::Selected);
-        // What is to be kept is not taken off for what it selects.
+        assert_eq!(chosen.stay["CORE"], KeepReason::Selected);
+        // Options to keep are not switched off because of what they select.
         let asked = |option: &str| (option == "TRACE").then(|| "asked".to_string());
-        let chosen = Known { asked: &asked, ..known }.choose(&mut |off| Ok(kconfig(off))).unwrap();
-        assert_eq!(chosen.off, Options::new());
+        let chosen = TrimInputs { asked: &asked, ..known }.choose(&mut |off| Ok(kconfig(off))).unwrap();
+        assert_eq!(chosen.off, ConfigOptions::new());
     }
 }

@@ -1,21 +1,21 @@
-//! What stays, whatever ran.
+//! Options that stay even if none of their code runs.
 
 use super::TrimRequest;
 use kerntune_kernel::{fragment, Kconfig};
 use kerntune_work::{read_file, IoContext};
 use wildmatch::WildMatch;
 
-/// What stays although nothing of it ran, with why.
+/// Patterns of options that stay, each with the reason.
 const KEPT: &str = include_str!("kept.txt");
 
-/// What is to be kept.
-pub(super) struct Keep {
+/// Patterns of options to keep.
+pub(super) struct KeepList {
     patterns: Vec<(WildMatch, String)>,
-    /// Those that the user named.
+    /// Patterns of `--keep`.
     named: Vec<WildMatch>,
 }
 
-impl Keep {
+impl KeepList {
     pub fn new<'a>(request: &TrimRequest<'a>) -> crate::Result<Self> {
         let mut patterns = Vec::new();
         let mut add = |pattern: &str, why: &str| patterns.push((WildMatch::new(pattern), why.to_string()));
@@ -41,12 +41,13 @@ impl Keep {
         Ok(Self { patterns, named })
     }
 
-    /// Whether `--keep` names it.
+    /// Returns whether `--keep` names the option.
     pub fn is_named(&self, option: &str) -> bool {
         self.named.iter().any(|pattern| pattern.matches(option))
     }
 
-    /// Why `option` is to be kept, if it is. One that nobody can set is there for others.
+    /// Returns the reason why `option` must be kept, if there is one. Options that nobody can set
+    /// exist for others.
     pub fn why(&self, option: &str, kconfig: &Kconfig) -> Option<String> {
         if kconfig.is_fixed(option) {
             return None;

@@ -1,12 +1,14 @@
-//! Options of a kernel of which several workloads and the functional checks run nothing, switched off.
+//! Trimming: switches off options whose code is used neither by several workloads nor by the
+//! functional checks.
 //!
-//! What ran is told by the recorder (`Recording::ran_since_boot`): from the first program on, with services, set-up and all. What
-//! only booted the machine may go; if the machine does not boot without it, it is the first that comes back. Which files an
-//! option stands for is told by the Makefiles ([`Gates`]), what hangs on it by Kconfig itself. Whether the kernel without them is
-//! as good is then tried like any other change ([`trial`](crate::trial::trial())).
+//! The recorder lists the functions that ran (`Recording::ran_since_boot`) from the first program
+//! on, including services and setup. Options used only during boot may go; if the machine does not
+//! boot without them, they come back first. The Makefiles show which files belong to an option
+//! ([`BuildConditions`]), Kconfig shows its dependents. The trimmed kernel is then measured like
+//! any other change ([`trial`](crate::trial::trial())).
 //!
-//! `ran` asks the recordings, `keep` knows what stays in any case, `choose` decides (pure), `lines` writes it, `proof` builds and
-//! measures.
+//! `ran` reads recordings, `keep` lists options that stay in any case, `choose` decides (pure),
+//! `lines` writes configurations, `proof` builds and measures.
 
 mod choose;
 mod keep;
@@ -14,18 +16,20 @@ mod lines;
 mod proof;
 mod ran;
 
-pub use choose::Because;
+pub use choose::KeepReason;
 
-use crate::model::Model;
+use crate::runs::model::Model;
 use crate::{Error, Result, Session};
-use choose::{Known, Options};
-use keep::Keep;
+use choose::{ConfigOptions, TrimInputs};
+use keep::KeepList;
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, configured, BuildRequest, Configured, Gates, Kconfig, Kernel, Symbols};
+use kerntune_kernel::{
+    build, resolve_config, BuildConditions, BuildRequest, Kconfig, Kernel, ResolvedConfig, Symbols,
+};
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
-use lines::Lines;
-use proof::Proof;
-use ran::{ran, unused, used};
+use lines::ConfigLines;
+use proof::TrimProof;
+use ran::{barely_used_files, executed_code, option_uses};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -33,166 +37,169 @@ use std::time::{Duration, Instant};
 /// Format and version of the result in JSON.
 pub const SCHEMA: &str = "kerntune-trim/1";
 
-/// What to trim, and by what.
+/// Kernel, workloads and limits of a trim.
 #[derive(Debug)]
 pub struct TrimRequest<'a> {
-    /// What the kernel is built from.
+    /// Request of the base kernel.
     pub build: &'a BuildRequest,
-    /// What it is for: all that they run stays.
+    /// Workloads whose code must stay.
     pub workloads: &'a [Workload],
-    /// Options to keep whatever runs: names without `CONFIG_`, with `*`.
+    /// Options to keep in any case: names without `CONFIG_`, with `*` as wildcard.
     pub keep: &'a [String],
-    /// An option counts as used if at least so many per cent of the functions in its files ran; 0: if any did.
+    /// Minimum share of functions in an option's files that must run for it to count as used, in
+    /// percent; 0 for any.
     pub least_percent: f64,
-    /// Build none of the modules, and no support for them.
+    /// True to build no modules and no support for them.
     pub no_modules: bool,
-    /// The front-end model of the measurements.
+    /// Front-end model of the measurements.
     pub model: &'a Model,
-    /// Runs of each kernel where figures depend on when they begin.
+    /// Number of runs of each kernel if figures depend on the start offset.
     pub runs: u32,
-    /// After this time nothing new is begun.
+    /// Time after which no new build or run is started.
     pub budget: Option<Duration>,
-    /// Say what would go, and build nothing but the base kernel.
+    /// True to stop at the plan: only the base kernel is built.
     pub plan_only: bool,
 }
 
-/// An option that is off: one with files of its own, or one without that selected such a one.
+/// An option that is off: one with files of its own, or one without files that selected such an
+/// option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Off {
-    /// Its name, without `CONFIG_`.
+pub struct DisabledOption {
+    /// Name of the option, without `CONFIG_`.
     pub option: String,
-    /// Bytes of functions in the files that are not compiled without it. Files of nested options count for each.
+    /// Bytes of functions in the files that are not compiled without it. Files of nested options
+    /// count for each.
     pub text_bytes: u64,
-    /// How many files these are; 0 for an option that only selects others.
+    /// Number of these files; 0 for an option that only selects others.
     pub files: usize,
-    /// Whether it is a module instead: one selects it that is a module.
+    /// True if it becomes a module, because a module selects it.
     pub module: bool,
 }
 
-/// An option that stays, and why.
+/// An option that stays, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stays {
-    /// Its name, without `CONFIG_`.
+pub struct KeptOption {
+    /// Name of the option, without `CONFIG_`.
     pub option: String,
-    /// As for [`Off`].
+    /// Bytes of functions, as for [`DisabledOption`].
     pub text_bytes: u64,
-    /// Functions in files that hang on it and on no narrower option.
+    /// Number of functions in files that depend on this option and on no narrower one.
     pub own_functions: usize,
-    /// How many of these ran.
+    /// Number of these functions that ran.
     pub own_ran: usize,
-    /// Why.
+    /// Reason why the option stays.
     #[serde(flatten)]
-    pub because: Because,
+    pub because: KeepReason,
 }
 
-/// Bytes of functions below a directory that are not compiled any more.
+/// Bytes of functions below a directory that are no longer compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gone {
-    /// The directory.
+pub struct RemovedCode {
+    /// Path of the directory.
     pub directory: String,
-    /// Of the base kernel.
+    /// Bytes of all its functions in the base kernel.
     pub text_bytes: u64,
-    /// Of these, in files that are not compiled any more.
+    /// Bytes of functions in files that are no longer compiled.
     pub gone_bytes: u64,
 }
 
 /// Sizes of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Size {
-    /// Its id.
+pub struct KernelSize {
+    /// Id of the kernel.
     pub id: String,
-    /// Options that are built in.
+    /// Number of options that are built in.
     pub options: usize,
-    /// Functions.
+    /// Number of functions.
     pub functions: usize,
-    /// Bytes of `.text` that functions cover.
+    /// Bytes of `.text` covered by functions.
     pub text_bytes: u64,
-    /// Bytes of the image that boots.
+    /// Bytes of the bootable image.
     pub image_bytes: u64,
 }
 
-/// What became of the path of a workload.
+/// Path length of a workload on both kernels.
 #[derive(Debug, Clone, Serialize)]
-pub struct PathOf {
-    /// The workload's name.
+pub struct WorkloadPath {
+    /// Name of the workload.
     pub workload: String,
-    /// Kernel instructions on the base kernel; a mean if there are several runs.
+    /// Kernel instructions on the base kernel; the mean of several runs.
     pub base: f64,
-    /// On the trimmed kernel.
+    /// Kernel instructions on the trimmed kernel.
     pub trimmed: f64,
-    /// What is not told from nothing.
+    /// Noise threshold: smaller differences are not significant.
     pub noise: f64,
-    /// Runs of each.
+    /// Number of runs of each kernel.
     pub runs: u32,
-    /// Whether it is longer by more than that.
+    /// True if the path got longer by more than the noise.
     pub longer: bool,
 }
 
-/// All that was found.
+/// Result of a trim.
 #[derive(Debug, Serialize)]
-pub struct Trim {
+pub struct TrimResult {
     /// Format and version of this object in JSON.
     pub schema: &'static str,
     /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Functions of the base kernel of which code ran since the first program began.
+    /// Number of functions of the base kernel that ran since the first program began.
     pub functions_ran: usize,
-    /// The base kernel.
-    pub base: Size,
-    /// The trimmed one; none if only the plan was asked for.
-    pub trimmed: Option<Size>,
-    /// Modules that are not built: all of them, or none was asked to go.
+    /// Sizes of the base kernel.
+    pub base: KernelSize,
+    /// Sizes of the trimmed kernel; `None` if only the plan was requested.
+    pub trimmed: Option<KernelSize>,
+    /// Number of modules that are no longer built.
     pub modules_off: usize,
-    /// Lines of a configuration that make the trimmed kernel of the base kernel.
+    /// Configuration lines that turn the base kernel into the trimmed one.
     #[serde(skip)]
     pub lines: Vec<String>,
-    /// Options that are off, the largest first.
-    pub off: Vec<Off>,
-    /// Options that went with them.
+    /// Options that are off, largest first.
+    pub off: Vec<DisabledOption>,
+    /// Options that depended on these and went with them.
     pub went_with_them: Vec<String>,
-    /// Options that are on instead.
+    /// Options that are on only in the trimmed kernel.
     pub on_instead: Vec<String>,
-    /// Options with files that stay, the largest first.
-    pub stay: Vec<Stays>,
-    /// By directory, the largest first.
-    pub gone: Vec<Gone>,
-    /// Of each workload; empty if only the plan was asked for.
-    pub paths: Vec<PathOf>,
-    /// Whether the time was up before all was tried.
+    /// Options with files that stay, largest first.
+    pub stay: Vec<KeptOption>,
+    /// Removed code by directory, largest first.
+    pub gone: Vec<RemovedCode>,
+    /// Path length of each workload; empty if only the plan was requested.
+    pub paths: Vec<WorkloadPath>,
+    /// True if time was up before every option was tried.
     pub time_was_up: bool,
 }
 
-/// What hears of each step.
-pub type Tell<'a> = dyn Fn(&str) + 'a;
+/// Callback with a description of each step.
+pub type OnTrimProgress<'a> = dyn Fn(&str) + 'a;
 
-/// Trims. What was made before is found again.
+/// Trims the kernel. Earlier results are used again.
 ///
 /// # Errors
-/// Those of the base kernel and of its runs; [`Error::NothingToTrim`]; an interrupt.
-pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Trim> {
+/// Those of the base kernel and its runs; [`Error::NothingToTrim`]; an interrupt.
+pub fn trim(session: &Session, request: &TrimRequest, on_progress: &OnTrimProgress) -> Result<TrimResult> {
     let started = Instant::now();
     let base = build(session.work, request.build, session.progress)?;
-    tell("what the workloads and the functional checks run");
+    on_progress("what the workloads and the functional checks run");
     let symbols = base.symbols()?;
-    let mut ran = ran(session, &base, &symbols, request.workloads)?;
+    let mut ran = executed_code(session, &base, &symbols, request.workloads)?;
 
-    tell("what Kconfig makes of it");
-    let whole = configured(session.work, request.build, session.progress)?;
-    let keep = Keep::new(request)?;
+    on_progress("what Kconfig makes of it");
+    let whole = resolve_config(session.work, request.build, session.progress)?;
+    let keep = KeepList::new(request)?;
     let scratch = tempfile::Builder::new().prefix("trim-").tempdir().at("create", std::env::temp_dir())?;
-    let configured_with = |lines: &[String]| -> Result<Configured> {
+    let configured_with = |lines: &[String]| -> Result<ResolvedConfig> {
         interrupt::check()?;
-        // As a fragment: what does not take is no error, but the answer.
+        // As a fragment: a line without effect is an answer here, not an error.
         let path = scratch.path().join("off.config");
         write_atomic(&path, (lines.join("\n") + "\n").as_bytes())?;
         let mut asked = request.build.clone();
         asked.fragments.push(path);
-        Ok(configured(session.work, &asked, &NoProgress)?)
+        Ok(resolve_config(session.work, &asked, &NoProgress)?)
     };
-    let (mut lines, mut config) = (Lines::default(), whole.clone());
+    let (mut lines, mut config) = (ConfigLines::default(), whole.clone());
     if request.no_modules {
-        lines = Lines::without_modules(&whole, |option| keep.is_named(option));
-        config = configured_with(&lines.of(&Options::new()))?;
+        lines = ConfigLines::without_modules(&whole, |option| keep.is_named(option));
+        config = configured_with(&lines.of(&ConfigOptions::new()))?;
         lines = lines.taken(&config);
     }
     let modules_off = whole.modules().len() - config.modules().len();
@@ -204,15 +211,16 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         });
     }
     let arch = base.manifest.arch.source_directory();
-    let gates = Gates::read(&config.source, arch, files.iter().map(String::as_str));
+    let gates = BuildConditions::read(&config.source, arch, files.iter().map(String::as_str));
     let kconfig = Kconfig::read(&config.source, arch);
     let (before, built_in) = (whole.built_in(), config.built_in());
-    let used = used(&gates, &built_in, &ran.counts);
-    for file in unused(&used, request.least_percent) {
-        // What it did there others made it do: that it was made, closed, asked for its name.
+    let used = option_uses(&gates, &built_in, &ran.counts);
+    for file in barely_used_files(&used, request.least_percent) {
+        // The option is used so little that its code counts as unused, for example only opened and
+        // closed by others.
         ran.files.remove(file);
     }
-    let known = Known {
+    let known = TrimInputs {
         built_in: &built_in,
         gates: &gates,
         kconfig: &kconfig,
@@ -220,10 +228,10 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         asked: &|option| keep.why(option, &kconfig),
     };
     let mut chosen = known.choose(&mut |off| Ok(configured_with(&lines.of(off))?.built_in()))?;
-    // What a module selects can be one, too, and no less.
+    // An option that a module selects can become a module, but cannot be off.
     let lines = match request.no_modules {
         true => lines,
-        false => Lines::default().with_modules(&configured_with(&lines.of(&chosen.off))?),
+        false => ConfigLines::default().with_modules(&configured_with(&lines.of(&chosen.off))?),
     };
     if chosen.off.is_empty() && modules_off == 0 {
         return Err(Error::NothingToTrim {
@@ -232,7 +240,7 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         });
     }
 
-    let mut found = Trim {
+    let mut found = TrimResult {
         schema: SCHEMA,
         workloads: request.workloads.iter().map(|workload| workload.name.clone()).collect(),
         functions_ran: ran.functions,
@@ -250,12 +258,20 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     };
     let by_option = gates.by_option();
     if !request.plan_only {
-        // What has no files cannot be asked what it did.
+        // Recordings show nothing about options without files, so these are not safe.
         let is_safe = |option: &str| {
             by_option.get(option).is_some_and(|files| !files.iter().any(|file| ran.with_boot.contains(*file)))
         };
-        let lines = |off: &Options| lines.of(off);
-        let proof = Proof { session, request, base: &base, lines: &lines, is_safe: &is_safe, started, tell };
+        let lines = |off: &ConfigOptions| lines.of(off);
+        let proof = TrimProof {
+            session,
+            request,
+            base: &base,
+            lines: &lines,
+            is_safe: &is_safe,
+            started,
+            on_progress,
+        };
         proof.prove(&mut chosen, &mut found)?;
     }
     let bytes = text_by_file(&symbols);
@@ -266,12 +282,12 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     };
     let off = |option: &String| {
         let (text_bytes, files) = of(option);
-        Off { option: option.clone(), text_bytes, files, module: lines.is_module(option) }
+        DisabledOption { option: option.clone(), text_bytes, files, module: lines.is_module(option) }
     };
     found.lines = lines.of(&chosen.off);
     found.off = chosen.off.iter().map(off).collect();
     found.off.sort_by(|a, b| (b.text_bytes, &a.option).cmp(&(a.text_bytes, &b.option)));
-    let stays = |(option, because): (&String, &Because)| Stays {
+    let stays = |(option, because): (&String, &KeepReason)| KeptOption {
         option: option.clone(),
         text_bytes: of(option).0,
         own_functions: used.get(option.as_str()).map_or(0, |of| of.own.all),
@@ -283,12 +299,13 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let went = before.difference(&chosen.built_in).filter(|option| !chosen.off.contains(*option));
     found.went_with_them = went.cloned().collect();
     found.on_instead = chosen.built_in.difference(&before).cloned().collect();
-    found.gone = gone(&bytes, |file| !gates.compiles(file, |option| chosen.built_in.contains(option)));
+    found.gone =
+        removed_by_directory(&bytes, |file| !gates.compiles(file, |option| chosen.built_in.contains(option)));
     Ok(found)
 }
 
-fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {
-    Size {
+fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> KernelSize {
+    KernelSize {
         id: kernel.manifest.id.clone(),
         options,
         functions: symbols.functions().len(),
@@ -297,7 +314,7 @@ fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {
     }
 }
 
-/// Bytes of functions by file.
+/// Returns the bytes of functions by file.
 fn text_by_file(symbols: &Symbols) -> BTreeMap<String, u64> {
     let mut bytes = BTreeMap::new();
     for function in symbols.functions() {
@@ -308,8 +325,8 @@ fn text_by_file(symbols: &Symbols) -> BTreeMap<String, u64> {
     bytes
 }
 
-/// What is gone, by directory: two levels of `drivers/` and the like, one elsewhere.
-fn gone(bytes: &BTreeMap<String, u64>, is_gone: impl Fn(&str) -> bool) -> Vec<Gone> {
+/// Sums up removed code by directory: two levels of `drivers/` and the like, one elsewhere.
+fn removed_by_directory(bytes: &BTreeMap<String, u64>, is_gone: impl Fn(&str) -> bool) -> Vec<RemovedCode> {
     let mut directories: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (file, bytes) in bytes {
         let mut parts = file.split('/');
@@ -324,10 +341,10 @@ fn gone(bytes: &BTreeMap<String, u64>, is_gone: impl Fn(&str) -> bool) -> Vec<Go
         *all += bytes;
         *gone += if is_gone(file) { bytes } else { &0 };
     }
-    let mut list: Vec<Gone> = directories
+    let mut list: Vec<RemovedCode> = directories
         .into_iter()
         .filter(|(_, (_, gone))| *gone > 0)
-        .map(|(directory, (text_bytes, gone_bytes))| Gone { directory, text_bytes, gone_bytes })
+        .map(|(directory, (text_bytes, gone_bytes))| RemovedCode { directory, text_bytes, gone_bytes })
         .collect();
     list.sort_by(|a, b| (b.gone_bytes, &a.directory).cmp(&(a.gone_bytes, &b.directory)));
     list
@@ -347,7 +364,8 @@ mod tests {
             ("net/socket.c", 2),
         ];
         let bytes = bytes.map(|(file, bytes)| (file.to_string(), bytes)).into();
-        let found = gone(&bytes, |file| file != "drivers/tty/n_tty.c" && file != "kernel/fork.c");
+        let found =
+            removed_by_directory(&bytes, |file| file != "drivers/tty/n_tty.c" && file != "kernel/fork.c");
         let of = |at: usize| (found[at].directory.as_str(), found[at].text_bytes, found[at].gone_bytes);
         assert_eq!(
             (found.len(), of(0), of(1), of(2)),

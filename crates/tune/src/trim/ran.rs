@@ -1,11 +1,11 @@
-//! What ran of a kernel with some workloads and with the functional checks.
+//! Code of a kernel that runs with some workloads and with the functional checks.
 
-use super::choose::Options;
-use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
-use crate::run_files::recording;
+use super::choose::ConfigOptions;
+use crate::runs::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition};
+use crate::runs::run_files::recording;
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
-use kerntune_kernel::{Function, Gates, Kernel, Symbols};
+use kerntune_kernel::{BuildConditions, Kernel, KernelFunction, Symbols};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -13,34 +13,39 @@ use std::path::Path;
 const CHECKS: &str = "description = \"Functional checks of a kernel\"\nmemory_mb = 512\ntime_limit_seconds = 600\n\
     [measured]\n[[measured.step]]\nregion = \"checks\"\noperations = 1\ncommand = [\"selftest\", \"--report\"]\n";
 
-/// What says which blocks ran.
-const BLOCKS: Capture = Capture { functions: false, edges: true };
+/// Capture of executed blocks alone.
+const BLOCKS: CaptureOptions = CaptureOptions { functions: false, edges: true };
 
-/// Functions, and how many of them ran.
+/// Number of functions, and of those that ran.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Count {
+pub(super) struct FunctionCount {
     pub all: usize,
     pub ran: usize,
 }
 
-/// Functions in the files that hang on each option that is built in: in all of them, and in those that hang on no narrower one.
-pub(super) struct Use<'a> {
+/// Files of an option that is built in, and their functions. `own` files depend on no narrower
+/// option.
+pub(super) struct OptionUse<'a> {
     pub files: BTreeSet<&'a str>,
-    pub all: Count,
+    pub all: FunctionCount,
     pub own_files: Vec<&'a str>,
-    pub own: Count,
+    pub own: FunctionCount,
 }
 
-impl Use<'_> {
-    /// Whether less of its functions ran than counts.
+impl OptionUse<'_> {
+    /// Returns whether fewer than `least_percent` of its functions ran.
     fn is_little(&self, least_percent: f64) -> bool {
         100.0 * (self.all.ran as f64) < least_percent * self.all.all as f64
     }
 }
 
-/// Files of which what ran does not count: those that hang on an option that is little used, but for those of options within it
-/// that are used. Of an option that is used for those within it, its own files are looked at.
-pub(super) fn unused<'a>(used: &BTreeMap<&str, Use<'a>>, least_percent: f64) -> BTreeSet<&'a str> {
+/// Returns files whose executed code does not count: files of options that are used too little,
+/// except those of nested options that are used enough. Options that are used enough only through
+/// nested ones count by their own files.
+pub(super) fn barely_used_files<'a>(
+    used: &BTreeMap<&str, OptionUse<'a>>,
+    least_percent: f64,
+) -> BTreeSet<&'a str> {
     let (little, much): (Vec<_>, Vec<_>) = used.values().partition(|of| of.is_little(least_percent));
     let mut files = BTreeSet::new();
     for of in little {
@@ -48,27 +53,27 @@ pub(super) fn unused<'a>(used: &BTreeMap<&str, Use<'a>>, least_percent: f64) -> 
         let used: BTreeSet<&str> = within.flat_map(|other| other.files.iter().copied()).collect();
         files.extend(of.files.difference(&used));
     }
-    let is_little = |own: Count| 100.0 * (own.ran as f64) < least_percent * own.all as f64;
+    let is_little = |own: FunctionCount| 100.0 * (own.ran as f64) < least_percent * own.all as f64;
     files.extend(much.iter().filter(|of| is_little(of.own)).flat_map(|of| of.own_files.iter().copied()));
     files
 }
 
-/// How much of each option that is built in ran.
-pub(super) fn used<'a>(
-    gates: &'a Gates,
-    built_in: &Options,
-    counts: &BTreeMap<String, Count>,
-) -> BTreeMap<&'a str, Use<'a>> {
+/// Returns the use of each option that is built in.
+pub(super) fn option_uses<'a>(
+    gates: &'a BuildConditions,
+    built_in: &ConfigOptions,
+    counts: &BTreeMap<String, FunctionCount>,
+) -> BTreeMap<&'a str, OptionUse<'a>> {
     let sum = |files: &mut dyn Iterator<Item = &&'a str>| {
-        files
-            .filter_map(|file| counts.get(*file))
-            .fold(Count::default(), |sum, count| Count { all: sum.all + count.all, ran: sum.ran + count.ran })
+        files.filter_map(|file| counts.get(*file)).fold(FunctionCount::default(), |sum, count| {
+            FunctionCount { all: sum.all + count.all, ran: sum.ran + count.ran }
+        })
     };
     let by_option = gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option));
-    let mut found: BTreeMap<&str, Use> = by_option
+    let mut found: BTreeMap<&str, OptionUse> = by_option
         .map(|(option, files)| {
             let all = sum(&mut files.iter());
-            (option, Use { files, all, own_files: Vec::new(), own: Count::default() })
+            (option, OptionUse { files, all, own_files: Vec::new(), own: FunctionCount::default() })
         })
         .collect();
     let mut narrowest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
@@ -87,32 +92,32 @@ pub(super) fn used<'a>(
     found
 }
 
-/// What ran of a kernel.
-pub(super) struct Ran {
-    /// Files of which code ran since the first program began, each with a function that did.
+/// Code of a kernel that ran.
+pub(super) struct ExecutedCode {
+    /// Files with code that ran since the first program began, each with a function of it.
     pub files: BTreeMap<String, String>,
-    /// Functions of each file, initialisation left out.
-    pub counts: BTreeMap<String, Count>,
-    /// Files of which code ran, the boot included.
+    /// Functions of each file, without initialization.
+    pub counts: BTreeMap<String, FunctionCount>,
+    /// Files with code that ran, boot included.
     pub with_boot: BTreeSet<String>,
-    /// How many functions did since the first program began.
+    /// Number of functions that ran since the first program began.
     pub functions: usize,
 }
 
-/// What ran of the kernel with all workloads, in both of their runs, and with the checks.
-pub(super) fn ran(
+/// Records all workloads, both runs of each, and the checks, and returns the code that ran.
+pub(super) fn executed_code(
     session: &Session,
     kernel: &Kernel,
     symbols: &Symbols,
     workloads: &[Workload],
-) -> Result<Ran> {
+) -> Result<ExecutedCode> {
     let functions = symbols.functions();
     let start = symbols.address_of("_sinittext").unwrap_or(u64::MAX);
     let end = symbols.address_of("_einittext").unwrap_or(0);
-    let is_initialisation = |function: &Function| (start..end).contains(&function.address);
+    let is_initialization = |function: &KernelFunction| (start..end).contains(&function.address);
     let (mut ever, mut since) = (BTreeSet::new(), BTreeSet::new());
     let mut add = |workload: &Workload, run: &str| -> Result<()> {
-        let recording = recording(&covered(session, kernel, workload, run)?.path)?;
+        let recording = recording(&record_with_region(session, kernel, workload, run)?.path)?;
         ever.extend(recording.ran);
         since.extend(recording.ran_since_boot);
         Ok(())
@@ -123,8 +128,8 @@ pub(super) fn ran(
         }
     }
     add(&Workload::parse(CHECKS, Path::new("checks.toml"))?, "measured")?;
-    let function = |at: &u32| functions.get(*at as usize).filter(|function| !is_initialisation(function));
-    let since: Vec<&Function> = since.iter().filter_map(function).collect();
+    let function = |at: &u32| functions.get(*at as usize).filter(|function| !is_initialization(function));
+    let since: Vec<&KernelFunction> = since.iter().filter_map(function).collect();
     if since.is_empty() {
         return Err(Error::NothingToTrim {
             kernel: kernel.manifest.label.clone(),
@@ -137,9 +142,9 @@ pub(super) fn ran(
             files.entry(file.clone()).or_insert_with(|| function.name.clone());
         }
     }
-    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut counts: BTreeMap<String, FunctionCount> = BTreeMap::new();
     for function in
-        functions.iter().filter(|function| function.part_of.is_none() && !is_initialisation(function))
+        functions.iter().filter(|function| function.part_of.is_none() && !is_initialization(function))
     {
         if let Some(file) = &function.file {
             counts.entry(file.clone()).or_default().all += 1;
@@ -151,14 +156,25 @@ pub(super) fn ran(
         }
     }
     let with_boot = ever.iter().filter_map(function).filter_map(|function| function.file.clone()).collect();
-    Ok(Ran { files, counts, with_boot, functions: since.len() })
+    Ok(ExecutedCode { files, counts, with_boot, functions: since.len() })
 }
 
-/// A recording of a run; one that marks no region gets one.
-fn covered(session: &Session, kernel: &Kernel, workload: &Workload, run: &str) -> Result<Recorded> {
+/// Records a run; adds a region if it marks none.
+fn record_with_region(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    run: &str,
+) -> Result<RecordedProfile> {
     let capture = |workload: &Workload| {
-        let request =
-            RecordRequest { kernel, workload, run, capture: BLOCKS, model: None, repeat: Repeat::Number(0) };
+        let request = RecordRequest {
+            kernel,
+            workload,
+            run,
+            capture: BLOCKS,
+            model: None,
+            repeat: Repetition::Number(0),
+        };
         record(session, &request)
     };
     match capture(workload) {
@@ -184,7 +200,7 @@ mod tests {
     #[test]
     fn of_what_is_little_used_stays_what_is_used_within_it() {
         let dir = tempfile::tempdir().unwrap();
-        // NET has SIX and UNIX within it; six/proc.o hangs on PROC as well, which is used.
+        // NET contains SIX and UNIX; six/proc.o also depends on PROC, which is used.
         for (path, text) in [
             ("Kbuild", "obj-$(CONFIG_NET) += net/\nobj-$(CONFIG_PROC) += proc.o\n"),
             ("net/Makefile", "obj-y += core.o\nobj-$(CONFIG_SIX) += six/\nobj-$(CONFIG_UNIX) += unix.o\n"),
@@ -195,20 +211,20 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let files = ["net/core.c", "net/six/six.c", "net/six/proc.c", "net/unix.c", "proc.c"];
-        let gates = Gates::read(dir.path(), "x86", files);
-        let built_in: Options = ["NET", "SIX", "UNIX", "PROC"].map(String::from).into();
-        let counts: BTreeMap<String, Count> = files
+        let gates = BuildConditions::read(dir.path(), "x86", files);
+        let built_in: ConfigOptions = ["NET", "SIX", "UNIX", "PROC"].map(String::from).into();
+        let counts: BTreeMap<String, FunctionCount> = files
             .iter()
             .zip([(100, 2), (80, 4), (4, 4), (10, 6), (10, 8)])
-            .map(|(file, (all, ran))| ((*file).to_string(), Count { all, ran }))
+            .map(|(file, (all, ran))| ((*file).to_string(), FunctionCount { all, ran }))
             .collect();
-        let used = used(&gates, &built_in, &counts);
+        let used = option_uses(&gates, &built_in, &counts);
         let count = |option: &str| (used[option].all.all, used[option].all.ran, used[option].own.all);
         assert_eq!((count("NET"), count("SIX"), count("PROC")), ((194, 16, 100), (84, 8, 80), (14, 12, 14)));
-        assert_eq!(unused(&used, 0.0), BTreeSet::new());
+        assert_eq!(barely_used_files(&used, 0.0), BTreeSet::new());
         // SIX and NET are little used; UNIX, within NET, is used.
-        assert_eq!(unused(&used, 10.0), ["net/core.c", "net/six/proc.c", "net/six/six.c"].into());
-        // SIX is used, for its file that hangs on PROC: of its own files nothing counts.
-        assert_eq!(unused(&used, 9.0), ["net/core.c", "net/six/six.c"].into());
+        assert_eq!(barely_used_files(&used, 10.0), ["net/core.c", "net/six/proc.c", "net/six/six.c"].into());
+        // SIX is used through its file that depends on PROC: its own files do not count.
+        assert_eq!(barely_used_files(&used, 9.0), ["net/core.c", "net/six/six.c"].into());
     }
 }

@@ -1,13 +1,13 @@
 //! `auto`: several recipes against one base kernel.
 
-use crate::support::{build_request, recipe, Bench};
+use crate::support::{build_request, recipe, TestBench};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::auto::{auto, AutoRequest};
 use std::slice::from_ref;
 
 #[test]
 fn recipes_are_ranked_and_held_against_the_upstream_baseline() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let (build, exclusions) = (build_request("base"), Exclusions::default());
@@ -33,7 +33,8 @@ fn recipes_are_ranked_and_held_against_the_upstream_baseline() {
     assert!(tuned.changes[0] < 0.0, "{tuned:?}");
     // Another order of functions executes the same instructions and takes the same branches.
     assert_eq!(placed.totals[..2], tuned.totals[..2]);
-    // Without the summary GCC ignores the counts; what `-fprofile-use` turns on besides (unrolling) is left.
+    // Without the summary GCC ignores the counts; the other effects of `-fprofile-use` (unrolling)
+    // remain.
     assert!(tuned.score < stock.score && tuned.totals[0] < stock.totals[0], "{tuned:?} {stock:?}");
 
     let best = found.measured[1..].iter().find(|line| line.recipe != Some(recipes[2])).unwrap();

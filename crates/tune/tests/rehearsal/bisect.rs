@@ -1,12 +1,12 @@
-//! `bisect`: which object breaks a kernel.
+//! `bisect`: finds the object that breaks a kernel.
 
-use crate::support::{build_request, session, Bench};
+use crate::support::{build_request, session, TestBench};
 use kerntune_kernel::{build, BuildRequest, Kernel, ObjectFlags};
-use kerntune_tune::bisect::{bisect, judge, Failure};
+use kerntune_tune::bisect::{bisect, judge, KernelFailure};
 use kerntune_tune::Session;
 use kerntune_work::NoProgress;
 
-/// Objects that are compiled in another way, and rightly.
+/// Objects that are compiled differently and still work.
 const OTHERS: [&str; 4] = ["fs/", "kernel/", "mm/", "net/"];
 
 fn kernel(session: &Session, label: &str, broken: Option<&str>) -> Kernel {
@@ -21,14 +21,14 @@ fn kernel(session: &Session, label: &str, broken: Option<&str>) -> Kernel {
 
 #[test]
 fn the_one_object_that_is_broken_is_found() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = session(bench.machine(), &work);
     let good = kernel(&session, "good", None);
 
     let bad = kernel(&session, "wrong-answers", Some("net/checksum.o"));
     let failure = judge(&session, &bad, &good).unwrap().unwrap();
-    let Failure::Differs { checks } = &failure else { panic!("{failure}") };
+    let KernelFailure::Differs { checks } = &failure else { panic!("{failure}") };
     let checks: Vec<_> = checks.iter().map(|differing| differing.check.as_str()).collect();
     assert_eq!(checks, ["packets_are_dropped", "packets_arrive"]);
     let found = bisect(&session, &bad, &good).unwrap();
@@ -42,7 +42,7 @@ fn the_one_object_that_is_broken_is_found() {
 
     let bad = kernel(&session, "does-not-boot", Some("fs/pipe.o"));
     let failure = judge(&session, &bad, &good).unwrap().unwrap();
-    assert!(matches!(failure, Failure::Dies { .. }), "{failure}");
+    assert!(matches!(failure, KernelFailure::Dies { .. }), "{failure}");
     let found = bisect(&session, &bad, &good).unwrap();
     assert_eq!(found.culprits[0].objects, ["fs/pipe.o"]);
     assert_eq!(judge(&session, &good, &good).unwrap(), None);

@@ -1,9 +1,9 @@
-//! `compare`: the whole path, random layouts, seeds.
+//! `compare`: from build to comparison, with random layouts and seeds.
 
-use crate::support::{build_request, Bench};
+use crate::support::{build_request, TestBench};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_kernel::{build, BuildRequest, ObjectFlags};
-use kerntune_tune::compare::{across_models, compare, Effort};
+use kerntune_tune::compare::{across_models, compare, CompareEffort};
 use kerntune_tune::model;
 use kerntune_work::NoProgress;
 
@@ -11,7 +11,7 @@ const LAYOUTS: u32 = 5;
 
 #[test]
 fn a_change_is_held_against_random_layouts_and_seeds() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let kernel = |label: &str, movable, object_flags| {
@@ -22,7 +22,7 @@ fn a_change_is_held_against_random_layouts_and_seeds() {
     let tuned = kernel("tuned", false, vec![ObjectFlags::add("net/", "-O1")]);
     let of =
         |effort| compare(&session, &base, &tuned, &bench.workload, &bench.model, effort).unwrap().comparison;
-    let plain = of(Effort::default());
+    let plain = of(CompareEffort::default());
     assert!((plain.seeds, plain.runs) == (1, 1) && plain.layouts.is_none());
     let sum = |operation: &str, metrics: [Metric; 2]| -> f64 {
         metrics.iter().map(|metric| plain.row(operation, *metric).unwrap().base).sum()
@@ -33,7 +33,7 @@ fn a_change_is_held_against_random_layouts_and_seeds() {
     close(whole(Metric::WholeL1iMisses), sum("pipe_rr", [Metric::L1iMisses, Metric::UserL1iMisses]));
     assert!(whole(Metric::UserInstructions) > 0.0 && whole(Metric::WholeCycles) > whole(Metric::ModelCycles));
 
-    let compared = of(Effort { layouts: LAYOUTS, ..Effort::default() });
+    let compared = of(CompareEffort { layouts: LAYOUTS, ..CompareEffort::default() });
     let layouts = compared.layouts.as_ref().unwrap();
     assert_eq!((layouts.kernels.len(), layouts.seed), (LAYOUTS as usize, kerntune_tune::LAYOUT_SEED));
     // Another order executes the same instructions; caches hold other lines.
@@ -44,11 +44,11 @@ fn a_change_is_held_against_random_layouts_and_seeds() {
     assert!(misses.below_base <= LAYOUTS as usize && misses.values.len() == LAYOUTS as usize);
     let text = compared.to_json();
     assert_eq!(Comparison::from_json(&text).unwrap(), compared);
-    // The same again is found, and fewer are the first of them.
-    assert_eq!(of(Effort { layouts: LAYOUTS, ..Effort::default() }).to_json(), text);
-    let effort = Effort { layouts: LAYOUTS - 1, ..Effort::default() };
+    // The same comparison is found again; fewer layouts are the first of these.
+    assert_eq!(of(CompareEffort { layouts: LAYOUTS, ..CompareEffort::default() }).to_json(), text);
+    let effort = CompareEffort { layouts: LAYOUTS - 1, ..CompareEffort::default() };
     assert_eq!(of(effort).layouts.unwrap().kernels[..], layouts.kernels[..LAYOUTS as usize - 1]);
-    // A base that can be moved is linked in its own orders.
+    // A movable base kernel is linked in the same random orders.
     let movable = kernel("movable", true, Vec::new());
     let own = compare(&session, &movable, &tuned, &bench.workload, &bench.model, effort).unwrap().comparison;
     let own = own.layouts.unwrap();
@@ -60,8 +60,8 @@ fn a_change_is_held_against_random_layouts_and_seeds() {
     let changes = &range.row(TOTAL, Metric::L1iMisses).unwrap().changes_percent;
     assert_eq!(changes[0], plain.row(TOTAL, Metric::L1iMisses).unwrap().change_percent, "{changes:?}");
 
-    // The stand-in's programs draw nothing: all seeds are alike, and so are two moments.
-    let seeds = of(Effort { seeds: 3, runs: 2, ..Effort::default() });
+    // The stand-in's programs use no random numbers, so seeds and start offsets change nothing.
+    let seeds = of(CompareEffort { seeds: 3, runs: 2, ..CompareEffort::default() });
     assert_eq!((seeds.seeds, seeds.runs), (3, 2));
     let (row, alone) =
         (seeds.row(TOTAL, Metric::PathLength).unwrap(), plain.row(TOTAL, Metric::PathLength).unwrap());

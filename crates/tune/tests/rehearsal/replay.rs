@@ -1,20 +1,20 @@
-//! The same without a machine: runs that were kept.
+//! Replay: a tuning from stored runs, without a machine.
 
-use crate::support::{session, Bench};
+use crate::support::{session, TestBench};
 use kerntune_kernel::ObjectFlags;
-use kerntune_machine::{Keeping, Replay};
+use kerntune_machine::{ArchivingMachine, ReplayMachine};
 
 #[test]
 fn kept_runs_give_the_same_comparison_and_others_are_refused() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let (work, runs) = (bench.work("work"), bench.path("runs"));
     let machine = bench.machine();
     let identity = machine.identity().unwrap();
-    let keeping = session(Box::new(Keeping::new(machine, &runs).unwrap()), &work);
+    let keeping = session(Box::new(ArchivingMachine::new(machine, &runs).unwrap()), &work);
     let (tuned, _) = bench.tune(&keeping, &[]).unwrap();
 
     let elsewhere = bench.work("elsewhere");
-    let replay = Replay::new("rehearsal", identity, &runs).unwrap();
+    let replay = ReplayMachine::new("rehearsal", identity, &runs).unwrap();
     let replaying = session(Box::new(replay), &elsewhere);
     let (replayed, there) = bench.tune(&replaying, &[]).unwrap();
     assert_eq!((there, replayed.comparison.to_json()), (0, tuned.comparison.to_json()));

@@ -1,6 +1,6 @@
-//! One kernel trained on several workloads, and kernels of each on all of them.
+//! Training on several workloads, and `cross`: kernels of each workload running all of them.
 
-use crate::support::{build_request, recipe, Bench, WORKLOAD};
+use crate::support::{build_request, recipe, TestBench, WORKLOAD};
 use kerntune_guest::Workload;
 use kerntune_kernel::build;
 use kerntune_optimize::gcc_pgo::Exclusions;
@@ -17,20 +17,20 @@ fn other() -> Workload {
 
 #[test]
 fn trainings_of_several_workloads_are_added_up() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let kernel = build(&work, &build_request("base"), &NoProgress).unwrap();
     let exclusions = Exclusions::default();
     for name in ["gcc-pgo", "layout"] {
-        let made = |also: &[(Workload, u32)]| {
+        let made = |also_trained_on: &[(Workload, u32)]| {
             let request = OptimizeRequest {
                 workload: &bench.workload,
                 recipe: recipe(name),
                 options: Default::default(),
                 model: &bench.model,
-                given: None,
-                also,
+                supplied: None,
+                also_trained_on,
                 exclusions: &exclusions,
                 jobs: None,
             };
@@ -40,7 +40,7 @@ fn trainings_of_several_workloads_are_added_up() {
         };
         let (alone, both) = (made(&[]), made(&[(other(), 3)]));
         assert_ne!(alone.profile, both.profile, "{name}");
-        // Orders that come out the same are one kernel under its first name.
+        // Equal orders give one kernel, which keeps its first label.
         if name == "gcc-pgo" {
             assert_eq!(both.tuned.manifest.label, "base-gcc-pgo-stand-in+other-3");
             let manifest = std::fs::read_to_string(both.profile.join("profile.json")).unwrap();
@@ -52,7 +52,7 @@ fn trainings_of_several_workloads_are_added_up() {
 
 #[test]
 fn a_matrix_has_a_kernel_for_each_and_one_for_all() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let kernel = build(&work, &build_request("base"), &NoProgress).unwrap();

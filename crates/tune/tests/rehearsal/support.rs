@@ -1,4 +1,4 @@
-//! What these tests share: the stand-in kernel, a workload for it, and how the loop is called.
+//! Shared parts of these tests: the stand-in kernel, a workload for it, and calls of the loop.
 
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, ObjectFlags};
@@ -6,7 +6,7 @@ use kerntune_machine::Machine;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_rehearsal::Rehearsal;
 use kerntune_tune::model::{self, Model};
-use kerntune_tune::{tune, Recipe, Result, Session, TuneRequest, Tuned};
+use kerntune_tune::{tune, Recipe, Result, Session, TuneRequest, TuneResult};
 use kerntune_work::{NoProgress, WorkDir};
 use std::cell::Cell;
 use std::fs;
@@ -14,23 +14,23 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Programs of the stand-in's user side; the image is made of the real ones of these names, since it has to be made of
-/// something.
+/// Workload of the stand-in. Its programs are built into the stand-in machine; the image contains
+/// the real ones of these names.
 pub const WORKLOAD: &str = "name = \"stand-in\"\n\
     [[training.step]]\ncommand = [\"rr\", \"--seed\", \"20\"]\n\
     [[measured.step]]\ncommand = [\"rr\", \"--seed\", \"1\"]\nexpect = [\"rr: done\"]\n";
 
-/// The operations that `rr` marks there.
+/// Operations that `rr` marks there.
 pub const OPERATIONS: [&str; 5] = ["getpid", "file_rr", "pipe_rr", "list_rr", "packet_rr"];
 
-/// A directory for work directories, gone after the test.
-pub struct Bench {
+/// A temporary directory for work directories.
+pub struct TestBench {
     dir: TempDir,
     pub workload: Workload,
     pub model: Model,
 }
 
-impl Bench {
+impl TestBench {
     pub fn new() -> Self {
         let workload = Workload::parse(WORKLOAD, Path::new("stand-in.toml")).unwrap();
         let model = model::find(model::DEFAULT).unwrap();
@@ -41,7 +41,8 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// A new work directory, but for the programs of guest images, which do not depend on anything here.
+    /// Creates a work directory that shares the programs of guest images with others, since they do
+    /// not depend on the test.
     pub fn work(&self, name: &str) -> WorkDir {
         let (work, programs) = (WorkDir::open(self.path(name)).unwrap(), "guest-programs");
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(programs);
@@ -54,13 +55,14 @@ impl Bench {
         Box::new(Rehearsal::new(self.dir.path()).unwrap())
     }
 
-    /// On the stand-in machine.
+    /// Creates a session on the stand-in machine.
     pub fn session<'a>(&self, work: &'a WorkDir) -> Session<'a> {
         session(self.machine(), work)
     }
 
-    /// The stand-in kernel by `gcc-pgo`, with these flags of objects; the steps that were there already are counted.
-    pub fn tune(&self, session: &Session, object_flags: &[ObjectFlags]) -> Result<(Tuned, usize)> {
+    /// Tunes the stand-in kernel by `gcc-pgo` with these object flags. Also returns the number of
+    /// steps whose results existed.
+    pub fn tune(&self, session: &Session, object_flags: &[ObjectFlags]) -> Result<(TuneResult, usize)> {
         let (build, exclusions) = (build_request("base"), Exclusions::default());
         let request = TuneRequest {
             build: &build,
@@ -82,7 +84,7 @@ pub fn session(machine: Box<dyn Machine>, work: &WorkDir) -> Session<'_> {
     Session::with(machine, work, &NoProgress).unwrap()
 }
 
-/// The stand-in kernel.
+/// Returns the request of the stand-in kernel.
 pub fn build_request(label: &str) -> BuildRequest {
     BuildRequest::new(kerntune_rehearsal::source(), label)
 }

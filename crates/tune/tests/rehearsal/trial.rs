@@ -1,9 +1,9 @@
 //! `try`: changes alone, all but one, and together, on the stand-in kernel.
 
-use crate::support::{build_request, Bench};
+use crate::support::{build_request, TestBench};
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_kernel::BuildRequest;
-use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Verdict};
+use kerntune_tune::trial::{keep, parse, trial, ChangeVerdict, TrialChange, TrialRequest, TrialResult};
 use kerntune_tune::{Error, Session};
 use std::cell::Cell;
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Work that two switches avoid, each by itself.
+/// Extra work that each of two switches avoids.
 const PACKET: (&str, &str, &str) = (
     "net/packet.c",
     "#include <linux/kernel.h>\n",
@@ -23,7 +23,7 @@ const DELIVER: (&str, &str, &str) = (
     "\tdelivered[socket]++;\n",
     "\tif (!FAST_A && !FAST_B)\n\t\tslow();\n\tdelivered[socket]++;\n",
 );
-/// Three layers that only pass on.
+/// Three layers that only pass a value on.
 const LAYERS: (&str, &str, &str) = (
     "net/checksum.c",
     "u16 checksum(",
@@ -34,13 +34,13 @@ const LAYERS: (&str, &str, &str) = (
 );
 const CALL: (&str, &str, &str) = ("net/checksum.c", "\tif (count)\n", "\tsum = layer1(sum);\n\tif (count)\n");
 
-/// A tree of source that is edited, each time for a patch.
-struct Tree {
+/// A source tree that is edited to make patches.
+struct TestTree {
     dir: PathBuf,
 }
 
-impl Tree {
-    /// Of the stand-in kernel's files that are edited.
+impl TestTree {
+    /// Copies the edited files of the stand-in kernel.
     fn new(dir: PathBuf) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel");
         for side in ["a/net", "b/net"] {
@@ -52,7 +52,7 @@ impl Tree {
         Self { dir }
     }
 
-    /// The patch that makes these edits after those of before. With `kept` false the tree is as before afterwards.
+    /// Makes a patch of these edits. With `kept`, the tree keeps them for later patches.
     fn patch(&self, name: &str, edits: &[(&str, &str, &str)], kept: bool) -> PathBuf {
         for (file, before, after) in edits {
             let path = self.dir.join("b").join(file);
@@ -71,15 +71,19 @@ impl Tree {
     }
 }
 
-fn change(name: &str, patch: &Path) -> Change {
-    Change { name: name.into(), patches: vec![patch.into()], ..Change::default() }
+fn change(name: &str, patch: &Path) -> TrialChange {
+    TrialChange { name: name.into(), patches: vec![patch.into()], ..TrialChange::default() }
 }
 
-fn run(bench: &Bench, session: &Session, build: &BuildRequest, changes: &[Change]) -> Trial {
+fn run(bench: &TestBench, session: &Session, build: &BuildRequest, changes: &[TrialChange]) -> TrialResult {
     trial(session, &request(bench, build, changes), &|_| {}).unwrap()
 }
 
-fn request<'a>(bench: &'a Bench, build: &'a BuildRequest, changes: &'a [Change]) -> TrialRequest<'a> {
+fn request<'a>(
+    bench: &'a TestBench,
+    build: &'a BuildRequest,
+    changes: &'a [TrialChange],
+) -> TrialRequest<'a> {
     TrialRequest {
         build,
         workload: &bench.workload,
@@ -95,10 +99,10 @@ fn request<'a>(bench: &'a Bench, build: &'a BuildRequest, changes: &'a [Change])
 
 #[test]
 fn what_changes_bring_is_measured_alone_and_together() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
-    let tree = Tree::new(bench.path("tree"));
+    let tree = TestTree::new(bench.path("tree"));
     let add_layers = tree.patch("add-layers", &[LAYERS, CALL], false);
     let mut build = build_request("base");
     build.patches = vec![tree.patch("planted", &[PACKET, DELIVER, LAYERS, CALL], true)];
@@ -117,26 +121,30 @@ fn what_changes_bring_is_measured_alone_and_together() {
     let of = |name: &str| found.judged.iter().find(|line| line.change == name).unwrap();
     let alone = |name: &str| of(name).alone.unwrap_or_else(|| panic!("{name}: {:#?}", found.tried));
 
-    // One that is no kernel spoils what it is part of, and nothing else.
-    assert_eq!((of("broken").alone, of("broken").verdict), (None, Verdict::NotUsable));
+    // A change that breaks the build makes every set that contains it unusable, and no other.
+    assert_eq!((of("broken").alone, of("broken").verdict), (None, ChangeVerdict::NotUsable));
     assert_eq!((found.sum, found.joint), (None, None));
     let because =
         found.tried.iter().find(|tried| tried.changes == ["broken"]).unwrap().because.clone().unwrap();
     assert!(because.contains("packet.c") || because.contains("make"), "{because}");
 
-    // What each of two avoids is gained once.
+    // The work that both switches avoid is gained once.
     assert_eq!(alone("avoid-a"), alone("avoid-b"));
     assert!(alone("avoid-a") < -found.noise && alone("no-layers") < -found.noise, "{found:?}");
     let verdicts = ["avoid-a", "avoid-b"].map(|name| of(name).verdict);
-    assert!(verdicts.contains(&Verdict::Kept) && verdicts.contains(&Verdict::Covered), "{verdicts:?}");
-    assert_eq!(of("no-layers").verdict, Verdict::Kept);
+    assert!(
+        verdicts.contains(&ChangeVerdict::Kept) && verdicts.contains(&ChangeVerdict::Covered),
+        "{verdicts:?}"
+    );
+    assert_eq!(of("no-layers").verdict, ChangeVerdict::Kept);
     assert_eq!(
         found.kept_difference,
         Some(alone("avoid-a") + alone("no-layers")),
         "what is apart adds up exactly"
     );
 
-    // Without the one that is broken all together can be had, and that two do the same is said.
+    // Without the broken change all others can be combined, and the pair with the same gain is
+    // reported.
     let found = run(&bench, &session, &build, &changes[..3]);
     let (sum, joint) = (found.sum.unwrap(), found.joint.unwrap());
     assert_eq!(joint - sum, -alone("avoid-a"), "{found:?}");
@@ -144,7 +152,7 @@ fn what_changes_bring_is_measured_alone_and_together() {
     assert_eq!(pair.changes, ["avoid-a", "avoid-b"]);
     assert_eq!(found.judged[2].interplay, None);
 
-    // Only each alone, and those that help together: the same is kept, and the one that is broken spoils no other set.
+    // With `alone`, the same changes are kept, and only one set contains the broken change.
     let with_broken = Cell::new(0);
     let tell = |names: &[&str]| with_broken.set(with_broken.get() + u32::from(names.contains(&"broken")));
     let only = TrialRequest { alone: true, ..request(&bench, &build, &changes) };
@@ -153,23 +161,23 @@ fn what_changes_bring_is_measured_alone_and_together() {
     assert_eq!((&only.kept, only.kept_difference), (&found.kept, Some(joint)));
     assert_eq!(with_broken.get(), 1);
 
-    // Three layers cost what their removal brings, to the instruction.
+    // Three layers cost exactly what their removal gains.
     let added = run(&bench, &session, &build_request("base"), &[change("layers", &add_layers)]);
     assert_eq!(added.judged[0].alone, Some(-alone("no-layers")));
-    assert_eq!((added.judged[0].verdict, added.kept.len()), (Verdict::Worse, 0));
+    assert_eq!((added.judged[0].verdict, added.kept.len()), (ChangeVerdict::Worse, 0));
 
     let out = bench.path("kept");
-    let kept: Vec<&Change> = changes.iter().filter(|change| found.kept.contains(&change.name)).collect();
+    let kept: Vec<&TrialChange> = changes.iter().filter(|change| found.kept.contains(&change.name)).collect();
     keep(&out, &kept).unwrap();
     assert_eq!(fs::read_to_string(out.join("patches/series")).unwrap().lines().count(), 2);
 }
 
 #[test]
 fn a_trial_that_was_stopped_goes_on_where_it_was() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
-    let tree = Tree::new(bench.path("tree"));
+    let tree = TestTree::new(bench.path("tree"));
     let patch = tree.patch("layers", &[LAYERS, CALL], false);
     let (build, changes) = (build_request("base"), [change("layers", &patch)]);
     let request =

@@ -1,20 +1,19 @@
-//! `trim`: options of which nothing runs, on the stand-in kernel.
+//! `trim`: options whose code does not run, on the stand-in kernel.
 
-use crate::support::Bench;
-use kerntune_kernel::{find, BaseConfig, BuildRequest, Source};
-use kerntune_tune::trim::{trim, Because, Trim, TrimRequest};
+use crate::support::TestBench;
+use kerntune_kernel::{find, BaseConfig, BuildRequest, KernelSource};
+use kerntune_tune::trim::{trim, KeepReason, TrimRequest, TrimResult};
 use kerntune_tune::{Error, Session};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Files that options stand for: one that nobody needs, one that what runs is linked with and never calls, one that runs, one
-/// for when something goes wrong.
+/// Files of four options: unused, linked but never called, used, and for errors only.
 const OPTIONS: &str = "obj-$(CONFIG_LEGACY) += net/legacy.o\nobj-$(CONFIG_SPARE) += lib/spare.o\n\
     obj-$(CONFIG_LIST) += fs/dir.o\nobj-$(CONFIG_PANIC_LATE) += kernel/late.o\n\nall := $(objects) $(obj-y)";
 
-/// The stand-in kernel with these options, all of them on.
-fn request(bench: &Bench) -> BuildRequest {
+/// Returns the request of the stand-in kernel with these options on.
+fn request(bench: &TestBench) -> BuildRequest {
     let source = bench.path("source");
     let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel");
     assert!(Command::new("cp").arg("-r").arg(stand_in).arg(&source).status().unwrap().success());
@@ -37,18 +36,18 @@ fn request(bench: &Bench) -> BuildRequest {
     }
     let config = bench.path("config");
     fs::write(&config, "CONFIG_LEGACY=y\nCONFIG_SPARE=y\nCONFIG_LIST=y\nCONFIG_PANIC_LATE=y\n").unwrap();
-    let mut request = BuildRequest::new(Source::Directory(source), "base");
+    let mut request = BuildRequest::new(KernelSource::Directory(source), "base");
     request.base = BaseConfig::File(config);
     request
 }
 
 fn trimmed(
-    bench: &Bench,
+    bench: &TestBench,
     session: &Session,
     build: &BuildRequest,
     keep: &[&str],
     plan_only: bool,
-) -> Result<Trim, Error> {
+) -> Result<TrimResult, Error> {
     let keep: Vec<String> = keep.iter().map(ToString::to_string).collect();
     let workloads = std::slice::from_ref(&bench.workload);
     let model = &bench.model;
@@ -68,13 +67,13 @@ fn trimmed(
 
 #[test]
 fn what_never_runs_goes_and_what_the_kernel_is_linked_with_comes_back() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let build = request(&bench);
 
     let plan = trimmed(&bench, &session, &build, &[], true).unwrap();
-    let off = |found: &Trim| found.off.iter().map(|off| off.option.clone()).collect::<Vec<_>>();
+    let off = |found: &TrimResult| found.off.iter().map(|off| off.option.clone()).collect::<Vec<_>>();
     assert_eq!(
         (off(&plan), plan.trimmed.is_some(), plan.paths.len()),
         (vec!["LEGACY".into(), "SPARE".into()], false, 0)
@@ -83,9 +82,15 @@ fn what_never_runs_goes_and_what_the_kernel_is_linked_with_comes_back() {
     let found = trimmed(&bench, &session, &build, &[], false).unwrap();
     assert_eq!(off(&found), ["LEGACY"]);
     let stays = |option: &str| &found.stay.iter().find(|stays| stays.option == option).unwrap().because;
-    assert_eq!(stays("SPARE"), &Because::Fails);
-    assert!(matches!(stays("LIST"), Because::Ran { file, .. } if file == "fs/dir.c"), "{:?}", stays("LIST"));
-    assert!(matches!(stays("PANIC_LATE"), Because::Asked { why } if why == "for when something goes wrong"));
+    assert_eq!(stays("SPARE"), &KeepReason::Fails);
+    assert!(
+        matches!(stays("LIST"), KeepReason::Ran { file, .. } if file == "fs/dir.c"),
+        "{:?}",
+        stays("LIST")
+    );
+    assert!(
+        matches!(stays("PANIC_LATE"), KeepReason::Asked { why } if why == "for when something goes wrong")
+    );
 
     let trimmed_size = found.trimmed.as_ref().unwrap();
     let has = |id: &str, name: &str| {
@@ -102,7 +107,7 @@ fn what_never_runs_goes_and_what_the_kernel_is_linked_with_comes_back() {
     assert_eq!((found.gone.len(), found.gone[0].directory.as_str()), (1, "net"));
     assert!(!found.paths[0].longer && found.paths[0].base == found.paths[0].trimmed, "{:?}", found.paths);
 
-    // The same again comes from what is kept; what is to be kept is.
+    // A second trim finds the results of the first; options to keep stay.
     let again = trimmed(&bench, &session, &build, &[], false).unwrap();
     assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&found).unwrap());
     let nothing = trimmed(&bench, &session, &build, &["CONFIG_LEG*", "SPARE"], false).unwrap_err();

@@ -1,19 +1,19 @@
-//! `tune`: once, again, and elsewhere.
+//! `tune`: once, again, and in another work directory.
 
-use crate::support::{build_request, recipe, Bench, OPERATIONS};
+use crate::support::{build_request, recipe, TestBench, OPERATIONS};
 use kerntune_compare::{Metric, TOTAL};
-use kerntune_kernel::{BuildRequest, Source};
-use kerntune_optimize::gcc_pgo::{Exclusions, Proof};
+use kerntune_kernel::{BuildRequest, KernelSource};
+use kerntune_optimize::gcc_pgo::{Exclusions, GccPgoProof};
 use kerntune_profile::Profile;
 use kerntune_tune::package::package;
 use kerntune_tune::TuneRequest;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Before anything is made, a plan's inputs are looked at, and what it costs is estimated.
+/// A plan's inputs are checked and its cost is estimated before anything is built.
 #[test]
 fn a_plan_is_checked_and_estimated() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let exclusions = Exclusions::default();
@@ -36,10 +36,10 @@ fn a_plan_is_checked_and_estimated() {
         found.iter().all(|(_, of)| of.objects > 0 && of.minutes > 0.0 && !of.rests_on.is_empty()),
         "{found:?}"
     );
-    let missing = BuildRequest { source: Source::Debian("0.99".into()), ..build_request("base") };
+    let missing = BuildRequest { source: KernelSource::Debian("0.99".into()), ..build_request("base") };
     let error = estimate(&missing).unwrap_err().to_string();
     assert!(error.contains("linux-source-0.99.tar.xz is not there"), "{error}");
-    let elsewhere = BuildRequest { source: Source::Directory("/usr".into()), ..build_request("base") };
+    let elsewhere = BuildRequest { source: KernelSource::Directory("/usr".into()), ..build_request("base") };
     let error = estimate(&elsewhere).unwrap_err().to_string();
     assert!(error.contains("/usr is not a kernel source: no Makefile/Kconfig"), "{error}");
     assert!(work.list("kernels").unwrap().is_empty());
@@ -47,7 +47,7 @@ fn a_plan_is_checked_and_estimated() {
 
 #[test]
 fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
-    let bench = Bench::new();
+    let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
     let (tuned, there) = bench.tune(&session, &[]).unwrap();
@@ -55,7 +55,7 @@ fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
 
     tuned.proof.verdict().unwrap();
     let proof = fs::read(tuned.directory.join("proof.json")).unwrap();
-    let proof: Proof = serde_json::from_slice(&proof).unwrap();
+    let proof: GccPgoProof = serde_json::from_slice(&proof).unwrap();
     assert_eq!((proof.share_of_counts_matched, &proof.functions_mismatched[..]), (1.0, &[][..]), "{proof:?}");
     assert!(proof.tuned.cold_parts > proof.base.cold_parts, "{proof:?}");
 
@@ -70,7 +70,7 @@ fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
     let path_length = comparison.row(TOTAL, Metric::PathLength).unwrap();
     assert!(path_length.tuned < path_length.base && path_length.base > 100_000.0, "{path_length:?}");
 
-    // What the trace shows of each function is what the regions counted, and nothing is left over.
+    // The sums of all blocks equal the counters of the regions.
     let tables = Profile::load(&tuned.after.path).unwrap().tables;
     let kernel: u64 = tables.regions.iter().map(|region| region.kernel_instructions.get()).sum();
     let blocks: u64 = tables.blocks.iter().map(|block| block.count * block.instructions.get()).sum();
@@ -79,7 +79,7 @@ fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
         tables.threads.iter().map(|thread| (thread.pid, thread.comm.as_str())).collect();
     assert_eq!(threads, BTreeSet::from([(1, "init"), (2, "echo")]));
 
-    // What is packed with the kernel is what the tuning wrote, and nothing else.
+    // The package contains exactly the files that the tuning wrote.
     let file = tuned.directory.join("comparison.json");
     let written = fs::read_to_string(&file).unwrap();
     let state = || {

@@ -1,28 +1,32 @@
-//! `kerntune bench correlate`.
+//! The command `kerntune bench correlate`.
 
-use crate::args::{BenchCorrelate, Global};
+use crate::args::{BenchCorrelateOptions, GlobalOptions};
 use crate::commands::{work, workload};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
-use crate::timed_files::{read_results, timed_pairs, Files};
-use kerntune_compare::{Metric, Models};
+use crate::output::CliOutput;
+use crate::timed_files::{read_results, timed_pairs, TimedFiles};
+use kerntune_compare::{Metric, ModelChanges};
 use kerntune_guest::Suite;
 use kerntune_kernel::Kernel;
 use kerntune_report::html::clock;
 use kerntune_report::prediction;
-use kerntune_stats::{Options, Prediction, Recipe, Results};
-use kerntune_tune::bench::{self, emulator, Selected};
+use kerntune_stats::{BenchResults, ComparisonOptions, Prediction, RecipeResults};
+use kerntune_tune::bench::{self, emulator, SelectedRows};
 use kerntune_tune::compare::{across_models, MODELS};
 use kerntune_tune::model::{self, Model};
 use kerntune_tune::Session;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub fn run(global: &Global, asked: &BenchCorrelate, output: &Output) -> Result<Exit, Failure> {
+pub fn run(
+    global: &GlobalOptions,
+    asked: &BenchCorrelateOptions,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
     let picture = asked.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
     let timed = timed_pairs(&asked.timed)?;
-    let options = Options { confidence: asked.confidence, ..Options::default() };
+    let options = ComparisonOptions { confidence: asked.confidence, ..ComparisonOptions::default() };
     if asked.kernels.is_empty() && !asked.models.is_empty() {
         return Err(Failure::usage("--models is for --kernels; with --exact the files name their models"));
     }
@@ -45,14 +49,14 @@ pub fn run(global: &Global, asked: &BenchCorrelate, output: &Output) -> Result<E
     Ok(Exit::Ok)
 }
 
-/// By exact results that are there: of one model, or one model after the other.
+/// Correlates with existing exact results, of one model or of several models one after the other.
 fn of_files(
-    timed: &[[Files; 2]],
+    timed: &[[TimedFiles; 2]],
     exact: &[PathBuf],
     skip: &[String],
-    options: &Options,
+    options: &ComparisonOptions,
 ) -> Result<Prediction, Failure> {
-    let exact: Vec<[(String, Results); 2]> = exact
+    let exact: Vec<[(String, BenchResults); 2]> = exact
         .chunks_exact(2)
         .map(|pair| Ok([read_results(&pair[0])?, read_results(&pair[1])?]))
         .collect::<Result<_, Failure>>()?;
@@ -67,22 +71,24 @@ fn of_files(
     let mut all = Vec::new();
     for of_model in exact.chunks_exact(timed.len()) {
         let pairs = timed.iter().cloned().zip(of_model.iter().cloned());
-        let recipes: Vec<Recipe> = pairs.map(|(timed, exact)| Recipe { timed, exact }).collect();
+        let recipes: Vec<RecipeResults> =
+            pairs.map(|(timed, exact)| RecipeResults { timed, exact }).collect();
         all.push(Prediction::new(&recipes, skip, options)?);
     }
     match all.len() {
         1 => Ok(all.remove(0)),
-        _ => Ok(Prediction::of_models(all)?),
+        _ => Ok(Prediction::combine_models(all)?),
     }
 }
 
-/// By kernels, which run what was timed in the emulator, under all models.
+/// Correlates with exact results of kernels, which run the timed rows in the emulator under all
+/// models.
 fn of_kernels(
-    global: &Global,
-    timed: &[[Files; 2]],
-    asked: &BenchCorrelate,
-    options: &Options,
-    output: &Output,
+    global: &GlobalOptions,
+    timed: &[[TimedFiles; 2]],
+    asked: &BenchCorrelateOptions,
+    options: &ComparisonOptions,
+    output: &CliOutput,
 ) -> Result<Prediction, Failure> {
     if asked.kernels.len() != 2 * timed.len() {
         let (files, kernels) = (timed.len(), asked.kernels.len() / 2);
@@ -107,28 +113,28 @@ fn of_kernels(
         let base = kerntune_kernel::find(&work, &names[0])?;
         let tuned = kerntune_kernel::find(&work, &names[1])?;
         let selection = selection(&timed[0], &asked.skip)?;
-        for Selected { suite, rows } in &selection {
+        for SelectedRows { suite, rows } in &selection {
             let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0);
             let under = across_models(&session, [&base, &tuned], &workload, &models)?;
             changes.insert((timed[1][0].0.clone(), workload.name.clone()), under);
         }
-        let exact = |kernel: &Kernel| -> Result<(String, Results), Failure> {
+        let exact = |kernel: &Kernel| -> Result<(String, BenchResults), Failure> {
             let checked = emulator::check(kernel, selection.clone())?;
-            let request = emulator::Request { kernel, model: &models[0], boots: 1, runs: 1, scale: 1.0 };
+            let request = emulator::ExactRequest { kernel, model: &models[0], boots: 1, runs: 1, scale: 1.0 };
             Ok((kernel.manifest.label.clone(), emulator::run(&session, checked, &request)?))
         };
-        recipes.push(Recipe { timed: timed.clone(), exact: [exact(&base)?, exact(&tuned)?] });
+        recipes.push(RecipeResults { timed: timed.clone(), exact: [exact(&base)?, exact(&tuned)?] });
     }
     let prediction = Prediction::new(&recipes, &asked.skip, options)?;
-    Ok(prediction.under_models(models.into_iter().map(|model| model.name).collect(), |row| {
-        let of: Option<&Models> = changes.get(&(row.recipe.clone(), row.suite.clone()));
+    Ok(prediction.add_models(models.into_iter().map(|model| model.name).collect(), |row| {
+        let of: Option<&ModelChanges> = changes.get(&(row.recipe.clone(), row.suite.clone()));
         let found = of.and_then(|models| models.row(&row.row, Metric::ModelCycles));
         found.map(|row| row.changes_percent.clone()).unwrap_or_default()
     }))
 }
 
-/// The rows that were timed, but for those that are left out.
-fn selection(files: &Files, skip: &[String]) -> Result<Vec<Selected>, Failure> {
+/// Selects the timed rows, except those that are skipped.
+fn selection(files: &TimedFiles, skip: &[String]) -> Result<Vec<SelectedRows>, Failure> {
     let mut by_suite: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for row in files.iter().flat_map(|(_, results)| &results.rows) {
         let name = row.name();

@@ -1,50 +1,50 @@
-//! `kerntune bench list`.
+//! The command `kerntune bench list`.
 
 use super::machines;
 use crate::commands::workload::known;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use kerntune_guest::{Better, Suite};
+use crate::output::CliOutput;
+use kerntune_guest::{MetricDirection, Suite};
 use serde::Serialize;
 
-/// Name and version of the JSON form, see `docs/json.md`.
+/// Name and version of the JSON form (docs/json.md).
 const SCHEMA: &str = "kerntune-bench-rows/1";
 
 #[derive(Serialize)]
-struct Document {
+struct RowsDocument {
     schema: &'static str,
-    rows: Vec<Listed>,
+    rows: Vec<ListedRow>,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListedRow {
     suite: String,
     row: String,
     unit: String,
-    better: Better,
+    better: MetricDirection,
     machines: Vec<&'static str>,
 }
 
-pub fn run(json: bool, output: &Output) -> Result<Exit, Failure> {
+pub fn run(json: bool, output: &CliOutput) -> Result<Exit, Failure> {
     let suites = known(output)?.into_iter().filter_map(|(workload, _)| Suite::of(workload));
-    let rows: Vec<Listed> = suites.flat_map(|suite| listed(&suite)).collect();
+    let rows: Vec<ListedRow> = suites.flat_map(|suite| listed(&suite)).collect();
     if json {
-        output.json(&Document { schema: SCHEMA, rows });
+        output.json(&RowsDocument { schema: SCHEMA, rows });
         return Ok(Exit::Ok);
     }
     output.table(
         &["SUITE", "ROW", "UNIT", "BETTER", "MACHINES"],
         rows.into_iter().map(|row| {
-            let better = if row.better == Better::Lower { "lower" } else { "higher" };
+            let better = if row.better == MetricDirection::Lower { "lower" } else { "higher" };
             vec![row.suite, row.row, row.unit, better.into(), row.machines.join(", ")]
         }),
     );
     Ok(Exit::Ok)
 }
 
-fn listed(suite: &Suite) -> Vec<Listed> {
+fn listed(suite: &Suite) -> Vec<ListedRow> {
     let machines = machines(suite);
-    let listed = suite.rows.iter().map(|row| Listed {
+    let listed = suite.rows.iter().map(|row| ListedRow {
         suite: suite.workload.name.clone(),
         row: row.name.clone(),
         unit: row.unit.name().into(),

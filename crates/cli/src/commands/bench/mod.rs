@@ -1,27 +1,27 @@
-//! `kerntune bench`.
+//! The commands `kerntune bench list|run|compare|correlate`.
 
 mod compare;
 mod correlate;
 mod list;
 mod run;
 
-use crate::args::{Bench, Global};
+use crate::args::{BenchCommand, GlobalOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_kernel::Arch;
 use kerntune_tune::bench::{host, timed};
 use kerntune_tune::record;
 
-pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &BenchCommand, output: &CliOutput) -> Result<Exit, Failure> {
     match command {
-        Bench::List { format } => list::run(format.json, output),
-        Bench::Run(options) => run::run(global, options, output),
-        Bench::Compare(options) => compare::run(options, output),
-        Bench::Correlate(options) => correlate::run(global, options, output),
+        BenchCommand::List { format } => list::run(format.json, output),
+        BenchCommand::Run(options) => run::run(global, options, output),
+        BenchCommand::Compare(options) => compare::run(options, output),
+        BenchCommand::Correlate(options) => correlate::run(global, options, output),
     }
 }
 
-/// The machines that a suite runs on.
+/// Returns the machines that can run a suite.
 fn machines(suite: &kerntune_guest::Suite) -> Vec<&'static str> {
     let timed = |arch, name| timed::unfit(arch, suite).is_none().then_some(name);
     let host = suite.guest_only().is_none().then_some(host::MACHINE);

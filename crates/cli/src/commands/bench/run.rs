@@ -1,24 +1,24 @@
-//! `kerntune bench run`.
+//! The command `kerntune bench run`.
 
-use crate::args::{BenchRun, Cpus, Global, Machine};
+use crate::args::{BenchMachine, BenchRunOptions, CpuOptions, GlobalOptions};
 use crate::commands::{counters, kernel_for, work, workload};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::figure;
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_stats::{Results, Skipped};
-use kerntune_tune::bench::{self, emulator, host, timed, Selected};
-use kerntune_tune::{Session, MOST_RUNS};
+use kerntune_stats::{BenchResults, SkippedRow};
+use kerntune_tune::bench::{self, emulator, host, timed, SelectedRows};
+use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::WorkDir;
 
-/// Runs of each suite on the host.
+/// Default number of runs of each suite on the host.
 const RUNS: u32 = 5;
-/// Boots of a kernel that is timed.
+/// Default number of boots of a kernel that is timed.
 const BOOTS: u32 = 5;
 
-pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &BenchRunOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
         return Err(Failure::usage("--scale is above 0 and up to 1e6"));
     }
@@ -27,22 +27,22 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;
     let work = work(global)?;
     let results = match options.machine {
-        Machine::Emulator => on_emulator(&work, options, selection, output)?,
-        Machine::Kvm | Machine::Uml => in_guest(&work, options, selection, output)?,
-        Machine::Host => on_host(&work, options, selection, output)?,
+        BenchMachine::Emulator => on_emulator(&work, options, selection, output)?,
+        BenchMachine::Kvm | BenchMachine::Uml => in_guest(&work, options, selection, output)?,
+        BenchMachine::Host => on_host(&work, options, selection, output)?,
     };
     if let Some(file) = &file {
         file.write_json(&results)?;
     }
     match (options.format.json, options.machine) {
         (true, _) => output.json(&results),
-        (false, Machine::Emulator) => exact(&results, output),
-        (false, Machine::Kvm | Machine::Uml | Machine::Host) => table(&results, output),
+        (false, BenchMachine::Emulator) => exact(&results, output),
+        (false, BenchMachine::Kvm | BenchMachine::Uml | BenchMachine::Host) => table(&results, output),
     }
     Ok(Exit::Ok)
 }
 
-fn suite(name: &str, cpus: &Cpus) -> Result<Suite, Failure> {
+fn suite(name: &str, cpus: &CpuOptions) -> Result<Suite, Failure> {
     let workload = workload(name, cpus)?;
     let name = workload.name.clone();
     Suite::of(workload).ok_or_else(|| {
@@ -55,20 +55,21 @@ fn suite(name: &str, cpus: &Cpus) -> Result<Suite, Failure> {
 
 fn kernel(
     work: &WorkDir,
-    options: &BenchRun,
-    selection: &[Selected],
-    output: &Output,
+    options: &BenchRunOptions,
+    selection: &[SelectedRows],
+    output: &CliOutput,
 ) -> Result<Kernel, Failure> {
-    if options.kernel.is_none() && options.machine == Machine::Uml {
+    if options.kernel.is_none() && options.machine == BenchMachine::Uml {
         return Err(Failure::usage("name a kernel with --kernel; `kerntune kernel list` shows them"));
     }
     let workloads = selection.iter().map(|selected| &selected.suite.workload);
     kernel_for(work, options.kernel.as_deref(), workloads, output)
 }
 
-/// Refuses options that mean nothing on this machine.
-fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
-    let (on_host, timed) = (machine == Machine::Host, matches!(machine, Machine::Kvm | Machine::Uml));
+/// Rejects options that do not apply to this machine.
+fn only(options: &BenchRunOptions, machine: BenchMachine) -> Result<(), Failure> {
+    let (on_host, timed) =
+        (machine == BenchMachine::Host, matches!(machine, BenchMachine::Kvm | BenchMachine::Uml));
     let refused = [
         (
             options.runs.is_some() && timed,
@@ -87,11 +88,11 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
             "--iterations is for kvm and uml; elsewhere a row is timed once in each run",
         ),
         (
-            options.model.is_asked() && machine != Machine::Emulator,
+            options.model.is_asked() && machine != BenchMachine::Emulator,
             "--model is for the emulator; other machines have caches of their own",
         ),
         (
-            options.counters.are_asked() && !matches!(machine, Machine::Kvm | Machine::Host),
+            options.counters.are_asked() && !matches!(machine, BenchMachine::Kvm | BenchMachine::Host),
             "--counters is for kvm and host; the emulator counts by itself, and User-Mode Linux has no counters",
         ),
     ];
@@ -101,8 +102,8 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
     }
 }
 
-/// What cannot run is said before anything does.
-fn say(skipped: &[Skipped], machine: &str, output: &Output) {
+/// Reports rows that cannot run here; called before anything runs.
+fn say(skipped: &[SkippedRow], machine: &str, output: &CliOutput) {
     for row in skipped {
         output.note(&format!("not on {machine}: {row}"));
     }
@@ -110,11 +111,11 @@ fn say(skipped: &[Skipped], machine: &str, output: &Output) {
 
 fn on_emulator(
     work: &WorkDir,
-    options: &BenchRun,
-    selection: Vec<Selected>,
-    output: &Output,
-) -> Result<Results, Failure> {
-    only(options, Machine::Emulator)?;
+    options: &BenchRunOptions,
+    selection: Vec<SelectedRows>,
+    output: &CliOutput,
+) -> Result<BenchResults, Failure> {
+    only(options, BenchMachine::Emulator)?;
     let kernel = kernel(work, options, &selection, output)?;
     let model = options.model.find(false)?;
     let checked = emulator::check(&kernel, selection)?;
@@ -122,23 +123,23 @@ fn on_emulator(
     let session = Session::new(work, output.progress())?;
     let (boots, runs, scale) =
         (options.boots.unwrap_or(1), options.runs.unwrap_or(1), options.scale.unwrap_or(1.0));
-    if runs > MOST_RUNS {
-        return Err(Failure::usage(format!("--runs: at most {MOST_RUNS} on the emulator")));
+    if runs > MAX_RUNS {
+        return Err(Failure::usage(format!("--runs: at most {MAX_RUNS} on the emulator")));
     }
-    let request = emulator::Request { kernel: &kernel, model: &model, boots, runs, scale };
+    let request = emulator::ExactRequest { kernel: &kernel, model: &model, boots, runs, scale };
     Ok(emulator::run(&session, checked, &request)?)
 }
 
 fn in_guest(
     work: &WorkDir,
-    options: &BenchRun,
-    selection: Vec<Selected>,
-    output: &Output,
-) -> Result<Results, Failure> {
+    options: &BenchRunOptions,
+    selection: Vec<SelectedRows>,
+    output: &CliOutput,
+) -> Result<BenchResults, Failure> {
     only(options, options.machine)?;
     let kernel = kernel(work, options, &selection, output)?;
     let is_um = kernel.manifest.arch == Arch::Um;
-    if is_um != (options.machine == Machine::Uml) {
+    if is_um != (options.machine == BenchMachine::Uml) {
         let name = &kernel.manifest.label;
         let machine = if is_um { timed::UML } else { timed::KVM };
         return Err(Failure::usage(format!(
@@ -151,7 +152,7 @@ fn in_guest(
     let session = Session::on(kernel.manifest.arch, work, output.progress())?;
     let effort = |workload: &Workload| {
         let boots = options.boots.unwrap_or(BOOTS);
-        let effort = timed::Effort::of(workload, boots, options.iterations, options.scale)?;
+        let effort = timed::TimedEffort::of(workload, boots, options.iterations, options.scale)?;
         Ok(effort.counting(if is_um { &[] } else { options.counters.chosen() }))
     };
     Ok(timed::run(&session, &*machine, checked, &kernel, effort)?)
@@ -159,14 +160,14 @@ fn in_guest(
 
 fn on_host(
     work: &WorkDir,
-    options: &BenchRun,
-    selection: Vec<Selected>,
-    output: &Output,
-) -> Result<Results, Failure> {
-    only(options, Machine::Host)?;
+    options: &BenchRunOptions,
+    selection: Vec<SelectedRows>,
+    output: &CliOutput,
+) -> Result<BenchResults, Failure> {
+    only(options, BenchMachine::Host)?;
     let checked = host::check(work, selection)?;
     say(&checked.1, host::MACHINE, output);
-    let effort = host::Effort {
+    let effort = host::HostEffort {
         runs: options.runs.unwrap_or(RUNS),
         scale: options.scale,
         counters: options.counters.chosen(),
@@ -174,8 +175,8 @@ fn on_host(
     Ok(host::run(work, checked, effort, output.progress())?)
 }
 
-/// Of several boots the first; they are alike, or the JSON form tells.
-fn exact(results: &Results, output: &Output) {
+/// Prints the figures of the first boot. All boots should agree; the JSON form has all of them.
+fn exact(results: &BenchResults, output: &CliOutput) {
     let heads = [
         "SUITE",
         "ROW",
@@ -218,7 +219,7 @@ fn exact(results: &Results, output: &Output) {
     ));
 }
 
-fn table(results: &Results, output: &Output) {
+fn table(results: &BenchResults, output: &CliOutput) {
     let lines = results.rows.iter().filter_map(|row| {
         let [median, least, most] = row.spread()?;
         let (suite, name, unit) = (row.suite.clone(), row.row.clone(), row.unit.clone());

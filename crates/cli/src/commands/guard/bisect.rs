@@ -1,22 +1,26 @@
-//! `kerntune guard bisect`.
+//! The command `kerntune guard bisect`.
 
 use super::{project, text};
-use crate::args::{Global, GuardBisect};
+use crate::args::{GlobalOptions, GuardBisectOptions};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::fixed;
-use kerntune_guard::{bisect, Bisected, Judged, Search, Tree, Tried};
+use kerntune_guard::{bisect, BisectRequest, BisectResult, CommitVerdict, GitTree, TriedCommit};
 use kerntune_tune::Session;
 
-pub fn run(global: &Global, options: &GuardBisect, output: &Output) -> Result<Exit, Failure> {
+pub fn run(
+    global: &GlobalOptions,
+    options: &GuardBisectOptions,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
     let variant = project.variant("bisect", names)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let tree = Tree::open(&work, &project.tree()?)?;
-    let search = Search {
+    let tree = GitTree::open(&work, &project.tree()?)?;
+    let search = BisectRequest {
         good: &options.good,
         bad: &options.bad,
         workload: options.workload.as_deref(),
@@ -28,24 +32,24 @@ pub fn run(global: &Global, options: &GuardBisect, output: &Output) -> Result<Ex
         true => output.json(&found),
         false => print(&found, output),
     }
-    // Found is an answer; several that cannot be told apart are none.
+    // A single commit is a success; several that cannot be separated are a finding.
     Ok(if found.first_bad.is_some() { Exit::Ok } else { Exit::Findings })
 }
 
-fn word(judged: Judged) -> &'static str {
+fn verdict_name(judged: CommitVerdict) -> &'static str {
     match judged {
-        Judged::Good => "good",
-        Judged::Bad => "bad",
-        Judged::Skipped => "skipped",
+        CommitVerdict::Good => "good",
+        CommitVerdict::Bad => "bad",
+        CommitVerdict::Skipped => "skipped",
     }
 }
 
-fn line(tried: &Tried) -> String {
+fn line(tried: &TriedCommit) -> String {
     let path = tried.path.map_or_else(String::new, |path| format!(", {} instructions/op", fixed(path, 2)));
-    format!("{} {}{path}: {}", tried.commit.short(), word(tried.judged), tried.commit.subject)
+    format!("{} {}{path}: {}", tried.commit.short(), verdict_name(tried.judged), tried.commit.subject)
 }
 
-fn print(found: &Bisected, output: &Output) {
+fn print(found: &BisectResult, output: &CliOutput) {
     let [(good, before), (bad, after)] = &found.ends;
     output.print(&format!(
         "{} of {}: {} instructions/op at {}, {} at {}; {} commits between\n",
@@ -70,7 +74,7 @@ fn print(found: &Bisected, output: &Output) {
                 tried.path.map_or("-".into(), |path| fixed(path, 2)),
                 tried.objects.map_or("-".into(), |objects| objects.to_string()),
                 format!("{:.1}", tried.seconds),
-                word(tried.judged).into(),
+                verdict_name(tried.judged).into(),
                 subject,
             ]
         }),

@@ -1,18 +1,18 @@
-//! `kerntune guard check`.
+//! The command `kerntune guard check`.
 
 use super::{measure, of_kernel, project, text};
-use crate::args::{Global, GuardCheck};
+use crate::args::{GlobalOptions, GuardCheckOptions};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
-use kerntune_guard::{check, junit, Against, Baseline};
+use crate::output::CliOutput;
+use kerntune_guard::{check, junit, Baseline, CheckBase};
 use kerntune_tune::Session;
 
-pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &GuardCheckOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let junit_file = options.junit.as_deref().map(|path| OutputFile::new("--junit", path)).transpose()?;
-    // Before anything runs: figures that are not there.
+    // Missing figures are reported before anything runs.
     let path = project.baseline(options.baseline.as_deref());
     let baseline = match options.against {
         None => Some(Baseline::read(&path)?),
@@ -23,8 +23,8 @@ pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exi
     let base = options.against.as_deref().map(|name| of_kernel(&session, &project, name)).transpose()?;
     let (subject, measured) = measure(&session, &project, &options.subject, output)?;
     let against = match (&baseline, &base) {
-        (_, Some((subject, measured))) => Against::Measured(subject, measured),
-        (Some(baseline), None) => Against::File(baseline, &path),
+        (_, Some((subject, measured))) => CheckBase::Measured(subject, measured),
+        (Some(baseline), None) => CheckBase::File(baseline, &path),
         (None, None) => return Err(Failure::usage("name what to compare it with: --baseline or --against")),
     };
     let found = check(&session, &project, &against, (&subject, &measured), options.all)?;
@@ -44,7 +44,7 @@ pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exi
             );
             return Err(Failure { exit: Exit::Profile, message });
         }
-        // Who reads JSON has it there; who reads a log has it here.
+        // The JSON output has the reasons too; the note is for the log.
         why if options.format.json => why.iter().for_each(|why| output.note(&format!("note: {why}"))),
         _ => {}
     }

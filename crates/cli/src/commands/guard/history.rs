@@ -1,18 +1,24 @@
-//! `kerntune guard history`.
+//! The command `kerntune guard history`.
 
 use super::{of_kernel, project};
-use crate::args::{Global, GuardHistory};
+use crate::args::{GlobalOptions, GuardHistoryOptions};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::{figure, fixed};
-use kerntune_guard::cell::Cell;
-use kerntune_guard::{History, Ledger, Point, Project, Series, Tree};
-use kerntune_report::html::history::{history, HistoryPage, HistoryPoint, HistoryRow, HistoryStep};
+use kerntune_guard::cell::CellFigures;
+use kerntune_guard::{CommitLedger, GitTree, GuardProject, HistoryPoint, RowHistory, RowSeries};
+use kerntune_report::html::history::{
+    history, HistoryPage, HistoryPoint as PagePoint, HistoryRow, HistoryStep,
+};
 use kerntune_tune::Session;
 
-pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<Exit, Failure> {
+pub fn run(
+    global: &GlobalOptions,
+    options: &GuardHistoryOptions,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let page = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     if options.kernel.is_empty() && options.commits.is_none() {
@@ -20,11 +26,11 @@ pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<E
     }
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let mut points: Vec<(Point, Vec<Cell>)> = Vec::new();
+    let mut points: Vec<(HistoryPoint, Vec<CellFigures>)> = Vec::new();
     for name in &options.kernel {
         let (subject, measured) = of_kernel(&session, &project, name)?;
         let about = measured.first().map_or(String::new(), |of| format!("Linux {}", of.cell.kernel.version));
-        let point = Point {
+        let point = HistoryPoint {
             label: name.clone(),
             about: format!("{about}, {}", subject.what),
             commit: None,
@@ -35,7 +41,7 @@ pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<E
     if let Some((from, to)) = &options.commits {
         points.extend(commits(&session, &project, options, [from, to], output)?);
     }
-    let found = History::of(&project, points);
+    let found = RowHistory::of(&project, points);
     if let Some(file) = page {
         file.write(drawn(&found).as_bytes())?;
     }
@@ -46,18 +52,19 @@ pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<E
     Ok(Exit::Ok)
 }
 
-/// Every commit of the range that has figures, or can have.
+/// Returns the commits of the range that have figures; with `--measure`, measures those without.
 fn commits(
     session: &Session,
-    project: &Project,
-    options: &GuardHistory,
+    project: &GuardProject,
+    options: &GuardHistoryOptions,
     [from, to]: [&str; 2],
-    output: &Output,
-) -> Result<Vec<(Point, Vec<Cell>)>, Failure> {
-    let tree = Tree::open(session.work, &project.tree()?)?;
+    output: &CliOutput,
+) -> Result<Vec<(HistoryPoint, Vec<CellFigures>)>, Failure> {
+    let tree = GitTree::open(session.work, &project.tree()?)?;
     let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
     let variant = project.variant("history", names)?;
-    let ledgers = project.works.iter().map(|work| Ledger::open(session, project, &tree, &variant, work));
+    let ledgers =
+        project.works.iter().map(|work| CommitLedger::open(session, project, &tree, &variant, work));
     let ledgers = ledgers.collect::<kerntune_guard::Result<Vec<_>>>()?;
     let from = tree.commit(from)?;
     let mut ids = vec![from.id.clone()];
@@ -67,7 +74,7 @@ fn commits(
         let commit = tree.commit(&id)?;
         let (mut cells, mut failure, mut known) = (Vec::new(), None, false);
         for ledger in &ledgers {
-            let entry = match ledger.known(&id) {
+            let entry = match ledger.lookup(&id) {
                 Some(entry) => Some(entry),
                 None if options.measure => {
                     output.note(&format!("{} {}", commit.short(), commit.subject));
@@ -82,19 +89,19 @@ fn commits(
         }
         if known {
             let (label, about) = (commit.short().to_owned(), commit.subject.clone());
-            points.push((Point { label, about, commit: Some(commit), failure }, cells));
+            points.push((HistoryPoint { label, about, commit: Some(commit), failure }, cells));
         }
     }
     Ok(points)
 }
 
-fn named(of: &Series) -> String {
+fn series_name(of: &RowSeries) -> String {
     let names = [&of.workload, &of.configuration, &of.compiler];
     let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
     format!("{}: {}", names.join(", "), of.row)
 }
 
-fn print(found: &History, output: &Output) {
+fn print(found: &RowHistory, output: &CliOutput) {
     output.table(
         &["ROW", "#FIRST", "#LAST", "#CHANGE %", "#STEPS", "#BETWEEN STEPS %"],
         found.series.iter().map(|of| {
@@ -103,7 +110,7 @@ fn print(found: &History, output: &Output) {
             let last = known.last().copied().or(first);
             let change = first.zip(last).and_then(|(a, b)| kerntune_guard::judge::percent(a, b));
             vec![
-                named(of),
+                series_name(of),
                 first.map_or("-".into(), figure),
                 last.map_or("-".into(), figure),
                 change.map_or("-".into(), |change| format!("{change:+.3}")),
@@ -122,7 +129,7 @@ fn print(found: &History, output: &Output) {
             let point = &found.points[step.at];
             output.print(&format!(
                 "  {}  {} → {} ({})  {} {}",
-                named(of),
+                series_name(of),
                 figure(step.path[0]),
                 figure(step.path[1]),
                 step.change_percent.map_or("new".into(), |change| format!("{change:+.3} %")),
@@ -135,18 +142,18 @@ fn print(found: &History, output: &Output) {
     output.print(&format!("\n{} places, {missing} of them without figures", found.points.len()));
 }
 
-fn drawn(found: &History) -> String {
-    let points: Vec<HistoryPoint> = found
+fn drawn(found: &RowHistory) -> String {
+    let points: Vec<PagePoint> = found
         .points
         .iter()
-        .map(|point| HistoryPoint {
+        .map(|point| PagePoint {
             label: point.label.clone(),
             about: point.about.clone(),
             failure: point.failure.clone(),
         })
         .collect();
-    let row = |of: &Series| HistoryRow {
-        name: named(of),
+    let row = |of: &RowSeries| HistoryRow {
+        name: series_name(of),
         values: of.path.clone(),
         steps: of.steps.iter().map(|step| HistoryStep { at: step.at, values: step.path }).collect(),
         spread_percent: of.spread_percent,

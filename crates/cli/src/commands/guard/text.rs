@@ -1,12 +1,12 @@
-//! What grew, as text.
+//! Text output of guard checks.
 
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::{figure, fixed, grouped};
-use kerntune_guard::cause::Changed;
-use kerntune_guard::{judge::Verdict, Check, CheckedCell, CheckedRow, Explained};
+use kerntune_guard::cause::ChangedFunction;
+use kerntune_guard::{judge::RowVerdict, CheckReport, CheckedCell, CheckedRow, RowExplanation};
 
-/// A check: every row, then what explains those that are findings.
-pub fn check(found: &Check, output: &Output) {
+/// Prints a check: every row, then explanations of the findings.
+pub fn check(found: &CheckReport, output: &CliOutput) {
     let [base, new] = &found.subjects;
     output.print(&format!("{}\nagainst {}\n", new.what, base.what));
     let remeasured = found.remeasured();
@@ -19,9 +19,9 @@ pub fn check(found: &Check, output: &Output) {
         found.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| line(cell, row))),
     );
     for cell in &found.cells {
-        put_off(cell, output);
+        deferred(cell, output);
         for row in &cell.missing {
-            output.print(&format!("missing     {row} of {}: only one of the two has it", named(cell)));
+            output.print(&format!("missing     {row} of {}: only one of the two has it", cell_name(cell)));
         }
         if let Some(why) = &cell.unexplained {
             output.print(&format!("note        {why}"));
@@ -30,10 +30,12 @@ pub fn check(found: &Check, output: &Output) {
     for (cell, row) in found.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| (cell, row))) {
         if let Some(explained) = &row.explained {
             let what = match row.verdict {
-                Verdict::MadeUp => format!("{} instructions/op are made up for", figure(row.made_up)),
+                RowVerdict::Compensated => {
+                    format!("{} instructions/op are made up for", figure(row.compensated))
+                }
                 _ => format!("{} instructions/op", signed(row.path[1] - row.path[0])),
             };
-            output.print(&format!("\n{} of {}: {what}", row.row, named(cell)));
+            output.print(&format!("\n{} of {}: {what}", row.row, cell_name(cell)));
             explain(explained, output);
         }
     }
@@ -51,19 +53,19 @@ pub fn check(found: &Check, output: &Output) {
 
 fn line(cell: &CheckedCell, row: &CheckedRow) -> Vec<String> {
     vec![
-        named(cell),
+        cell_name(cell),
         row.row.clone(),
         figure(row.path[0]),
         figure(row.path[1]),
         row.change_percent.map_or("-".into(), |change| format!("{change:+.3}")),
-        if row.made_up > 0.0 { figure(row.made_up) } else { String::new() },
+        if row.compensated > 0.0 { figure(row.compensated) } else { String::new() },
         format!("{}", row.tolerance.path),
         row.verdict.to_string(),
     ]
 }
 
-fn put_off(cell: &CheckedCell, output: &Output) {
-    let of = &cell.put_off;
+fn deferred(cell: &CheckedCell, output: &CliOutput) {
+    let of = &cell.deferred;
     let parts: Vec<String> = of
         .classes
         .iter()
@@ -73,14 +75,14 @@ fn put_off(cell: &CheckedCell, output: &Output) {
     let verdict = if of.longer { "  LONGER" } else { "" };
     output.print(&format!(
         "put off     {}: {} to {} instructions{change}: {}{verdict}",
-        named(cell),
+        cell_name(cell),
         grouped(of.sum[0]),
         grouped(of.sum[1]),
         parts.join(", ")
     ));
 }
 
-fn named(cell: &CheckedCell) -> String {
+fn cell_name(cell: &CheckedCell) -> String {
     let names = [&cell.workload, &cell.configuration, &cell.compiler];
     names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -90,8 +92,8 @@ fn signed(value: f64) -> String {
     format!("{sign}{}", figure(value.abs()))
 }
 
-/// Functions, their call paths, their lines; and that nothing is left.
-pub fn explain(of: &Explained, output: &Output) {
+/// Prints the functions that explain a row, their call paths and lines, and the unexplained rest.
+pub fn explain(of: &RowExplanation, output: &CliOutput) {
     let operations = of.operations.map(|count| count.max(1) as f64);
     let per = |sums: [i128; 2]| sums[1] as f64 / operations[1] - sums[0] as f64 / operations[0];
     let calls = |sums: [i128; 2]| {
@@ -120,7 +122,7 @@ pub fn explain(of: &Explained, output: &Output) {
         of.more_functions,
         of.rest
     ));
-    for place in of.made_up.iter().take(2) {
+    for place in of.compensated.iter().take(2) {
         let said = |parts: &[(String, i128)]| {
             let parts = parts.iter().take(4);
             parts
@@ -140,8 +142,8 @@ pub fn explain(of: &Explained, output: &Output) {
     }
 }
 
-/// The call path on which a function changed most, and its lines that did.
-fn lines(row: &Changed, output: &Output) {
+/// Prints the call path on which a function changed most, and its changed source lines.
+fn lines(row: &ChangedFunction, output: &CliOutput) {
     output.print(&format!("  {}: {}", row.function, row.path.join(" > ")));
     let Some(place) = &row.source else { return };
     let beside = if place.beside { ", beside it" } else { "" };

@@ -1,40 +1,40 @@
-//! `kerntune guard watch`.
+//! The command `kerntune guard watch`.
 
 use super::{project, text};
-use crate::args::{Global, GuardWatch};
+use crate::args::{GlobalOptions, GuardWatchOptions};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
-use crate::output::Output;
-use kerntune_guard::{junit, Branch, Project, Tree, Watched};
+use crate::output::CliOutput;
+use kerntune_guard::{junit, GitTree, GuardProject, WatchedBranch, WatchedCommit};
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, write_atomic};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// A commit in JSON, one a line.
+/// A commit in JSON; the output has one line for each.
 #[derive(Serialize)]
-struct Line<'a> {
+struct WatchedLine<'a> {
     schema: &'static str,
     #[serde(flatten)]
-    watched: &'a Watched,
+    watched: &'a WatchedCommit,
 }
 
-pub fn run(global: &Global, options: &GuardWatch, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &GuardWatchOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     if let Some(directory) = &options.junit {
         output_directory("--junit", directory)?;
     }
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let tree = Tree::open(&work, &project.tree()?)?;
-    let branch = Branch { tree: &tree, name: &options.branch, since: options.since.as_deref() };
+    let tree = GitTree::open(&work, &project.tree()?)?;
+    let branch = WatchedBranch { tree: &tree, name: &options.branch, since: options.since.as_deref() };
     let mut findings = 0;
     loop {
-        let looked = look(&session, &project, &branch, options, output);
+        let looked = check_branch(&session, &project, &branch, options, output);
         match looked {
             Ok(found) => findings += found,
-            // A tree or a remote that is not there for a while is looked at again.
+            // A tree or remote may be unavailable for some time; the next round tries again.
             Err(failure) if !options.once && failure.exit == Exit::Usage => output.failure(&failure),
             Err(failure) => return Err(failure),
         }
@@ -49,25 +49,25 @@ pub fn run(global: &Global, options: &GuardWatch, output: &Output) -> Result<Exi
     }
 }
 
-fn look(
+fn check_branch(
     session: &Session,
-    project: &Project,
-    branch: &Branch,
-    options: &GuardWatch,
-    output: &Output,
+    project: &GuardProject,
+    branch: &WatchedBranch,
+    options: &GuardWatchOptions,
+    output: &CliOutput,
 ) -> Result<usize, Failure> {
     if options.fetch {
         branch.tree.fetch()?;
     }
     let mut findings = 0;
-    branch.look(session, project, &mut |watched| {
+    branch.check_new_commits(session, project, &mut |watched| {
         findings += usize::from(watched.is_finding());
         if let (Some(directory), Some(check)) = (&options.junit, &watched.check) {
             let path = directory.join(format!("{}.xml", watched.commit.id));
             write_atomic(&path, junit(check).as_bytes())?;
         }
         match options.format.json {
-            true => output.json(&Line { schema: "kerntune-guard-watch/1", watched }),
+            true => output.json(&WatchedLine { schema: "kerntune-guard-watch/1", watched }),
             false => print(watched, output),
         }
         Ok(())
@@ -75,7 +75,7 @@ fn look(
     Ok(findings)
 }
 
-fn print(watched: &Watched, output: &Output) {
+fn print(watched: &WatchedCommit, output: &CliOutput) {
     let commit = &watched.commit;
     let said = match (&watched.failure, &watched.check) {
         (Some(why), _) => format!("has no figures: {}", why.lines().next().unwrap_or_default()),

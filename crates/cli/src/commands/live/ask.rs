@@ -1,33 +1,38 @@
-//! What is asked of the collector in the background.
+//! Requests to the collector in the background.
 
 use crate::exit::{Exit, Failure};
-use kerntune_live::daemon::{ask, state, state_after, Answer, Place, Request, State};
+use kerntune_live::daemon::{ask, state, state_after, DaemonDir, DaemonRequest, DaemonResponse, DaemonState};
 use kerntune_work::WorkDir;
 
-/// Asks the collector that runs, or says that none does.
-pub(super) fn asked(work: &WorkDir, request: &Request) -> Result<Answer, Failure> {
-    let place = Place::of(work);
+/// Sends a request to the running collector.
+///
+/// # Errors
+/// No collector runs, it was killed, or it refuses the request.
+pub(super) fn ask_collector(work: &WorkDir, request: &DaemonRequest) -> Result<DaemonResponse, Failure> {
+    let place = DaemonDir::of(work);
     let found = state(&place)?;
     let answer = match found {
-        State::Runs(_) => ask(&place, request),
-        State::Died(_) | State::None => return Err(gone(work, found)),
+        DaemonState::Runs(_) => ask(&place, request),
+        DaemonState::Died(_) | DaemonState::None => return Err(gone(work, found)),
     };
     match answer {
-        Ok(Answer::Failed { message, nothing: true }) => Err(Failure { exit: Exit::Recording, message }),
-        Ok(Answer::Failed { message, nothing: false }) => Err(Failure::usage(message)),
+        Ok(DaemonResponse::Failed { message, nothing: true }) => {
+            Err(Failure { exit: Exit::Recording, message })
+        }
+        Ok(DaemonResponse::Failed { message, nothing: false }) => Err(Failure::usage(message)),
         Ok(answer) => Ok(answer),
-        // It was there when it was asked: it may have been killed, or stopped, since.
+        // The collector may have been killed or stopped after the request was sent.
         Err(error) => match state_after(&place, &error)? {
-            State::Runs(_) => Err(error.into()),
+            DaemonState::Runs(_) => Err(error.into()),
             found => Err(gone(work, found)),
         },
     }
 }
 
-/// Why nobody answers.
-fn gone(work: &WorkDir, found: State) -> Failure {
+/// Returns the error for a collector that does not run or was killed.
+fn gone(work: &WorkDir, found: DaemonState) -> Failure {
     match found {
-        State::Died(process) => died(process),
+        DaemonState::Died(process) => died(process),
         _ => Failure::usage(format!(
             "no collector runs for {}: start one with `kerntune live start`",
             work.root().display()
@@ -43,8 +48,9 @@ pub(super) fn died(process: u32) -> Failure {
     Failure { exit: Exit::Recording, message }
 }
 
-/// An answer to another question: never of this version.
-pub(super) fn strange() -> Failure {
+/// Returns the error for an answer that does not fit the request, which only another version of
+/// kerntune sends.
+pub(super) fn unexpected_answer() -> Failure {
     Failure::usage(
         "the collector is of another version of kerntune: stop it with `kerntune live stop`, and start it \
          again",

@@ -1,45 +1,53 @@
-//! `kerntune live start | status | dump | reset | stop`.
+//! The commands `kerntune live start | status | dump | reset | stop`.
 
-use super::ask::{asked, died, strange};
-use super::{dump, keep, kernel_id, tell, with_module};
-use crate::args::{Global, Live, Watch};
+use super::ask::{ask_collector, died, unexpected_answer};
+use super::{dump, keep, kernel_id, print_sources, with_module};
+use crate::args::{GlobalOptions, LiveCommand, LiveOptions};
 use crate::exit::{Exit, Failure};
 use crate::global::work;
-use crate::output::Output;
+use crate::output::CliOutput;
 use kerntune_compare::number::grouped;
-use kerntune_live::daemon::{serve, state, Answer, Place, Request, State, Status};
-use kerntune_live::{Collector, Error, Labels};
-use kerntune_symbols::Running;
+use kerntune_live::daemon::{
+    serve, state, DaemonDir, DaemonRequest, DaemonResponse, DaemonState, DaemonStatus,
+};
+use kerntune_live::{Collector, Error, ProfileLabels};
+use kerntune_symbols::RunningKernel;
 use kerntune_work::WorkDir;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a collector in the background says when it has begun.
+/// Line that a background collector prints when it has started.
 const READY: &str = "ready";
-/// By which it knows that somebody waits for that.
-const TOLD_BY: &str = "KERNTUNE_LIVE_READY";
+/// Environment variable that tells a collector to print [`READY`] and to detach.
+const READY_VARIABLE: &str = "KERNTUNE_LIVE_READY";
 
-pub fn run(global: &Global, command: &Live, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, command: &LiveCommand, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Live::Start { watch, foreground: true } => collect(&work, watch, output),
-        Live::Start { watch, foreground: false } => start(&work, watch, output),
-        Live::Status { format } => status(&work, format.json, output),
-        Live::Dump(options) => dump::run(&work, options, output),
-        Live::Reset => {
-            done(&work, &Request::Reset, "what was collected is discarded; the collector continues", output)
+        LiveCommand::Start { watch, foreground: true } => collect(&work, watch, output),
+        LiveCommand::Start { watch, foreground: false } => start(&work, watch, output),
+        LiveCommand::Status { format } => status(&work, format.json, output),
+        LiveCommand::Dump(options) => dump::run(&work, options, output),
+        LiveCommand::Reset => done(
+            &work,
+            &DaemonRequest::Reset,
+            "what was collected is discarded; the collector continues",
+            output,
+        ),
+        LiveCommand::Stop => stop(&work, output),
+        LiveCommand::Top { watch, every } => {
+            super::top::run(&work, watch, Duration::from_secs(*every), output)
         }
-        Live::Stop => stop(&work, output),
-        Live::Top { watch, every } => super::top::run(&work, watch, Duration::from_secs(*every), output),
     }
 }
 
-/// Starts the same command again, in a session of its own, and waits until it collects.
-fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure> {
+/// Runs the same command again in the background, in its own session, and waits until it has
+/// started.
+fn start(work: &WorkDir, watch: &LiveOptions, output: &CliOutput) -> Result<Exit, Failure> {
     watch.options()?;
-    if let State::Runs(process) = state(&Place::of(work))? {
+    if let DaemonState::Runs(process) = state(&DaemonDir::of(work))? {
         return Err(runs_already(process));
     }
     let program =
@@ -47,7 +55,7 @@ fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure
     let mut child = Command::new(&program)
         .args(std::env::args_os().skip(1))
         .arg("--foreground")
-        .env(TOLD_BY, "1")
+        .env(READY_VARIABLE, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -64,7 +72,7 @@ fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure
         ));
         return Ok(Exit::Ok);
     }
-    // It has said why.
+    // The child has printed the error.
     let status = child.wait().ok().and_then(|status| status.code());
     Ok(match status {
         Some(2) => Exit::Usage,
@@ -78,36 +86,36 @@ fn runs_already(process: u32) -> Failure {
     Failure::usage(format!("a collector runs already (process {process}): `kerntune live stop` stops it"))
 }
 
-/// Collects until it is told to stop.
-fn collect(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure> {
+/// Collects until `live stop`.
+fn collect(work: &WorkDir, watch: &LiveOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let options = with_module(work, watch.options()?, output);
-    let place = Place::of(work);
-    let told = std::env::var_os(TOLD_BY).is_some();
+    let place = DaemonDir::of(work);
+    let told = std::env::var_os(READY_VARIABLE).is_some();
     if told {
-        // Who starts us is the head of no process group that we are in: this cannot fail.
+        // Cannot fail: the child is not the leader of its process group.
         let _ = rustix::process::setsid();
     }
-    let begin = || Collector::start(options, Running::find_in(work)?.0);
+    let begin = || Collector::start(options, RunningKernel::find_in(work)?.0);
     let ready = |collector: &Collector| {
-        tell(collector, output);
+        print_sources(collector, output);
         if told {
             output.print(READY);
             leave_the_terminal(&place);
         }
     };
     let found = std::cell::OnceCell::new();
-    let mut dump = |collector: &mut Collector, labels: Labels| {
+    let mut dump = |collector: &mut Collector, labels: ProfileLabels| {
         let kernel =
-            found.get_or_init(|| kerntune_kernel::running(work).ok().flatten().as_ref().map(kernel_id));
-        let labels = Labels { kernel: kernel.clone(), ..labels };
+            found.get_or_init(|| kerntune_kernel::find_running(work).ok().flatten().as_ref().map(kernel_id));
+        let labels = ProfileLabels { kernel: kernel.clone(), ..labels };
         keep(work, collector, labels).map(|(path, _)| path)
     };
     serve(&place, begin, ready, &mut dump)?;
     Ok(Exit::Ok)
 }
 
-/// Gives up what a terminal's end would take away: what is said from now on goes to the log.
-fn leave_the_terminal(place: &Place) {
+/// Detaches from the terminal; later output goes to the log.
+fn leave_the_terminal(place: &DaemonDir) {
     let to = place.log().or_else(|_| OpenOptions::new().write(true).open("/dev/null"));
     if let Ok(to) = to {
         let _ = rustix::stdio::dup2_stdout(&to);
@@ -116,21 +124,21 @@ fn leave_the_terminal(place: &Place) {
     if let Ok(nothing) = File::open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&nothing);
     }
-    // No file system is kept from being unmounted; the work directory's path is absolute.
+    // Keeps no file system busy; the work directory's path is absolute.
     let _ = std::env::set_current_dir("/");
 }
 
-fn done(work: &WorkDir, request: &Request, said: &str, output: &Output) -> Result<Exit, Failure> {
-    asked(work, request)?;
+fn done(work: &WorkDir, request: &DaemonRequest, said: &str, output: &CliOutput) -> Result<Exit, Failure> {
+    ask_collector(work, request)?;
     output.note(said);
     Ok(Exit::Ok)
 }
 
-/// Asks it to stop, and waits until it has gone.
-fn stop(work: &WorkDir, output: &Output) -> Result<Exit, Failure> {
-    asked(work, &Request::Stop)?;
-    let place = Place::of(work);
-    while matches!(state(&place)?, State::Runs(_)) {
+/// Stops the collector, and waits until it has ended.
+fn stop(work: &WorkDir, output: &CliOutput) -> Result<Exit, Failure> {
+    ask_collector(work, &DaemonRequest::Stop)?;
+    let place = DaemonDir::of(work);
+    while matches!(state(&place)?, DaemonState::Runs(_)) {
         kerntune_work::interrupt::check()?;
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -138,11 +146,11 @@ fn stop(work: &WorkDir, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn status(work: &WorkDir, json: bool, output: &Output) -> Result<Exit, Failure> {
-    let found = state(&Place::of(work))?;
-    let State::Runs(_) = found else {
+fn status(work: &WorkDir, json: bool, output: &CliOutput) -> Result<Exit, Failure> {
+    let found = state(&DaemonDir::of(work))?;
+    let DaemonState::Runs(_) = found else {
         let message = match found {
-            State::Died(process) => died(process).message,
+            DaemonState::Died(process) => died(process).message,
             _ => format!("no collector runs for {}", work.root().display()),
         };
         match json {
@@ -151,11 +159,13 @@ fn status(work: &WorkDir, json: bool, output: &Output) -> Result<Exit, Failure> 
         }
         return Ok(Exit::Findings);
     };
-    let status = match asked(work, &Request::Status) {
-        Ok(Answer::Status(status)) => status,
-        Ok(_) => return Err(strange()),
-        // Killed or stopped while it was asked.
-        Err(_) if !matches!(state(&Place::of(work))?, State::Runs(_)) => return status(work, json, output),
+    let status = match ask_collector(work, &DaemonRequest::Status) {
+        Ok(DaemonResponse::Status(status)) => status,
+        Ok(_) => return Err(unexpected_answer()),
+        // The collector was killed or stopped in the meantime.
+        Err(_) if !matches!(state(&DaemonDir::of(work))?, DaemonState::Runs(_)) => {
+            return status(work, json, output)
+        }
         Err(failure) => return Err(failure),
     };
     match json {
@@ -168,7 +178,7 @@ fn status(work: &WorkDir, json: bool, output: &Output) -> Result<Exit, Failure> 
 /// Schema of `live status --json`.
 const SCHEMA: &str = "kerntune-live-status/1";
 
-fn as_json(status: &Status) -> serde_json::Value {
+fn as_json(status: &DaemonStatus) -> serde_json::Value {
     let mut json = serde_json::json!({ "schema": SCHEMA, "runs": true });
     if let (Some(all), Ok(serde_json::Value::Object(more))) =
         (json.as_object_mut(), serde_json::to_value(status))
@@ -178,7 +188,7 @@ fn as_json(status: &Status) -> serde_json::Value {
     json
 }
 
-fn as_text(status: &Status) -> String {
+fn as_text(status: &DaemonStatus) -> String {
     let mut out = String::new();
     let mut line = |word: &str, text: String| out += &format!("{word:<9}  {text}\n");
     line("collector", format!("process {}, started {}", status.process, status.started));

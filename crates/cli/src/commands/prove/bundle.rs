@@ -1,8 +1,8 @@
-//! What somebody else needs to repeat a proof: kernels, profile, workload, results, and a script.
+//! Bundle that repeats a proof elsewhere: kernels, profile, workload, results, and a script.
 
-use crate::args::Prove;
+use crate::args::ProveOptions;
 use crate::exit::Failure;
-use kerntune_guest::{Manifest, SHIPPED};
+use kerntune_guest::{ImageManifest, SHIPPED};
 use kerntune_kernel::Kernel;
 use kerntune_tune::package::profile_of;
 use kerntune_work::{checked, copy_directory, write_atomic, write_json, IoContext, WorkDir};
@@ -10,35 +10,35 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The directory of figures in a bundle.
+/// Directory of results in a bundle.
 pub(super) const RESULTS: &str = "results";
-/// Below [`RESULTS`]: every time of every boot, a file for each kernel.
+/// Directory below [`RESULTS`] with the times of every boot, a file for each kernel.
 pub(super) const TIMES: &str = "times";
-/// What repeats the proof.
+/// Script that repeats the proof.
 const SCRIPT: &str = "repeat.sh";
-/// What the guest was packed from.
+/// Manifest of the guest image.
 const GUEST: &str = "guest.json";
 
-/// What goes into a bundle.
-pub(super) struct Bundle<'a> {
+/// Contents of a bundle.
+pub(super) struct ProofBundle<'a> {
     pub work: &'a WorkDir,
     pub directory: &'a Path,
     pub kernels: [&'a Kernel; 2],
-    /// As it was asked for: a name or a file.
+    /// The workload as given on the command line: a name or a file.
     pub workload: &'a str,
     pub name: &'a str,
     pub machine: &'static str,
-    pub image: Manifest,
-    pub options: &'a Prove,
+    pub image: ImageManifest,
+    pub options: &'a ProveOptions,
 }
 
-impl Bundle<'_> {
-    /// Writes all but the results, which are there.
+impl ProofBundle<'_> {
+    /// Writes everything except the results, which already exist.
     pub fn write(&self, paragraph: &str, tables: &str, timed: bool, exact: bool) -> Result<(), Failure> {
         let [base, tuned] = self.kernels;
         for (kernel, name) in [(base, "base"), (tuned, "tuned")] {
             let to = self.directory.join(name);
-            // Of a repetition from the bundle itself the kernel is there.
+            // If the proof is repeated from inside the bundle, the kernel is already there.
             if fs::canonicalize(&to).ok() != fs::canonicalize(&kernel.dir).ok() || !to.is_dir() {
                 checked(&kernel.dir, &[])?;
                 copy(&kernel.dir, &to)?;
@@ -95,7 +95,7 @@ impl Bundle<'_> {
 
     fn script(&self, timed: bool, exact: bool) -> String {
         let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest.label);
-        let Prove { until_width, budget, runs, interval, .. } = self.options;
+        let ProveOptions { until_width, budget, runs, interval, .. } = self.options;
         let machine = self.machine;
         let mut text = format!(
             "#!/bin/bash\n\
@@ -110,8 +110,8 @@ impl Bundle<'_> {
              --until-width {width}% --budget {budget} --runs {runs}{interval}{model} --output \"$out\"\n",
             name = self.name,
             width = until_width * 100.0,
-            interval = interval.words(),
-            model = self.options.model.words(),
+            interval = interval.to_argument(),
+            model = self.options.model.to_argument(),
         );
         text += "guest() { sed -n 's/^  \"id\": \"\\(.*\\)\",$/\\1/p' \"$1/results/guest.json\"; }\n\
                  if [[ $(guest \"$here\") != $(guest \"$out\") ]]; then\n    \
@@ -127,14 +127,14 @@ impl Bundle<'_> {
                 "echo 'repeat: both together:'\n\
                  \"$kerntune\" bench compare \"$here/results/times/{base}.json\" \"$here/results/times/{tuned}.json\" --aa \"$here/results/times/{base}-again.json\" \\\n    \
                  --base \"$out/results/times/{base}.json\" --tuned \"$out/results/times/{tuned}.json\" --aa \"$out/results/times/{base}-again.json\"{interval}\n",
-                interval = interval.words(),
+                interval = interval.to_argument(),
             );
         }
         text + "exit \"$status\"\n"
     }
 }
 
-/// Copies a result, whose files are all as they were written, before and after.
+/// Copies a result; verifies its files before and after.
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     let seal = checked(from, &[])?;
     copy_directory(from, to, &seal.loose)?;

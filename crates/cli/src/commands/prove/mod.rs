@@ -1,18 +1,20 @@
-//! `kerntune prove`: two kernels on the best machine that is here, in one paragraph and a table, with all that somebody else needs
-//! to repeat it.
+//! The command `kerntune prove`: compares two kernels on the best machine available, and writes a
+//! paragraph, a table, and a bundle that repeats the proof.
 
 mod bundle;
 
 use super::{work, workload};
-use crate::args::{Cpus, Global, On, Prove};
+use crate::args::{CpuOptions, GlobalOptions, ProveMachine, ProveOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use bundle::{Bundle, RESULTS, TIMES};
+use crate::output::CliOutput;
+use bundle::{ProofBundle, RESULTS, TIMES};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_report::{bench, comparison, prove as words, Style};
-use kerntune_stats::{Comparison, Options, Set};
-use kerntune_tune::bench::timed::{machine, timed, unfit, Effort, TimedRequest, Until, KVM, UML};
+use kerntune_stats::{ComparisonOptions, JoinedResults, TimedComparison};
+use kerntune_tune::bench::timed::{
+    machine, timed, unfit, StopCondition, TimedEffort, TimedRequest, KVM, UML,
+};
 use kerntune_tune::compare::{self, compare};
 use kerntune_tune::Session;
 use kerntune_work::{take_directory, write_json, IoContext};
@@ -21,25 +23,25 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Boots of each kernel, if intervals do not become narrow before.
-const MOST_BOOTS: u32 = 1000;
+/// Largest number of boots of each kernel, if the intervals stay wide.
+const MAX_BOOTS: u32 = 1000;
 
-/// What was found, as `--json` shows it.
+/// The result in the output of `--json`.
 #[derive(Serialize)]
-struct Proved {
+struct ProofJson {
     schema: &'static str,
     machine: &'static str,
-    /// Why not by a better one; empty if there is none.
+    /// Reason that no better machine was used; empty if there is none.
     why: String,
     paragraph: String,
     bundle: String,
-    timed: Option<Comparison>,
+    timed: Option<TimedComparison>,
     exact: Option<kerntune_compare::Comparison>,
 }
 
-pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &ProveOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let work = work(global)?;
-    let workload = workload(&options.workload, &Cpus::default())?;
+    let workload = workload(&options.workload, &CpuOptions::default())?;
     let [base, tuned] = [&options.base, &options.tuned].map(|name| kerntune_kernel::find(&work, name));
     let (base, tuned) = (base?, tuned?);
     if base.manifest.id == tuned.manifest.id {
@@ -73,7 +75,7 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
     let mut paragraph: Vec<String> = Vec::new();
     paragraph.extend(timed.as_ref().map(words::timed));
     paragraph.extend(exact.as_ref().map(words::exact));
-    paragraph.push(words::not_said(machine).into());
+    paragraph.push(words::limits(machine).into());
     if !why.is_empty() {
         paragraph.push(format!("No times were measured here: {why}."));
     }
@@ -82,7 +84,7 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
         let timed = timed.iter().map(|timed| bench::table(timed, style));
         timed.chain(exact.iter().map(|exact| comparison::table(exact, style))).collect::<Vec<_>>().join("\n")
     };
-    let bundle = Bundle {
+    let bundle = ProofBundle {
         work: &work,
         directory: &options.output,
         kernels: [&base, &tuned],
@@ -94,7 +96,7 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
     };
     bundle.write(&paragraph, &tables(Style::PLAIN), timed.is_some(), exact.is_some())?;
     if options.format.json {
-        output.json(&Proved {
+        output.json(&ProofJson {
             schema: "kerntune-proof/1",
             machine,
             why,
@@ -113,12 +115,12 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
 
 const EMULATOR: &str = kerntune_tune::record::MACHINE;
 
-/// The best machine that is here, and why it is not a better one.
+/// Returns the best machine available, and the reason that it is not a better one.
 fn choose(
-    global: &Global,
+    global: &GlobalOptions,
     kernels: &[&Kernel; 2],
     workload: &Workload,
-    asked: On,
+    asked: ProveMachine,
 ) -> Result<(&'static str, String), Failure> {
     let arch = kernels[0].manifest.arch;
     if let Some(other) = kernels.iter().find(|kernel| kernel.manifest.arch != arch) {
@@ -133,11 +135,11 @@ fn choose(
     };
     let no = |what: &str| Failure::usage(format!("--machine: {what}"));
     match (asked, arch) {
-        (On::Emulator, Arch::X86_64) => return Ok((EMULATOR, String::new())),
-        (On::Emulator | On::Kvm, Arch::Um) => {
+        (ProveMachine::Emulator, Arch::X86_64) => return Ok((EMULATOR, String::new())),
+        (ProveMachine::Emulator | ProveMachine::Kvm, Arch::Um) => {
             return Err(no("these kernels were built for User-Mode Linux, and run only on uml"));
         }
-        (On::Uml, Arch::X86_64) => {
+        (ProveMachine::Uml, Arch::X86_64) => {
             return Err(no("these kernels are for a PC; uml runs kernels that are built with --arch um"));
         }
         _ => {}
@@ -149,16 +151,16 @@ fn choose(
     };
     match (reason, asked) {
         (None, _) => Ok((by_clock, String::new())),
-        (Some(reason), On::Auto) if arch == Arch::X86_64 => Ok((EMULATOR, reason)),
+        (Some(reason), ProveMachine::Auto) if arch == Arch::X86_64 => Ok((EMULATOR, reason)),
         (Some(reason), _) => {
             Err(Failure::usage(format!("{by_clock} cannot time {}: {reason}", workload.name)))
         }
     }
 }
 
-/// Why kernels cannot be timed in a virtual machine here.
-fn no_kvm(global: &Global, kernel: &Kernel) -> Option<String> {
-    let report = kerntune_doctor::examine(&kerntune_doctor::Options {
+/// Returns the reason that kernels cannot be timed in a virtual machine here, or `None`.
+fn no_kvm(global: &GlobalOptions, kernel: &Kernel) -> Option<String> {
+    let report = kerntune_doctor::examine(&kerntune_doctor::ExamineOptions {
         recorder: kerntune_machine::find_recorder().ok(),
         kernel: Some(kernel.image()),
         uml: None,
@@ -172,60 +174,64 @@ fn no_kvm(global: &Global, kernel: &Kernel) -> Option<String> {
     Some(absent.map_or("this machine has no KVM".into(), |absent| absent.because.clone()))
 }
 
-/// Boots in turn until the intervals are narrow.
+/// Boots the kernels in turn until the intervals are narrow.
 fn by_the_clock(
     session: &Session,
     kernels: [&Kernel; 2],
     workload: &Workload,
-    options: &Prove,
+    options: &ProveOptions,
     results: &Path,
-    output: &Output,
-) -> Result<Comparison, Failure> {
+    output: &CliOutput,
+) -> Result<TimedComparison, Failure> {
     let kernels = kernels.map(Clone::clone);
     let machine = machine(&kernels, None)?;
-    let until = Until {
+    let until = StopCondition {
         width: options.until_width,
         budget: Some(Duration::from_secs(60 * options.budget)),
         method: options.interval.method(),
     };
-    let effort = Effort::of(workload, MOST_BOOTS, None, None)?;
+    let effort = TimedEffort::of(workload, MAX_BOOTS, None, None)?;
     let directory = &results.join(TIMES);
     let request = TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory };
     let told = |boot, _, label: &str| output.note(&format!("[{boot}] {label}"));
     let times = timed(session, &*machine, &request, &told, &|decision| {
-        output.note(&super::time::seen(decision));
+        output.note(&super::time::progress_text(decision));
     })?;
     let sets = times.iter().map(|(path, results)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Set::join(&[(name, results.clone())])
+        JoinedResults::join(&[(name, results.clone())])
     });
-    let sets: Vec<Set> = sets.collect::<Result<_, _>>()?;
+    let sets: Vec<JoinedResults> = sets.collect::<Result<_, _>>()?;
     let [base, tuned, again] = &sets[..] else {
         return Err(Failure::usage("two kernels were to be timed, one of them twice"));
     };
-    let comparison =
-        Comparison::new(base, tuned, Some(again), &Options { method: until.method, ..Options::default() })?;
+    let comparison = TimedComparison::new(
+        base,
+        tuned,
+        Some(again),
+        &ComparisonOptions { method: until.method, ..ComparisonOptions::default() },
+    )?;
     write_json(&results.join("timed.json"), &comparison)?;
     Ok(comparison)
 }
 
-/// Counted in the emulator: kernel, user code, and the whole path.
+/// Compares the kernels exactly in the emulator: kernel, user code, and the whole path.
 fn exactly(
     session: &Session,
     [base, tuned]: [&Kernel; 2],
     workload: &Workload,
-    options: &Prove,
+    options: &ProveOptions,
     results: &Path,
 ) -> Result<kerntune_compare::Comparison, Failure> {
     let model = options.model.find(false)?;
-    let effort = compare::Effort { runs: options.runs, ..compare::Effort::default() };
+    let effort = compare::CompareEffort { runs: options.runs, ..compare::CompareEffort::default() };
     let comparison = compare(session, base, tuned, workload, &model, effort)?.comparison;
     let path = results.join("exact.json");
     kerntune_work::write_atomic(&path, comparison.to_json().as_bytes())?;
     Ok(comparison)
 }
 
-/// A paragraph in lines.
+/// Wraps a paragraph into lines.
 fn filled(text: &str) -> String {
     const WIDTH: usize = 100;
     let mut out = String::new();

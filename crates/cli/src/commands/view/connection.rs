@@ -1,37 +1,38 @@
-//! A connection that takes neither more time nor more memory than it may.
+//! An HTTP connection with limits on time and memory.
 
-use super::request::{Refusal, Request, HEAD_MAX, LATE, LONG};
+use super::request::{HttpRefusal, HttpRequest, HEAD_MAX, LATE, LONG};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a request may take to come.
+/// Largest time until a request is complete.
 const ASKING: Duration = Duration::from_secs(10);
-/// How long an answer may go on without that a byte of it is taken.
-const TAKING: Duration = Duration::from_secs(30);
-/// How long, and how much, is read of a request that was refused: an answer is lost if its reader still writes when we close.
-const PARTING: Duration = Duration::from_secs(2);
-const PARTING_BYTES: usize = 8 << 20;
-/// How often it is looked whether to end.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// Largest time without progress while an answer is written.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest time and size of input that is discarded before closing: a client that is still writing
+/// would lose the answer otherwise.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+const DRAIN_BYTES: usize = 8 << 20;
+/// Interval of the checks for a stop.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// A client.
-pub struct Connection<'a> {
+/// A connection to one client.
+pub struct HttpConnection<'a> {
     stream: TcpStream,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Connection<'a> {
+impl<'a> HttpConnection<'a> {
     pub fn new(stream: TcpStream, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { stream, stop }
     }
 
-    /// The request.
+    /// Reads the request.
     ///
     /// # Errors
-    /// The client went away, or the server ends.
-    pub fn request(&mut self) -> io::Result<Result<Request, Refusal>> {
+    /// The client closed the connection, or the server stops.
+    pub fn request(&mut self) -> io::Result<Result<HttpRequest, HttpRefusal>> {
         self.stream.set_nonblocking(true)?;
         let began = Instant::now();
         let (mut head, mut part) = (Vec::new(), [0; 4096]);
@@ -44,7 +45,7 @@ impl<'a> Connection<'a> {
                 Ok(count) => head.extend_from_slice(&part[..count]),
                 Err(error) => self.wait(&error, PollFlags::IN)?,
             }
-            if let Some(request) = Request::parse(&head) {
+            if let Some(request) = HttpRequest::parse(&head) {
                 return Ok(request);
             }
             if head.len() > HEAD_MAX {
@@ -53,14 +54,14 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Says that this was all, and waits a little until the client has seen it.
+    /// Closes the connection after the client had time to read the answer.
     ///
     /// # Errors
-    /// The client went away, or the server ends.
+    /// The client closed the connection, or the server stops.
     pub fn end(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let (began, mut read, mut part) = (Instant::now(), 0, vec![0; 64 << 10]);
-        while began.elapsed() < PARTING && read < PARTING_BYTES {
+        while began.elapsed() < DRAIN_TIMEOUT && read < DRAIN_BYTES {
             match self.stream.read(&mut part) {
                 Ok(0) => break,
                 Ok(count) => read += count,
@@ -70,22 +71,22 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Waits a moment, if `error` says that nothing can be read or written yet.
+    /// Waits briefly if `error` says that the operation would block; returns other errors.
     fn wait(&self, error: &io::Error, what: PollFlags) -> io::Result<()> {
         if (self.stop)() || ![ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) {
             return Err(error.kind().into());
         }
-        let _ = poll(&mut [PollFd::new(&self.stream, what)], Some(&LOOK));
+        let _ = poll(&mut [PollFd::new(&self.stream, what)], Some(&POLL_INTERVAL));
         Ok(())
     }
 }
 
-impl Write for Connection<'_> {
+impl Write for HttpConnection<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let began = Instant::now();
         loop {
             match self.stream.write(bytes) {
-                Err(error) if began.elapsed() < TAKING => self.wait(&error, PollFlags::OUT)?,
+                Err(error) if began.elapsed() < READ_TIMEOUT => self.wait(&error, PollFlags::OUT)?,
                 other => return other,
             }
         }
@@ -96,7 +97,7 @@ impl Write for Connection<'_> {
     }
 }
 
-/// HTTP's words for a status.
+/// Returns HTTP's reason phrase for a status.
 pub fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,4 +1,5 @@
-//! `kerntune view`: serves the page of a profile of any size to this machine's browser; with `--tui` in the terminal.
+//! The command `kerntune view`: serves the page of a profile of any size to a browser on this
+//! machine; with `--tui` it shows the profile in the terminal.
 
 mod answer;
 mod connection;
@@ -6,22 +7,22 @@ mod request;
 mod server;
 mod terminal;
 
-use crate::args::{Global, View};
+use crate::args::{GlobalOptions, ViewOptions};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::page::{run_files, WRITTEN};
-use crate::subject::Subject;
-use answer::Answerer;
+use crate::subject::ProfileSubject;
+use answer::ProfileServer;
 use kerntune_profile::{find, Profile};
-use kerntune_report::html::profile::{Answers, ProfilePage};
+use kerntune_report::html::profile::{PageAnswers, ProfilePage};
 use kerntune_work::interrupt;
-use server::Server;
+use server::HttpServer;
 
-pub fn run(global: &Global, options: &View, output: &Output) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &ViewOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.tui {
         return terminal::run(global, options);
     }
-    let of = Subject::open(global, &options.profile)?;
+    let of = ProfileSubject::open(global, &options.profile)?;
     let against = match &options.against {
         Some(name) => Some(Profile::load(&find(&of.work, name)?.path)?),
         None => None,
@@ -36,13 +37,13 @@ pub fn run(global: &Global, options: &View, output: &Output) -> Result<Exit, Fai
         code: None,
         written: WRITTEN,
     };
-    let answers = Answers::new(&page, files.as_ref().map(|files| &files.recording))?;
-    let server = Server::open(options.port)?;
+    let answers = PageAnswers::new(&page, files.as_ref().map(|files| &files.recording))?;
+    let server = HttpServer::open(options.port)?;
     output.print(&format!("{}\n", server.address()));
     output.note("open it in a browser on this machine; Ctrl-C ends it");
-    let answerer = Answerer::new(&of, region, answers, files.as_ref());
+    let answerer = ProfileServer::new(&of, region, answers, files.as_ref());
     server.serve(&answerer, &interrupt::is_set);
-    // Ctrl-C is how it ends.
+    // Ctrl-C is the normal way to end the command.
     interrupt::take();
     Ok(Exit::Ok)
 }

@@ -1,40 +1,41 @@
-//! The head of an HTTP request, as far as the page of a profile needs it: GET, a target, a host.
+//! Parser for the head of an HTTP request. It reads only what a profile's page needs: method,
+//! target and host.
 
-/// Bytes of the longest head.
+/// Largest size of a request head, in bytes.
 pub const HEAD_MAX: usize = 16 << 10;
 
-/// What is asked.
+/// Head of an HTTP request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     pub method: String,
     pub target: String,
-    /// Empty if it is not said.
+    /// Value of the header `Host`; empty if it is missing.
     pub host: String,
 }
 
-/// Why a request is not answered.
+/// Error answer to a request that cannot be served.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// HTTP's.
+pub struct HttpRefusal {
+    /// HTTP status.
     pub status: u16,
     pub why: &'static str,
 }
 
-const BAD: Refusal = Refusal { status: 400, why: "this is no request that kerntune view knows\n" };
-const BODY: Refusal = Refusal { status: 413, why: "kerntune view takes no request with a body\n" };
+const BAD: HttpRefusal = HttpRefusal { status: 400, why: "this is no request that kerntune view knows\n" };
+const BODY: HttpRefusal = HttpRefusal { status: 413, why: "kerntune view takes no request with a body\n" };
 /// The head is longer than [`HEAD_MAX`].
-pub const LONG: Refusal = Refusal { status: 431, why: "the request is too long\n" };
-/// The head did not come in time.
-pub const LATE: Refusal = Refusal { status: 408, why: "the request took too long\n" };
+pub const LONG: HttpRefusal = HttpRefusal { status: 431, why: "the request is too long\n" };
+/// The head was not complete in time.
+pub const LATE: HttpRefusal = HttpRefusal { status: 408, why: "the request took too long\n" };
 
-impl Request {
-    /// Reads a head; `None` while its end has not come.
-    pub fn parse(bytes: &[u8]) -> Option<Result<Self, Refusal>> {
+impl HttpRequest {
+    /// Parses a request head; `None` while it is incomplete.
+    pub fn parse(bytes: &[u8]) -> Option<Result<Self, HttpRefusal>> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         Some(std::str::from_utf8(&bytes[..end]).map_err(|_| BAD).and_then(Self::read))
     }
 
-    fn read(head: &str) -> Result<Self, Refusal> {
+    fn read(head: &str) -> Result<Self, HttpRefusal> {
         let mut lines = head.split("\r\n");
         let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [method, target, "HTTP/1.1" | "HTTP/1.0"] = words[..] else { return Err(BAD) };
@@ -62,11 +63,11 @@ mod tests {
     fn heads_are_read_when_they_are_whole() {
         let text = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:7\r\nAccept: */*\r\n\r\n";
         for length in 0..text.len() {
-            assert_eq!(Request::parse(&text.as_bytes()[..length]), None);
+            assert_eq!(HttpRequest::parse(&text.as_bytes()[..length]), None);
         }
-        let request = Request::parse(text.as_bytes()).unwrap().unwrap();
+        let request = HttpRequest::parse(text.as_bytes()).unwrap().unwrap();
         assert_eq!((&*request.method, &*request.target, &*request.host), ("GET", "/a?b", "127.0.0.1:7"));
-        let refused = |text: &str| Request::parse(text.as_bytes()).unwrap().unwrap_err();
+        let refused = |text: &str| HttpRequest::parse(text.as_bytes()).unwrap().unwrap_err();
         assert_eq!(refused("GET / HTTP/1.1\r\nContent-Length: 1\r\n\r\n"), BODY);
         for text in
             ["\r\n\r\n", "GET /\r\n\r\n", "GET / x HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n"]

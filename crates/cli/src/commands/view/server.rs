@@ -1,56 +1,56 @@
-//! HTTP on loopback, for who knows the token: it is in the address that is printed, and in nothing else.
+//! Loopback HTTP server, authenticated by a random token in the printed URL.
 
-use super::connection::{self, Connection};
-use super::request::Request;
+use super::connection::{self, HttpConnection};
+use super::request::HttpRequest;
 use crate::exit::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Requests that are answered at a time.
+/// Largest number of requests that are answered at the same time.
 const WORKERS: usize = 4;
-/// Connections at a time. The one whose request is awaited longest gives way to the next.
+/// Largest number of connections. If there are more, the oldest one without a request is closed.
 const CONNECTIONS: usize = 64;
-/// How often it is looked whether to end.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// Interval of the checks for a stop.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// What is answered.
-pub struct Answer {
-    /// HTTP's: 200, 202 (not yet), 400, 404, 500.
+/// Answer to an HTTP request.
+pub struct HttpAnswer {
+    /// HTTP status: 200, 202 (not ready yet), 400, 404, 500.
     pub status: u16,
-    /// Of the body.
+    /// Content type of the body.
     pub kind: &'static str,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub fn new(kind: &'static str, body: Vec<u8>) -> Self {
         Self { status: 200, kind, body }
     }
 
-    /// A message instead.
+    /// Makes an answer with a text message.
     pub fn text(status: u16, text: &str) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
     }
 }
 
-/// Who knows answers: to a path below the token, and what follows its question mark.
-pub trait Answering: Sync {
-    fn answer(&self, path: &str, question: &str) -> Answer;
-    /// What is to be done beside the answers, until it breaks.
+/// Application behind the server. `answer` gets the path below the token, and the query.
+pub trait AnswerRequests: Sync {
+    fn answer(&self, path: &str, question: &str) -> HttpAnswer;
+    /// Background work while the server runs; must return after an interrupt.
     fn work(&self);
 }
 
-/// Listens on 127.0.0.1.
-pub struct Server {
+/// HTTP server on 127.0.0.1.
+pub struct HttpServer {
     listener: TcpListener,
     port: u16,
     token: String,
 }
 
-impl Server {
-    /// Takes the port, or one that is free for 0.
+impl HttpServer {
+    /// Listens on a port; 0 picks a free one.
     pub fn open(port: u16) -> Result<Self, Failure> {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(|error| Failure::recording(std::io::Error::from(error)))?;
@@ -69,36 +69,36 @@ impl Server {
         Ok(Self { listener, port, token })
     }
 
-    /// Where its page is.
+    /// Returns the URL of the page, including the token.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Answers until `stop` says so, whatever its clients do.
-    pub fn serve(&self, answering: &impl Answering, stop: &(dyn Fn() -> bool + Sync)) {
-        let (clients, free) = (Clients::default(), Places::new(WORKERS));
+    /// Serves requests until `stop` returns true; no client can prevent this.
+    pub fn serve(&self, answering: &impl AnswerRequests, stop: &(dyn Fn() -> bool + Sync)) {
+        let (clients, free) = (ClientList::default(), ComputePermits::new(WORKERS));
         std::thread::scope(|scope| {
             scope.spawn(|| answering.work());
             while !stop() {
                 let stream = match self.listener.accept() {
                     Ok((stream, _)) => stream,
                     Err(_) => {
-                        let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&LOOK));
+                        let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&POLL_INTERVAL));
                         continue;
                     }
                 };
                 let Some(number) = clients.add(&stream) else { continue };
                 let (clients, free) = (&clients, &free);
                 let serve = move || {
-                    self.one(
-                        &mut Connection::new(stream, stop),
+                    self.serve_one(
+                        &mut HttpConnection::new(stream, stop),
                         answering,
                         &|| clients.is_asked(number),
                         free,
                     );
                     clients.remove(number);
                 };
-                // A thread that cannot be had is one client less.
+                // If no thread can be started, the client is dropped.
                 if std::thread::Builder::new().spawn_scoped(scope, serve).is_err() {
                     clients.remove(number);
                 }
@@ -106,30 +106,36 @@ impl Server {
         });
     }
 
-    /// One request, and its answer.
-    fn one(&self, connection: &mut Connection, answering: &impl Answering, asked: &dyn Fn(), free: &Places) {
+    /// Reads one request and writes its answer.
+    fn serve_one(
+        &self,
+        connection: &mut HttpConnection,
+        answering: &impl AnswerRequests,
+        asked: &dyn Fn(),
+        free: &ComputePermits,
+    ) {
         let Ok(request) = connection.request() else { return };
         asked();
         let answer = match &request {
             Ok(request) => match self.allowed(request) {
                 Some((path, question)) => {
-                    let _place = free.take();
+                    let _place = free.acquire();
                     answering.answer(path, question)
                 }
-                None => Answer::text(
+                None => HttpAnswer::text(
                     403,
                     "kerntune view: this is not its address; it is the one that the command printed\n",
                 ),
             },
-            Err(refusal) => Answer::text(refusal.status, refusal.why),
+            Err(refusal) => HttpAnswer::text(refusal.status, refusal.why),
         };
-        // Who went away needs no answer.
+        // The client may have closed the connection.
         let _ = write(connection, &answer).and_then(|()| connection.end());
     }
 
-    /// What is asked for, if the token is there and the request is meant for this machine: a page elsewhere whose name
-    /// was made to point here is refused.
-    fn allowed<'a>(&self, request: &'a Request) -> Option<(&'a str, &'a str)> {
+    /// Returns path and query of a request with the right token and host. The check of the host
+    /// rejects pages of other sites whose name resolves to this machine (DNS rebinding).
+    fn allowed<'a>(&self, request: &'a HttpRequest) -> Option<(&'a str, &'a str)> {
         let ours = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         if request.method != "GET" || !ours.contains(&request.host) {
             return None;
@@ -142,7 +148,7 @@ impl Server {
     }
 }
 
-fn write(connection: &mut Connection, answer: &Answer) -> std::io::Result<()> {
+fn write(connection: &mut HttpConnection, answer: &HttpAnswer) -> std::io::Result<()> {
     let head = format!(
         "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n\
@@ -156,23 +162,23 @@ fn write(connection: &mut Connection, answer: &Answer) -> std::io::Result<()> {
     connection.write_all(&answer.body)
 }
 
-/// Everybody who is connected.
+/// Connected clients, and the last number assigned.
 #[derive(Default)]
-struct Clients(Mutex<(u64, Vec<Client>)>);
+struct ClientList(Mutex<(u64, Vec<HttpClient>)>);
 
-struct Client {
+struct HttpClient {
     number: u64,
     stream: TcpStream,
     is_asked: bool,
 }
 
-impl Clients {
-    fn lock(&self) -> MutexGuard<'_, (u64, Vec<Client>)> {
+impl ClientList {
+    fn lock(&self) -> MutexGuard<'_, (u64, Vec<HttpClient>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one, and gives it a number. Where there are too many, who has not said yet what it wants has to go; if all have, the new
-    /// one.
+    /// Adds a client and returns its number. If there are too many, the oldest client without a
+    /// request is dropped; if all have sent one, the new client is dropped.
     fn add(&self, stream: &TcpStream) -> Option<u64> {
         let mut all = self.lock();
         let (last, clients) = &mut *all;
@@ -181,7 +187,7 @@ impl Clients {
             let _ = clients.remove(silent).stream.shutdown(Shutdown::Both);
         }
         *last += 1;
-        clients.push(Client { number: *last, stream: stream.try_clone().ok()?, is_asked: false });
+        clients.push(HttpClient { number: *last, stream: stream.try_clone().ok()?, is_asked: false });
         Some(*last)
     }
 
@@ -196,32 +202,32 @@ impl Clients {
     }
 }
 
-/// Places for those that compute an answer.
-struct Places(Mutex<usize>, Condvar);
+/// Counting semaphore that limits concurrent computations of answers.
+struct ComputePermits(Mutex<usize>, Condvar);
 
-impl Places {
+impl ComputePermits {
     fn new(count: usize) -> Self {
         Self(Mutex::new(count), Condvar::new())
     }
 
-    fn take(&self) -> Place<'_> {
+    fn acquire(&self) -> ComputePermit<'_> {
         let free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self.1.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
-        Place(self)
+        ComputePermit(self)
     }
 }
 
-struct Place<'a>(&'a Places);
+struct ComputePermit<'a>(&'a ComputePermits);
 
-impl Drop for Place<'_> {
+impl Drop for ComputePermit<'_> {
     fn drop(&mut self) {
         *self.0 .0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0 .1.notify_one();
     }
 }
 
-/// Takes as long wherever they differ.
+/// Compares in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
@@ -234,31 +240,31 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
-    /// More than any answer takes, on a machine that does much else.
+    /// Upper bound for any answer, even on a busy machine.
     const GENEROUS: Duration = Duration::from_secs(60);
 
-    /// Echoes what is asked; `large` is 64 MiB.
+    /// Application that returns the request; the path `large` returns 64 MiB.
     struct Echo;
 
-    impl Answering for Echo {
-        fn answer(&self, path: &str, question: &str) -> Answer {
+    impl AnswerRequests for Echo {
+        fn answer(&self, path: &str, question: &str) -> HttpAnswer {
             match path {
-                "large" => Answer::new("text/plain", vec![b'x'; 64 << 20]),
-                _ => Answer::new("text/plain", format!("{path}|{question}").into_bytes()),
+                "large" => HttpAnswer::new("text/plain", vec![b'x'; 64 << 20]),
+                _ => HttpAnswer::new("text/plain", format!("{path}|{question}").into_bytes()),
             }
         }
 
         fn work(&self) {}
     }
 
-    fn connect(server: &Server) -> TcpStream {
+    fn connect(server: &HttpServer) -> TcpStream {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
         stream.set_read_timeout(Some(GENEROUS)).unwrap();
         stream
     }
 
-    /// What is answered to these bytes.
-    fn ask(server: &Server, request: &str) -> String {
+    /// Sends these bytes and returns the answer.
+    fn ask(server: &HttpServer, request: &str) -> String {
         let mut stream = connect(server);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -266,14 +272,14 @@ mod tests {
         answer
     }
 
-    fn get(server: &Server, path: &str) -> String {
-        let Server { port, token, .. } = server;
+    fn get(server: &HttpServer, path: &str) -> String {
+        let HttpServer { port, token, .. } = server;
         ask(server, &format!("GET /{token}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"))
     }
 
-    /// With a server that runs; which has to end then, whatever is still connected.
-    fn served<T>(work: impl FnOnce(&Server) -> T) {
-        let server = Server::open(0).unwrap();
+    /// Runs `work` with a running server, and checks that the server stops afterwards.
+    fn served<T>(work: impl FnOnce(&HttpServer) -> T) {
+        let server = HttpServer::open(0).unwrap();
         let stopped = AtomicBool::new(false);
         let (ended, end) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
@@ -283,7 +289,7 @@ mod tests {
                 server.serve(&Echo, &|| stopped.load(Ordering::Relaxed));
                 ended.send(()).unwrap();
             });
-            // Also where the work fails: nobody would say why otherwise.
+            // Stops the server even if `work` panics, so that the panic is reported.
             let open = catch_unwind(AssertUnwindSafe(|| work(server)));
             stopped.store(true, Ordering::Relaxed);
             end.recv_timeout(GENEROUS).expect("it ends while clients are connected");
@@ -294,7 +300,7 @@ mod tests {
     #[test]
     fn the_page_alone_is_answered() {
         served(|server| {
-            let Server { port, token, .. } = server;
+            let HttpServer { port, token, .. } = server;
             let answer = get(server, "select?from=1&to=2");
             assert!(
                 answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Content-Length: 18\r\n"),
@@ -318,7 +324,7 @@ mod tests {
                 ("\0\u{1}nonsense\r\n\r\n".into(), 400),
                 ("GET / HTTP/2\r\n\r\n".into(), 400),
             ] {
-                // Of a request that is far too long not all may be taken.
+                // The server may close before all of a far too long request is sent.
                 let mut stream = connect(server);
                 let _ = stream.write_all(request.as_bytes());
                 let mut answer = vec![0; 12];
@@ -332,14 +338,14 @@ mod tests {
     #[test]
     fn silent_slow_and_greedy_clients_stop_nobody() {
         served(|server| {
-            let Server { port, token, .. } = server;
+            let HttpServer { port, token, .. } = server;
             let mut open = Vec::new();
             for number in 0..3 * CONNECTIONS {
                 let mut stream = connect(server);
                 let request = match number % 4 {
                     0 => String::new(),
                     1 => format!("GET /{token}/ HTT"),
-                    // A body that does not come; an answer that is not read.
+                    // A body that is never sent; an answer that is not read.
                     2 => {
                         format!("GET /x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100000\r\n\r\n")
                     }
@@ -359,13 +365,14 @@ mod tests {
         });
     }
 
-    /// Requests of which a byte or a part is another: each is answered or its connection ends, and without the token nobody gets the
-    /// page. `KERNTUNE_ATTACK_MUTATIONS` is how many; `make attack` asks for more.
+    /// Sends requests with one byte or part changed: each must be answered or closed, and without
+    /// the token nobody gets the page. `KERNTUNE_ATTACK_MUTATIONS` is their number; `make attack`
+    /// sets a larger one.
     #[test]
     fn no_request_gets_the_page_without_the_token() {
         let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
         served(|server| {
-            let Server { port, token, .. } = server;
+            let HttpServer { port, token, .. } = server;
             let parts: [&[u8]; 12] = [
                 b"GET",
                 b"POST",
@@ -419,9 +426,9 @@ mod tests {
         });
     }
 
-    /// The answer, unless the connection had to give way.
-    fn get_now(server: &Server) -> Option<String> {
-        let Server { port, token, .. } = server;
+    /// Returns the answer, or `None` if the connection was dropped.
+    fn get_now(server: &HttpServer) -> Option<String> {
+        let HttpServer { port, token, .. } = server;
         let mut stream = connect(server);
         stream
             .write_all(format!("GET /{token}/page HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").as_bytes())

@@ -1,4 +1,5 @@
-//! Which directory stands for a cgroup that perf events can follow: one of version 2, or of version 1's `perf_event` hierarchy.
+//! Directories of cgroups that perf events can follow: those of version 2, or of version 1's
+//! `perf_event` hierarchy.
 
 use crate::{Error, Result};
 use std::fs::{self, File};
@@ -8,28 +9,28 @@ use std::path::{Path, PathBuf};
 pub(super) fn open(named: &Path) -> Result<File> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let exists = |path: &Path| path.join("cgroup.procs").exists();
-    let directory = find(named, &Hierarchies::of(&mounts), &exists).map_err(Error::Filter)?;
+    let directory = find(named, &CgroupHierarchies::of(&mounts), &exists).map_err(Error::Filter)?;
     File::open(&directory).map_err(Error::io("open the cgroup", &directory))
 }
 
-/// A mounted hierarchy of cgroups.
+/// Mounted cgroup hierarchy.
 #[derive(Debug, PartialEq, Eq)]
-struct Hierarchy {
+struct CgroupHierarchy {
     at: PathBuf,
-    /// Version 1's: the controllers, `cpu,cpuacct`, or a name. `None` for version 2.
+    /// Controllers (`cpu,cpuacct`) or name of a version 1 hierarchy; `None` for version 2.
     controllers: Option<String>,
 }
 
-/// All that are mounted.
-struct Hierarchies(Vec<Hierarchy>);
+/// All mounted hierarchies.
+struct CgroupHierarchies(Vec<CgroupHierarchy>);
 
-impl Hierarchies {
-    /// From `/proc/self/mounts`.
+impl CgroupHierarchies {
+    /// Parses `/proc/self/mounts`.
     fn of(mounts: &str) -> Self {
         let line = |line: &str| {
             let mut words = line.split(' ').skip(1);
             let (at, kind, options) = (words.next()?, words.next()?, words.next()?);
-            // What mount(8) itself has to say of every mount.
+            // Options that mount(8) prints for every mount.
             const COMMON: [&str; 8] =
                 ["rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "xattr"];
             let own = || {
@@ -43,35 +44,36 @@ impl Hierarchies {
                 "cgroup2" => None,
                 _ => return None,
             };
-            Some(Hierarchy { at: PathBuf::from(at.replace("\\040", " ")), controllers })
+            Some(CgroupHierarchy { at: PathBuf::from(at.replace("\\040", " ")), controllers })
         };
         Self(mounts.lines().filter_map(line).collect())
     }
 
-    /// Those in which perf events know cgroups. The kernel keeps them in one hierarchy: version 1's once that is mounted.
-    fn of_perf(&self) -> Vec<&Hierarchy> {
-        let of_perf = |one: &&Hierarchy| {
+    /// Returns the hierarchies in which perf events follow cgroups. The kernel uses one of them:
+    /// version 1's once that is mounted.
+    fn of_perf(&self) -> Vec<&CgroupHierarchy> {
+        let of_perf = |one: &&CgroupHierarchy| {
             one.controllers.as_ref().is_some_and(|names| names.split(',').any(|name| name == "perf_event"))
         };
-        let first: Vec<&Hierarchy> = self.0.iter().filter(of_perf).collect();
+        let first: Vec<&CgroupHierarchy> = self.0.iter().filter(of_perf).collect();
         match first.is_empty() {
             true => self.0.iter().filter(|one| one.controllers.is_none()).collect(),
             false => first,
         }
     }
 
-    /// The one that a directory is in.
-    fn around(&self, directory: &Path) -> Option<&Hierarchy> {
+    /// Returns the hierarchy that contains a directory.
+    fn around(&self, directory: &Path) -> Option<&CgroupHierarchy> {
         let around = self.0.iter().filter(|one| directory.starts_with(&one.at));
         around.max_by_key(|one| one.at.components().count())
     }
 }
 
-/// The directory, or what is wrong with it.
-fn find(named: &Path, all: &Hierarchies, exists: &dyn Fn(&Path) -> bool) -> Result<PathBuf, String> {
+/// Returns the directory of a cgroup, or a message with the reason and the remedy.
+fn find(named: &Path, all: &CgroupHierarchies, exists: &dyn Fn(&Path) -> bool) -> Result<PathBuf, String> {
     let good = all.of_perf();
     let name = named.strip_prefix("/").unwrap_or(named);
-    let below = |one: &Hierarchy| Some(one.at.join(name)).filter(|path| exists(path));
+    let below = |one: &CgroupHierarchy| Some(one.at.join(name)).filter(|path| exists(path));
     if let Some(found) = good.iter().find_map(|one| below(one)) {
         return Ok(found);
     }
@@ -108,7 +110,7 @@ fn find(named: &Path, all: &Hierarchies, exists: &dyn Fn(&Path) -> bool) -> Resu
 mod tests {
     use super::*;
 
-    /// A machine that has version 1 without `perf_event`, as many containers do.
+    /// A machine with version 1 but without `perf_event`, as many containers have.
     const HYBRID: &str = "cgroup /sys/fs/cgroup/memory cgroup rw,nosuid,nodev,noexec,relatime,memory 0 0\n\
         systemd /sys/fs/cgroup/systemd cgroup rw,relatime,xattr,release_agent=/x,name=systemd 0 0\n\
         proc /proc proc rw 0 0\n";
@@ -117,14 +119,15 @@ mod tests {
 
     fn found(mounts: &str, named: &str, there: &[&str]) -> Result<String, String> {
         let exists = |path: &Path| there.iter().any(|there| path == Path::new(there));
-        let found = find(Path::new(named), &Hierarchies::of(mounts), &exists);
+        let found = find(Path::new(named), &CgroupHierarchies::of(mounts), &exists);
         found.map(|path| path.display().to_string())
     }
 
     #[test]
     fn hierarchies_are_read() {
-        let of =
-            |mounts| Hierarchies::of(mounts).0.into_iter().map(|one| one.controllers).collect::<Vec<_>>();
+        let of = |mounts| {
+            CgroupHierarchies::of(mounts).0.into_iter().map(|one| one.controllers).collect::<Vec<_>>()
+        };
         assert_eq!(of(HYBRID), [Some("memory".into()), Some("systemd".into())]);
         assert_eq!(of(SECOND), [None]);
     }
@@ -137,7 +140,7 @@ mod tests {
         let perf = "/sys/fs/cgroup/perf_event/job";
         let all = [HYBRID, SECOND, PERF].concat();
         assert_eq!(found(&all, "/job", &[perf, "/sys/fs/cgroup/unified/job"]).as_deref(), Ok(perf));
-        // A mount that /proc/mounts does not show, as of another namespace.
+        // A mount that is not in /proc/mounts, such as one of another namespace.
         assert_eq!(found("", "/host/cgroup/x", &["/host/cgroup/x"]).as_deref(), Ok("/host/cgroup/x"));
     }
 

@@ -1,25 +1,25 @@
-//! Opening events, for whatever is to be watched.
+//! Opening of perf events.
 
 use super::cgroup;
-use crate::{cpu_list, Error, Filter, Options, Result};
+use crate::{cpu_list, CollectorOptions, Error, Result, SamplingFilter};
 use perf_event::events::{Event, Hardware, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag};
 use std::fs::{self, File};
 use std::io;
 
-/// What an event is opened on.
+/// Object on which an event is opened.
 #[derive(Debug)]
-pub(super) enum Target {
-    /// Everything that runs on a CPU.
+pub(super) enum EventTarget {
+    /// All code on a CPU.
     Cpu(u32),
     /// A cgroup on a CPU.
     Cgroup(File, u32),
-    /// A thread, and what it starts, on a CPU.
+    /// A thread with its children, on a CPU.
     Thread(u32, u32),
 }
 
-/// The targets of a filter, one for each buffer, and the number of CPUs.
-pub(super) fn targets(filter: &Filter) -> Result<(Vec<Target>, u64)> {
+/// Returns the targets of a filter, one for each buffer, and the number of CPUs.
+pub(super) fn targets(filter: &SamplingFilter) -> Result<(Vec<EventTarget>, u64)> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online")
         .map_err(Error::io("read", "/sys/devices/system/cpu/online"))?;
     let online = cpu_list(&online)?;
@@ -37,9 +37,9 @@ pub(super) fn targets(filter: &Filter) -> Result<(Vec<Target>, u64)> {
             Some(_) if !threads.is_empty() => {
                 return Err(Error::Filter("processes and a cgroup cannot both be chosen: give one".into()));
             }
-            Some(cgroup) => targets.push(Target::Cgroup(cgroup::open(cgroup)?, *cpu)),
-            None if threads.is_empty() => targets.push(Target::Cpu(*cpu)),
-            None => targets.extend(threads.iter().map(|thread| Target::Thread(*thread, *cpu))),
+            Some(cgroup) => targets.push(EventTarget::Cgroup(cgroup::open(cgroup)?, *cpu)),
+            None if threads.is_empty() => targets.push(EventTarget::Cpu(*cpu)),
+            None => targets.extend(threads.iter().map(|thread| EventTarget::Thread(*thread, *cpu))),
         }
     }
     Ok((targets, cpus.len() as u64))
@@ -56,56 +56,61 @@ fn threads_of(process: u32) -> Result<Vec<u32>> {
     Ok(threads)
 }
 
-/// What is sampled.
+/// Kind of a sampled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// Cycles of the CPU.
+pub(super) enum EventKind {
+    /// CPU cycles.
     Cycles,
-    /// The kernel's timer.
+    /// Kernel timer.
     Clock,
-    /// Context switches, without knowing to whom.
+    /// Context switches, without the next thread.
     Switches,
-    /// The tracepoint of context switches, by its number.
+    /// Tracepoint of context switches, by its id.
     SchedSwitch(u64),
 }
 
-/// How often.
+/// Sampling rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Often {
-    /// Every so many events.
+pub(super) enum SampleRate {
+    /// Number of events per sample.
     Period(u64),
-    /// About so many times a second: the kernel finds the period.
+    /// Samples per second; the kernel adapts the period.
     Frequency(u64),
 }
 
-/// Opens an event on a target; not enabled unless a program's start is to enable it.
+/// Opens an event on a target. It is not enabled, unless it is to start with a program.
 ///
 /// # Errors
 /// Those of the system call.
-pub(super) fn open(what: What, target: &Target, often: Often, options: &Options) -> io::Result<Counter> {
+pub(super) fn open(
+    what: EventKind,
+    target: &EventTarget,
+    often: SampleRate,
+    options: &CollectorOptions,
+) -> io::Result<Counter> {
     match what {
-        What::Cycles => opened(Hardware::CPU_CYCLES, what, target, often, options),
-        What::Clock => opened(Software::CPU_CLOCK, what, target, often, options),
-        What::Switches => opened(Software::CONTEXT_SWITCHES, what, target, often, options),
-        What::SchedSwitch(id) => opened(Tracepoint::with_id(id), what, target, often, options),
+        EventKind::Cycles => opened(Hardware::CPU_CYCLES, what, target, often, options),
+        EventKind::Clock => opened(Software::CPU_CLOCK, what, target, often, options),
+        EventKind::Switches => opened(Software::CONTEXT_SWITCHES, what, target, often, options),
+        EventKind::SchedSwitch(id) => opened(Tracepoint::with_id(id), what, target, often, options),
     }
 }
 
 fn opened(
     event: impl Event,
-    what: What,
-    target: &Target,
-    often: Often,
-    options: &Options,
+    what: EventKind,
+    target: &EventTarget,
+    often: SampleRate,
+    options: &CollectorOptions,
 ) -> io::Result<Counter> {
     let on_exec = options.on_exec;
-    let is_time = matches!(what, What::Cycles | What::Clock);
+    let is_time = matches!(what, EventKind::Cycles | EventKind::Clock);
     let mut builder = Builder::new(event);
     let mut sample = SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME | SampleFlag::CALLCHAIN;
     if !is_time {
         sample |= SampleFlag::PERIOD;
     }
-    if matches!(what, What::SchedSwitch(_)) {
+    if matches!(what, EventKind::SchedSwitch(_)) {
         sample |= SampleFlag::RAW;
     }
     builder
@@ -115,32 +120,32 @@ fn opened(
         .enabled(false)
         .exclude_callchain_user(!(is_time && options.user_chains()));
     match often {
-        Often::Period(period) => builder.sample_period(period),
-        Often::Frequency(frequency) => builder.sample_frequency(frequency),
+        SampleRate::Period(period) => builder.sample_period(period),
+        SampleRate::Frequency(frequency) => builder.sample_frequency(frequency),
     };
     match target {
-        Target::Cpu(cpu) => builder.any_pid().one_cpu(*cpu as usize),
-        Target::Cgroup(cgroup, cpu) => builder.observe_cgroup(cgroup).one_cpu(*cpu as usize),
-        Target::Thread(thread, cpu) => {
+        EventTarget::Cpu(cpu) => builder.any_pid().one_cpu(*cpu as usize),
+        EventTarget::Cgroup(cgroup, cpu) => builder.observe_cgroup(cgroup).one_cpu(*cpu as usize),
+        EventTarget::Thread(thread, cpu) => {
             builder.observe_pid(*thread as i32).one_cpu(*cpu as usize).inherit(true).enable_on_exec(on_exec)
         }
     };
-    // Names of threads and code that is loaded are told with the samples of time.
+    // Thread names and loaded code are reported with the time samples.
     let mapped = is_time && options.user_chains();
     builder.mmap(mapped).mmap2(mapped);
     builder.comm(is_time).comm_exec(is_time).task(is_time).ksymbol(is_time);
-    // Records of several buffers are put in order by their time.
+    // Time stamps order the records of several buffers.
     builder.sample_id_all(true).clockid(Clock::MONOTONIC);
-    builder.wakeup_watermark(WAKE_AT);
+    builder.wakeup_watermark(WAKEUP_BYTES);
     let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
-    // Kernels before 6.0 do not count what is lost.
+    // Kernels before 6.0 do not count losses.
     builder.read_format(times | ReadFormat::LOST).build().or_else(|error| match error.raw_os_error() {
         Some(INVALID) => builder.read_format(times).ksymbol(false).build(),
         _ => Err(error),
     })
 }
 
-/// Bytes in a buffer that wake the collector before its time.
-const WAKE_AT: usize = 64 << 10;
-/// `EINVAL`.
+/// Number of buffered bytes that wakes the collector early.
+const WAKEUP_BYTES: usize = 64 << 10;
+/// Error code `EINVAL`.
 const INVALID: i32 = 22;

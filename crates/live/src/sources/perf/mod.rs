@@ -1,4 +1,5 @@
-//! perf events: samples of cycles, or of a timer where the CPU counts none, and of context switches.
+//! perf events: samples of cycles (or of a timer if the CPU cannot count them) and of context
+//! switches.
 
 mod cgroup;
 mod events;
@@ -7,94 +8,95 @@ pub mod record;
 mod ring;
 mod switches;
 
-use crate::random::Random;
-use crate::{Aggregate, Description, Error, Observed, Options, Result, Sample, Source};
-use events::{open, targets, Often, Target, What};
-use kerntune_profile::Counted;
-use record::{Chain, Layout, Record};
-use ring::{Order, Ring};
+use crate::random::PeriodGenerator;
+use crate::{Aggregate, CollectorOptions, Coverage, Error, Result, Source, SourceDescription, StackSample};
+use events::{open, targets, EventKind, EventTarget, SampleRate};
+use kerntune_profile::CounterTotal;
+use record::{CallChain, PerfRecord, SampleLayout};
+use ring::{EventBuffer, TimeOrder};
 use rustix::time::{clock_gettime, ClockId};
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switches::SwitchReader;
 
-/// Bytes of the buffer of one event for samples of time; a power of two.
-const BUFFER: usize = 512 << 10;
-/// The same for samples of switches.
-const SWITCH_BUFFER: usize = 128 << 10;
-/// Samples of context switches per second and CPU: enough for who and why, too few to cost anything.
+/// Buffer size of an event for time samples in bytes, a power of two.
+const TIME_BUFFER_BYTES: usize = 512 << 10;
+/// Buffer size of an event for switch samples in bytes, a power of two.
+const SWITCH_BUFFER_BYTES: usize = 128 << 10;
+/// Samples of context switches per second and CPU: enough for statistics, and cheap.
 const SWITCHES_PER_SECOND: u64 = 199;
-/// Cycles per second of a CPU whose speed is not told.
+/// Assumed cycles per second if the CPU's speed is unknown.
 const USUAL_HZ: u64 = 2_500_000_000;
 
-/// The source.
-pub struct Perf {
-    /// Those of samples of time, which come first, and those of switches.
-    rings: Vec<Ring>,
-    /// How many of them are of samples of time.
+/// Source of samples from perf events.
+pub struct PerfSource {
+    /// Buffers of time samples, followed by those of switch samples.
+    rings: Vec<EventBuffer>,
+    /// Number of buffers of time samples.
     of_time: usize,
-    order: Order,
-    /// When the last reset was: samples and losses from before are not counted.
+    order: TimeOrder,
+    /// Time of the last reset. Earlier samples and losses are ignored.
     since: u64,
     switch_reader: SwitchReader,
-    what: What,
-    /// The period around which periods are chosen.
+    what: EventKind,
+    /// Mean of the random periods.
     mean: u64,
     cpus: u64,
     of_tasks: bool,
-    random: Random,
-    chain: Chain,
+    random: PeriodGenerator,
+    chain: CallChain,
     lacks: Vec<String>,
 }
 
-impl Perf {
-    /// Opens the events of what is to be watched, and begins.
+impl PerfSource {
+    /// Opens and enables the events.
     ///
     /// # Errors
     /// [`Error::NotPermitted`], [`Error::NoPerf`], [`Error::Filter`], [`Error::Rate`].
-    pub fn start(options: &Options) -> Result<Self> {
+    pub fn start(options: &CollectorOptions) -> Result<Self> {
         check_rate(options.rate)?;
         let (targets, cpus) = targets(&options.filter)?;
         let clock = 1_000_000_000 / options.rate.max(1);
         let cycles = cycles_per_second() / options.rate.max(1);
         let mut lacks = Vec::new();
-        let trial = Options { on_exec: false, ..options.clone() };
+        let trial = CollectorOptions { on_exec: false, ..options.clone() };
         let no_cycles = match options.software_clock {
             true => Some("the software clock was asked for".to_string()),
             false => {
-                let tried =
-                    targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), &trial));
+                let tried = targets
+                    .first()
+                    .map(|target| open(EventKind::Cycles, target, SampleRate::Period(cycles), &trial));
                 tried
                     .and_then(io::Result::err)
                     .map(|error| format!("the CPU counts no cycles here ({error})"))
             }
         };
         let (what, mean) = match no_cycles {
-            None => (What::Cycles, cycles),
+            None => (EventKind::Cycles, cycles),
             Some(why) => {
                 lacks.push(format!("{why}: the software clock is sampled"));
-                (What::Clock, clock)
+                (EventKind::Clock, clock)
             }
         };
         let mut perf = Self {
             rings: Vec::new(),
             of_time: 0,
-            order: Order::default(),
+            order: TimeOrder::default(),
             since: 0,
             switch_reader: SwitchReader::find(),
             what,
             mean,
             cpus,
             of_tasks: options.filter.is_of_tasks(),
-            random: Random::new(),
-            chain: Chain::with_capacity(1024),
+            random: PeriodGenerator::new(),
+            chain: CallChain::with_capacity(1024),
             lacks,
         };
         for target in &targets {
-            let often = Often::Period(perf.random.period(mean));
+            let often = SampleRate::Period(perf.random.period(mean));
             let counter = open(what, target, often, options).map_err(refused)?;
-            perf.rings.push(Ring::new(counter, BUFFER).map_err(refused)?);
+            perf.rings.push(EventBuffer::new(counter, TIME_BUFFER_BYTES).map_err(refused)?);
         }
         perf.of_time = perf.rings.len();
         perf.open_switches(&targets, options);
@@ -107,12 +109,12 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Context switches are worth having, and no reason to fail.
-    fn open_switches(&mut self, targets: &[Target], options: &Options) {
+    /// Opens the events for context switches. A failure is only noted.
+    fn open_switches(&mut self, targets: &[EventTarget], options: &CollectorOptions) {
         for target in targets {
-            let often = Often::Frequency(SWITCHES_PER_SECOND);
+            let often = SampleRate::Frequency(SWITCHES_PER_SECOND);
             let opened = open(self.switch_reader.what(), target, often, options)
-                .and_then(|counter| Ring::new(counter, SWITCH_BUFFER));
+                .and_then(|counter| EventBuffer::new(counter, SWITCH_BUFFER_BYTES));
             match opened {
                 Ok(ring) => self.rings.push(ring),
                 Err(error) => {
@@ -128,14 +130,14 @@ impl Perf {
     }
 }
 
-impl Source for Perf {
-    fn description(&self) -> Description {
-        let is_clock = self.what == What::Clock;
+impl Source for PerfSource {
+    fn description(&self) -> SourceDescription {
+        let is_clock = self.what == EventKind::Clock;
         let bias = "the software clock is a timer interrupt: time in code that runs with interrupts off is charged to where \
                     they come on again, and none is seen in the timer's own interrupt";
         let cycles = "a sample stands for cycles that were not halted, and all samples for the same time: code that runs while \
                       the CPU is slower or faster than on average is charged with less or more than its time";
-        Description {
+        SourceDescription {
             name: if is_clock { "perf: cpu-clock" } else { "perf: cycles" }.into(),
             period: format!(
                 "every {} {} on average, for each CPU another period between half and one and a half of that, chosen at \
@@ -146,34 +148,34 @@ impl Source for Perf {
             bias: Some(if is_clock { bias } else { cycles }.into()),
             calls: false,
             sees_idle: is_clock && !self.of_tasks,
-            buffers: self.of_time * BUFFER + (self.rings.len() - self.of_time) * SWITCH_BUFFER,
+            buffers: self.of_time * TIME_BUFFER_BYTES + (self.rings.len() - self.of_time) * SWITCH_BUFFER_BYTES,
             lacks: self.lacks.clone(),
         }
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::descriptor).collect()
+        self.rings.iter().map(EventBuffer::descriptor).collect()
     }
 
     fn drain(&mut self, into: &mut Aggregate) -> Result<()> {
-        // What comes in while this is read waits for the next time.
+        // Records that arrive during the drain wait for the next one.
         let Self { rings, of_time, order, since, switch_reader, mean, random, chain, .. } = self;
         let until = now();
         order.take(rings, until, |at, held, tally| {
             let is_time = at < *of_time;
-            let layout = if is_time { Layout::default() } else { switch_reader.layout() };
+            let layout = if is_time { SampleLayout::default() } else { switch_reader.layout() };
             match record::parse(held.kind, held.misc, &held.body, layout, chain) {
-                Some(Record::Sample { .. } | Record::Lost(_)) if held.time < *since => {}
-                Some(Record::Sample { pid, tid, is_user, .. }) if is_time => {
+                Some(PerfRecord::Sample { .. } | PerfRecord::Lost(_)) if held.time < *since => {}
+                Some(PerfRecord::Sample { pid, tid, is_user, .. }) if is_time => {
                     tally.has_samples = true;
-                    let Chain { kernel, user } = &*chain;
-                    into.sample(&Sample { tid, tgid: pid, is_user, kernel, user });
+                    let CallChain { kernel, user } = &*chain;
+                    into.sample(&StackSample { tid, tgid: pid, is_user, kernel, user });
                 }
-                Some(Record::Sample { tid, period, raw, .. }) => {
+                Some(PerfRecord::Sample { tid, period, raw, .. }) => {
                     switch_reader.take(tid, period, raw, &chain.kernel, into);
                 }
-                Some(Record::Lost(count)) if is_time => tally.lost += count,
-                Some(Record::Lost(count)) => into.note("lost_switch_samples", count),
+                Some(PerfRecord::Lost(count)) if is_time => tally.lost += count,
+                Some(PerfRecord::Lost(count)) => into.note("lost_switch_samples", count),
                 Some(other) => take(&other, into),
                 None => into.note("damaged_records", 1),
             }
@@ -182,23 +184,23 @@ impl Source for Perf {
             if !std::mem::take(&mut ring.tally.has_samples) {
                 continue;
             }
-            // An event whose last thread has ended takes no period, and needs none.
+            // An event whose last thread has ended rejects the period and does not need it.
             let _ = period::set(ring.descriptor(), random.period(*mean));
         }
         Ok(())
     }
 
-    fn observed(&mut self) -> Result<Option<Observed>> {
-        let mut sum = Observed { cpus: self.cpus, ..Observed::default() };
+    fn coverage(&mut self) -> Result<Option<Coverage>> {
+        let mut sum = Coverage { cpus: self.cpus, ..Coverage::default() };
         for ring in self.rings.iter_mut().take(self.of_time) {
             let since = ring.since().map_err(refused)?;
-            sum.ns += if self.what == What::Clock { since.count } else { since.running_ns };
+            sum.ns += if self.what == EventKind::Clock { since.count } else { since.running_ns };
             sum.lost += since.lost;
         }
         Ok(Some(sum))
     }
 
-    fn counted(&mut self) -> Result<Vec<Counted>> {
+    fn counter_totals(&mut self) -> Result<Vec<CounterTotal>> {
         let mut count = 0;
         let switches = self.rings.get_mut(self.of_time..).unwrap_or_default();
         for ring in &mut *switches {
@@ -206,73 +208,74 @@ impl Source for Perf {
         }
         let source = self.switch_reader.source();
         let name = "context switches".to_string();
-        let row = Counted { kind: "switch".into(), name, count, source };
+        let row = CounterTotal { kind: "switch".into(), name, count, source };
         Ok(if switches.is_empty() { Vec::new() } else { vec![row] })
     }
 
     fn reset(&mut self) -> Result<()> {
-        // What is still in the buffers tells of threads, too, and is taken the next time.
+        // The buffers also hold records of threads, so they are not emptied but read at the next
+        // drain.
         self.since = now();
-        self.rings.iter_mut().try_for_each(Ring::reset).map_err(refused)
+        self.rings.iter_mut().try_for_each(EventBuffer::reset).map_err(refused)
     }
 }
 
-/// The clock of the records, in ns.
+/// Returns the time of the records' clock, in ns.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// What a record says of threads and code.
-fn take(record: &Record, into: &mut Aggregate) {
+/// Handles a record of threads or code.
+fn take(record: &PerfRecord, into: &mut Aggregate) {
     match *record {
-        Record::Comm { pid, tid, name, exec } => {
+        PerfRecord::Comm { pid, tid, name, exec } => {
             into.threads.named(tid, pid, &String::from_utf8_lossy(name));
             if exec {
                 into.user.cleared(pid);
             }
         }
-        Record::Fork { pid, tid, parent, parent_process } => {
+        PerfRecord::Fork { pid, tid, parent, parent_process } => {
             into.threads.forked(tid, pid, parent);
             into.user.forked(pid, parent_process);
         }
-        Record::Mapped { pid, begin, size, offset, path } => {
+        PerfRecord::Mapped { pid, begin, size, offset, path } => {
             into.user.mapped(pid, begin, begin.saturating_add(size), offset, &String::from_utf8_lossy(path));
         }
-        Record::Exit { pid, tid } => {
+        PerfRecord::Exit { pid, tid } => {
             into.threads.ended(tid);
             if pid == tid {
                 into.user.cleared(pid);
             }
         }
-        Record::Throttled => into.note("throttled", 1),
-        Record::Symbol { address, gone: true, .. } => into.code_gone(address),
-        Record::Symbol { address, size, is_bpf, name, .. } => {
+        PerfRecord::Throttled => into.note("throttled", 1),
+        PerfRecord::Symbol { address, gone: true, .. } => into.code_gone(address),
+        PerfRecord::Symbol { address, size, is_bpf, name, .. } => {
             let module = if is_bpf { "bpf" } else { "generated" };
             into.code_added(&String::from_utf8_lossy(name), module, address, size.into());
         }
-        Record::Sample { .. } | Record::Lost(_) | Record::Other => {}
+        PerfRecord::Sample { .. } | PerfRecord::Lost(_) | PerfRecord::Other => {}
     }
 }
 
-/// What a failed system call means.
+/// Converts the error of a failed system call.
 fn refused(source: io::Error) -> Error {
     match source.raw_os_error() {
-        // EPERM, EACCES.
+        // EPERM, EACCES
         Some(1 | 13) => {
             let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
             let paranoid = setting.map_or("not shown".into(), |text| text.trim().to_string());
             Error::NotPermitted { paranoid, source }
         }
-        // ENOSYS.
+        // ENOSYS
         Some(38) => Error::NoPerf { source },
-        // ESRCH: a thread that was there when the list was read.
+        // ESRCH: the thread has ended since the list was read.
         Some(3) => Error::Filter("the process has ended".into()),
         _ => Error::Event { what: "this kernel with perf events".into(), source },
     }
 }
 
-/// Refuses a rate that the kernel would not keep to.
+/// Rejects a rate above the kernel's limit.
 fn check_rate(asked: u64) -> Result<()> {
     let limit = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok();
     match limit.and_then(|text| text.trim().parse::<u64>().ok()).filter(|most| asked > *most) {

@@ -1,13 +1,13 @@
-//! Changing the period of an event that runs: the one request that the library has no function for.
+//! Change of a running event's period, the only request without a function in the library.
 
 use perf_event_open_sys::ioctls;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Gives the event a new period, from its next sample on.
+/// Sets the period of the event from its next sample on.
 ///
 /// # Errors
-/// The kernel refuses it.
+/// The kernel refuses the period.
 #[expect(unsafe_code, reason = "perf-event2 has no function for this request")]
 pub(super) fn set(event: BorrowedFd<'_>, period: u64) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as it is borrowed, and the request reads 8 bytes, which outlive it.

@@ -1,7 +1,7 @@
-//! One event's buffer, and the records of all buffers in the order of their time.
+//! Buffers of events, and the merge of their records by time.
 //!
-//! A thread may begin on one CPU and be sampled on another: read one buffer after the other, its samples would come before
-//! its name, or after its end.
+//! A thread may start on one CPU and be sampled on another. If the buffers were read one after the
+//! other, samples could come before the thread's name or after its end.
 
 use super::record;
 use perf_event::{Counter, Sampler};
@@ -10,52 +10,52 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// A buffer, and what was counted before the last reset.
-pub(super) struct Ring {
+/// Buffer of one event, with the counts at the last reset.
+pub(super) struct EventBuffer {
     sampler: Sampler,
-    base: Counters,
-    pub tally: Tally,
-    /// The next record, if `is_held`.
-    next: Held,
+    base: EventCounters,
+    pub tally: LossTally,
+    /// Next record, valid if `is_held`.
+    next: BufferedRecord,
     is_held: bool,
 }
 
-/// A record that was taken out of its buffer.
+/// Record removed from its buffer.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct BufferedRecord {
     pub kind: u32,
     pub misc: u16,
-    /// `CLOCK_MONOTONIC`, in ns.
+    /// Time stamp in ns (`CLOCK_MONOTONIC`).
     pub time: u64,
     pub body: Vec<u8>,
 }
 
-/// What records told of their buffer.
+/// State of a buffer according to its records.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    /// Records that found no room since the last reset.
+pub(super) struct LossTally {
+    /// Records lost since the last reset because the buffer was full.
     pub lost: u64,
-    /// Samples were taken since somebody looked.
+    /// True if samples came since the last check.
     pub has_samples: bool,
 }
 
-/// What the kernel counts.
+/// Counters kept by the kernel.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counters {
+pub(super) struct EventCounters {
     pub count: u64,
     pub running_ns: u64,
-    /// Records that found no room.
+    /// Records lost because the buffer was full.
     pub lost: u64,
 }
 
-impl Ring {
+impl EventBuffer {
     pub fn new(counter: Counter, size: usize) -> io::Result<Self> {
         let sampler = counter.sampled(size)?;
         Ok(Self {
             sampler,
-            base: Counters::default(),
-            tally: Tally::default(),
-            next: Held::default(),
+            base: EventCounters::default(),
+            tally: LossTally::default(),
+            next: BufferedRecord::default(),
             is_held: false,
         })
     }
@@ -64,24 +64,24 @@ impl Ring {
         self.sampler.enable()
     }
 
-    fn counters(&mut self) -> io::Result<Counters> {
+    fn counters(&mut self) -> io::Result<EventCounters> {
         let read = self.sampler.read_full()?;
         let running_ns = read.time_running().map_or(0, |time| time.as_nanos() as u64);
-        // Kernels before 6.0 do not count what is lost: only records tell of it.
-        Ok(Counters { count: read.count(), running_ns, lost: read.lost().unwrap_or(0) })
+        // Kernels before 6.0 report losses only by records.
+        Ok(EventCounters { count: read.count(), running_ns, lost: read.lost().unwrap_or(0) })
     }
 
-    /// Counts from here on.
+    /// Makes the present counts the new base.
     pub fn reset(&mut self) -> io::Result<()> {
         self.base = self.counters()?;
         self.tally.lost = 0;
         Ok(())
     }
 
-    /// What was counted since the last reset.
-    pub fn since(&mut self) -> io::Result<Counters> {
+    /// Returns the counts since the last reset.
+    pub fn since(&mut self) -> io::Result<EventCounters> {
         let now = self.counters()?;
-        Ok(Counters {
+        Ok(EventCounters {
             count: now.count.saturating_sub(self.base.count),
             running_ns: now.running_ns.saturating_sub(self.base.running_ns),
             lost: now.lost.saturating_sub(self.base.lost).max(self.tally.lost),
@@ -89,11 +89,11 @@ impl Ring {
     }
 
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        // The library has `AsRawFd` only.
+        // The library implements only `AsRawFd`.
         descriptor::of(&self.sampler)
     }
 
-    /// Time of the next record. One that does not tell its time is as old as can be.
+    /// Returns the time of the next record, 0 if it has none.
     fn peek(&mut self) -> Option<u64> {
         if !self.is_held {
             let found = self.sampler.next_record()?;
@@ -108,14 +108,19 @@ impl Ring {
     }
 }
 
-/// Which buffer's record is the next; has room for all buffers.
+/// Heap of the buffers' next records by time.
 #[derive(Debug, Default)]
-pub(super) struct Order(BinaryHeap<Reverse<(u64, usize)>>);
+pub(super) struct TimeOrder(BinaryHeap<Reverse<(u64, usize)>>);
 
-impl Order {
-    /// Gives `each` the records up to this time in their order, with the number of their buffer. Later ones stay: an earlier
-    /// one may still be on its way into another buffer.
-    pub fn take(&mut self, rings: &mut [Ring], until: u64, mut each: impl FnMut(usize, &Held, &mut Tally)) {
+impl TimeOrder {
+    /// Calls `each` with the records up to time `until` in order, and with the index of their
+    /// buffer. Later records stay, since an earlier one may still arrive in another buffer.
+    pub fn take(
+        &mut self,
+        rings: &mut [EventBuffer],
+        until: u64,
+        mut each: impl FnMut(usize, &BufferedRecord, &mut LossTally),
+    ) {
         self.0.clear();
         let first = rings.iter_mut().enumerate().filter_map(|(at, ring)| Some(Reverse((ring.peek()?, at))));
         self.0.extend(first);
@@ -133,7 +138,7 @@ impl Order {
 mod descriptor {
     use super::{AsRawFd, BorrowedFd};
 
-    /// Borrows what is open for as long as its owner is borrowed.
+    /// Borrows the descriptor for as long as its owner is borrowed.
     #[expect(unsafe_code, reason = "perf-event2 implements AsRawFd and not AsFd")]
     pub fn of<T: AsRawFd>(owner: &T) -> BorrowedFd<'_> {
         // SAFETY: the owner keeps the descriptor open while it is borrowed.

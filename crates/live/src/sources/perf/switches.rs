@@ -1,29 +1,29 @@
-//! Samples of context switches: from the scheduler's tracepoint where it can be read, which says who gets the CPU, or from
-//! perf's own counter, which does not.
+//! Samples of context switches. The scheduler's tracepoint also names the next thread; if it cannot
+//! be read, perf's own counter is used, which does not.
 
-use super::events::What;
-use super::record::Layout;
-use crate::tracefs::{field, Tracefs};
+use super::events::EventKind;
+use super::record::SampleLayout;
+use crate::tracefs::{field, TracefsDir};
 use crate::{Aggregate, SwitchSample};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bits of `prev_state` that say that the thread wants to go on (`TASK_RUNNING` or `TASK_REPORT_MAX`).
+/// Bits of `prev_state` that mark a runnable thread (`TASK_RUNNING` or `TASK_REPORT_MAX`).
 const WANTS_TO_RUN: u64 = 0x100;
 
-/// How samples of switches are understood.
+/// Interpretation of switch samples.
 #[derive(Debug)]
 pub(super) enum SwitchReader {
-    /// By the tracepoint's bytes.
+    /// From the tracepoint's raw bytes, with the positions of its fields.
     Tracepoint { id: u64, from: Range<usize>, to: Range<usize>, state: Range<usize> },
-    /// By the counter alone; why there is no more.
+    /// From the counter alone, with the reason.
     Counter(String),
 }
 
 impl SwitchReader {
-    /// The best that this kernel lets us have.
+    /// Chooses the best way that this kernel allows.
     pub fn find() -> Self {
-        let found = Tracefs::open().and_then(|tracefs| {
+        let found = TracefsDir::open().and_then(|tracefs| {
             Ok((tracefs.event_id("sched/sched_switch")?, tracefs.read("events/sched/sched_switch/format")?))
         });
         match found {
@@ -38,15 +38,15 @@ impl SwitchReader {
         }
     }
 
-    pub fn what(&self) -> What {
+    pub fn what(&self) -> EventKind {
         match self {
-            SwitchReader::Tracepoint { id, .. } => What::SchedSwitch(*id),
-            SwitchReader::Counter(_) => What::Switches,
+            SwitchReader::Tracepoint { id, .. } => EventKind::SchedSwitch(*id),
+            SwitchReader::Counter(_) => EventKind::Switches,
         }
     }
 
-    pub fn layout(&self) -> Layout {
-        Layout { period: true, raw: matches!(self, SwitchReader::Tracepoint { .. }) }
+    pub fn layout(&self) -> SampleLayout {
+        SampleLayout { period: true, raw: matches!(self, SwitchReader::Tracepoint { .. }) }
     }
 
     pub fn source(&self) -> String {
@@ -56,7 +56,7 @@ impl SwitchReader {
         }
     }
 
-    /// What is missing from the samples.
+    /// Describes the data missing from the samples.
     pub fn lacks(&self) -> Option<String> {
         match self {
             SwitchReader::Tracepoint { .. } => None,
@@ -66,7 +66,7 @@ impl SwitchReader {
         }
     }
 
-    /// Counts a sample.
+    /// Adds a sample to the aggregate.
     pub fn take(&self, tid: u32, weight: u64, raw: &[u8], kernel: &[u64], into: &mut Aggregate) {
         match self {
             SwitchReader::Counter(_) => {

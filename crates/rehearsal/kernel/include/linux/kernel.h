@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What the parts of the stand-in kernel have of each other.
+ * Declarations shared by the parts of the stand-in kernel.
  */
 #ifndef LINUX_KERNEL_H
 #define LINUX_KERNEL_H

@@ -2,9 +2,9 @@
 #ifndef LINUX_SCHED_H
 #define LINUX_SCHED_H
 
-/* A thread. */
+/* A kernel thread. */
 struct task_struct {
-	unsigned long sp; /* while it does not run; entry_64.S knows its place */
+	unsigned long sp; /* while it does not run; entry_64.S uses its offset */
 	int pid, tgid;
 	int runnable;
 	char comm[16];
@@ -14,9 +14,9 @@ extern struct task_struct *current;
 
 struct task_struct *kthread_run(int pid, const char *comm, void (*function)(void));
 void wake_up(struct task_struct *task);
-/* Gives the CPU to whoever can run. */
+/* Switches to the next runnable thread. */
 void schedule(void);
-/* Until somebody wakes it. */
+/* Sleeps until another thread wakes this one. */
 void wait(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Counters of instrumented objects, in the form of a .gcda (GCC's gcov-io.h, GCC 12 and later), as
- * Linux exports them: without the summary of the program.
+ * Exports counters of instrumented objects as .gcda files (GCC's gcov-io.h, GCC 12 and later), like
+ * Linux without the summary of the program.
  */
 #include <linux/kernel.h>
 
@@ -26,7 +26,7 @@ struct function {
 	struct counters counters[];
 };
 
-/* What GCC makes of each object. */
+/* Data structures that GCC generates in each object. */
 struct object {
 	u32 version;
 	struct object *next;
@@ -45,7 +45,7 @@ void __gcov_init(struct object *object)
 	objects = object;
 }
 
-/* Referred to; nothing is merged in a kernel. */
+/* Referenced by GCC's code, but a kernel merges nothing. */
 void __gcov_exit(void) {}
 void __gcov_merge_add(void) {}
 void __gcov_merge_ior(void) {}
@@ -110,7 +110,7 @@ static void export(const struct object *o, struct out *out)
 	}
 }
 
-/* Below `gcov`, as the guest's init sends what debugfs has. */
+/* Exports below `gcov`, the directory to which the real guest's init copies debugfs. */
 static void export_all(void)
 {
 	static u8 bytes[65536];

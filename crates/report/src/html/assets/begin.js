@@ -1,5 +1,5 @@
 "use strict";
-// What all scripts of the page share.
+// Names shared by all scripts of the page.
 const kt = {};
 const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -12,7 +12,7 @@ window.addEventListener("unhandledrejection", (event) => {
   root.dataset.errors = String(Number(root.dataset.errors) + 1);
   root.dataset.error = String(event.reason);
 });
-// An element with attributes and content; content is always text or elements, never markup.
+// Creates an element with attributes and content; content is always text or elements, never markup.
 kt.make = (name, attributes = {}, ...content) => {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {

@@ -1,6 +1,6 @@
-// Single calls of a stretch of the trace, read out of its chunks: for the timeline, where they are wide enough to be seen.
+// Single calls of a stretch of the trace, read from its chunks, for the timeline where they are wide enough to be visible.
 kt.mostEvents = 60000;
-// How many events there are about, and whether their chunks can be had.
+// Returns the approximate number of events, and whether their chunks are available.
 kt.eventsIn = (from, to) => {
   let events = 0, here = true;
   for (const chunk of kt.between(from, to)) {
@@ -24,7 +24,7 @@ kt.collect = async (from, to) => {
   for (const w of out) for (const c of w.calls) if (c.open) { c.end = w.end; c.cut = (c.cut || 0) | 2; c.open = false; }
   return out;
 };
-// `w` goes on where there was no gap.
+// `w` continues if there was no gap.
 const one = (chunk, from, to, w) => {
   const { time } = kt.data, machine = kt.machineAt(chunk), cpus = time.cpu_count > 1 ? time.cpu_count : 0;
   const interruptLane = time.lanes.findIndex((lane) => lane.kind === "interrupt"), idleLane = time.lanes.findIndex((lane) => lane.kind === "idle");

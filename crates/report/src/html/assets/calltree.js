@@ -1,4 +1,4 @@
-// The call tree as a table that opens row by row: what keyboards and screen readers walk through.
+// Call tree as a table with rows that open, for keyboards and screen readers.
 kt.callTree = () => {
   const table = byId("calltree"), body = table.tBodies[0], MOST = 3000;
   let tree = null, open = new Set(), rows = [], current = null;
@@ -22,7 +22,7 @@ kt.callTree = () => {
   const line = (node, depth, position, size) => {
     const way = kt.wayTo(tree, node), kids = kt.hasKids(tree, node), isOpen = open.has(way), f = tree.f[node];
     const swatch = kt.make("i");
-    swatch.style.background = kt.colour(f, kt.data.hows[tree.how[node]]);
+    swatch.style.background = kt.color(f, kt.data.hows[tree.how[node]]);
     const twist = kt.make("span", { class: "twist", "aria-hidden": "true" }, kids ? (isOpen ? "▾" : "▸") : "");
     const wanted = kt.wanted(), name = kt.make("span", { class: wanted && wanted(f) ? "name found" : "name" }, kt.title(tree, node));
     const head = kt.make("th", { scope: "row", role: "rowheader" }, twist, swatch, name);
@@ -80,7 +80,7 @@ kt.callTree = () => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const tr = event.target.closest("tr"), at = Number(tr.dataset.row), row = rows[at];
     const up = () => { for (let i = at - 1; i >= 0; i--) if (rows[i].depth < row.depth) return i; return at; };
-    // The way that takes the most, as far as it is the most.
+    // Opens the heaviest path as long as it dominates.
     const along = () => {
       let node = row.node;
       for (let i = 0; i < 40; i++) {
@@ -102,7 +102,7 @@ kt.callTree = () => {
   });
   const renew = () => {
     tree = kt.trees[0];
-    // What is zoomed into is open, so that both show the same place; else the heaviest way.
+    // Opens the zoomed node, so that picture and table show the same place; otherwise the heaviest path.
     const node = kt.follow(tree, kt.state.zoom);
     for (const at of node < 0 ? [] : kt.pathTo(tree, node)) open.add(kt.wayTo(tree, at));
     if (open.size === 0) for (const root of kt.children(tree, -1, 0).slice(0, 1)) open.add(kt.wayTo(tree, root));

@@ -1,4 +1,4 @@
-// A canvas in its own pixels, sharp on every screen.
+// Canvas in physical pixels, sharp on every screen.
 kt.fit = (canvas, height) => {
   const width = canvas.clientWidth || canvas.parentElement.clientWidth;
   const ratio = window.devicePixelRatio || 1;
@@ -24,7 +24,7 @@ kt.letter = () => {
   return kt.letterWidth;
 };
 kt.css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-// Of several calls in one frame only the last is drawn.
+// Coalesces several calls per frame into the last one.
 kt.soon = (act) => {
   let waiting = false;
   return () => {
@@ -33,7 +33,7 @@ kt.soon = (act) => {
     requestAnimationFrame(() => { waiting = false; act(); });
   };
 };
-// Again when the width changes or the theme does.
+// Redraws when the width or the theme changes.
 kt.redraw = (element, act) => {
   let last = 0;
   new ResizeObserver(() => {

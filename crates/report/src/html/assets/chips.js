@@ -1,4 +1,4 @@
-// What the view is narrowed to, each with a button that undoes it: the selection, and what is done to functions.
+// Restrictions of the view, each with a button that removes it: the selection, and operations on functions.
 kt.chips = () => {
   const place = byId("chips");
   const chip = (text, label, undo) => {

@@ -1,4 +1,4 @@
-// Source lines and machine code of the chosen function, with how often each ran. Counts are of the whole recording.
+// Source lines and machine code of the selected function, with execution counts of the whole recording.
 kt.code = () => {
   const place = byId("code"), note = byId("code-note");
   let mine = 0;
@@ -10,7 +10,7 @@ kt.code = () => {
   };
   const table = (caption, heads, rows) => kt.make("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": caption },
     kt.make("table", { class: "code" }, kt.make("caption", {}, caption), kt.make("thead", {}, kt.make("tr", {}, ...heads.map((head) => kt.make("th", { scope: "col" }, head)))), kt.make("tbody", {}, ...rows)));
-  // The button of a line marks the instructions that were made from it; that of an instruction marks its line.
+  // The button of a line marks its instructions; the button of an instruction marks its line.
   const mark = (line) => {
     const was = place.dataset.line;
     place.dataset.line = was === String(line) ? "" : String(line);

@@ -1,4 +1,5 @@
-// Of several CPUs a lane for each: who has it, and where it is halted or waits for its turn. Kinds are those of cpus.rs.
+// Lanes of several CPUs: the running thread, and times in which the CPU is halted or waits for its turn. Kinds are those of
+// cpus.rs.
 kt.cpuLanes = (m, view) => {
   if (m.cpus.length === 0) return null;
   const { LEFT, BAND, GAP, COLOURS } = view;
@@ -24,7 +25,7 @@ kt.cpuLanes = (m, view) => {
   };
   const times = (cpu) => m.cpus[cpu].sums.map((sum) => m.upTo(sum, view.u1) - m.upTo(sum, view.u0));
   const executed = (sums) => sums.slice(0, HALTED).reduce((all, sum) => all + sum, 0);
-  // Heights in one pixel, from the bottom: what executes, never less than a hairline; the rest is idle or waits.
+  // Heights within one pixel, from the bottom: busy time, at least a hairline; the rest is idle or waiting.
   const heights = (shares) => {
     const busy = shares.slice(0, 3).map((share) => (share * BAND > 0.01 ? Math.max(1, Math.round(share * BAND * 2) / 2) : 0));
     const rest = Math.max(0, BAND - busy[0] - busy[1] - busy[2]);
@@ -102,7 +103,7 @@ kt.cpuLanes = (m, view) => {
       });
     },
     labels: (g) => m.cpus.forEach((_, cpu) => view.label(g, "CPU " + cpu, "", executed(times(cpu)), top(cpu))),
-    // On which CPUs a call ran, as far as the window shows it.
+    // CPUs on which a call ran, as far as the window shows them.
     of: (w, c) => {
       const shows = (s) => (s.lane === c.lane && s.begin < c.end && s.end > c.begin) || (s.begin <= c.begin && c.begin < s.end && m.lanes[s.lane].kind === "interrupt");
       return [...new Set(w.slices.filter(shows).map((s) => s.cpu))].sort((a, b) => a - b).join(", ");

@@ -1,8 +1,8 @@
-// The packed document: columns of numbers, see data.rs. Codes below zero are no functions.
+// Packed document: columns of numbers, see data.rs. Codes below zero are not functions.
 kt.NONE = -1; kt.USER = -2; kt.INTERRUPT = -3; kt.IDLE = -4; kt.UNATTRIBUTED = -5; kt.SMALLER = -6;
 kt.OTHERS = -7; kt.THREAD = -16;
 
-// A zlib stream in base64, or as bytes.
+// Decompresses a zlib stream, given in base64 or as bytes.
 kt.inflate = async (bytes) => {
   if (typeof DecompressionStream === "undefined") {
     throw new Error("this browser cannot unpack the page's data; Chrome 80, Firefox 113 or Safari 16.4 and later can");
@@ -18,7 +18,7 @@ kt.bytes = (base64) => {
 };
 kt.load = () => kt.inflate(kt.bytes(byId("kt-data").textContent.trim()));
 
-// Sampled times have an error, and calls only if they were counted besides.
+// Sampled times have an error, and calls only if counted by other means.
 kt.isSampled = () => kt.data.sample_ns > 0;
 kt.hasCalls = () => kt.data.calls;
 kt.error = (ns) => Math.sqrt(Math.max(1, ns / kt.data.sample_ns)) * kt.data.sample_ns;
@@ -31,7 +31,7 @@ kt.name = (f) => {
 kt.file = (f) => (f >= 0 && kt.data.file[f] >= 0 ? kt.data.files[kt.data.file[f]] : "");
 kt.module = (f) => (f >= 0 && kt.data.module[f] >= 0 ? kt.data.modules[kt.data.module[f]] : "");
 
-// A function's name in the source, without what compilers add: kerntune_profile::source_name.
+// Returns a function's name in the source, without compilers' suffixes: kerntune_profile::source_name.
 kt.sourceName = (symbol) => {
   for (let name = symbol; ; ) {
     const dot = name.lastIndexOf("."), tail = name.slice(dot + 1);
@@ -39,16 +39,15 @@ kt.sourceName = (symbol) => {
     name = name.slice(0, dot);
   }
 };
-// A second profile's functions get the numbers that they have in the first: same name, source and module. Where the kernels do
-// not say the same of where a function is from, or one has a copy or a piece of it, it is the one of that name in the source, if
-// only one is.
+// Maps a second profile's functions to the numbers of the first: same name, source and module. If the kernels disagree on the
+// source file, or one has a copy or a part of the function, the only function of that name in the source is used.
 kt.adopt = (data, other) => {
   const text = (d, list, all, f) => (list[f] >= 0 ? all[list[f]] : "");
   const module = (d, f) => text(d, d.module, d.modules, f), file = (d, f) => text(d, d.file, d.files, f);
   const key = (d, f) => d.names[f] + "\n" + file(d, f) + "\n" + module(d, f);
   const loose = [(d, f) => d.names[f] + "\n\n" + module(d, f), (d, f) => kt.sourceName(d.names[f]) + "\n" + file(d, f).replace(/.*\//, "") + "\n" + module(d, f), (d, f) => kt.sourceName(d.names[f]) + "\n\n" + module(d, f)];
   const known = new Map(data.names.map((_, f) => [key(data, f), f]));
-  // By what is looser, only those of which there is one; a name of the source is first that of the function itself.
+  // Looser keys match only if they are unique; a source name first means the function itself.
   const alone = loose.map((of) => {
     const found = new Map();
     data.names.forEach((name, f) => {
@@ -85,7 +84,7 @@ kt.adopt = (data, other) => {
   return other.groups;
 };
 
-// What several groups come to: functions, arcs and histograms.
+// Adds up several groups: functions, arcs and histograms.
 kt.tablesOf = (groups) => {
   const hows = kt.data.hows;
   const functions = new Map(), arcs = new Map(), histograms = new Map();
@@ -118,7 +117,7 @@ kt.tablesOf = (groups) => {
   }
   return { functions, histograms, ...kt.beside(arcs.values()) };
 };
-// Arcs by the function that they lead to, and by the one that they come from.
+// Arcs by callee, and by caller.
 kt.beside = (arcs) => {
   const callers = new Map(), callees = new Map();
   const into = (map, key, arc) => (map.has(key) ? map.get(key).push(arc) : map.set(key, [arc]));
@@ -128,9 +127,9 @@ kt.beside = (arcs) => {
   }
   return { callers, callees };
 };
-// Least figure of a histogram's bucket: kerntune_profile::bounds.
+// Lower bound of a histogram's bucket: kerntune_profile::bounds.
 kt.bucket = (bucket) => (bucket < 4 ? bucket : (4 + bucket % 4) * 2 ** (Math.floor(bucket / 4) - 1));
-// The bucket of a figure: kerntune_profile::bucket_of.
+// Bucket of a value: kerntune_profile::bucket_of.
 kt.bucketOf = (n) => {
   if (n < 4) return n;
   let e = 31 - Math.clz32(n);

@@ -1,4 +1,4 @@
-// How the elapsed time of the chosen function's calls is spread: four buckets to each doubling.
+// Distribution of the selected function's call times: four buckets per power of two.
 kt.histogram = () => {
   const svg = byId("histogram"), byCaller = byId("by-caller"), logarithmic = byId("log-count");
   const SHADES = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"], REST = "#8d949d";
@@ -16,7 +16,7 @@ kt.histogram = () => {
     const width = kt.sheet(svg, HEIGHT);
     const callers = new Map();
     for (const r of rows) callers.set(r.caller, (callers.get(r.caller) || 0) + r.count);
-    // In each region other callers may be the most frequent; here the six of all.
+    // The most frequent callers differ between regions; here are the six of all.
     const order = [...callers.keys()].filter((c) => c !== kt.OTHERS).sort((a, b) => callers.get(b) - callers.get(a)).slice(0, SHADES.length);
     const place = (caller) => { const at = order.indexOf(caller); return at < 0 ? order.length : at; };
     const low = Math.max(0, Math.min(...rows.map((r) => r.bucket)) - 1), high = Math.max(...rows.map((r) => r.bucket)) + 1;
@@ -46,7 +46,7 @@ kt.histogram = () => {
       let below = 0;
       stack.forEach((n, caller) => {
         if (n === 0) return;
-        // On a logarithmic scale parts of a bar have no length of their own: they share it.
+        // On a logarithmic scale, parts of a bar have no length of their own: they divide its length in proportion.
         const [a, b] = logarithmic.checked ? [level(sums[at]) * below / sums[at], level(sums[at]) * (below + n) / sums[at]] : [level(below), level(below + n)];
         group.append(kt.svg("rect", { x: x(bucket) + 0.5, width: Math.max(0.7, barWidth - 1), y: base - b, height: Math.max(0.6, b - a), fill: !byCaller.checked ? SHADES[0] : SHADES[caller] && caller < order.length ? SHADES[caller] : REST }));
         below += n;
@@ -56,7 +56,7 @@ kt.histogram = () => {
       svg.append(group);
     });
     svg.append(kt.svg("line", { x1: LEFT, x2: width, y1: base + 0.5, y2: base + 0.5, class: "base" }));
-    // Times below, only as many as there is room for: powers of two, four buckets apart, where there are some.
+    // Times below, as many as fit: powers of two, four buckets apart, where they occur.
     const step = high - low < 8 ? 1 : 4;
     let right = -Infinity;
     for (let bucket = Math.ceil(low / step) * step; bucket <= high + 1; bucket += step) {
@@ -68,7 +68,7 @@ kt.histogram = () => {
     }
     svg.append(kt.svg("text", { x: width, y: HEIGHT - 3, class: "small quiet", "text-anchor": "end" }, "elapsed " + kt.unit() + " per call"));
     svg.append(kt.svg("text", { x: 0, y: 11, class: "small quiet" }, "calls"));
-    // Percentiles: the bucket in which they lie.
+    // Percentiles: the buckets in which they lie.
     let labelEnd = LEFT;
     for (const [name, part] of [["median", 0.5], ["90 %", 0.9], ["99 %", 0.99], ["99.9 %", 0.999]]) {
       let seen = 0, at = 0;

@@ -1,11 +1,11 @@
-// The call tree as a picture: callers above, width by weight. `index` says which of the trees.
+// Call tree as an icicle graph: callers above, width by weight. `index` selects the tree.
 kt.icicle = (canvas, index) => {
   const status = byId("icicle-status");
   const ROW = 19, NARROW = 0.6;
   let tree = null, rows = [], zoom = -1, focus = -1;
 
   const column = () => kt.weight().column;
-  // Rectangles of everything that is wide enough; what is not is one box per parent.
+  // Rectangles of all nodes that are wide enough; the others are one box per parent.
   const layout = (width) => {
     const weight = tree.all[column()];
     rows = [];
@@ -37,12 +37,12 @@ kt.icicle = (canvas, index) => {
       level = next;
     }
   };
-  // Side by side, one width stands for as much in both.
+  // Side by side, equal widths stand for equal weights.
   const scaleOf = () => Math.max(...kt.trees.map((other) => other.totals[column()] || 0));
   const fill = (rect, f, how) => {
-    if (!kt.isDiff() || rect.node < 0 || rect.above) return kt.colour(f, how);
+    if (!kt.isDiff() || rect.node < 0 || rect.above) return kt.color(f, how);
     const all = tree.all[column()][rect.node], b = tree.b[column()][rect.node];
-    return kt.changeColour((2 * b - all) / (all || 1));
+    return kt.changeColor((2 * b - all) / (all || 1));
   };
   const draw = () => {
     if (canvas.hidden || !tree || kt.state.show !== "flame") return;
@@ -171,7 +171,7 @@ kt.icicle = (canvas, index) => {
     kt.frameAt = (x, y) => { const box = canvas.getBoundingClientRect(); const rect = find({ clientX: box.left + x, clientY: box.top + y }); return rect && rect.node >= 0 ? kt.title(tree, rect.node) : null; };
   }
 };
-// The way to what the picture is zoomed into.
+// Path to the zoomed node.
 kt.crumbs = () => {
   const place = byId("crumbs");
   const draw = () => {

@@ -1,4 +1,4 @@
-// Puts the views together. `data-ready` on the document says that all of them are drawn.
+// Assembles the views. `data-ready` on the document says that all of them are drawn.
 kt.isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 const retheme = () => (kt.onTheme || []).forEach((act) => act());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme);
@@ -7,7 +7,7 @@ byId("theme").addEventListener("click", () => {
   kt.save(false);
   retheme();
 });
-// A list of tabs: one of them is chosen, arrow keys go to the next.
+// Creates a list of tabs: one is selected, arrow keys move to the next.
 const tabs = (list, key) => {
   const buttons = [...byId(list).querySelectorAll("[role=tab]")];
   const follow = () => {
@@ -98,7 +98,7 @@ const start = async () => {
   const withTime = () => { kt.timeline(); byId("time-body").hidden = false; byId("time-wait").hidden = true; root.dataset.timeMs = performance.now().toFixed(0); };
   if (kt.data.time) withTime();
   kt.table();
-  kt.neighbours();
+  kt.neighbors();
   kt.histogram();
   kt.code();
   kt.ready = true;
@@ -117,5 +117,5 @@ start().catch((error) => {
   byId("trouble").textContent = "The pictures cannot be drawn: " + (error && error.message || error);
   byId("trouble").hidden = false;
 });
-// For measurements from outside.
+// Hook for measurements from outside.
 window.kerntune = kt;

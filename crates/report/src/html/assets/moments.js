@@ -1,5 +1,5 @@
-// The timeline's data with sums for fast drawing. Position `u` counts recorded time only: gaps
-// between recorded stretches have no width.
+// Timeline data with running sums for fast drawing. Position `u` counts recorded time only: gaps between recorded stretches have
+// no width.
 kt.moments = () => {
   const time = kt.data.time;
   if (!time || time.spans.length === 0) return null;
@@ -17,7 +17,7 @@ kt.moments = () => {
     const span = spans.find((s) => u < s.u + s.end - s.begin) || spans[spans.length - 1];
     return span.begin + Math.min(span.end - span.begin, u - span.u);
   };
-  // Running sums over bins by lane, kernel and user apart.
+  // Running sums over bins by lane, kernel and user separately.
   const last = spans[spans.length - 1];
   const count = last.first + last.bins;
   const edges = new Float64Array(count + 1);
@@ -33,7 +33,7 @@ kt.moments = () => {
     sums[l >> 1][l & 1][bin + 1] += time.bins.n[i];
   }
   for (const pair of sums) pair.forEach(run);
-  // Time of a lane up to `u`, within a bin in proportion.
+  // Returns the time of a lane up to `u`, in proportion within a bin.
   const upTo = (sum, u, hint) => {
     let low = hint || 0, high = count;
     while (low < high) { const m = (low + high) >> 1; if (edges[m + 1] <= u) low = m + 1; else high = m; }
@@ -51,7 +51,7 @@ kt.moments = () => {
     return out.map((s) => ({ ...s, u0: toU(s.begin), u1: toU(s.begin) + s.end - s.begin }));
   };
   const slices = (columns) => stretches(columns, (i) => ({ lane: columns.l[i] >> 1, user: columns.l[i] & 1, cpu: columns.c ? columns.c[i] : 0 }));
-  // Of several CPUs: running sums by kind, and slices.
+  // With several CPUs: running sums by kind, and slices.
   const cpuSlices = (columns) => stretches(columns, (i) => ({ kind: columns.k[i], lane: columns.l[i] }));
   const cpus = (time.cpus || []).map((cpu) => {
     const sums = empty(6);
@@ -63,7 +63,7 @@ kt.moments = () => {
     return { sums, slices: cpuSlices(cpu.slices) };
   });
   const places = time.places.map(([label, f, begin, end], number) => ({ label, function: f, begin, end, number, u0: toU(begin), u1: toU(begin) + end - begin }));
-  // What was read of the trace, where it is on the page's scale.
+  // Converts trace data to the page's scale.
   const placed = (w) => ({
     ...w, u0: toU(w.begin), u1: toU(w.begin) + w.end - w.begin,
     calls: w.calls.map((c) => { const u0 = toU(c.begin); return { ...c, u0, u1: u0 + c.end - c.begin }; }),

@@ -1,4 +1,4 @@
-// Trees of call paths as they come: columns of numbers, parents before children, sums of everything below.
+// Raw trees of call paths: columns of numbers, parents before children, with subtree sums.
 kt.raw = (columns) => {
   if (columns.raw) return columns.raw;
   const n = columns.f.length, up = new Int32Array(n), open = [];
@@ -10,7 +10,7 @@ kt.raw = (columns) => {
   columns.raw = kt.indexed({ n, f: Int32Array.from(columns.f), how: Uint8Array.from(columns.h), calls: Float64Array.from(columns.c), own: columns.w.map((w) => Float64Array.from(w)), up });
   return columns.raw;
 };
-// With sums and the first child and next sibling of each node; parents come before children.
+// Adds sums, and the first child and next sibling of each node; parents precede children.
 kt.indexed = (tree) => {
   const { n, up } = tree;
   const first = new Int32Array(n).fill(-1), next = new Int32Array(n).fill(-1);
@@ -27,7 +27,7 @@ kt.indexed = (tree) => {
   });
   return Object.assign(tree, { first, next });
 };
-// Takes out what is dropped, gives what is merged to its caller, leaves only what is below the focus.
+// Removes dropped functions, gives merged ones to their callers, and keeps only the tree below the focus.
 kt.apply = (raw, ops) => ops.reduce((tree, [what, f]) => {
   const { n, up } = tree;
   const into = new Int32Array(n), of = new Int32Array(n), above = new Int32Array(n);
@@ -54,7 +54,7 @@ kt.apply = (raw, ops) => ops.reduce((tree, [what, f]) => {
   });
   return kt.indexed({ n: count, f: pick(Int32Array, tree.f), how: pick(Uint8Array, tree.how), calls: pick(Float64Array, tree.calls), own, up: above.slice(0, count) });
 }, raw);
-// The nodes of a function that are not below themselves: recursion counts once.
+// Returns the outermost nodes of a function, so that recursion counts once.
 kt.outermost = (tree, isOf) => {
   const found = [], inside = new Uint8Array(tree.n);
   for (let at = 0; at < tree.n; at++) {
@@ -65,7 +65,7 @@ kt.outermost = (tree, isOf) => {
   }
   return found;
 };
-// Functions, callers and callees out of the trees alone, where the tables do not know what was taken out.
+// Computes functions, callers and callees from the trees alone, when operations have changed them.
 kt.tablesFrom = (raws) => {
   const functions = new Map(), arcs = new Map(), hows = kt.data.hows;
   for (const tree of raws) {

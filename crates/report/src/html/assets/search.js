@@ -1,4 +1,4 @@
-// Search: what is wanted is highlighted and counted, and the buttons beside the box go from one place to the next.
+// Search: matches are highlighted and counted; the buttons beside the box go to the previous and next one.
 let asked = "", isWanted = null;
 kt.wanted = () => {
   const text = kt.state.q.trim().toLowerCase();

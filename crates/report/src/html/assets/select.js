@@ -1,4 +1,4 @@
-// A selection of time as groups of tables, like those of the document: from the chunks that are on the page.
+// Selection of time as groups of tables, like those of the document, computed from the chunks on the page.
 kt.chunks = () => {
   if (kt.known) return kt.known;
   const time = kt.data.time;
@@ -14,7 +14,7 @@ kt.chunks = () => {
   return all;
 };
 kt.hasChunk = (chunk) => chunk.offset >= 0;
-// Opened chunks, the last few.
+// Cache of recently unpacked chunks.
 const opened = new Map();
 kt.opened = async (chunk) => {
   let found = opened.get(chunk.number);
@@ -26,14 +26,14 @@ kt.opened = async (chunk) => {
   return found;
 };
 kt.between = (from, to) => (kt.chunks() || []).filter((chunk) => chunk.end >= from && chunk.begin < to);
-// Where every chunk is on the page, every selection can be added up.
+// If every chunk is on the page, every selection can be added up.
 kt.isWhole = () => Boolean(kt.chunks()) && kt.chunks().every((chunk) => chunk.offset !== -1);
 kt.breathe = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
 const records = new Map();
 kt.adder = () => {
   const counter = kt.counter();
   const { nodes, accounts } = counter;
-  // One chunk at a time, as the counter's tables are shared.
+  // One chunk at a time, since the counter's tables are shared.
   let queue = Promise.resolve();
   const record = (chunk, from, to) => {
     const whole = chunk.begin >= from && chunk.end < to;
@@ -48,9 +48,9 @@ kt.adder = () => {
     queue = made.catch(() => {});
     return made;
   };
-  // `isStale` says that nobody waits for it any more.
+  // `isStale` returns true once the result is no longer needed.
   const select = async (from, to, isStale, progress) => {
-    // What has nothing of the page's regions adds nothing; what there was no room for cannot be left out.
+    // A chunk without the page's regions adds nothing; one left out for lack of space would be missing.
     const list = [], chunks = kt.between(from, to).filter((chunk) => chunk.offset !== -2);
     if (!chunks.every(kt.hasChunk)) throw new Error("some of its events are not on the page; kerntune view " + kt.data.id + " has all of them");
     let since = performance.now();
@@ -94,7 +94,7 @@ kt.adder = () => {
       }
       for (let i = 0; i < r.cells.length; i++) put(r.cells[i], r.counts[i]);
       for (const [group, sum] of r.times) sum.forEach((figure, i) => { times[group][i] += figure; });
-      // Calls that were open where the chunk begins: known from before, or cut.
+      // Calls open at the chunk's begin: known from the previous chunk, or cut.
       if (!stacks || last !== r.begin) stacks = r.base.map((depth) => Array.from({ length: depth }, () => null));
       for (const [thread, account, e] of r.theirs) {
         const open = stacks[thread].pop();
@@ -106,7 +106,7 @@ kt.adder = () => {
         for (let i = 0; i < carried; i++) if (stack[i]) stack[i].e += portions[i];
         for (let i = carried; i < portions.length; i++) stack[i] = { e: portions[i], begin: begins[i - carried] };
       });
-      // What goes on is written anew, since a record may be used again.
+      // Open calls are copied, since a record may be used again.
       stacks = stacks.map((stack) => stack.map((open) => open && { ...open }));
       last = r.end;
     }

@@ -1,4 +1,4 @@
-// Where a served page has everything from: the server that it came from.
+// Source of data in a served page: its server.
 const ask = async (what, more) => {
   const answer = await fetch(what, more);
   if (!answer.ok) throw new Error(await answer.text());

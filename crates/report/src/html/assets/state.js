@@ -1,16 +1,16 @@
-// What is chosen. All of it is in the address, so that a view can be linked to and Back works.
+// State of the page. All of it is in the address, so that views can be linked and Back works.
 kt.state = {
   region: 0, fn: -1, weight: "0", mode: "down", show: "flame", zoom: "", from: null, to: null, sel: null, ops: "", q: "", profile: "a", sort: "", tab: "calls",
 };
 kt.listeners = [];
-// `keys`: what of the state a view depends on; "view" is what follows of all: the tables and trees that are shown.
+// `keys`: parts of the state that a view depends on; "view" stands for the shown tables and trees, which depend on all.
 kt.on = (keys, act) => kt.listeners.push({ keys, act });
 kt.fire = (changed) => {
   for (const { keys, act } of kt.listeners) {
     if (keys.some((key) => changed.includes(key))) act(changed);
   }
 };
-// These change with every movement: they replace the address and make no step of history.
+// These change with every movement: they replace the address without a step of history.
 const PASSING = ["from", "to", "q"];
 kt.set = (change) => {
   const changed = Object.keys(change).filter((key) => kt.state[key] !== change[key]);
@@ -18,7 +18,7 @@ kt.set = (change) => {
   const step = !changed.every((key) => PASSING.includes(key));
   if (step) kt.save(true);
   Object.assign(kt.state, change);
-  // At once, so that Forward finds the step even if Back comes right after it.
+  // Immediately, so that Forward finds the step even if Back comes right after it.
   if (step) kt.save(false);
   kt.fire(changed);
   clearTimeout(kt.saving);
@@ -44,13 +44,13 @@ kt.link = () => {
   put("theme", root.dataset.theme || null);
   return "#" + words;
 };
-// A step of history is made before what it leads away from changes: what is there by then is written first.
+// Before a step of history is added, pending changes are written to the current one.
 kt.save = (step) => {
   if (!kt.data || kt.restoring) return;
   history.replaceState(null, "", kt.link());
   if (step) history.pushState(null, "", kt.link());
 };
-// `zoom` and `ops` hold names, and not numbers that another page has for other functions.
+// `zoom` and `ops` hold names, since function numbers differ between pages.
 kt.restore = () => {
   const words = new URLSearchParams(location.hash.slice(1));
   const one = (key, values) => (values.includes(words.get(key)) ? words.get(key) : values[0]);
@@ -84,7 +84,7 @@ window.addEventListener("popstate", () => {
   clearTimeout(kt.saving);
 });
 kt.selection = () => (kt.state.sel ? kt.state.sel.split("-").map(Number) : null);
-// What is done to the paths: [["drop", f], …]; in the address by name.
+// Operations on the paths: [["drop", f], …]; by name in the address.
 kt.ops = () => kt.state.ops.split(";").filter(Boolean).map((op) => {
   const at = op.indexOf(":");
   return [op.slice(0, at), kt.numbered(op.slice(at + 1))];
@@ -99,7 +99,7 @@ kt.numbered = (word) => {
 };
 kt.setOps = (ops) => kt.set({ ops: ops.map(([what, f]) => what + ":" + kt.worded(f)).join(";") });
 kt.addOp = (what, f) => kt.setOps([...kt.ops().filter(([w, g]) => !(w === what && g === f)), [what, f]]);
-// What the width of a frame can stand for: a column of the tree, and how to write its sums.
+// Weights that the width of a frame can stand for: a column of the tree, and the format of its sums.
 kt.weights = () => {
   const all = [{ id: "0", column: 0, title: kt.data.exact ? "instructions" : "time", unit: kt.withUnit, bare: kt.amount }];
   if (kt.data.weights) {

@@ -1,11 +1,11 @@
-// What the events of a stretch of the trace come to: the same figures as the profile's tables have, by path, function, arc and
-// bucket. Each chunk is counted once, by itself; calls that go on from one to the next are joined when chunks are added up.
+// Sums over the events of a stretch of the trace: the same figures as the profile's tables, by path, function, arc and bucket.
+// Each chunk is counted once by itself; calls that span chunks are joined when chunks are added up.
 kt.counter = () => {
   const time = kt.data.time, columns = kt.data.weights ? 4 : 1;
   const numbers = new Int32Array(kt.data.symbol.reduce((most, s) => Math.max(most, s), 0) + 2).fill(kt.NONE);
   kt.data.symbol.forEach((symbol, f) => { numbers[symbol] = f; });
   const page = (f) => (f < numbers.length ? numbers[f] : kt.NONE);
-  // Nodes: parent, code of the page, how, group, account. Accounts: group, caller, function, how.
+  // Nodes: parent, code of the page, entry kind, group, account. Accounts: group, caller, function, entry kind.
   const nodes = { n: 0, parent: new Int32Array(4096), f: new Int32Array(4096), how: new Uint8Array(4096), group: new Int32Array(4096), account: new Int32Array(4096) };
   const accounts = { n: 0, group: [], caller: [], f: [], how: [] }, accountOf = new Map(), rootOf = new Map();
   let slots = new Int32Array(1 << 14), room = 1 << 12;
@@ -95,7 +95,7 @@ kt.counter = () => {
     return sum;
   };
   const visitor = {
-    // The running thread, or the region, is another one: where its frames are in the tree.
+    // Locates the running thread's frames in the tree after a change of thread or region.
     arrive: (machine, stack) => {
       if (group < 0) return;
       const code = codeOf(machine.running), base = root(group, code);
@@ -163,7 +163,7 @@ kt.counter = () => {
       if (top < stack.base) theirs.push([machine.running, at, e]);
       else if (at >= 0) bucketsOf(at, e, stack.begin[top]);
     },
-    // From here on it counts: what is open began before.
+    // Begins counting: open frames count as begun before.
     begin: (machine) => {
       if (active) return;
       active = true;
@@ -171,7 +171,7 @@ kt.counter = () => {
       began();
     },
   };
-  // Counts a chunk from `begin` on, up to `until`.
+  // Counts a chunk from `begin` up to `until`.
   const chunk = (opened, begin, until) => {
     epoch++;
     [touched, touchedAccounts, touchedBuckets, theirs, times] = [[], [], [], [], new Map()];

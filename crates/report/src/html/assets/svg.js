@@ -1,4 +1,4 @@
-// Elements of a picture in pixels.
+// Creates SVG elements in pixels.
 kt.svg = (name, attributes = {}, text) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));

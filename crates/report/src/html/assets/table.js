@@ -1,4 +1,4 @@
-// All functions of the view, sorted and filtered; as many rows as can be read.
+// Functions of the view, sorted and filtered; as many rows as are readable.
 kt.table = () => {
   const table = byId("flat"), body = table.tBodies[0], filter = byId("filter"), SHOWN = 200;
   const average = (row) => (row.ended ? row.elapsed / row.ended : NaN);
@@ -38,7 +38,7 @@ kt.table = () => {
     }
     return rows;
   };
-  // How it is sorted: a column, and whether the least comes first.
+  // Sort order: a column, and whether it is ascending.
   const order = (list) => {
     const [id, up] = kt.state.sort.split(".");
     const column = list.find((c) => c.id === id) || list.find((c) => c.id === (isPair() ? "difference" : "self"));
@@ -68,7 +68,7 @@ kt.table = () => {
     const wanted = filter.value.trim().toLowerCase();
     const hit = (row) => !wanted || kt.name(row.f).toLowerCase().includes(wanted) || kt.file(row.f).toLowerCase().includes(wanted) || kt.module(row.f).toLowerCase().includes(wanted);
     const rows = rowsNow().filter(hit);
-    // What is not known comes last, whichever way.
+    // Unknown values come last in both orders.
     const key = by.column.size ? (row) => Math.abs(by.column.key(row)) : by.column.key;
     rows.sort((a, b) => {
       const x = key(a), y = key(b);
@@ -87,7 +87,7 @@ kt.table = () => {
   };
   const line = (row, list, largest) => {
     const swatch = kt.make("i");
-    swatch.style.background = kt.colour(row.f, "");
+    swatch.style.background = kt.color(row.f, "");
     const button = kt.make("button", { type: "button", title: kt.module(row.f) || kt.file(row.f) || "" }, swatch, kt.name(row.f));
     const cells = list.slice(1).map((column) => {
       const value = column.key(row), cell = kt.make("td", {}, column.show(value, row));

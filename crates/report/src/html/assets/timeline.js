@@ -1,5 +1,5 @@
-// Who had the CPU when: a lane for each thread, for interrupts and for idle. Where single calls are
-// known and wide enough, they are drawn below their lane. Of several CPUs the lanes are above (cpus.js).
+// Timeline: lanes for threads, interrupts and idle time. Single calls are drawn below their lane where they are known and wide
+// enough. With several CPUs, their lanes are above (cpus.js).
 kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
@@ -9,13 +9,13 @@ kt.timeline = () => {
 
   const plot = () => Math.max(50, width - LEFT);
   const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
-  const colour = (lane, user) => {
+  const color = (lane, user) => {
     const kind = m.lanes[lane].kind;
     return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" || kind === "task" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
   };
   const isTask = (lane) => lane.kind === "thread" || lane.kind === "task";
   const busy = (lane) => m.sums[lane].reduce((all, sum) => all + m.upTo(sum, u1) - m.upTo(sum, u0), 0);
-  // A lane's name, and its share of the time in view.
+  // Lane's name, and its share of the visible time.
   const label = (g, name, pid, ns, y) => {
     g.fillStyle = kt.css("--ink");
     g.font = "12px system-ui, sans-serif";
@@ -31,7 +31,7 @@ kt.timeline = () => {
     get u0() { return u0; }, get u1() { return u1; }, get width() { return width; },
   };
   const cpus = kt.cpuLanes(m, view);
-  // Single calls are drawn where so few happened that they can be told apart. What is read goes a view further on both sides.
+  // Single calls are drawn where they are few enough to be distinguished. A view's width on both sides is read in advance.
   const fetchDetail = () => {
     const from = m.toTime(u0), to = m.toTime(u1), length = u1 - u0;
     const { events, here } = kt.eventsIn(from, to);
@@ -60,7 +60,7 @@ kt.timeline = () => {
     let y = view.TOP + (cpus ? cpus.height : 0);
     left = 0;
     places = m.lanes.map((lane, at) => {
-      // Zoomed in, threads that did nothing here would only fill the page.
+      // When zoomed in, threads without activity are left out.
       if (isTask(lane) && (u0 > 0 || u1 < m.length) && !seen.has(at) && busy(at) === 0) {
         left++;
         return { y: OFF, rows: 0 };
@@ -102,7 +102,7 @@ kt.timeline = () => {
         g.moveTo(at + 0.5, AXIS - 4);
         g.lineTo(at + 0.5, canvas.clientHeight);
         g.stroke();
-        // The first one in full, the others by what they are later if that is shorter.
+        // The first label is complete; the others are relative to it if that is shorter.
         let text;
         if (first === null || by >= 1e6) text = kt.data.exact ? (t / 1e6).toLocaleString("en-US", { minimumFractionDigits: Math.max(0, Math.ceil(6 - Math.log10(by))), maximumFractionDigits: Math.max(0, Math.ceil(6 - Math.log10(by))) }) + " M" : (t / 1e9).toFixed(Math.max(0, Math.ceil(9 - Math.log10(by)))) + " s";
         else text = "+" + kt.amount(t - first);
@@ -144,15 +144,15 @@ kt.timeline = () => {
     const flush = (end) => {
       if (h0 + h1 <= 0) return;
       const a = LEFT + begin, w = end - begin;
-      if (h0 > 0) { g.fillStyle = colour(lane, 0); g.fillRect(a, y + BAND - h0, w, h0); }
-      if (h1 > 0) { g.fillStyle = colour(lane, 1); g.fillRect(a, y + BAND - h0 - h1, w, h1); }
+      if (h0 > 0) { g.fillStyle = color(lane, 0); g.fillRect(a, y + BAND - h0, w, h0); }
+      if (h1 > 0) { g.fillStyle = color(lane, 1); g.fillRect(a, y + BAND - h0 - h1, w, h1); }
     };
     let k = m.upTo(kernel, u0), s = m.upTo(user, u0);
     for (let px = 0; px < plot(); px++) {
       const end = u0 + (px + 1) * per;
       const k1 = m.upTo(kernel, end), s1 = m.upTo(user, end);
       const a = (k1 - k) / per * BAND, b = (s1 - s) / per * BAND;
-      // Never less than a hairline, so that what is rare is not invisible.
+      // At least a hairline, so that rare events stay visible.
       const r0 = a > 0.01 ? Math.max(1, Math.round(a * 2) / 2) : 0, r1 = b > 0.01 ? Math.max(1, Math.round(b * 2) / 2) : 0;
       if (r0 !== h0 || r1 !== h1) { flush(px); begin = px; h0 = r0; h1 = r1; }
       k = k1; s = s1;
@@ -165,7 +165,7 @@ kt.timeline = () => {
       const a = Math.max(LEFT, x(s.u0)), b = Math.min(width, x(s.u1));
       if (b - a < 0.5) continue;
       const y = places[s.lane].y;
-      g.fillStyle = colour(s.lane, s.user);
+      g.fillStyle = color(s.lane, s.user);
       g.fillRect(a, y, Math.max(1, b - a - (b - a > 4 ? 0.5 : 0)), BAND);
       const lane = m.lanes[s.lane];
       const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.kind === "task" ? "idle task" : lane.name;
@@ -182,11 +182,11 @@ kt.timeline = () => {
       const y = places[c.lane].y + BAND + 1 + c.depth * CALL;
       const row = c.lane * 1000 + c.depth;
       if (b - a < 0.7) {
-        // Several calls in one pixel are one line.
+        // Several calls within one pixel are one line.
         if (last.get(row) >= a) continue;
         last.set(row, a + 0.8);
       }
-      g.fillStyle = kt.colour(c.f, c.how);
+      g.fillStyle = kt.color(c.f, c.how);
       g.fillRect(a, y, Math.max(0.8, b - a - (b - a > 3 ? 1 : 0)), CALL - 1);
       if (c.how === "interrupt" && b - a > 2) { g.fillStyle = "#a33b12"; g.fillRect(a, y, Math.min(3, b - a), CALL - 1); }
       if (b - a > 4 * letter) {
@@ -197,7 +197,7 @@ kt.timeline = () => {
       if (c.f === kt.state.fn) { g.strokeStyle = kt.css("--ink"); g.lineWidth = 1.5; g.strokeRect(a + 0.75, y + 0.75, Math.max(1, b - a - 2.5), CALL - 2.5); }
       drawn.push({ x0: a, x1: Math.max(b, a + 1), y0: y, y1: y + CALL, call: c, window: w });
     }
-    // Where a thread was off the CPU in the middle of its calls, they are only waiting.
+    // While a thread was off the CPU, its open calls only wait.
     g.fillStyle = kt.css("--veil");
     for (const [lane, place] of places.entries()) {
       if (!place.rows || !isTask(m.lanes[lane])) continue;
@@ -206,8 +206,8 @@ kt.timeline = () => {
         const a = Math.max(LEFT, x(from)), b = Math.min(width, x(to));
         if (b - a > 0.5) g.fillRect(a, place.y + BAND + 1, b - a, place.rows * CALL);
       };
-      // Interrupts lie on the stack of the thread that they hit: the one that ran on that CPU before. The time in which
-      // all of several CPUs are halted says of none who has it.
+      // Interrupts are on the stack of the thread that they hit: the one that ran on that CPU before. Time in which all CPUs are
+      // halted does not belong to any thread.
       const isHalt = (s) => cpus && m.lanes[s.lane].kind === "idle";
       const says = (s) => m.lanes[s.lane].kind !== "interrupt" && !isHalt(s);
       const on = new Map();
@@ -241,7 +241,7 @@ kt.timeline = () => {
       g.fillStyle = kt.css("--panel");
       g.fillRect(LEFT, place.y, plot(), BAND);
     });
-    // Bins are averages: paler where single stretches can be told apart.
+    // Bins are averages: paler where single stretches could be distinguished.
     const binWidth = m.length / m.count / (u1 - u0) * plot();
     g.globalAlpha = (dark ? 0.86 : 1) * (binWidth > 3 ? 0.5 : 1);
     places.forEach((place, lane) => density(g, lane, place.y));
@@ -256,7 +256,7 @@ kt.timeline = () => {
       calls(g, w, letter);
     }
     g.globalAlpha = 1;
-    // What is not selected lies under a veil.
+    // Time outside of the selection is dimmed.
     const sel = selected();
     if (sel) {
       const [a, b] = sel.map(x);
@@ -275,7 +275,7 @@ kt.timeline = () => {
     say();
     root.dataset.timelineMs = (performance.now() - began).toFixed(1);
   };
-  // Edges of the selection on the page's scale; while one is drawn, of that.
+  // Edges of the selection on the page's scale; during a drag, of the new selection.
   const selected = () => {
     if (drag && drag.select) return [Math.min(drag.select[0], drag.select[1]), Math.max(drag.select[0], drag.select[1])];
     const sel = kt.state.profile === "a" ? kt.selection() : null;
@@ -334,7 +334,7 @@ kt.timeline = () => {
     const edge = sel ? sel.findIndex((u) => Math.abs(x(u) - px) < 5) : -1;
     return { px, py, edge, u: u0 + (px - LEFT) / plot() * (u1 - u0), call: drawn.findLast(hit), zone: zones.findLast(hit) };
   };
-  // Dragging in the lanes selects, at the axis moves; an edge of the selection can be taken hold of.
+  // Dragging in the lanes selects, dragging the axis moves; the edges of the selection can be dragged.
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     const { u, py, px, edge } = under(event), sel = selected();
@@ -387,7 +387,7 @@ kt.timeline = () => {
   });
   canvas.addEventListener("wheel", (event) => {
     const { px, u } = under(event);
-    // Over the names the wheel scrolls, as it does elsewhere.
+    // Over the names the wheel scrolls the page as usual.
     if (px < LEFT) return;
     event.preventDefault();
     kt.untip();

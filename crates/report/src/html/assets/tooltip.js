@@ -1,4 +1,4 @@
-// One tooltip for all pictures: a head and lines of name and value.
+// Tooltip shared by all pictures: a head, and lines of name and value.
 kt.tip = (x, y, head, lines) => {
   const tip = byId("tip");
   tip.replaceChildren(kt.make("b", {}, head), kt.make("dl", {}, ...lines.flatMap(([name, value]) =>

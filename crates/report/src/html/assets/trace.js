@@ -1,5 +1,5 @@
-// Reads a chunk of a trace: the other side of crates/trace. A machine of threads, stacks and CPUs is taken through its events,
-// and a visitor is told what happens, as crates/analyze/src/events.rs does it.
+// Reader of a chunk of a trace in the format of crates/trace. It replays the events on a state of threads, stacks and CPUs and
+// calls a visitor, like crates/analyze/src/events.rs.
 const CALL = 0, JUMP = 1, INTERRUPTED = 2, EXCEPTION = 3;
 kt.openChunk = (bytes) => {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -10,7 +10,7 @@ kt.openChunk = (bytes) => {
   if (raw.length !== state + payload) throw new Error("a chunk of the trace is damaged");
   return { cpu: view.getUint32(4, true), events: view.getUint32(12, true), begin: long(16), end: long(24), ...opening(raw, state), raw, at: state };
 };
-// What was going on where the chunk begins.
+// State at the begin of the chunk.
 const opening = (raw, end) => {
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   let at = 0;
@@ -26,8 +26,8 @@ const opening = (raw, end) => {
   }
   return { user, waiting, regions, stacks };
 };
-// The frames that a thread has open: function, kind of entry, and what a visitor keeps of each. A segment begins at each frame
-// that an interrupt entered; its clock is the visitor's.
+// Open frames of a thread: function, kind of entry, and the visitor's value of each. A segment begins at each frame that an
+// interrupt entered; its clock belongs to the visitor.
 class Stack {
   constructor() {
     Object.assign(this, { depth: 0, room: 64, segment: 0, interrupts: 0, base: 0, stamp: -1, root: -1, segments: new Float64Array(16) });
@@ -54,7 +54,7 @@ class Stack {
     this.begin[at] = begin;
   }
 }
-// The machine as a chunk finds it.
+// Creates the state at the begin of a chunk.
 kt.machineAt = (chunk) => {
   const nobody = kt.data.time.threads.length + 1;
   const machine = { stacks: Array.from({ length: nobody + 1 }, () => new Stack()), running: nobody, cpu: chunk.cpu, now: chunk.begin, user: chunk.user, regions: [...chunk.regions], waiting: [] };
@@ -67,7 +67,7 @@ kt.machineAt = (chunk) => {
   for (const cpu of chunk.waiting) machine.waiting[cpu.cpu] = cpu;
   return machine;
 };
-// Goes through the events up to `until`; the visitor has `pass`, `idle`, `enter`, `ended`, `arrive`, `region`.
+// Replays the events up to `until`; the visitor has `pass`, `idle`, `enter`, `ended`, `arrive`, `region`.
 kt.replay = (machine, chunk, until, visitor) => {
   const raw = chunk.raw, size = raw.length, wide = kt.data.time.wide, kernel = kt.data.time.kernel_functions;
   let at = chunk.at, stack = machine.stacks[machine.running];
@@ -96,7 +96,7 @@ kt.replay = (machine, chunk, until, visitor) => {
   const downTo = (length) => { while (stack.depth > length) endTop(); };
   const last = (isIt) => { let i = stack.depth - 1; while (i >= 0 && !isIt(i)) i--; return i; };
   const run = (thread) => { machine.running = thread; stack = machine.stacks[thread]; visitor.arrive(machine, stack); };
-  // Everything but calls and returns; false where the time is up.
+  // Handles all events but calls and returns; returns false once the time is up.
   const rare = () => {
     const code = raw[at++];
     if (code <= 2) enter(number(), code + 2);

@@ -1,5 +1,5 @@
-// A tree to look at: nodes of several raw trees, merged where function and kind of entry are the same, and made when somebody
-// looks below their parent. A member is three numbers: raw tree, its node, and the node whose figures count (upside down).
+// Tree for display: nodes of several raw trees, merged by function and kind of entry, and created lazily when their parent is
+// opened. A member is three numbers: raw tree, its node, and the node whose figures count (if inverted).
 kt.lazy = (raws, members, kind, sides) => {
   const columns = raws.length ? raws[0].own.length : 1;
   const tree = { raws, kind, sides: sides || raws.map(() => 0), n: 0, f: [], how: [], parent: [], start: [], end: [], calls: [], callsB: [], members: [], own: [], all: [], b: [], orders: [] };
@@ -60,7 +60,7 @@ const expand = (tree, node) => {
   grow(tree, below, node);
   tree.end[node] = tree.n;
 };
-// The children of a node, or the roots for -1, heaviest first; what is too small to be told apart last.
+// Returns the children of a node, or the roots for -1, heaviest first; nodes that are too small are merged at the end.
 kt.children = (tree, node, column) => {
   const orders = tree.orders[column] || (tree.orders[column] = new Map());
   let order = orders.get(node);
@@ -74,7 +74,7 @@ kt.children = (tree, node, column) => {
   }
   return order;
 };
-// Whether there is anything below, without making it.
+// Checks whether a node has children, without creating them.
 kt.hasKids = (tree, node) => {
   const list = tree.members[node], down = tree.kind === "down" || tree.kind === "from";
   for (let i = 0; i < list.length; i += 3) {
@@ -83,7 +83,7 @@ kt.hasKids = (tree, node) => {
   }
   return false;
 };
-// All paths; upside down by own figure; below a function; and to a function, with its figure with callees.
+// All paths; inverted, by self time; below a function; and to a function, with its total.
 kt.treeOf = (raws, mode, f, sides) => {
   const members = [];
   raws.forEach((raw, t) => {
@@ -93,7 +93,7 @@ kt.treeOf = (raws, mode, f, sides) => {
   });
   return kt.lazy(raws, members, mode, sides);
 };
-// The way to a node in words, by which a link or another tree finds it again.
+// Path to a node in words, by which a link or another tree finds it again.
 kt.wayTo = (tree, node) => {
   const words = [];
   for (let at = node; at >= 0; at = tree.parent[at]) words.push(kt.worded(tree.f[at]) + (tree.how[at] ? ":" + tree.how[at] : ""));

@@ -1,4 +1,4 @@
-// The trees that are shown: one, or one for each of two profiles side by side. Pictures and the table share them.
+// Trees on display: one, or one for each of two profiles side by side. Pictures and the table share them.
 kt.trees = [];
 const treesNow = () => {
   const { profile, mode, fn } = kt.state, sides = kt.sides;
@@ -20,10 +20,10 @@ kt.isDiff = () => kt.state.profile === "diff";
 kt.title = (tree, node) => {
   const f = tree.f[node], how = kt.data.hows[tree.how[node]];
   if (f === kt.SMALLER) return kt.grouped(tree.calls[node]) + " smaller";
-  // How it came to run is in the tooltip; only what nothing called is marked here.
+  // The tooltip has the kind of entry; only entries without a caller are marked here.
   return (how === "interrupt" || how === "exception" ? how + " " : "") + kt.name(f);
 };
-// What is known of a node, in lines of name and value.
+// Describes a node in lines of name and value.
 kt.facts = (tree, node) => {
   const weight = kt.weight(), c = weight.column, whole = tree.totals[c], all = tree.all[c][node];
   const f = tree.f[node], lines = [], calls = tree.calls[node];
@@ -51,7 +51,7 @@ kt.facts = (tree, node) => {
   return lines;
 };
 kt.inWords = (tree, node) => kt.title(tree, node) + ": " + kt.facts(tree, node).map((line) => line.join(" ")).join("; ");
-// Keys that do something to the function of a node, in the picture and in the table.
+// Keys that operate on a node's function, in the picture and in the table.
 kt.keyOn = (key, f) => {
   if (f < 0 && f > kt.THREAD) return false;
   const what = { f: "focus", m: "merge", x: "drop" }[key];

@@ -1,5 +1,5 @@
-// From what is chosen to what is shown: profile, region, selection, and what is done to the paths. Views draw themselves when
-// "view" is told.
+// Computes the view from the state: profile, region, selection, and operations on the paths. Views redraw when "view" is
+// signaled.
 kt.said = (text) => { byId("busy").textContent = text; };
 const about = (index, times) => {
   const view = kt.data.views[index];
@@ -7,7 +7,7 @@ const about = (index, times) => {
   const sum = (i) => view.groups.reduce((all, g) => all + (times[g] ? times[g][i] : 0), 0);
   return { ...view, busy: sum(0), idle: sum(1), user: sum(2), elapsed: sum(0) + sum(1) };
 };
-// Region of the second profile: by name, else all of it.
+// Region of the second profile: by name, else the whole.
 const indexOfOther = () => {
   const name = kt.data.views[kt.state.region].name, views = kt.data.other.views;
   const at = views.findIndex((view) => view.name === name);
@@ -35,7 +35,7 @@ const shown = (sides) => {
   const { profile } = kt.state;
   kt.sides = sides;
   kt.view = sides[profile === "b" ? 1 : 0];
-  // Shares of a difference are of the first.
+  // Shares of a difference refer to the first profile.
   kt.fire(["view"]);
   kt.shownAt = performance.now();
 };
@@ -57,7 +57,7 @@ kt.renew = async () => {
     try {
       found = await kt.source.select(sel[0], sel[1], () => mine !== latest, (part) => { if (mine === latest) kt.said(text + " " + kt.percent(part, 1)); });
     } catch (error) {
-      // A view of something else than the selection must not be taken for it.
+      // A view of another stretch must not be mistaken for the selection.
       if (mine === latest) { kt.said("The selection cannot be added up: " + error.message); kt.set({ sel: null }); kt.said("The selection cannot be added up: " + error.message); }
       return;
     } finally { clearTimeout(late); }
@@ -69,7 +69,7 @@ kt.renew = async () => {
   shown([sideOf(groups, kt.tablesOf(groups), about(kt.state.region, found.times))]);
   root.dataset.viewMs = (performance.now() - began).toFixed(1);
 };
-// Resolves when nothing is under way.
+// Resolves when no work is pending.
 kt.settled = async () => {
   for (let quiet = 0; quiet < 2;) {
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
@@ -77,7 +77,7 @@ kt.settled = async () => {
   }
 };
 kt.working = 0;
-// For what is further down the page: once, after the frame in which the first of it is seen.
+// Delays content further down the page until after the first frame.
 kt.afterwards = (act) => {
   let due = false;
   return () => {

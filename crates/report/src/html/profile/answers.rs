@@ -1,54 +1,57 @@
-//! What the server of a page answers: the page, its timeline, what a stretch of time comes to.
+//! Answers of a page's server: the page, its timeline, tables of a selected stretch of time.
 
-use super::data::{document, stretch, Document};
-use super::numbers::Index;
-use super::sums::{Selected, Sums};
-use super::{finish, moments, pack, ProfilePage, Timeline};
+use super::data::{document, stretch, PageDocument};
+use super::numbers::PageIndex;
+use super::sums::{SelectionTables, TraceSums};
+use super::{finish, moments, pack, ProfilePage, TraceTimeline};
 use crate::Result;
 use kerntune_profile::{Profile, Tables};
 use kerntune_trace::Recording;
 use serde::Serialize;
 
-/// Answers in the page's own numbers. All but the page are JSON, packed with zlib.
-pub struct Answers {
-    index: Index,
+/// Renderer of a page and of answers in the page's numbering. Answers other than the page are JSON,
+/// packed with zlib.
+pub struct PageAnswers {
+    index: PageIndex,
     page: String,
 }
 
-impl Answers {
-    /// Those of a page. `recording` is that of its trace; the page's timeline is asked for when the page is there.
+impl PageAnswers {
+    /// Renders a page. `recording` is that of its trace; the timeline is computed later, on
+    /// request.
     ///
     /// # Errors
     /// [`crate::Error::NoRegion`]; nothing else is expected.
     pub fn new(page: &ProfilePage, recording: Option<&Recording>) -> Result<Self> {
         let threads = recording.map_or(&[][..], |recording| &recording.threads);
-        let (mut document, index): (Document, Index) = document(page.profile, page.region, None, threads)?;
+        let (mut document, index): (PageDocument, PageIndex) =
+            document(page.profile, page.region, None, threads)?;
         document.traced = recording.is_some();
         Ok(Self { index, page: finish(page, document, true)? })
     }
 
-    /// The page.
+    /// Returns the HTML page.
     pub fn page(&self) -> &str {
         &self.page
     }
 
-    /// The timeline of `profile`, which is the page's.
+    /// Renders the timeline of `profile`, which must be the page's.
     ///
     /// # Errors
     /// None is expected.
-    pub fn timeline(&mut self, profile: &Profile, timeline: &Timeline) -> Result<Vec<u8>> {
+    pub fn timeline(&mut self, profile: &Profile, timeline: &TraceTimeline) -> Result<Vec<u8>> {
         bytes(&moments::columns(timeline, profile, &mut self.index))
     }
 
-    /// What a selection came to.
+    /// Renders the tables of a selection.
     ///
     /// # Errors
     /// None is expected.
-    pub fn selected(&mut self, sums: &Sums, selected: &Selected) -> Result<Vec<u8>> {
+    pub fn selected(&mut self, sums: &TraceSums, selected: &SelectionTables) -> Result<Vec<u8>> {
         bytes(&sums.tables(&mut self.index, selected))
     }
 
-    /// The same by way of the analysis: the tables of the trace that was cut out of the profile's.
+    /// Renders the same tables from an analysis of the trace, cut to the selected stretch.
     ///
     /// # Errors
     /// None is expected.

@@ -1,8 +1,9 @@
-//! Source lines and machine code of functions, with how often each ran: what the page shows beside callers and callees.
+//! Source lines and machine code of functions with execution counts, shown beside callers and
+//! callees.
 //!
-//! Blocks are recorded with how often each ran, so that what is said of an instruction or a line is exact: the instructions of all
-//! rows sum to those that were executed at the function's addresses. Where a block does not fit the code of the image, because the
-//! kernel changed its code as it ran, the block is a row of its own.
+//! Blocks are recorded with their counts, so that counts of instructions and lines are exact: the
+//! rows sum to the instructions executed at the function's addresses. A block that does not match
+//! the image, because the kernel patched its code, is a row of its own.
 
 use super::pack;
 use crate::Result;
@@ -11,38 +12,39 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Lines of a function's own file that are shown one by one, from its first to its last.
-const SPAN: u32 = 1200;
+/// Largest length of a function's source, in lines, that is shown without gaps.
+const MAX_SOURCE_LINES: u32 = 1200;
 
-/// Address, how often it ran, how often its branch was taken, the instruction, and the row of [`FunctionCode::lines`] that it is of,
-/// or -1.
+/// Address, execution count, taken count of its branch, instruction, and row of
+/// [`FunctionCode::lines`] (-1: none).
 pub type CodeRow = (String, u64, u64, String, i64);
 
-/// A function's source and machine code. Counts are of the whole recording.
+/// A function's source and machine code, with counts of the whole recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FunctionCode {
-    /// Instructions executed at its addresses.
+    /// Instructions executed at the function's addresses.
     pub executed: u64,
-    /// Source files that [`FunctionCode::lines`] name by number.
+    /// Source files, numbered for [`FunctionCode::lines`].
     pub files: Vec<String>,
-    /// File, line, instructions executed for it (none: no code is of it), and its text, where the source is there.
+    /// File, line, instructions executed for the line (`None`: it has no code), and its text if the
+    /// source is available.
     pub lines: Vec<(i64, u32, Option<u64>, Option<String>)>,
-    /// By address.
+    /// Machine code by address.
     pub code: Vec<CodeRow>,
-    /// What a reader should know: where the source is not there, and why.
+    /// Remark for the reader: missing source, and the reason.
     pub note: String,
 }
 
-/// What a page has of functions' code.
+/// Code of functions that a page embeds.
 #[derive(Debug, Clone, Default)]
-pub struct Code {
-    /// Row of the symbols table, and [`packed`] code.
+pub struct PageCode {
+    /// Row of the symbol table, and [`packed`] code.
     pub functions: Vec<(u32, Vec<u8>)>,
-    /// What is said of all others.
+    /// Text shown for all other functions.
     pub rest: String,
 }
 
-/// Code as it goes onto a page.
+/// Packs code for embedding in a page.
 ///
 /// # Errors
 /// None is expected.
@@ -50,24 +52,24 @@ pub fn packed(code: &FunctionCode) -> Result<Vec<u8>> {
     Ok(pack::bytes(code, 6).map_err(serde_json::Error::io)?)
 }
 
-/// One instruction of an image.
+/// Disassembled instruction of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedInstruction {
-    /// Where it is.
+    /// Address of the instruction.
     pub address: u64,
-    /// What follows it.
+    /// Address after the instruction.
     pub end: u64,
-    /// In words.
+    /// Assembly text.
     pub text: String,
-    /// Its file and line, where they are known.
+    /// Source file and line, if known.
     pub place: Option<(String, u32)>,
 }
 
-/// Blocks and branches of a profile, to be looked up by address.
+/// Execution counts of a profile's blocks and branches, by address.
 #[derive(Debug, Clone, Default)]
 pub struct BlockCounts {
     blocks: Vec<CountedBlock>,
-    /// By branch: how often it was taken.
+    /// Taken counts by branch address.
     taken: HashMap<u64, u64>,
 }
 
@@ -80,7 +82,7 @@ struct CountedBlock {
 }
 
 impl BlockCounts {
-    /// Those of a profile.
+    /// Indexes the blocks and branches of a profile.
     pub fn new(tables: &Tables) -> Self {
         let blocks = tables.blocks.iter().filter(|block| block.count > 0);
         let mut blocks: Vec<_> = blocks
@@ -100,7 +102,7 @@ impl BlockCounts {
         Self { blocks, taken }
     }
 
-    /// Whether there are any.
+    /// Checks whether the profile has no blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -111,33 +113,34 @@ impl BlockCounts {
         self.blocks.get(from..to).unwrap_or_default()
     }
 
-    /// Instructions that were executed from there.
+    /// Returns the number of instructions executed in the ranges.
     pub fn executed(&self, ranges: &[Range<u64>]) -> u64 {
         let blocks = ranges.iter().flat_map(|range| self.within(range));
         blocks.fold(0, |sum, block| sum.saturating_add(block.count.saturating_mul(block.instructions)))
     }
 }
 
-struct Row {
+struct InstructionRow {
     end: u64,
     text: String,
     place: Option<(String, u32)>,
     count: u64,
 }
 
-/// The code of a function that lies in `ranges`. `decode` gives the instructions of a range of the image, as they follow
-/// each other from its beginning; `source` the lines of a file.
+/// Assembles the code of the function that lies in `ranges`. `decode` disassembles a range of the
+/// image; `source` returns the lines of a file.
 pub fn function_code(
     ranges: &[Range<u64>],
     counts: &BlockCounts,
     decode: &mut dyn FnMut(Range<u64>) -> Vec<PlacedInstruction>,
     source: &mut dyn FnMut(&str) -> Option<Vec<String>>,
 ) -> FunctionCode {
-    let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
-    // Blocks that do not fit the image, by first and last instruction: instructions in them, how often.
+    let mut rows: BTreeMap<u64, InstructionRow> = BTreeMap::new();
+    // Blocks that do not match the image, by first and last instruction: number of instructions,
+    // and count.
     let mut changed: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
     let row = |one: PlacedInstruction| {
-        (one.address, Row { end: one.end, text: one.text, place: one.place, count: 0 })
+        (one.address, InstructionRow { end: one.end, text: one.text, place: one.place, count: 0 })
     };
     for range in ranges {
         rows.extend(decode(range.clone()).into_iter().filter(|one| one.address < range.end).map(row));
@@ -163,10 +166,10 @@ pub fn function_code(
     written(rows, changed, counts, source)
 }
 
-/// The addresses of a block's instructions, if the image has as many there.
+/// Returns the addresses of a block's instructions, if the image has as many there.
 fn walk(
     block: &CountedBlock,
-    rows: &mut BTreeMap<u64, Row>,
+    rows: &mut BTreeMap<u64, InstructionRow>,
     decode: &mut dyn FnMut(Range<u64>) -> Vec<PlacedInstruction>,
 ) -> Option<Vec<u64>> {
     let (mut at, mut addresses, mut new) = (block.start, Vec::new(), Vec::new());
@@ -174,7 +177,7 @@ fn walk(
         let end = match rows.get(&at) {
             Some(row) => row.end,
             None => {
-                // Code that is entered between the instructions of what is before it.
+                // Code entered between the instructions of the preceding code.
                 let one =
                     decode(at..at.checked_add(1)?).into_iter().next().filter(|one| one.address == at)?;
                 let end = one.end;
@@ -192,19 +195,19 @@ fn walk(
         return None;
     }
     for one in new {
-        rows.insert(one.address, Row { end: one.end, text: one.text, place: one.place, count: 0 });
+        rows.insert(one.address, InstructionRow { end: one.end, text: one.text, place: one.place, count: 0 });
     }
     Some(addresses)
 }
 
 fn written(
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, InstructionRow>,
     changed: BTreeMap<(u64, u64), (u64, u64)>,
     counts: &BlockCounts,
     source: &mut dyn FnMut(&str) -> Option<Vec<String>>,
 ) -> FunctionCode {
     let mut out = FunctionCode::default();
-    // Instructions executed by file and line, files in the order of the code. What has no line comes last.
+    // Instructions executed by file and line, files in code order. Code without a line comes last.
     let mut files: Vec<String> = Vec::new();
     let mut lines: BTreeMap<(usize, u32), u64> = BTreeMap::new();
     let mut no_line = None;
@@ -259,7 +262,8 @@ fn written(
     out
 }
 
-/// The function's own file whole from its first line to its last, of other files what has code.
+/// Selects the lines to show: the function's own file from its first to its last line, other files
+/// only where they have code.
 fn source_lines(
     files: &[String],
     lines: &BTreeMap<(usize, u32), u64>,
@@ -275,7 +279,7 @@ fn source_lines(
         let last = known.next_back().or(first);
         let mut shown: BTreeMap<u32, Option<u64>> = BTreeMap::new();
         if let (0, Some(first), Some(last), true) = (at, first, last, text.is_some()) {
-            if last - first <= SPAN {
+            if last - first <= MAX_SOURCE_LINES {
                 shown.extend((first..=last).map(|line| (line, None)));
             }
         }
@@ -299,7 +303,7 @@ mod tests {
     const WHOLE: Range<u64> = 100..124;
     const BEGINNING: Range<u64> = 100..112;
 
-    /// Instructions of four bytes.
+    /// Decodes instructions of four bytes each.
     fn decode(range: Range<u64>) -> Vec<PlacedInstruction> {
         let line = |address: u64| match address {
             0..=107 => Some(("a.c".to_owned(), 3)),
@@ -356,7 +360,8 @@ mod tests {
 
     #[test]
     fn code_that_was_changed_is_a_row_of_its_own() {
-        // Two instructions where the image has three; one that reaches out of the function; one from between two instructions.
+        // Two instructions where the image has three; one that extends past the function; one from
+        // between two instructions.
         let tables = tables(&[(100, 108, 2, 7), (116, 124, 3, 2), (102, 102, 1, 3)]);
         let counts = BlockCounts::new(&tables);
         let found = function_code(&[WHOLE], &counts, &mut decode, &mut |_| None);

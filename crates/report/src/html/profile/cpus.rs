@@ -1,11 +1,12 @@
-//! A lane for each of several CPUs: who has it when, and when it is halted or waits for its turn.
+//! Lanes of several CPUs: the thread that runs when, and times in which the CPU is halted or waits
+//! for its turn.
 
-use super::lanes::Lanes;
-use kerntune_analyze::timeline::{CpuSlice, CpuState, Doing, Lane, Overview};
+use super::lanes::TimelineLanes;
+use kerntune_analyze::timeline::{CpuActivity, CpuSlice, CpuState, TimelineLane, TimelineOverview};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a CPU does, as `assets/cpus.js` names it.
+/// States of a CPU, as `assets/cpus.js` numbers them.
 mod kind {
     pub const KERNEL: u32 = 0;
     pub const USER: u32 = 1;
@@ -13,7 +14,7 @@ mod kind {
     /// The idle task executes.
     pub const IDLE: u32 = 3;
     pub const HALTED: u32 = 4;
-    /// It is another CPU's turn.
+    /// Another CPU has its turn.
     pub const WAITS: u32 = 5;
 }
 
@@ -23,7 +24,7 @@ pub(super) struct CpuData {
     slices: CpuSliceColumns,
 }
 
-/// `b` bin less the one before, `k` what it does, `n` ns.
+/// `b` bin minus the previous one, `k` state, `n` ns.
 #[derive(Serialize, Default)]
 struct CpuBinColumns {
     b: Vec<u32>,
@@ -31,7 +32,7 @@ struct CpuBinColumns {
     n: Vec<u64>,
 }
 
-/// `b` begin less the end before, `n` length, `k` what it does, `l` lane of who has it.
+/// `b` begin minus the previous end, `n` length, `k` state, `l` lane of the running thread.
 #[derive(Serialize, Default)]
 pub(super) struct CpuSliceColumns {
     b: Vec<u64>,
@@ -40,19 +41,19 @@ pub(super) struct CpuSliceColumns {
     l: Vec<u32>,
 }
 
-fn kind(state: CpuState, lanes: &Lanes) -> u32 {
+fn kind(state: CpuState, lanes: &TimelineLanes) -> u32 {
     match (state.doing, state.holder) {
-        (Doing::Halted, _) => kind::HALTED,
-        (Doing::Waits, _) => kind::WAITS,
-        (Doing::Executes, holder) if lanes.is_idle_task(holder) => kind::IDLE,
-        (Doing::Executes, holder) if holder.lane == Lane::Interrupt => kind::INTERRUPT,
-        (Doing::Executes, holder) if holder.user => kind::USER,
-        (Doing::Executes, _) => kind::KERNEL,
+        (CpuActivity::Halted, _) => kind::HALTED,
+        (CpuActivity::Waits, _) => kind::WAITS,
+        (CpuActivity::Executes, holder) if lanes.is_idle_task(holder) => kind::IDLE,
+        (CpuActivity::Executes, holder) if holder.lane == TimelineLane::Interrupt => kind::INTERRUPT,
+        (CpuActivity::Executes, holder) if holder.user => kind::USER,
+        (CpuActivity::Executes, _) => kind::KERNEL,
     }
 }
 
-/// The lanes of all CPUs; none of a single one.
-pub(super) fn data(overview: &Overview, lanes: &Lanes) -> Vec<CpuData> {
+/// Builds the lanes of all CPUs; empty for a single CPU.
+pub(super) fn data(overview: &TimelineOverview, lanes: &TimelineLanes) -> Vec<CpuData> {
     let mut sums: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
     for bin in &overview.cpu_bins {
         let sum = sums.entry((bin.cpu, bin.bin, kind(bin.state, lanes))).or_default();
@@ -72,7 +73,7 @@ pub(super) fn data(overview: &Overview, lanes: &Lanes) -> Vec<CpuData> {
     out
 }
 
-fn columns(slices: &[CpuSlice], lanes: &Lanes) -> CpuSliceColumns {
+fn columns(slices: &[CpuSlice], lanes: &TimelineLanes) -> CpuSliceColumns {
     let mut out = CpuSliceColumns::default();
     let mut last = 0;
     for slice in slices {

@@ -1,70 +1,70 @@
-//! The document that the page's scripts read, column by column: `assets/data.js` is the other side.
+//! Document that the page's scripts read, in columns; `assets/data.js` reads it.
 
-use super::code::Code;
-use super::groups::Groups;
+use super::code::PageCode;
+use super::groups::RegionGroups;
 use super::moments::{self, TimeData};
-use super::numbers::{code, Index, Numbers, Strings, NONE};
+use super::numbers::{code, FunctionNumbers, PageIndex, StringTable, NONE};
 use super::pack;
-use super::tree::{trees, Key, Node, Tree};
-use super::Timeline;
-use crate::view::View;
+use super::tree::{trees, GroupTree, NodeKey, TreeNode};
+use super::TraceTimeline;
+use crate::view::ScopeView;
 use crate::Result;
-use kerntune_profile::{FunctionTotals, How, Profile, Tables};
-use kerntune_trace::Thread;
+use kerntune_profile::{CallKind, FunctionTotals, Profile, Tables};
+use kerntune_trace::RecordedThread;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Nodes smaller than one part in so many of their region are not told apart.
-const PARTS: u64 = 20_000;
-/// Nodes of all trees together; with more, `PARTS` is made smaller.
-const NODES: usize = 150_000;
-/// Callers that a histogram tells apart; the others are one.
-const HISTOGRAM_CALLERS: usize = 6;
+/// Nodes smaller than one in this many parts of their region are merged.
+const MAX_PARTS: u64 = 20_000;
+/// Largest number of nodes of all trees together; with more, `MAX_PARTS` is reduced.
+const MAX_NODES: usize = 150_000;
+/// Number of callers that a histogram distinguishes; the others are merged.
+const MAX_HISTOGRAM_CALLERS: usize = 6;
 
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(super) struct PageDocument {
     pub id: String,
-    /// Whether it counts instructions, and not time.
+    /// Ticks are instructions, not nanoseconds.
     pub exact: bool,
-    /// What to call it beside another.
+    /// Name beside another profile.
     pub label: String,
     operations: u64,
-    /// Whether paths carry branches and misses.
+    /// Paths have taken branches and cache misses.
     pub weights: bool,
-    /// Time that a sample stands for, ns; 0 if times were measured.
+    /// Time that a sample stands for, in ns; 0 if times were measured.
     sample_ns: u64,
-    /// Whether calls were counted.
+    /// Calls were counted.
     calls: bool,
     names: Vec<String>,
     /// By function: its number in the trace.
     symbol: Vec<u32>,
-    /// By function: its row in `files`; none is -1.
+    /// By function: its row in `files`, or -1.
     file: Vec<i64>,
-    /// By function: its row in `modules`; none is -1.
+    /// By function: its row in `modules`, or -1.
     module: Vec<i64>,
     files: Vec<String>,
     modules: Vec<String>,
     comms: Vec<String>,
     hows: Vec<&'static str>,
     views: Vec<ViewData>,
-    groups: Vec<Group>,
+    groups: Vec<GroupTables>,
     pub time: Option<TimeData>,
-    /// The timeline is the server's to tell.
+    /// The server provides the timeline.
     pub traced: bool,
-    /// Functions whose source and machine code are on the page, in the order in which they are.
+    /// Functions whose code is on the page, in the order of the code.
     code: Vec<i64>,
-    /// What is said of the others' code.
+    /// Text shown for the code of other functions.
     code_rest: String,
-    /// A second profile, to be held against this one.
+    /// Second profile for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub other: Option<Box<Document>>,
+    pub other: Option<Box<PageDocument>>,
     #[serde(skip)]
-    pub pruning: Pruning,
+    pub pruning: TreePruning,
 }
 
-/// What was cut from the trees.
+/// Extent to which the trees were cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Pruning {
+pub(super) struct TreePruning {
     pub nodes: usize,
     pub kept: usize,
     pub parts: u64,
@@ -81,14 +81,14 @@ struct ViewData {
 }
 
 #[derive(Serialize, Default)]
-struct Group {
+struct GroupTables {
     tree: TreeColumns,
     functions: FunctionColumns,
     arcs: ArcColumns,
     histograms: HistogramColumns,
 }
 
-/// Preorder. `d` depth, `f` function or code, `h` how, `c` calls, `w` own weights.
+/// Nodes in preorder: `d` depth, `f` function or code, `h` entry kind, `c` calls, `w` self weights.
 #[derive(Serialize, Default)]
 struct TreeColumns {
     d: Vec<u32>,
@@ -128,33 +128,34 @@ struct HistogramColumns {
     n: Vec<u64>,
 }
 
-/// Puts everything together. `threads` are those that the timeline will name, if it comes later.
+/// Assembles the document. `threads` are those that the timeline will name, even if it is computed
+/// later.
 pub(super) fn document(
     profile: &Profile,
     region: Option<&str>,
-    timeline: Option<&Timeline>,
-    threads: &[Thread],
-) -> Result<(Document, Index)> {
+    timeline: Option<&TraceTimeline>,
+    threads: &[RecordedThread],
+) -> Result<(PageDocument, PageIndex)> {
     let tables = &profile.tables;
-    let groups = Groups::new(profile, region)?;
+    let groups = RegionGroups::new(profile, region)?;
     let (pruned, pruning) = pruned(tables, &groups);
     let (order, numbers) = numbers(tables, &groups, &pruned);
     let weights = profile.manifest.capture.weights;
-    let mut index = Index { numbers, groups, comms: Strings::default(), weights };
+    let mut index = PageIndex { numbers, groups, comms: StringTable::default(), weights };
     let out = columns(&mut index, tables, &pruned);
     for thread in threads {
         index.comms.at(&thread.comm);
     }
     index.comms.at(UNKNOWN);
 
-    let (mut files, mut modules) = (Strings::default(), Strings::default());
+    let (mut files, mut modules) = (StringTable::default(), StringTable::default());
     let symbol = |function: &u32| tables.symbols.get(*function as usize);
-    let column = |strings: &mut Strings, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
+    let column = |strings: &mut StringTable, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
         order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
     };
     let file = column(&mut files, |symbol| symbol.file.as_ref());
     let module = column(&mut modules, |symbol| symbol.module.as_ref());
-    let document = Document {
+    let document = PageDocument {
         id: profile.manifest.id.clone(),
         exact: profile.manifest.exact,
         label: format!("{} on {}", profile.manifest.workload, profile.manifest.kernel.label),
@@ -168,7 +169,7 @@ pub(super) fn document(
         module,
         files: files.all,
         modules: modules.all,
-        hows: How::ALL.iter().map(|how| how.word()).collect(),
+        hows: CallKind::ALL.iter().map(|how| how.as_str()).collect(),
         views: views(profile, &index.groups)?,
         groups: out,
         time: timeline.map(|timeline| moments::columns(timeline, profile, &mut index)),
@@ -182,29 +183,29 @@ pub(super) fn document(
     Ok((document, index))
 }
 
-/// The trees of all groups, cut to what can be seen.
-fn pruned<'a>(tables: &'a Tables, groups: &Groups) -> (Vec<Vec<Node<'a>>>, Pruning) {
+/// Builds the trees of all groups, cut to visible nodes.
+fn pruned<'a>(tables: &'a Tables, groups: &RegionGroups) -> (Vec<Vec<TreeNode<'a>>>, TreePruning) {
     pruned_of(&trees(&tables.paths, groups))
 }
 
-fn pruned_of<'a>(trees: &[Tree<'a>]) -> (Vec<Vec<Node<'a>>>, Pruning) {
-    let mut parts = PARTS;
-    while parts > 100 && trees.iter().map(|tree| tree.visible(parts)).sum::<usize>() > NODES {
+fn pruned_of<'a>(trees: &[GroupTree<'a>]) -> (Vec<Vec<TreeNode<'a>>>, TreePruning) {
+    let mut parts = MAX_PARTS;
+    while parts > 100 && trees.iter().map(|tree| tree.visible(parts)).sum::<usize>() > MAX_NODES {
         parts /= 2;
     }
-    let pruned: Vec<Vec<Node>> = trees.iter().map(|tree| tree.pruned(parts)).collect();
-    let pruning = Pruning {
+    let pruned: Vec<Vec<TreeNode>> = trees.iter().map(|tree| tree.pruned(parts)).collect();
+    let pruning = TreePruning {
         nodes: trees.iter().map(|tree| tree.len()).sum(),
-        kept: pruned.iter().flatten().filter(|node| node.key != Key::Smaller).count(),
+        kept: pruned.iter().flatten().filter(|node| node.key != NodeKey::Smaller).count(),
         parts,
     };
     (pruned, pruning)
 }
 
-/// Tables by group, in columns.
-fn columns(index: &mut Index, tables: &Tables, pruned: &[Vec<Node>]) -> Vec<Group> {
-    let Index { numbers, groups, comms, weights } = index;
-    let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
+/// Converts each group's tables to columns.
+fn columns(index: &mut PageIndex, tables: &Tables, pruned: &[Vec<TreeNode>]) -> Vec<GroupTables> {
+    let PageIndex { numbers, groups, comms, weights } = index;
+    let mut out: Vec<GroupTables> = (0..groups.count).map(|_| GroupTables::default()).collect();
     for (group, nodes) in out.iter_mut().zip(pruned) {
         group.tree = tree_columns(nodes, numbers, comms, *weights);
     }
@@ -217,8 +218,8 @@ fn columns(index: &mut Index, tables: &Tables, pruned: &[Vec<Node>]) -> Vec<Grou
     out
 }
 
-/// What a stretch of time comes to; its regions are those of the whole.
-pub(super) fn stretch(index: &mut Index, tables: &Tables) -> Stretch {
+/// Builds the tables of a stretch of time; its regions are those of the whole trace.
+pub(super) fn stretch(index: &mut PageIndex, tables: &Tables) -> StretchTables {
     let (pruned, _) = pruned(tables, &index.groups);
     let groups = columns(index, tables, &pruned);
     let mut times = vec![[0u64; 3]; groups.len()];
@@ -229,43 +230,44 @@ pub(super) fn stretch(index: &mut Index, tables: &Tables) -> Stretch {
         }
     };
     for row in &tables.paths {
-        add(row.region, 0, row.net_ns.get());
+        add(row.region, 0, row.self_ticks.get());
     }
     for row in &tables.regions {
-        // Idle times are with those of regions within.
+        // The idle time of a region includes that of regions within it.
         let inner = tables.within(row.region).skip(1).filter_map(|at| tables.regions.get(at as usize));
         let inner: u64 =
-            inner.filter(|inner| inner.depth == row.depth + 1).map(|inner| inner.idle_ns.get()).sum();
-        add(row.region, 1, row.idle_ns.get().saturating_sub(inner));
-        add(row.region, 2, row.user_ns.get());
+            inner.filter(|inner| inner.depth == row.depth + 1).map(|inner| inner.idle_ticks.get()).sum();
+        add(row.region, 1, row.idle_ticks.get().saturating_sub(inner));
+        add(row.region, 2, row.user_ticks.get());
     }
-    Stretch { groups, times }
+    StretchTables { groups, times }
 }
 
-/// The same of trees that are there, tables in which a region stands for its group, and times.
+/// Builds the tables from existing trees, from tables in which a region stands for its group, and
+/// from times.
 pub(super) fn group_tables(
-    index: &mut Index,
-    trees: &[Tree],
+    index: &mut PageIndex,
+    trees: &[GroupTree],
     tables: &Tables,
     times: Vec<[u64; 3]>,
-) -> Stretch {
+) -> StretchTables {
     let (pruned, _) = pruned_of(trees);
-    Stretch { groups: columns(index, tables, &pruned), times }
+    StretchTables { groups: columns(index, tables, &pruned), times }
 }
 
-/// What a stretch of time comes to: tables by group; busy, idle and user time by group.
+/// Tables of a stretch of time by group; busy, idle and user time by group.
 #[derive(Serialize)]
-pub(super) struct Stretch {
-    groups: Vec<Group>,
+pub(super) struct StretchTables {
+    groups: Vec<GroupTables>,
     times: Vec<[u64; 3]>,
 }
 
-/// What the analysis calls a thread that the trace does not name.
+/// Name that the analysis gives to a thread missing in the trace.
 pub(super) const UNKNOWN: &str = "[unknown]";
 
-impl Document {
-    /// Names the functions whose code is on the page, and gives that code: a line for each.
-    pub fn put_code(&mut self, code: &Code) -> String {
+impl PageDocument {
+    /// Records the functions whose code is on the page; returns the code, a line for each.
+    pub fn put_code(&mut self, code: &PageCode) -> String {
         let numbers: HashMap<u32, i64> = self.symbol.iter().copied().zip(0..).collect();
         let mut lines = Vec::new();
         for (symbol, bytes) in &code.functions {
@@ -279,9 +281,9 @@ impl Document {
     }
 }
 
-fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
+fn views(profile: &Profile, groups: &RegionGroups) -> Result<Vec<ViewData>> {
     let view = |view: &super::groups::GroupView| {
-        let times = View::new(profile, view.name.as_deref())?.times;
+        let times = ScopeView::new(profile, view.name.as_deref())?.times;
         Ok(ViewData {
             name: view.name.clone(),
             groups: view.groups.clone(),
@@ -294,17 +296,17 @@ fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
     groups.views.iter().map(view).collect()
 }
 
-fn numbers(tables: &Tables, groups: &Groups, trees: &[Vec<Node>]) -> (Vec<u32>, Numbers) {
+fn numbers(tables: &Tables, groups: &RegionGroups, trees: &[Vec<TreeNode>]) -> (Vec<u32>, FunctionNumbers) {
     let is_wanted = |region: u32| groups.group(region).is_some();
     let mut net: BTreeMap<u32, u64> =
-        tables.totals(is_wanted).iter().map(|row| (row.function.get(), row.net_ns.get())).collect();
+        tables.totals(is_wanted).iter().map(|row| (row.function.get(), row.self_ticks.get())).collect();
     let mut others: BTreeSet<u32> = BTreeSet::new();
     for arc in tables.arcs.iter().filter(|arc| is_wanted(arc.region)) {
         others.extend(arc.caller.known().map(|f| f.get()));
         others.insert(arc.callee.get());
     }
     for node in trees.iter().flatten() {
-        if let Key::Function(function) = node.key {
+        if let NodeKey::Function(function) = node.key {
             others.insert(function);
         }
     }
@@ -314,19 +316,24 @@ fn numbers(tables: &Tables, groups: &Groups, trees: &[Vec<Node>]) -> (Vec<u32>, 
     let mut order: Vec<(u32, u64)> = net.into_iter().collect();
     order.sort_by_key(|&(function, net)| (std::cmp::Reverse(net), function));
     let order: Vec<u32> = order.into_iter().map(|(function, _)| function).collect();
-    let numbers = Numbers::new(&order);
+    let numbers = FunctionNumbers::new(&order);
     (order, numbers)
 }
 
-fn tree_columns(nodes: &[Node], numbers: &Numbers, comms: &mut Strings, weights: bool) -> TreeColumns {
-    let function = |node: &Node| match node.key {
-        Key::Function(function) => numbers.of(function),
-        Key::Thread(comm) => code::THREAD - comms.at(comm),
-        Key::Interrupt => code::INTERRUPT,
-        Key::Idle => code::IDLE,
-        Key::User => code::USER,
-        Key::Unattributed => code::UNATTRIBUTED,
-        Key::Smaller => code::SMALLER,
+fn tree_columns(
+    nodes: &[TreeNode],
+    numbers: &FunctionNumbers,
+    comms: &mut StringTable,
+    weights: bool,
+) -> TreeColumns {
+    let function = |node: &TreeNode| match node.key {
+        NodeKey::Function(function) => numbers.of(function),
+        NodeKey::Thread(comm) => code::THREAD - comms.at(comm),
+        NodeKey::Interrupt => code::INTERRUPT,
+        NodeKey::Idle => code::IDLE,
+        NodeKey::User => code::USER,
+        NodeKey::Unattributed => code::UNATTRIBUTED,
+        NodeKey::Smaller => code::SMALLER,
     };
     let columns = if weights { super::tree::WEIGHTS } else { 1 };
     TreeColumns {
@@ -334,31 +341,31 @@ fn tree_columns(nodes: &[Node], numbers: &Numbers, comms: &mut Strings, weights:
         f: nodes.iter().map(function).collect(),
         h: nodes.iter().map(|node| node.how as u8).collect(),
         c: nodes.iter().map(|node| node.calls).collect(),
-        w: (0..columns).map(|at| nodes.iter().map(|node| node.own[at]).collect()).collect(),
+        w: (0..columns).map(|at| nodes.iter().map(|node| node.self_weights[at]).collect()).collect(),
     }
 }
 
-fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColumns {
+fn function_columns(rows: &[FunctionTotals], numbers: &FunctionNumbers) -> FunctionColumns {
     let column = |of: fn(&FunctionTotals) -> u64| rows.iter().map(of).collect();
     FunctionColumns {
         f: rows.iter().map(|row| numbers.of(row.function.get())).collect(),
         calls: column(|row| row.calls),
         ended: column(|row| row.ended),
-        net: column(|row| row.net_ns.get()),
-        elapsed: column(|row| row.elapsed_ns.get()),
-        slowest: column(|row| row.slowest_ns.get()),
-        at: column(|row| row.slowest_at_ns.get()),
+        net: column(|row| row.self_ticks.get()),
+        elapsed: column(|row| row.total_ticks.get()),
+        slowest: column(|row| row.slowest_ticks.get()),
+        at: column(|row| row.slowest_at_ticks.get()),
     }
 }
 
-fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
+fn arc_columns(tables: &Tables, groups: &RegionGroups, numbers: &FunctionNumbers, out: &mut [GroupTables]) {
     let rows = tables.arcs.iter().filter_map(|arc| {
         let caller = arc.caller.known().map_or(NONE, |f| numbers.of(f.get()));
         let key = (groups.group(arc.region)?, caller, numbers.of(arc.callee.get()), arc.how);
-        Some((key, [arc.calls, arc.ended, arc.elapsed_ns.get()]))
+        Some((key, [arc.calls, arc.ended, arc.total_ticks.get()]))
     });
     for ((group, from, to, how), [calls, ended, elapsed]) in added_up(rows.collect()) {
-        let Some(Group { arcs, .. }) = out.get_mut(group as usize) else { continue };
+        let Some(GroupTables { arcs, .. }) = out.get_mut(group as usize) else { continue };
         arcs.from.push(from);
         arcs.to.push(to);
         arcs.h.push(how as u8);
@@ -368,7 +375,7 @@ fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [G
     }
 }
 
-/// Rows by key, those of one key added up.
+/// Adds up rows with equal keys.
 fn added_up<K: Ord, const N: usize>(mut rows: Vec<(K, [u64; N])>) -> Vec<(K, [u64; N])> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     rows.dedup_by(|next, kept| {
@@ -381,26 +388,31 @@ fn added_up<K: Ord, const N: usize>(mut rows: Vec<(K, [u64; N])>) -> Vec<(K, [u6
     rows
 }
 
-fn histogram_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
+fn histogram_columns(
+    tables: &Tables,
+    groups: &RegionGroups,
+    numbers: &FunctionNumbers,
+    out: &mut [GroupTables],
+) {
     let rows = tables.histograms.iter().filter_map(|row| {
         let caller = row.caller.known().map_or(NONE, |f| numbers.of(f.get()));
         let key = (groups.group(row.region)?, numbers.of(row.function.get()), caller, row.bucket);
         Some((key, [row.count]))
     });
     for of_function in added_up(rows.collect()).chunk_by(|a, b| (a.0 .0, a.0 .1) == (b.0 .0, b.0 .1)) {
-        // The callers that make the most calls keep their names.
+        // The callers with the most calls keep their names.
         let mut callers: Vec<(u64, i64)> = of_function
             .chunk_by(|a, b| a.0 .2 == b.0 .2)
             .map(|of| (of.iter().fold(0, |sum: u64, row| sum.saturating_add(row.1[0])), of[0].0 .2))
             .collect();
         callers.sort_unstable_by_key(|&(calls, caller)| (std::cmp::Reverse(calls), caller));
-        callers.truncate(HISTOGRAM_CALLERS);
+        callers.truncate(MAX_HISTOGRAM_CALLERS);
         let buckets = of_function.iter().map(|&((group, function, caller, bucket), count)| {
             let is_named = callers.iter().any(|(_, named)| *named == caller);
             ((group, function, if is_named { caller } else { code::OTHERS }, bucket), count)
         });
         for ((group, function, caller, bucket), [count]) in added_up(buckets.collect()) {
-            let Some(Group { histograms, .. }) = out.get_mut(group as usize) else { continue };
+            let Some(GroupTables { histograms, .. }) = out.get_mut(group as usize) else { continue };
             histograms.f.push(function);
             histograms.c.push(caller);
             histograms.b.push(bucket);

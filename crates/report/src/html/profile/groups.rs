@@ -1,35 +1,36 @@
-//! Regions in groups: those of one name, apart from the same name inside another. Every row of the
-//! profile belongs to exactly one group, and each view of the page is a sum of groups.
+//! Groups of regions: regions of one name form a group, separate from those of the same name within
+//! another region. Every row of the profile belongs to exactly one group, and each view of the page
+//! is a sum of groups.
 
 use crate::{Error, Result};
 use kerntune_profile::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which group each region is in, and what can be looked at.
+/// Group of each region, and the selectable views.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Groups {
-    /// By region: its group; none if it is left out.
+pub(super) struct RegionGroups {
+    /// By region: its group; `None` if it is left out.
     pub of_region: Vec<Option<u32>>,
     /// Number of groups.
     pub count: u32,
-    /// The whole first, then each name.
+    /// View of the whole first, then one per name.
     pub views: Vec<GroupView>,
 }
 
-/// Something to look at.
+/// View that the page offers: a region name, or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupView {
-    /// Name of the regions; none for all of them.
+    /// Name of the regions; `None` for all of them.
     pub name: Option<String>,
-    /// The groups that it is the sum of.
+    /// Groups that the view adds up.
     pub groups: Vec<u32>,
 }
 
-impl Groups {
-    /// `only` leaves out everything outside the regions of that name.
+impl RegionGroups {
+    /// Groups the regions; `only` leaves out everything outside the regions of that name.
     pub fn new(profile: &Profile, only: Option<&str>) -> Result<Self> {
         let tables = &profile.tables;
-        // The names of a region and of all around it.
+        // Names of a region and of all regions around it.
         let mut names: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); tables.regions.len()];
         for outer in &tables.regions {
             for inner in tables.within(outer.region) {
@@ -64,14 +65,14 @@ impl Groups {
                 views.push(with(Some(&region.name)));
             }
         }
-        // One name alone is the whole.
+        // A single name is the same as the whole.
         if only.is_none() && views.len() == 2 && views[0].groups == views[1].groups {
             views.remove(0);
         }
         Ok(Self { of_region, count, views })
     }
 
-    /// The group of a region.
+    /// Returns the group of a region.
     pub fn group(&self, region: u32) -> Option<u32> {
         self.of_region.get(region as usize).copied().flatten()
     }

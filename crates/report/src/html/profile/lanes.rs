@@ -1,12 +1,12 @@
-//! Lanes of the timeline: who has a line of its own, and who shares one.
+//! Lanes of the timeline, and the lane of each thread.
 
-use super::Timeline;
-use kerntune_analyze::timeline::{Holder, Lane};
+use super::TraceTimeline;
+use kerntune_analyze::timeline::{CpuHolder, TimelineLane};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Threads with a lane of their own; the others share one.
-const THREADS: usize = 30;
+/// Number of threads with a lane of their own; the others share one.
+const MAX_THREAD_LANES: usize = 30;
 
 #[derive(Serialize)]
 pub(super) struct LaneData {
@@ -16,22 +16,22 @@ pub(super) struct LaneData {
     pid: u32,
 }
 
-/// Who has which line of the picture.
-pub(super) struct Lanes {
+/// Assignment of threads to the timeline's lanes.
+pub(super) struct TimelineLanes {
     pub data: Vec<LaneData>,
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub cpus: usize,
-    /// Numbers of the idle tasks.
+    /// Thread numbers of the idle tasks.
     idle_tasks: BTreeSet<u32>,
-    of: HashMap<Lane, u32>,
+    of: HashMap<TimelineLane, u32>,
     others: u32,
 }
 
-impl Lanes {
-    pub fn new(timeline: &Timeline<'_>) -> Self {
+impl TimelineLanes {
+    pub fn new(timeline: &TraceTimeline<'_>) -> Self {
         let mut time: BTreeMap<u32, u64> = BTreeMap::new();
         for bin in &timeline.overview.bins {
-            if let Lane::Thread(thread) = bin.holder.lane {
+            if let TimelineLane::Thread(thread) = bin.holder.lane {
                 *time.entry(thread).or_default() += bin.ns;
             }
         }
@@ -50,22 +50,22 @@ impl Lanes {
             match timeline.recording.threads.get(number as usize) {
                 // The idle task has its lane below.
                 Some(thread) if thread.pid == 0 => {}
-                Some(thread) if out.data.len() < THREADS => {
-                    out.push(Lane::Thread(number), &thread.comm, "thread", thread.pid);
+                Some(thread) if out.data.len() < MAX_THREAD_LANES => {
+                    out.push(TimelineLane::Thread(number), &thread.comm, "thread", thread.pid);
                 }
                 _ => count += 1,
             }
         }
         out.others = out.data.len() as u32;
         if count > 0 {
-            out.push(Lane::Unknown, &format!("{count} other threads"), "others", 0);
+            out.push(TimelineLane::Unknown, &format!("{count} other threads"), "others", 0);
         }
-        out.push(Lane::Interrupt, "interrupts", "interrupt", 0);
+        out.push(TimelineLane::Interrupt, "interrupts", "interrupt", 0);
         let idle = out.data.len() as u32;
-        out.push(Lane::Idle, "idle", "idle", 0);
-        out.of.extend(out.idle_tasks.iter().map(|&number| (Lane::Thread(number), idle)));
+        out.push(TimelineLane::Idle, "idle", "idle", 0);
+        out.of.extend(out.idle_tasks.iter().map(|&number| (TimelineLane::Thread(number), idle)));
         if count == 0 {
-            // Nothing should need it; if something does, it is shown with the interrupts.
+            // Nothing should need this; anything that does is shown with the interrupts.
             out.others = idle - 1;
         }
         if out.cpus > 1 {
@@ -74,32 +74,32 @@ impl Lanes {
         out
     }
 
-    /// Each CPU has an idle task: their calls would lie over each other in one lane.
-    fn part_idle_tasks(&mut self, timeline: &Timeline<'_>, threads: &[(u32, u64)]) {
+    /// Gives each CPU's idle task a lane of its own: their calls would overlap in one.
+    fn part_idle_tasks(&mut self, timeline: &TraceTimeline<'_>, threads: &[(u32, u64)]) {
         let mut tasks: Vec<u32> = threads.iter().map(|(number, _)| *number).collect();
         tasks.retain(|number| self.idle_tasks.contains(number));
         tasks.sort_unstable();
         for number in tasks {
             let name = timeline.recording.threads.get(number as usize).map_or("", |thread| &thread.comm);
-            self.push(Lane::Thread(number), name, "task", 0);
+            self.push(TimelineLane::Thread(number), name, "task", 0);
         }
     }
 
-    fn push(&mut self, lane: Lane, name: &str, kind: &'static str, pid: u32) {
+    fn push(&mut self, lane: TimelineLane, name: &str, kind: &'static str, pid: u32) {
         self.of.insert(lane, self.data.len() as u32);
         self.data.push(LaneData { name: name.into(), kind, pid });
     }
 
-    pub fn lane(&self, lane: Lane) -> u32 {
+    pub fn lane(&self, lane: TimelineLane) -> u32 {
         self.of.get(&lane).copied().unwrap_or(self.others)
     }
 
-    pub fn holder(&self, holder: Holder) -> u32 {
+    pub fn holder(&self, holder: CpuHolder) -> u32 {
         2 * self.lane(holder.lane) + u32::from(holder.user)
     }
 
-    /// Whether it is the idle task that has the CPU.
-    pub fn is_idle_task(&self, holder: Holder) -> bool {
-        matches!(holder.lane, Lane::Thread(number) if self.idle_tasks.contains(&number))
+    /// Checks whether the CPU runs its idle task.
+    pub fn is_idle_task(&self, holder: CpuHolder) -> bool {
+        matches!(holder.lane, TimelineLane::Thread(number) if self.idle_tasks.contains(&number))
     }
 }

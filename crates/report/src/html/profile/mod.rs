@@ -1,7 +1,9 @@
-//! The page of one profile: its call tree, its functions with who calls whom and how long, and its
-//! timeline. The data is packed into the page ([`pack`]), the scripts in `assets/` draw it; without
-//! scripts the summary and the heaviest functions are there to read. A page in a file carries the trace, as far as it fits;
-//! a served one asks its server for what it needs ([`Answers`]).
+//! Interactive page of one profile: call tree, functions with callers, callees and times, and
+//! timeline.
+//!
+//! The data is packed into the page ([`pack`]) and drawn by the scripts in `assets/`. Without
+//! scripts, the summary and the heaviest functions are readable. A page in a file embeds as much of
+//! the trace as fits; a served page requests data from its server ([`PageAnswers`]).
 
 mod answers;
 mod code;
@@ -17,27 +19,28 @@ mod sums;
 mod tree;
 mod windows;
 
-pub use answers::Answers;
-pub use code::{function_code, packed, BlockCounts, Code, CodeRow, FunctionCode, PlacedInstruction};
-pub use sums::{Selected, Sums};
-pub use windows::{windows, Choice};
+pub use answers::PageAnswers;
+pub use code::{function_code, packed, BlockCounts, CodeRow, FunctionCode, PageCode, PlacedInstruction};
+pub use sums::{SelectionTables, TraceSums};
+pub use windows::{windows, CallWindow};
 
 use super::{amount, footer, functions, runs, HtmlInput};
 use crate::Result;
-use data::{document, Document, Pruning};
-use kerntune_analyze::timeline::Overview;
+use data::{document, PageDocument, TreePruning};
+use kerntune_analyze::timeline::TimelineOverview;
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 use kerntune_trace::Recording;
 use maud::{html, Markup, PreEscaped};
 
-/// Bins for [`kerntune_analyze::timeline::overview`].
+/// Number of bins for [`kerntune_analyze::timeline::overview`].
 pub const BINS: u32 = 6_000;
 
 const CSS: &str = include_str!("../assets/profile.css");
 const VIEWS: &str = include_str!("../assets/views.html");
-/// One job each, in the order in which they need each other; between the two what a page in a file and a served one differ in.
-const FIRST: [&str; 11] = [
+/// Scripts in the order of their dependencies. Between the two lists comes the script in which
+/// embedded and served pages differ.
+const SCRIPTS_BEFORE: [&str; 11] = [
     include_str!("../assets/begin.js"),
     include_str!("../assets/format.js"),
     include_str!("../assets/data.js"),
@@ -52,9 +55,9 @@ const FIRST: [&str; 11] = [
 ];
 const EMBEDDED: &str = include_str!("../assets/embedded.js");
 const SERVED: &str = include_str!("../assets/served.js");
-const REST: [&str; 18] = [
+const SCRIPTS_AFTER: [&str; 18] = [
     include_str!("../assets/view.js"),
-    include_str!("../assets/colour.js"),
+    include_str!("../assets/color.js"),
     include_str!("../assets/tooltip.js"),
     include_str!("../assets/canvas.js"),
     include_str!("../assets/trees.js"),
@@ -65,7 +68,7 @@ const REST: [&str; 18] = [
     include_str!("../assets/timeline.js"),
     include_str!("../assets/table.js"),
     include_str!("../assets/svg.js"),
-    include_str!("../assets/neighbours.js"),
+    include_str!("../assets/neighbors.js"),
     include_str!("../assets/histogram.js"),
     include_str!("../assets/code.js"),
     include_str!("../assets/search.js"),
@@ -73,65 +76,65 @@ const REST: [&str; 18] = [
     include_str!("../assets/main.js"),
 ];
 
-/// What goes on the page.
+/// Input of a profile's page.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfilePage<'a> {
-    /// The profile.
+    /// Profile to show.
     pub profile: &'a Profile,
     /// Leaves out everything outside the regions of this name.
     pub region: Option<&'a str>,
-    /// What was read of its trace, where there is one.
-    pub timeline: Option<&'a Timeline<'a>>,
-    /// A second profile, to be held against it.
+    /// Timeline of the profile's trace; `None` without a trace.
+    pub timeline: Option<&'a TraceTimeline<'a>>,
+    /// Second profile for comparison.
     pub against: Option<&'a Profile>,
-    /// Source and machine code of functions; none where a server is asked for them.
-    pub code: Option<&'a Code>,
-    /// Who wrote the page: `kerntune 0.1.0`.
+    /// Source and machine code of functions; `None` if a server provides them.
+    pub code: Option<&'a PageCode>,
+    /// Writer of the page: `kerntune 0.1.0`.
     pub written: &'a str,
 }
 
-/// What was read of a trace.
+/// Overview of a trace, and the parts of it that the page embeds.
 #[derive(Debug, Clone)]
-pub struct Timeline<'a> {
-    /// What the recorder said.
+pub struct TraceTimeline<'a> {
+    /// Recording that the trace belongs to.
     pub recording: &'a Recording,
-    /// Whether events carry weights.
+    /// Events carry weights: taken branches and misses.
     pub wide: bool,
-    /// The whole.
-    pub overview: Overview,
-    /// Where to go to.
-    pub places: Vec<Place>,
-    /// The trace's chunks in their order, as far as they go on the page.
-    pub chunks: Vec<Embedded>,
+    /// Overview of the whole trace, in bins.
+    pub overview: TimelineOverview,
+    /// Places that the page offers to jump to.
+    pub places: Vec<TimelinePlace>,
+    /// Chunks of the trace in order, with their storage.
+    pub chunks: Vec<ChunkStorage>,
 }
 
-/// A stretch of time worth looking at.
+/// Stretch of time that the page offers to jump to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// What it shows, in words.
+pub struct TimelinePlace {
+    /// Description for the reader.
     pub label: String,
-    /// Row of the symbols table of the function whose slowest call it is.
+    /// Row of the symbol table, if the place is a function's slowest call.
     pub function: Option<u32>,
-    /// Virtual time, ns.
+    /// Begin in virtual time, ns.
     pub begin: u64,
-    /// Virtual time, ns.
+    /// End in virtual time, ns.
     pub end: u64,
 }
 
-/// What becomes of a chunk of the trace.
+/// Storage of a chunk of the trace: where a page finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Embedded {
-    /// It is on the page: header and compressed bytes.
+pub enum ChunkStorage {
+    /// Embedded in the page: header and compressed bytes.
     Here(Vec<u8>),
-    /// The server has it.
+    /// Requested from the server.
     Served,
-    /// There is no room for it.
+    /// Left out for lack of space.
     LeftOut,
-    /// Nothing in it is in the regions of the page.
+    /// Left out because it has nothing of the page's regions.
     Elsewhere,
 }
 
-/// The page, complete.
+/// Renders the complete page.
 ///
 /// # Errors
 /// [`crate::Error::NoRegion`]; nothing else is expected.
@@ -145,9 +148,9 @@ fn write(page: &ProfilePage) -> Result<String> {
     finish(page, document, false)
 }
 
-fn finish(page: &ProfilePage, mut document: Document, served: bool) -> Result<String> {
+fn finish(page: &ProfilePage, mut document: PageDocument, served: bool) -> Result<String> {
     let profile = page.profile;
-    let none = Code { rest: "This page was written without code.".into(), ..Code::default() };
+    let none = PageCode { rest: "This page was written without code.".into(), ..PageCode::default() };
     let code = (!served).then(|| document.put_code(page.code.unwrap_or(&none)));
     if let Some(against) = page.against {
         let region =
@@ -170,8 +173,12 @@ fn finish(page: &ProfilePage, mut document: Document, served: bool) -> Result<St
         ("How it was measured", runs::method(&HtmlInput { after: Some(profile), ..HtmlInput::default() })),
         ("What this page shows", Some(contents(document.pruning, page, served))),
     ];
-    let scripts =
-        [FIRST.concat(), (if served { SERVED } else { EMBEDDED }).to_owned(), REST.concat()].concat();
+    let scripts = [
+        SCRIPTS_BEFORE.concat(),
+        (if served { SERVED } else { EMBEDDED }).to_owned(),
+        SCRIPTS_AFTER.concat(),
+    ]
+    .concat();
     let body = html! {
         body.profile {
             header { h1 { (title) } (summary::header(page)) }
@@ -198,14 +205,14 @@ fn label(profile: &Profile) -> &str {
     &profile.manifest.kernel.label
 }
 
-/// No page of ours loads anything; a browser is told to hold us to it.
+/// Content-Security-Policy of a page in a file: it loads nothing.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
-/// A served one asks its own server.
+/// Content-Security-Policy of a served page: it loads from its server only.
 const SERVED_POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
 
-/// What was cut, and how to see it.
-fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage, served: bool) -> Markup {
+/// Describes what was cut from the page, and how to see it.
+fn contents(TreePruning { nodes, kept, parts }: TreePruning, page: &ProfilePage, served: bool) -> Markup {
     html! {
         p {
             "Call tree: " (grouped(nodes as u64)) " paths, of which " (grouped(kept as u64)) " are shown one by one: those \
@@ -216,7 +223,7 @@ fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage, served:
         p {
             @if served || page.timeline.is_some() {
                 @let chunks = page.timeline.map_or(&[][..], |timeline| &timeline.chunks);
-                @let left = chunks.iter().filter(|chunk| **chunk == Embedded::LeftOut).count();
+                @let left = chunks.iter().filter(|chunk| **chunk == ChunkStorage::LeftOut).count();
                 "Timeline: time by thread in bins; zoomed in, every single call. "
                 @if served { "The server reads it out of the trace. " }
                 @else if left == 0 { "The whole trace is on the page: a selection is added up from its events. " }

@@ -1,19 +1,19 @@
-//! The timeline in columns: lanes, bins, slices, places to go to, and the trace's chunks.
+//! Timeline in columns: lanes, bins, slices, places to jump to, and the trace's chunks.
 
 use super::cpus::{self, CpuData};
-use super::lanes::{LaneData, Lanes};
-use super::numbers::{code, Index, NONE};
-use super::{Embedded, Timeline};
+use super::lanes::{LaneData, TimelineLanes};
+use super::numbers::{code, PageIndex, NONE};
+use super::{ChunkStorage, TraceTimeline};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
-use kerntune_analyze::timeline::{Lane, Slice};
+use kerntune_analyze::timeline::{HolderSlice, TimelineLane};
 use kerntune_profile::Profile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 pub(super) struct TimeData {
-    /// begin, end, first bin, number of bins.
+    /// Begin, end, first bin, number of bins.
     spans: Vec<(u64, u64, u32, u32)>,
     lanes: Vec<LaneData>,
     bins: BinColumns,
@@ -21,24 +21,24 @@ pub(super) struct TimeData {
     regions: Vec<(String, u64, u64, u32, u64)>,
     /// Label, function or -1, begin, end.
     places: Vec<(String, i64, u64, u64)>,
-    /// Of several CPUs, by number.
+    /// By CPU, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<CpuData>,
     cpu_count: u32,
     /// By thread of the trace: the code of its root in the tree, and its lane.
     threads: Vec<(i64, u32)>,
-    /// The lane of threads that the trace does not name.
+    /// Lane of threads missing in the trace.
     unknown: u32,
-    /// By region of the trace: its group; none if it is left out.
+    /// By region of the trace: its group, or -1 if it is left out.
     groups: Vec<i64>,
-    /// Functions above this number are user code's.
+    /// Functions from this number on are user code.
     kernel_functions: u32,
-    /// Whether events carry weights.
+    /// Events carry weights: taken branches and misses.
     wide: bool,
     chunks: ChunkColumns,
 }
 
-/// `b` bin less the one before, `l` twice the lane plus 1 for user mode, `n` ns.
+/// `b` bin minus the previous one, `l` twice the lane plus 1 for user mode, `n` ns.
 #[derive(Serialize, Default)]
 struct BinColumns {
     b: Vec<u32>,
@@ -46,7 +46,8 @@ struct BinColumns {
     n: Vec<u64>,
 }
 
-/// `b` begin less the end before, `n` length, `l` as in [`BinColumns`], `c` the CPU if there are several.
+/// `b` begin minus the previous end, `n` length, `l` as in [`BinColumns`], `c` the CPU if there are
+/// several.
 #[derive(Serialize, Default)]
 struct SliceColumns {
     b: Vec<u64>,
@@ -56,8 +57,8 @@ struct SliceColumns {
     c: Vec<u32>,
 }
 
-/// `b` begin less the end before, `e` length, `n` events, `o` where it begins in the page's trace (-1: not on the page; -2: of
-/// no region that is on the page), `l` bytes.
+/// `b` begin minus the previous end, `e` length, `n` events, `o` offset in the page's trace (-1:
+/// not on the page; -2: of no region on the page), `l` bytes.
 #[derive(Serialize, Default)]
 struct ChunkColumns {
     b: Vec<u64>,
@@ -67,11 +68,11 @@ struct ChunkColumns {
     l: Vec<usize>,
 }
 
-/// What of the timeline goes on the page.
-pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index) -> TimeData {
-    let Index { numbers, groups, comms, .. } = index;
-    let Timeline { recording, overview, .. } = timeline;
-    let lanes = Lanes::new(timeline);
+/// Converts the timeline to columns.
+pub(super) fn columns(timeline: &TraceTimeline, profile: &Profile, index: &mut PageIndex) -> TimeData {
+    let PageIndex { numbers, groups, comms, .. } = index;
+    let TraceTimeline { recording, overview, .. } = timeline;
+    let lanes = TimelineLanes::new(timeline);
     let mut bins = BinColumns::default();
     let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for bin in &overview.bins {
@@ -86,8 +87,8 @@ pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index)
         last = bin;
     }
     let region = |row: &kerntune_profile::RegionStats| {
-        let end = row.begin_ns + row.elapsed_ns;
-        (row.name.clone(), row.begin_ns.get(), end.get(), row.depth, row.operations)
+        let end = row.begin_ticks + row.elapsed_ticks;
+        (row.name.clone(), row.begin_ticks.get(), end.get(), row.depth, row.operations)
     };
     let places = timeline.places.iter().map(|place| {
         let function = place.function.map_or(NONE, |function| numbers.of(function));
@@ -96,7 +97,7 @@ pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index)
     let threads = recording.threads.iter().zip(0..).map(|(thread, number)| {
         let is_idle = thread.pid == 0 && thread.task != 0;
         let root = if is_idle { code::IDLE } else { code::THREAD - comms.at(&thread.comm) };
-        (root, lanes.lane(Lane::Thread(number)))
+        (root, lanes.lane(TimelineLane::Thread(number)))
     });
     let threads = threads.collect();
     let group = |region: &Option<u32>| region.map_or(NONE, i64::from);
@@ -109,7 +110,7 @@ pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index)
         cpus: cpus::data(overview, &lanes),
         cpu_count: recording.cpus.max(1),
         threads,
-        unknown: lanes.lane(Lane::Unknown),
+        unknown: lanes.lane(TimelineLane::Unknown),
         groups: groups.of_region.iter().map(group).collect(),
         kernel_functions: recording.kernel_functions,
         wide: timeline.wide,
@@ -118,7 +119,7 @@ pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index)
     }
 }
 
-fn chunks(timeline: &Timeline) -> ChunkColumns {
+fn chunks(timeline: &TraceTimeline) -> ChunkColumns {
     let mut out = ChunkColumns::default();
     let (mut last, mut offset) = (0, 0);
     for (at, chunk) in timeline.recording.chunks.iter().enumerate() {
@@ -127,10 +128,10 @@ fn chunks(timeline: &Timeline) -> ChunkColumns {
         out.n.push(chunk.events);
         last = chunk.end_ns;
         let (place, bytes) = match timeline.chunks.get(at) {
-            Some(Embedded::Here(bytes)) => (offset, bytes.len()),
-            Some(Embedded::Elsewhere) => (-2, 0),
-            Some(Embedded::Served) => (0, 0),
-            Some(Embedded::LeftOut) | None => (-1, 0),
+            Some(ChunkStorage::Here(bytes)) => (offset, bytes.len()),
+            Some(ChunkStorage::Elsewhere) => (-2, 0),
+            Some(ChunkStorage::Served) => (0, 0),
+            Some(ChunkStorage::LeftOut) | None => (-1, 0),
         };
         offset += bytes.div_ceil(3) as i64 * 4;
         out.o.push(place);
@@ -139,18 +140,18 @@ fn chunks(timeline: &Timeline) -> ChunkColumns {
     out
 }
 
-/// The chunks that are on the page, each in base64 of its own, one after the other.
-pub(super) fn embedded(chunks: &[Embedded]) -> String {
+/// Encodes the embedded chunks, each in its own base64, one after the other.
+pub(super) fn embedded(chunks: &[ChunkStorage]) -> String {
     let mut out = String::new();
     for chunk in chunks {
-        if let Embedded::Here(bytes) = chunk {
+        if let ChunkStorage::Here(bytes) = chunk {
             STANDARD.encode_string(bytes, &mut out);
         }
     }
     out
 }
 
-fn slices(slices: &[Slice], lanes: &Lanes) -> SliceColumns {
+fn slices(slices: &[HolderSlice], lanes: &TimelineLanes) -> SliceColumns {
     let mut out = SliceColumns::default();
     let mut last = 0;
     for slice in slices {

@@ -1,16 +1,16 @@
-//! By what a page calls functions, threads and regions.
+//! Numbering of functions, threads and regions on a page.
 
-use super::groups::Groups;
+use super::groups::RegionGroups;
 use std::collections::HashMap;
 
-/// No function: nothing called it.
+/// Number for a missing caller.
 pub(super) const NONE: i64 = -1;
 
-/// Functions and their numbers on the page: those that are there, by net time.
-pub(super) struct Numbers(HashMap<u32, i64>);
+/// Numbers of functions on the page, in order of their self time.
+pub(super) struct FunctionNumbers(HashMap<u32, i64>);
 
-impl Numbers {
-    /// Those of functions in this order.
+impl FunctionNumbers {
+    /// Numbers the functions in this order.
     pub fn new(order: &[u32]) -> Self {
         Self(order.iter().enumerate().map(|(at, function)| (*function, at as i64)).collect())
     }
@@ -20,27 +20,27 @@ impl Numbers {
     }
 }
 
-/// What a node or a caller stands for that is no function.
+/// Codes of nodes and callers that are not functions.
 pub(super) mod code {
     pub const USER: i64 = -2;
     pub const INTERRUPT: i64 = -3;
     pub const IDLE: i64 = -4;
     pub const UNATTRIBUTED: i64 = -5;
     pub const SMALLER: i64 = -6;
-    /// Callers that are not told apart.
+    /// Callers that are merged.
     pub const OTHERS: i64 = -7;
-    /// Threads of the name `THREAD - code`.
+    /// Code `THREAD - n` stands for the threads with name number n.
     pub const THREAD: i64 = -16;
 }
 
-/// Texts that are named by number.
+/// Table of texts, each with a number.
 #[derive(Default)]
-pub(super) struct Strings {
+pub(super) struct StringTable {
     pub all: Vec<String>,
     known: HashMap<String, i64>,
 }
 
-impl Strings {
+impl StringTable {
     pub fn at(&mut self, text: &str) -> i64 {
         if let Some(&at) = self.known.get(text) {
             return at;
@@ -52,11 +52,11 @@ impl Strings {
     }
 }
 
-/// By what a page calls functions, regions and threads: what its server has to know to answer it.
-pub(super) struct Index {
-    pub numbers: Numbers,
-    pub groups: Groups,
-    pub comms: Strings,
-    /// Whether paths carry branches and misses.
+/// Numbering of a page, which its server needs for answers.
+pub(super) struct PageIndex {
+    pub numbers: FunctionNumbers,
+    pub groups: RegionGroups,
+    pub comms: StringTable,
+    /// Paths have taken branches and cache misses.
     pub weights: bool,
 }

@@ -1,5 +1,5 @@
-//! Data into a page: JSON, zlib, base64. What comes out has no character that means anything in
-//! HTML, whatever names the data holds.
+//! Packing of data into a page: JSON, zlib, base64. The result has no character with a meaning in
+//! HTML, whatever names the data contains.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
@@ -8,17 +8,17 @@ use flate2::Compression;
 use serde::Serialize;
 use std::io::Write;
 
-/// The packed document.
+/// Packs a document as text.
 pub(super) fn pack(document: &impl Serialize) -> std::io::Result<String> {
     Ok(text(&bytes(document, 6)?))
 }
 
-/// Packed bytes as text.
+/// Encodes packed bytes as text.
 pub(super) fn text(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The same as bytes. `level` is zlib's: what is packed for each question is to be there soon.
+/// Packs a document as bytes. `level` is zlib's: low for answers, which must be fast.
 pub(super) fn bytes(document: &impl Serialize, level: u32) -> std::io::Result<Vec<u8>> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
     {

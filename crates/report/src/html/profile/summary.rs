@@ -1,14 +1,14 @@
-//! What the profile is of and how it went, at the head of the page.
+//! Head of the page: identity of the profile, and its totals.
 
 use super::{amount, ProfilePage};
 use crate::html::scroll;
-use crate::view::{regions, share, RegionRow, Times, View};
+use crate::view::{regions, share, RegionRow, ScopeTimes, ScopeView};
 use crate::{health, Result};
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_profile::{Manifest, Profile};
 use maud::{html, Markup};
 
-/// One line of what the page is of, and notes.
+/// Renders the line that identifies the profile, and remarks.
 pub(super) fn header(page: &ProfilePage) -> Markup {
     html! {
         (of(page.profile, page.against.map(|_| "first: ")))
@@ -29,10 +29,10 @@ fn of(profile: &Profile, which: Option<&str>) -> Markup {
     }
 }
 
-/// What it comes to, in all and by mark.
+/// Renders the totals, whole and by region.
 pub(super) fn figures(page: &ProfilePage) -> Result<Markup> {
     let manifest = &page.profile.manifest;
-    let times = View::new(page.profile, page.region)?.times;
+    let times = ScopeView::new(page.profile, page.region)?.times;
     let mut rows = regions(page.profile);
     rows.retain(|row| page.region.is_none_or(|region| row.name == region));
     Ok(html! {
@@ -41,7 +41,7 @@ pub(super) fn figures(page: &ProfilePage) -> Result<Markup> {
     })
 }
 
-fn tiles(times: &Times, manifest: &Manifest) -> Markup {
+fn tiles(times: &ScopeTimes, manifest: &Manifest) -> Markup {
     let (events, lost) = (manifest.events, manifest.lost_events);
     let (whole, what, gloss) = match &manifest.sampled {
         None if manifest.exact => (
@@ -82,7 +82,7 @@ fn tiles(times: &Times, manifest: &Manifest) -> Markup {
     }
 }
 
-/// Path length and the like, by mark.
+/// Renders path length and other rates by region.
 fn table(rows: &[RegionRow], manifest: &Manifest) -> Markup {
     let (branches, model) = (manifest.capture.edges, manifest.capture.model);
     let mut heads = vec!["operations", "elapsed", "idle", "path length", "user instr./op"];

@@ -1,6 +1,6 @@
-//! Puts it on a screen.
+//! Draws the state of `live top` on the screen.
 
-use super::state::{Row, Sort, State, Tab};
+use super::state::{TopRow, TopSort, TopState, TopTab};
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_live::TopView;
 use kerntune_report::printable;
@@ -10,13 +10,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, Tabs};
 use ratatui::Frame;
 
-/// What keys do, in a line.
+/// Help line with the keys.
 const KEYS: &str = "1-5 Tab list  s sort  / filter  space freeze  i interval  w keep as profile  q quit";
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 
-/// Draws all of it; keeps the first line in sight of the last.
-pub fn draw(frame: &mut Frame, state: &mut State) {
+/// Draws the screen; limits the scroll position to the length of the list.
+pub fn draw(frame: &mut Frame, state: &mut TopState) {
     let [head, tabs, list, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
@@ -25,8 +25,8 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(head_lines(state)), head);
-    let titles = Tab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
-    let chosen = Tab::ALL.iter().position(|tab| *tab == state.tab);
+    let titles = TopTab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
+    let chosen = TopTab::ALL.iter().position(|tab| *tab == state.tab);
     frame.render_widget(
         Tabs::new(titles).select(chosen).highlight_style(BOLD.add_modifier(Modifier::REVERSED)),
         tabs,
@@ -44,7 +44,7 @@ fn percent(part: u64, whole: u64) -> String {
     fixed(if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }, 1)
 }
 
-fn head_lines(state: &State) -> Vec<Line<'static>> {
+fn head_lines(state: &TopState) -> Vec<Line<'static>> {
     let view = state.view();
     let seconds = fixed(view.wall_ns as f64 / 1e9, 1);
     let kernel = view.samples.saturating_sub(view.halted).saturating_sub(view.user);
@@ -72,23 +72,23 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
     vec![Line::from(first), Line::from(second)]
 }
 
-fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
+fn rows(frame: &mut Frame, area: Rect, state: &mut TopState) {
     let all = state.rows();
     let room = usize::from(area.height.saturating_sub(1));
     state.top = state.top.min(all.len().saturating_sub(room));
     let mark =
-        |word: &str, sort: Sort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
+        |word: &str, sort: TopSort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
     let (heads, widths): (Vec<String>, Vec<Constraint>) = match state.tab {
-        Tab::Rates => (
-            vec!["count".into(), "per second".into(), mark("what", Sort::Name), "source".into()],
+        TopTab::Rates => (
+            vec!["count".into(), "per second".into(), mark("what", TopSort::Name), "source".into()],
             vec![Constraint::Length(14), Constraint::Length(12), Constraint::Fill(2), Constraint::Fill(1)],
         ),
-        Tab::Functions => (
+        TopTab::Functions => (
             vec![
-                mark("% self", Sort::Own),
+                mark("% self", TopSort::SelfTime),
                 "±".into(),
-                mark("% total", Sort::Total),
-                mark("function", Sort::Name),
+                mark("% total", TopSort::Total),
+                mark("function", TopSort::Name),
                 "source".into(),
             ],
             vec![
@@ -100,7 +100,7 @@ fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
             ],
         ),
         _ => (
-            vec![mark("% samples", Sort::Own), "±".into(), mark("what", Sort::Name)],
+            vec![mark("% samples", TopSort::SelfTime), "±".into(), mark("what", TopSort::Name)],
             vec![Constraint::Length(10), Constraint::Length(6), Constraint::Fill(1)],
         ),
     };
@@ -110,23 +110,23 @@ fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
     frame.render_widget(table, area);
 }
 
-fn cells(row: &Row, tab: Tab, view: &TopView) -> Cells<'static> {
+fn cells(row: &TopRow, tab: TopTab, view: &TopView) -> Cells<'static> {
     let text = |text: String| Cell::new(Line::from(text).right_aligned());
     let name = Cell::new(printable(&row.name));
     let error = || percent((row.own as f64).sqrt().round() as u64, view.samples);
     match tab {
-        Tab::Rates => {
+        TopTab::Rates => {
             let rate = row.own as f64 * 1e9 / view.wall_ns.max(1) as f64;
             Cells::new([text(grouped(row.own)), text(figure(rate)), name, Cell::new(row.place.clone())])
         }
-        Tab::Functions => Cells::new([
+        TopTab::Functions => Cells::new([
             text(percent(row.own, view.samples)),
             text(error()),
             text(percent(row.total.unwrap_or(0), view.samples)),
             name,
             Cell::new(printable(&row.place)),
         ]),
-        Tab::Paths | Tab::Subsystems | Tab::Interrupts => {
+        TopTab::Paths | TopTab::Subsystems | TopTab::Interrupts => {
             Cells::new([text(percent(row.own, view.samples)), text(error()), name])
         }
     }
@@ -136,12 +136,12 @@ fn cells(row: &Row, tab: Tab, view: &TopView) -> Cells<'static> {
 mod tests {
     use super::super::state::tests::view;
     use super::*;
-    use crate::keys::Key;
+    use crate::keys::TerminalKey;
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 
-    /// The screen's lines, without spaces at their ends.
-    fn screen(state: &mut State, width: u16, height: u16) -> Vec<String> {
+    /// Returns the lines of the screen without trailing spaces.
+    fn screen(state: &mut TopState, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, state)).unwrap();
         let buffer = terminal.backend().buffer().clone();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn functions_with_their_shares() {
-        let mut state = State::default();
+        let mut state = TopState::default();
         state.take(view(1));
         let lines = screen(&mut state, 80, 8);
         assert_eq!(lines[0], "perf: cpu-clock 2.0 s, 4,000 samples, 0 lost");
@@ -171,11 +171,11 @@ mod tests {
 
     #[test]
     fn every_list_fits_any_screen() {
-        let mut state = State::default();
+        let mut state = TopState::default();
         state.take(view(1));
         for tab in ['1', '2', '3', '4', '5'] {
-            state.key(Key::Char(tab));
-            state.key(Key::Down(usize::MAX));
+            state.key(TerminalKey::Char(tab));
+            state.key(TerminalKey::Down(usize::MAX));
             for (width, height) in [(120, 40), (20, 5), (1, 1)] {
                 screen(&mut state, width, height);
             }
@@ -187,11 +187,13 @@ mod tests {
 
     #[test]
     fn marks_and_names_cannot_steer_the_terminal() {
-        let mut state = State::default();
+        let mut state = TopState::default();
         let mut hostile = view(1);
         hostile.functions[0].name = "x\u{1b}[31m".into();
         state.take(hostile);
-        for key in [Key::Char(' '), Key::Char('i'), Key::Char('/'), Key::Char('x')] {
+        for key in
+            [TerminalKey::Char(' '), TerminalKey::Char('i'), TerminalKey::Char('/'), TerminalKey::Char('x')]
+        {
             state.key(key);
         }
         let lines = screen(&mut state, 100, 8);

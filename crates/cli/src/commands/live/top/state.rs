@@ -1,14 +1,14 @@
-//! What `live top` shows, and what keys do to it.
+//! State of `live top`, and its reaction to keys.
 
-use crate::keys::Key;
+use crate::keys::TerminalKey;
 use kerntune_live::{TopFunction, TopPath, TopView};
-use kerntune_profile::Counted;
+use kerntune_profile::CounterTotal;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What is listed.
+/// List that is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tab {
+pub enum TopTab {
     #[default]
     Functions,
     Paths,
@@ -17,17 +17,18 @@ pub enum Tab {
     Rates,
 }
 
-impl Tab {
-    /// All, in the order of their keys.
-    pub const ALL: [Tab; 5] = [Tab::Functions, Tab::Paths, Tab::Subsystems, Tab::Interrupts, Tab::Rates];
+impl TopTab {
+    /// All lists, in order of their keys.
+    pub const ALL: [TopTab; 5] =
+        [TopTab::Functions, TopTab::Paths, TopTab::Subsystems, TopTab::Interrupts, TopTab::Rates];
 
     pub fn title(self) -> &'static str {
         match self {
-            Tab::Functions => "functions",
-            Tab::Paths => "paths",
-            Tab::Subsystems => "subsystems",
-            Tab::Interrupts => "interrupts",
-            Tab::Rates => "rates",
+            TopTab::Functions => "functions",
+            TopTab::Paths => "paths",
+            TopTab::Subsystems => "subsystems",
+            TopTab::Interrupts => "interrupts",
+            TopTab::Rates => "rates",
         }
     }
 
@@ -37,66 +38,66 @@ impl Tab {
     }
 }
 
-/// What functions are ordered by.
+/// Order of functions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sort {
+pub enum TopSort {
     #[default]
-    Own,
+    SelfTime,
     Total,
     Name,
 }
 
-impl Sort {
+impl TopSort {
     fn next(self) -> Self {
         match self {
-            Sort::Own => Sort::Total,
-            Sort::Total => Sort::Name,
-            Sort::Name => Sort::Own,
+            TopSort::SelfTime => TopSort::Total,
+            TopSort::Total => TopSort::Name,
+            TopSort::Name => TopSort::SelfTime,
         }
     }
 }
 
-/// What is to be done outside of the screen.
+/// Action for the caller after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum TopAction {
     Nothing,
     Save,
     Quit,
 }
 
-/// A line of a list: samples and what they are of; a count and its rate for [`Tab::Rates`].
+/// A row of a list: samples and their function or path; a count and its rate for [`TopTab::Rates`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct TopRow {
     pub own: u64,
     pub total: Option<u64>,
     pub name: String,
     pub place: String,
 }
 
-/// Everything.
+/// State of the screen.
 #[derive(Debug, Default)]
-pub struct State {
-    pub tab: Tab,
-    pub sort: Sort,
-    /// What names have to contain.
+pub struct TopState {
+    pub tab: TopTab,
+    pub sort: TopSort,
+    /// Text that names must contain.
     pub filter: String,
-    /// Whether the filter is being typed.
+    /// Set while the user types the filter.
     pub typing: bool,
-    /// Whether the picture stands still.
+    /// Set while the display is frozen.
     pub frozen: bool,
-    /// Whether it is of the time since the last picture, and not since the beginning.
+    /// Set to show changes since the last update, not totals since the start.
     pub recent: bool,
-    /// First line that is shown.
+    /// First visible line.
     pub top: usize,
-    /// What is to be said.
+    /// Message below the list.
     pub said: String,
     last: TopView,
     shown: TopView,
     change: TopView,
 }
 
-impl State {
-    /// Takes new figures.
+impl TopState {
+    /// Takes the figures of the next update.
     pub fn take(&mut self, view: TopView) {
         let change = since(&self.last, &view);
         self.last = view;
@@ -106,7 +107,7 @@ impl State {
         }
     }
 
-    /// What is to be seen.
+    /// Returns the figures to show.
     pub fn view(&self) -> &TopView {
         if self.recent {
             &self.change
@@ -115,78 +116,78 @@ impl State {
         }
     }
 
-    /// Says something below the list, until the next key.
+    /// Shows a message below the list until the next key.
     pub fn say(&mut self, what: String) {
         self.said = what;
     }
 
-    /// Does what a key is for.
-    pub fn key(&mut self, key: Key) -> Wish {
+    /// Handles a key.
+    pub fn key(&mut self, key: TerminalKey) -> TopAction {
         self.said.clear();
-        if key == Key::Interrupt {
-            return Wish::Quit;
+        if key == TerminalKey::Interrupt {
+            return TopAction::Quit;
         }
         if self.typing {
             match key {
-                Key::Char(c) if !c.is_control() => self.filter.push(c),
-                Key::Backspace => drop(self.filter.pop()),
-                Key::Enter => self.typing = false,
-                Key::Escape => {
+                TerminalKey::Char(c) if !c.is_control() => self.filter.push(c),
+                TerminalKey::Backspace => drop(self.filter.pop()),
+                TerminalKey::Enter => self.typing = false,
+                TerminalKey::Escape => {
                     self.typing = false;
                     self.filter.clear();
                 }
                 _ => {}
             }
             self.top = 0;
-            return Wish::Nothing;
+            return TopAction::Nothing;
         }
         match key {
-            Key::Char('q') | Key::Escape => return Wish::Quit,
-            Key::Char('w') => return Wish::Save,
-            Key::Char('/') => self.typing = true,
-            Key::Char('s') => self.sort = self.sort.next(),
-            Key::Char('i') => self.recent = !self.recent,
-            Key::Char(' ') => {
+            TerminalKey::Char('q') | TerminalKey::Escape => return TopAction::Quit,
+            TerminalKey::Char('w') => return TopAction::Save,
+            TerminalKey::Char('/') => self.typing = true,
+            TerminalKey::Char('s') => self.sort = self.sort.next(),
+            TerminalKey::Char('i') => self.recent = !self.recent,
+            TerminalKey::Char(' ') => {
                 self.frozen = !self.frozen;
                 if !self.frozen {
                     self.shown = self.last.clone();
                 }
             }
-            Key::Char(digit @ '1'..='5') => {
-                self.tab = Tab::ALL[digit as usize - '1' as usize];
+            TerminalKey::Char(digit @ '1'..='5') => {
+                self.tab = TopTab::ALL[digit as usize - '1' as usize];
                 self.top = 0;
             }
-            Key::Next => {
+            TerminalKey::Next => {
                 self.tab = self.tab.beside(1);
                 self.top = 0;
             }
-            Key::Previous => {
-                self.tab = self.tab.beside(Tab::ALL.len() - 1);
+            TerminalKey::Previous => {
+                self.tab = self.tab.beside(TopTab::ALL.len() - 1);
                 self.top = 0;
             }
-            Key::Up(lines) => self.top = self.top.saturating_sub(lines),
-            // What there is less of is known when it is drawn.
-            Key::Down(lines) => self.top = self.top.saturating_add(lines),
+            TerminalKey::Up(lines) => self.top = self.top.saturating_sub(lines),
+            // Limited to the length of the list when it is drawn.
+            TerminalKey::Down(lines) => self.top = self.top.saturating_add(lines),
             _ => {}
         }
-        Wish::Nothing
+        TopAction::Nothing
     }
 
-    /// The lines of the list that is chosen, filtered and in order.
-    pub fn rows(&self) -> Vec<Row> {
+    /// Returns the rows of the chosen list, filtered and sorted.
+    pub fn rows(&self) -> Vec<TopRow> {
         let view = self.view();
-        let plain = |(name, own): &(String, u64)| Row {
+        let plain = |(name, own): &(String, u64)| TopRow {
             own: *own,
             total: None,
             name: name.clone(),
             place: String::new(),
         };
-        let mut rows: Vec<Row> = match self.tab {
-            Tab::Functions => view.functions.iter().map(of_function).collect(),
-            Tab::Paths => view.paths.iter().map(of_path).collect(),
-            Tab::Subsystems => view.subsystems.iter().map(plain).collect(),
-            Tab::Interrupts => view.entries.iter().map(plain).collect(),
-            Tab::Rates => view.counted.iter().filter(|row| row.kind != "time").map(of_count).collect(),
+        let mut rows: Vec<TopRow> = match self.tab {
+            TopTab::Functions => view.functions.iter().map(of_function).collect(),
+            TopTab::Paths => view.paths.iter().map(of_path).collect(),
+            TopTab::Subsystems => view.subsystems.iter().map(plain).collect(),
+            TopTab::Interrupts => view.entries.iter().map(plain).collect(),
+            TopTab::Rates => view.counted.iter().filter(|row| row.kind != "time").map(of_count).collect(),
         };
         let wanted = self.filter.to_lowercase();
         rows.retain(|row| {
@@ -196,9 +197,9 @@ impl State {
         rows.sort_by(|a, b| {
             let by_own = || (b.own, b.total).cmp(&(a.own, a.total));
             let order = match self.sort {
-                Sort::Own => by_own(),
-                Sort::Total => b.total.cmp(&a.total).then_with(by_own),
-                Sort::Name => a.name.cmp(&b.name),
+                TopSort::SelfTime => by_own(),
+                TopSort::Total => b.total.cmp(&a.total).then_with(by_own),
+                TopSort::Name => a.name.cmp(&b.name),
             };
             order.then_with(|| a.name.cmp(&b.name))
         });
@@ -206,24 +207,24 @@ impl State {
     }
 }
 
-fn of_function(function: &TopFunction) -> Row {
+fn of_function(function: &TopFunction) -> TopRow {
     let TopFunction { name, place, own, total } = function.clone();
-    Row { own, total: Some(total), name, place }
+    TopRow { own, total: Some(total), name, place }
 }
 
-fn of_path(path: &TopPath) -> Row {
-    // The end first: what is cut off is the beginning.
+fn of_path(path: &TopPath) -> TopRow {
+    // The innermost function comes first, because long lines are cut at the end.
     let names: Vec<&str> = path.names.iter().rev().map(String::as_str).collect();
-    Row { own: path.own, total: None, name: names.join(" < "), place: String::new() }
+    TopRow { own: path.own, total: None, name: names.join(" < "), place: String::new() }
 }
 
-fn of_count(count: &Counted) -> Row {
-    Row { own: count.count, total: None, name: count.name.clone(), place: count.source.clone() }
+fn of_count(count: &CounterTotal) -> TopRow {
+    TopRow { own: count.count, total: None, name: count.name.clone(), place: count.source.clone() }
 }
 
-/// What is new in `now`.
+/// Returns the differences from `base` to `now`.
 fn since(base: &TopView, now: &TopView) -> TopView {
-    // After a reset everything is.
+    // After a reset all figures are new.
     if now.wall_ns < base.wall_ns || base.wall_ns == 0 {
         return now.clone();
     }
@@ -263,7 +264,7 @@ fn since(base: &TopView, now: &TopView) -> TopView {
         counted: now
             .counted
             .iter()
-            .map(|row| Counted {
+            .map(|row| CounterTotal {
                 count: less(row.count, &counted, &(&row.kind, &row.name, &row.source)),
                 ..row.clone()
             })
@@ -279,7 +280,7 @@ fn less<K: Hash + Eq>(now: u64, base: &HashMap<K, u64>, key: &K) -> u64 {
 pub mod tests {
     use super::*;
 
-    /// Two seconds of some kernel, times `times`.
+    /// Figures of two seconds, multiplied by `times`.
     pub fn view(times: u64) -> TopView {
         let function = |name: &str, place: &str, own, total| TopFunction {
             name: name.into(),
@@ -287,7 +288,7 @@ pub mod tests {
             own: own * times,
             total: total * times,
         };
-        let count = |kind: &str, name: &str, count, source: &str| Counted {
+        let count = |kind: &str, name: &str, count, source: &str| CounterTotal {
             kind: kind.into(),
             name: name.into(),
             count: count * times,
@@ -319,69 +320,79 @@ pub mod tests {
         }
     }
 
-    pub fn names(state: &State) -> Vec<String> {
+    pub fn names(state: &TopState) -> Vec<String> {
         state.rows().into_iter().map(|row| row.name).collect()
     }
 
     #[test]
     fn keys_sort_filter_and_walk() {
-        let mut state = State::default();
+        let mut state = TopState::default();
         state.take(view(1));
         assert_eq!(names(&state), ["clear_page", "tcp_ack", "ksys_read"]);
-        assert_eq!(state.key(Key::Char('s')), Wish::Nothing);
+        assert_eq!(state.key(TerminalKey::Char('s')), TopAction::Nothing);
         assert_eq!(names(&state), ["ksys_read", "tcp_ack", "clear_page"]);
-        state.key(Key::Char('s'));
+        state.key(TerminalKey::Char('s'));
         assert_eq!(names(&state), ["clear_page", "ksys_read", "tcp_ack"]);
         for key in [
-            Key::Char('/'),
-            Key::Char('N'),
-            Key::Char('e'),
-            Key::Char('t'),
-            Key::Char('q'),
-            Key::Backspace,
-            Key::Enter,
+            TerminalKey::Char('/'),
+            TerminalKey::Char('N'),
+            TerminalKey::Char('e'),
+            TerminalKey::Char('t'),
+            TerminalKey::Char('q'),
+            TerminalKey::Backspace,
+            TerminalKey::Enter,
         ] {
-            assert_eq!(state.key(key), Wish::Nothing);
+            assert_eq!(state.key(key), TopAction::Nothing);
         }
         assert_eq!(
             (names(&state), state.filter.as_str(), state.typing),
             (vec!["tcp_ack".to_string()], "Net", false)
         );
-        state.key(Key::Char('/'));
-        state.key(Key::Escape);
+        state.key(TerminalKey::Char('/'));
+        state.key(TerminalKey::Escape);
         assert_eq!((names(&state).len(), state.typing), (3, false));
-        state.key(Key::Next);
-        assert_eq!((state.tab, names(&state)), (Tab::Paths, vec!["tcp_ack < ksys_read < redis".to_string()]));
-        state.key(Key::Previous);
-        state.key(Key::Previous);
-        assert_eq!((state.tab, names(&state)), (Tab::Rates, vec!["LOC Local timer interrupts".to_string()]));
-        state.key(Key::Char('3'));
+        state.key(TerminalKey::Next);
         assert_eq!(
             (state.tab, names(&state)),
-            (Tab::Subsystems, vec!["arch/x86".to_string(), "net/ipv4".to_string()])
+            (TopTab::Paths, vec!["tcp_ack < ksys_read < redis".to_string()])
+        );
+        state.key(TerminalKey::Previous);
+        state.key(TerminalKey::Previous);
+        assert_eq!(
+            (state.tab, names(&state)),
+            (TopTab::Rates, vec!["LOC Local timer interrupts".to_string()])
+        );
+        state.key(TerminalKey::Char('3'));
+        assert_eq!(
+            (state.tab, names(&state)),
+            (TopTab::Subsystems, vec!["arch/x86".to_string(), "net/ipv4".to_string()])
         );
         assert_eq!(
-            [state.key(Key::Char('w')), state.key(Key::Char('q')), state.key(Key::Interrupt)],
-            [Wish::Save, Wish::Quit, Wish::Quit]
+            [
+                state.key(TerminalKey::Char('w')),
+                state.key(TerminalKey::Char('q')),
+                state.key(TerminalKey::Interrupt)
+            ],
+            [TopAction::Save, TopAction::Quit, TopAction::Quit]
         );
     }
 
     #[test]
     fn a_frozen_picture_stands_and_a_recent_one_is_of_the_last_interval() {
-        let mut state = State::default();
+        let mut state = TopState::default();
         state.take(view(1));
-        state.key(Key::Char(' '));
+        state.key(TerminalKey::Char(' '));
         state.take(view(3));
         assert_eq!(state.view().samples, 4_000);
-        state.key(Key::Char(' '));
+        state.key(TerminalKey::Char(' '));
         assert_eq!(state.view().samples, 12_000);
         state.take(view(4));
-        state.key(Key::Char('i'));
+        state.key(TerminalKey::Char('i'));
         assert_eq!(
             (state.view().samples, state.view().wall_ns, state.rows()[0].own),
             (4_000, 2_000_000_000, 400)
         );
-        // After a reset the new figures are what is new.
+        // After a reset all figures count as changes.
         state.take(view(1));
         assert_eq!(state.view().samples, 4_000);
     }

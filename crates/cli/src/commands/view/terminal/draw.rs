@@ -1,8 +1,8 @@
-//! Puts it on a screen.
+//! Draws the state of `view --tui` on the screen.
 
-use super::state::{Row, Sort, State, Tab};
+use super::state::{ViewRow, ViewSort, ViewState, ViewTab};
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_report::diff::Line as Change;
+use kerntune_report::diff::DiffLine as Change;
 use kerntune_report::printable;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -10,17 +10,17 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, Tabs};
 use ratatui::Frame;
 
-/// What keys do, in a line.
+/// Help line with the keys.
 const KEYS: &str = "1-4 Tab list  arrows move, open, close  Enter in the tree  s sort  / filter  q quit";
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
-/// As in reports: less is better.
+/// Color of decreases, as in reports: less is better.
 const BETTER: Style = Style::new().fg(Color::Green);
 const WORSE: Style = Style::new().fg(Color::Red);
 
-/// Draws all of it; keeps the chosen line in sight.
-pub fn draw(frame: &mut Frame, state: &mut State) {
+/// Draws the screen; keeps the selected line visible.
+pub fn draw(frame: &mut Frame, state: &mut ViewState) {
     let [head, tabs, list, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
@@ -29,8 +29,8 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(head_lines(state)), head);
-    let titles = Tab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
-    let chosen = Tab::ALL.iter().position(|tab| *tab == state.tab);
+    let titles = ViewTab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
+    let chosen = ViewTab::ALL.iter().position(|tab| *tab == state.tab);
     frame.render_widget(Tabs::new(titles).select(chosen).highlight_style(BOLD.patch(CHOSEN)), tabs);
     rows(frame, list, state);
     let text = match (state.typing, state.filter.is_empty()) {
@@ -41,10 +41,10 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     frame.render_widget(Paragraph::new(text).style(FAINT), foot);
 }
 
-fn head_lines(state: &State) -> Vec<Line<'static>> {
+fn head_lines(state: &ViewState) -> Vec<Line<'static>> {
     let model = &state.model;
     let second = match (&model.difference, state.tab) {
-        (Some((other, _)), Tab::Difference) => format!("against {other}"),
+        (Some((other, _)), ViewTab::Difference) => format!("against {other}"),
         _ => format!(
             "{} in all; {} lines",
             model.measure.readable(model.busy),
@@ -67,38 +67,38 @@ fn signed(value: i128) -> String {
     }
 }
 
-fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
+fn rows(frame: &mut Frame, area: Rect, state: &mut ViewState) {
     let room = usize::from(area.height.saturating_sub(1));
     state.fit(room);
-    let unit = state.model.measure.one().name();
+    let unit = state.model.measure.smallest_unit().name();
     let mark =
-        |word: &str, sort: Sort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
+        |word: &str, sort: ViewSort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
     let number = Constraint::Length;
     let (heads, widths): (Vec<String>, Vec<Constraint>) = match state.tab {
-        Tab::Tree => (
+        ViewTab::Tree => (
             vec!["% total".into(), "% self".into(), "calls".into(), "call tree".into()],
             vec![number(8), number(8), number(12), Constraint::Fill(1)],
         ),
-        Tab::Functions => (
+        ViewTab::Functions => (
             vec![
-                mark("% self", Sort::Own),
-                mark("% total", Sort::Total),
-                mark("calls", Sort::Calls),
-                mark("function", Sort::Name),
+                mark("% self", ViewSort::SelfTime),
+                mark("% total", ViewSort::Total),
+                mark("calls", ViewSort::Calls),
+                mark("function", ViewSort::Name),
                 "source".into(),
             ],
             vec![number(8), number(8), number(12), Constraint::Fill(3), Constraint::Fill(2)],
         ),
-        Tab::Paths => (
+        ViewTab::Paths => (
             vec![
-                mark("% self", Sort::Own),
-                mark("% total", Sort::Total),
-                mark("calls", Sort::Calls),
-                mark("path, from its end", Sort::Name),
+                mark("% self", ViewSort::SelfTime),
+                mark("% total", ViewSort::Total),
+                mark("calls", ViewSort::Calls),
+                mark("path, from its end", ViewSort::Name),
             ],
             vec![number(8), number(8), number(12), Constraint::Fill(1)],
         ),
-        Tab::Difference => (
+        ViewTab::Difference => (
             vec![
                 format!("A, {unit}"),
                 format!("B, {unit}"),
@@ -109,7 +109,7 @@ fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
             vec![number(14), number(14), number(14), number(12), Constraint::Fill(1)],
         ),
     };
-    if state.tab == Tab::Difference && state.model.difference.is_none() {
+    if state.tab == ViewTab::Difference && state.model.difference.is_none() {
         let text = "no other profile: kerntune view --tui PROFILE --against OTHER";
         frame.render_widget(Paragraph::new(text).style(FAINT), area);
         return;
@@ -133,12 +133,12 @@ fn right(text: String) -> Cell<'static> {
     Cell::new(Line::from(text).right_aligned())
 }
 
-fn cells(row: &Row, state: &State) -> Cells<'static> {
+fn cells(row: &ViewRow, state: &ViewState) -> Cells<'static> {
     let model = &state.model;
     let share = |part: u64| right(percent(part, model.busy));
     let calls = |calls: Option<u64>| right(calls.map_or(String::new(), grouped));
     match *row {
-        Row::Node(at, depth) => {
+        ViewRow::Node(at, depth) => {
             let node = &model.nodes[at];
             let mark = match (node.children.is_empty(), state.is_open(at)) {
                 (true, _) => " ",
@@ -148,7 +148,7 @@ fn cells(row: &Row, state: &State) -> Cells<'static> {
             let name = format!("{}{mark} {}", "  ".repeat(depth), node.name);
             Cells::new([share(node.total), share(node.own), calls(node.calls), Cell::new(name)])
         }
-        Row::Function(at) => {
+        ViewRow::Function(at) => {
             let function = &model.functions[at];
             Cells::new([
                 share(function.own),
@@ -158,16 +158,16 @@ fn cells(row: &Row, state: &State) -> Cells<'static> {
                 Cell::new(function.file.clone()),
             ])
         }
-        Row::Path(at) => {
+        ViewRow::Path(at) => {
             let node = &model.nodes[at];
             Cells::new([share(node.own), share(node.total), calls(node.calls), Cell::new(model.path(at))])
         }
-        Row::Change(at) => change(&state.changes()[at]),
+        ViewRow::Change(at) => change(&state.changes()[at]),
     }
 }
 
 fn change(line: &Change) -> Cells<'static> {
-    let style = match line.net[1] - line.net[0] {
+    let style = match line.self_ticks[1] - line.self_ticks[0] {
         ..0 => BETTER,
         0 => Style::new(),
         _ => WORSE,
@@ -179,9 +179,9 @@ fn change(line: &Change) -> Cells<'static> {
         with => printable(&format!("{}  with {}", line.name, with.join(", "))),
     };
     Cells::new([
-        plain(line.net[0]),
-        plain(line.net[1]),
-        right(signed(line.net[1] - line.net[0])).style(style),
+        plain(line.self_ticks[0]),
+        plain(line.self_ticks[1]),
+        right(signed(line.self_ticks[1] - line.self_ticks[0])).style(style),
         right(calls),
         Cell::new(name),
     ])

@@ -1,27 +1,27 @@
-//! What a profile says, in the form in which it is looked at.
+//! Figures of a profile, prepared for display.
 
 use crate::exit::Failure;
 use kerntune_profile::{difference_within, thread_name, PathLabel, Profile};
-use kerntune_report::diff::{self, Line};
-use kerntune_report::{of_profile, printable, scope, Measure};
+use kerntune_report::diff::{self, DiffLine};
+use kerntune_report::{printable, profile_line, scope, TickUnit};
 use std::cmp::Reverse;
 
 /// A frame of the call tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct CallNode {
     pub name: String,
     pub parent: Option<usize>,
-    /// Most with callees first.
+    /// Children, the largest total first.
     pub children: Vec<usize>,
     pub own: u64,
     pub total: u64,
-    /// None for what nothing calls.
+    /// Number of calls; `None` for a root that nothing calls.
     pub calls: Option<u64>,
 }
 
-/// A function over all paths.
+/// A function, summed over all paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
+pub struct ViewFunction {
     pub name: String,
     pub file: String,
     pub own: u64,
@@ -29,28 +29,29 @@ pub struct Function {
     pub calls: u64,
 }
 
-/// Everything that can be looked at.
+/// All figures that the screens show.
 #[derive(Debug, Clone)]
-pub struct Model {
-    /// What it is of.
+pub struct ViewModel {
+    /// Heading that names the profile.
     pub title: String,
-    pub measure: Measure,
-    /// What percentages are of.
+    pub measure: TickUnit,
+    /// Busy time, the base of percentages.
     pub busy: u64,
-    /// Parents before children.
-    pub nodes: Vec<Node>,
+    /// Frames of the call tree, parents before children.
+    pub nodes: Vec<CallNode>,
     pub roots: Vec<usize>,
-    pub functions: Vec<Function>,
-    /// What explains the difference to another profile, most first; none without one.
-    pub difference: Option<(String, Vec<Line>)>,
+    pub functions: Vec<ViewFunction>,
+    /// Name of the other profile, and the lines that explain the difference, largest first. `None`
+    /// without another profile.
+    pub difference: Option<(String, Vec<DiffLine>)>,
 }
 
-impl Model {
-    /// Of the regions of a name, or of all.
+impl ViewModel {
+    /// Reads the figures of the regions named `region`, or of all regions.
     pub fn new(profile: &Profile, other: Option<&Profile>, region: Option<&str>) -> Result<Self, Failure> {
         let of = scope(profile, region)?;
         let totals = of.totals(profile);
-        // A profile beside itself has each of its paths once, over all regions.
+        // Comparing the profile with itself gives each path once, summed over regions.
         let found = difference_within([profile, profile], [&of, &of]);
         let name = |label: &PathLabel| match label {
             PathLabel::Thread(comm) => printable(&thread_name(comm)),
@@ -63,15 +64,15 @@ impl Model {
             }
         };
         let figure = |value: i128| u64::try_from(value).unwrap_or(0);
-        let node = |path: &kerntune_profile::PathDifference| Node {
+        let node = |path: &kerntune_profile::PathDifference| CallNode {
             name: name(&path.label),
             parent: path.parent,
             children: Vec::new(),
-            own: figure(path.figures[0].net_ns),
-            total: figure(path.figures[0].elapsed_ns),
+            own: figure(path.figures[0].self_ticks),
+            total: figure(path.figures[0].total_ticks),
             calls: matches!(path.label, PathLabel::Function(_)).then(|| figure(path.figures[0].calls)),
         };
-        let mut nodes: Vec<Node> = found.paths.iter().map(node).collect();
+        let mut nodes: Vec<CallNode> = found.paths.iter().map(node).collect();
         let mut roots = Vec::new();
         for at in 0..nodes.len() {
             match nodes[at].parent {
@@ -82,24 +83,24 @@ impl Model {
         let key: Vec<_> = nodes.iter().enumerate().map(|(at, node)| (Reverse(node.total), at)).collect();
         roots.sort_by_key(|at| key[*at]);
         nodes.iter_mut().for_each(|node| node.children.sort_by_key(|at| key[*at]));
-        let function = |row: &kerntune_profile::FunctionDifference| Function {
+        let function = |row: &kerntune_profile::FunctionDifference| ViewFunction {
             name: printable(&row.name),
             file: printable(row.file.as_deref().unwrap_or("")),
-            own: figure(row.net(0)),
-            total: figure(row.elapsed(0)),
+            own: figure(row.self_ticks(0)),
+            total: figure(row.total_ticks(0)),
             calls: figure(row.calls(0)),
         };
         let difference = match other {
             None => None,
             Some(other) => {
-                let options = diff::Options { region: region.map(Into::into), ..Default::default() };
-                Some((of_profile(other), diff::lines(profile, other, &options)?))
+                let options = diff::DiffOptions { region: region.map(Into::into), ..Default::default() };
+                Some((profile_line(other), diff::lines(profile, other, &options)?))
             }
         };
         Ok(Self {
-            title: of_profile(profile),
-            measure: Measure::of(profile),
-            busy: totals.busy_ns.get(),
+            title: profile_line(profile),
+            measure: TickUnit::of(profile),
+            busy: totals.busy_ticks.get(),
             nodes,
             roots,
             functions: found.functions.iter().map(function).collect(),
@@ -107,7 +108,7 @@ impl Model {
         })
     }
 
-    /// The names of a path, from its end.
+    /// Returns the function names of a path, innermost first.
     pub fn path(&self, at: usize) -> String {
         let mut names = Vec::new();
         let mut next = Some(at);

@@ -1,14 +1,14 @@
-//! What is chosen of a profile, and what keys do to it.
+//! Selection in a profile, and the reaction to keys.
 
-use super::model::Model;
-use crate::keys::Key;
-use kerntune_report::diff::Line;
+use super::model::ViewModel;
+use crate::keys::TerminalKey;
+use kerntune_report::diff::DiffLine;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What is listed.
+/// List that is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tab {
+pub enum ViewTab {
     #[default]
     Tree,
     Functions,
@@ -16,44 +16,44 @@ pub enum Tab {
     Difference,
 }
 
-impl Tab {
-    pub const ALL: [Tab; 4] = [Tab::Tree, Tab::Functions, Tab::Paths, Tab::Difference];
+impl ViewTab {
+    pub const ALL: [ViewTab; 4] = [ViewTab::Tree, ViewTab::Functions, ViewTab::Paths, ViewTab::Difference];
 
     pub fn title(self) -> &'static str {
         match self {
-            Tab::Tree => "call tree",
-            Tab::Functions => "functions",
-            Tab::Paths => "paths",
-            Tab::Difference => "difference",
+            ViewTab::Tree => "call tree",
+            ViewTab::Functions => "functions",
+            ViewTab::Paths => "paths",
+            ViewTab::Difference => "difference",
         }
     }
 }
 
-/// What rows are ordered by.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sort {
+pub enum ViewSort {
     #[default]
-    Own,
+    SelfTime,
     Total,
     Calls,
     Name,
 }
 
-impl Sort {
+impl ViewSort {
     fn next(self) -> Self {
         match self {
-            Sort::Own => Sort::Total,
-            Sort::Total => Sort::Calls,
-            Sort::Calls => Sort::Name,
-            Sort::Name => Sort::Own,
+            ViewSort::SelfTime => ViewSort::Total,
+            ViewSort::Total => ViewSort::Calls,
+            ViewSort::Calls => ViewSort::Name,
+            ViewSort::Name => ViewSort::SelfTime,
         }
     }
 }
 
-/// A line of the list.
+/// A row of the list, as index into the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Row {
-    /// A frame of the tree, and how deep it is.
+pub enum ViewRow {
+    /// A frame of the tree, and its depth.
     Node(usize, usize),
     Function(usize),
     /// The path to a frame.
@@ -62,35 +62,35 @@ pub enum Row {
     Change(usize),
 }
 
-/// Everything.
+/// State of the screen.
 #[derive(Debug)]
-pub struct State {
-    pub model: Model,
-    pub tab: Tab,
-    pub sort: Sort,
-    /// What names have to contain.
+pub struct ViewState {
+    pub model: ViewModel,
+    pub tab: ViewTab,
+    pub sort: ViewSort,
+    /// Text that names must contain.
     pub filter: String,
-    /// Whether the filter is being typed.
+    /// Set while the user types the filter.
     pub typing: bool,
-    /// Line that is chosen.
+    /// Index of the selected row.
     pub at: usize,
-    /// First line that is shown.
+    /// First visible row.
     pub top: usize,
     open: BTreeSet<usize>,
-    rows: Vec<Row>,
+    rows: Vec<ViewRow>,
 }
 
-impl State {
-    /// At the tree, with the roots and the heaviest path open.
-    pub fn new(model: Model) -> Self {
+impl ViewState {
+    /// Starts at the tree, with the roots and the path with most time open.
+    pub fn new(model: ViewModel) -> Self {
         let mut open = BTreeSet::new();
         if let Some(root) = model.roots.first() {
             open.insert(*root);
         }
         let mut state = Self {
             model,
-            tab: Tab::default(),
-            sort: Sort::default(),
+            tab: ViewTab::default(),
+            sort: ViewSort::default(),
             filter: String::new(),
             typing: false,
             at: 0,
@@ -102,22 +102,22 @@ impl State {
         state
     }
 
-    /// The lines that there are.
-    pub fn rows(&self) -> &[Row] {
+    /// Returns the rows of the list.
+    pub fn rows(&self) -> &[ViewRow] {
         &self.rows
     }
 
-    /// Whether a frame of the tree shows what is below it.
+    /// Returns true if the children of a frame are shown.
     pub fn is_open(&self, node: usize) -> bool {
         self.open.contains(&node) || !self.filter.is_empty()
     }
 
-    /// The lines of the difference.
-    pub fn changes(&self) -> &[Line] {
+    /// Returns the lines of the difference; empty without another profile.
+    pub fn changes(&self) -> &[DiffLine] {
         self.model.difference.as_ref().map_or(&[], |(_, lines)| lines)
     }
 
-    /// Keeps the line that is chosen within so many.
+    /// Scrolls so that the selected row is among `room` visible rows.
     pub fn fit(&mut self, room: usize) {
         self.at = self.at.min(self.rows.len().saturating_sub(1));
         self.top = self.top.min(self.at);
@@ -126,67 +126,67 @@ impl State {
         }
     }
 
-    /// Does what a key is for; `false` to end.
-    pub fn key(&mut self, key: Key) -> bool {
-        if key == Key::Interrupt {
+    /// Handles a key; returns false to quit.
+    pub fn key(&mut self, key: TerminalKey) -> bool {
+        if key == TerminalKey::Interrupt {
             return false;
         }
         if self.typing {
             match key {
-                Key::Char(c) => self.filter.push(c),
-                Key::Backspace => drop(self.filter.pop()),
-                Key::Enter => self.typing = false,
-                Key::Escape => (self.typing, self.filter) = (false, String::new()),
+                TerminalKey::Char(c) => self.filter.push(c),
+                TerminalKey::Backspace => drop(self.filter.pop()),
+                TerminalKey::Enter => self.typing = false,
+                TerminalKey::Escape => (self.typing, self.filter) = (false, String::new()),
                 _ => return true,
             }
             self.begin();
             return true;
         }
         match key {
-            Key::Char('q') => return false,
-            Key::Escape if self.filter.is_empty() => return false,
-            Key::Escape => {
+            TerminalKey::Char('q') => return false,
+            TerminalKey::Escape if self.filter.is_empty() => return false,
+            TerminalKey::Escape => {
                 self.filter.clear();
                 self.begin();
             }
-            Key::Char('/') => self.typing = true,
-            Key::Char('s') => {
+            TerminalKey::Char('/') => self.typing = true,
+            TerminalKey::Char('s') => {
                 self.sort = self.sort.next();
                 self.begin();
             }
-            Key::Char(c @ '1'..='4') => self.go(Tab::ALL[c as usize - '1' as usize]),
-            Key::Next => self.beside(1),
-            Key::Previous => self.beside(Tab::ALL.len() - 1),
-            Key::Up(lines) => self.at = self.at.saturating_sub(lines),
-            Key::Down(lines) => {
+            TerminalKey::Char(c @ '1'..='4') => self.go(ViewTab::ALL[c as usize - '1' as usize]),
+            TerminalKey::Next => self.beside(1),
+            TerminalKey::Previous => self.beside(ViewTab::ALL.len() - 1),
+            TerminalKey::Up(lines) => self.at = self.at.saturating_sub(lines),
+            TerminalKey::Down(lines) => {
                 self.at = self.at.saturating_add(lines).min(self.rows.len().saturating_sub(1));
             }
-            Key::Left => self.close(),
-            Key::Right => self.open(),
-            Key::Enter => self.follow(),
+            TerminalKey::Left => self.close(),
+            TerminalKey::Right => self.open(),
+            TerminalKey::Enter => self.follow(),
             _ => {}
         }
         true
     }
 
     fn beside(&mut self, steps: usize) {
-        let at = Tab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or(0);
-        self.go(Tab::ALL[(at + steps) % Tab::ALL.len()]);
+        let at = ViewTab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or(0);
+        self.go(ViewTab::ALL[(at + steps) % ViewTab::ALL.len()]);
     }
 
-    fn go(&mut self, tab: Tab) {
+    fn go(&mut self, tab: ViewTab) {
         self.tab = tab;
         self.begin();
     }
 
-    /// From the first line of what there is now.
+    /// Selects the first row after the list changed.
     fn begin(&mut self) {
         (self.at, self.top) = (0, 0);
         self.list();
     }
 
     fn open(&mut self) {
-        if let Some(Row::Node(node, _)) = self.rows.get(self.at) {
+        if let Some(ViewRow::Node(node, _)) = self.rows.get(self.at) {
             if !self.open.insert(*node) {
                 self.at += 1;
             }
@@ -195,7 +195,7 @@ impl State {
     }
 
     fn close(&mut self) {
-        let Some(&Row::Node(node, _)) = self.rows.get(self.at) else { return };
+        let Some(&ViewRow::Node(node, _)) = self.rows.get(self.at) else { return };
         if self.open.remove(&node) {
             self.list();
         } else if let Some(parent) = self.model.nodes[node].parent {
@@ -204,26 +204,27 @@ impl State {
     }
 
     fn choose(&mut self, node: usize) {
-        let place = self.rows.iter().position(|row| matches!(row, Row::Node(at, _) if *at == node));
+        let place = self.rows.iter().position(|row| matches!(row, ViewRow::Node(at, _) if *at == node));
         self.at = place.unwrap_or(self.at);
     }
 
-    /// A frame opens or closes; a path is shown in the tree; of a function its heaviest path.
+    /// Reacts to Enter: opens or closes a frame; shows a path, or the path of a function with most
+    /// time, in the tree.
     fn follow(&mut self) {
         let heaviest = |name: &str| {
             let named = self.model.nodes.iter().enumerate().filter(|(_, node)| node.name == name);
             named.max_by_key(|(at, node)| (node.total, Reverse(*at))).map(|(at, _)| at)
         };
         let node = match self.rows.get(self.at) {
-            Some(&Row::Node(node, _)) => {
+            Some(&ViewRow::Node(node, _)) => {
                 if !self.open.remove(&node) {
                     self.open.insert(node);
                 }
                 return self.list();
             }
-            Some(&Row::Path(node)) => Some(node),
-            Some(&Row::Function(at)) => heaviest(&self.model.functions[at].name),
-            Some(&Row::Change(at)) => heaviest(&self.changes()[at].name),
+            Some(&ViewRow::Path(node)) => Some(node),
+            Some(&ViewRow::Function(at)) => heaviest(&self.model.functions[at].name),
+            Some(&ViewRow::Change(at)) => heaviest(&self.changes()[at].name),
             None => None,
         };
         let Some(node) = node else { return };
@@ -233,19 +234,19 @@ impl State {
             above = self.model.nodes[parent].parent;
         }
         self.filter.clear();
-        self.go(Tab::Tree);
+        self.go(ViewTab::Tree);
         self.choose(node);
     }
 
     fn list(&mut self) {
         self.rows = match self.tab {
-            Tab::Tree => self.tree(),
-            Tab::Functions => self.functions(),
-            Tab::Paths => self.paths(),
-            Tab::Difference => {
-                let fits = |line: &Line| self.fits(&line.name);
+            ViewTab::Tree => self.tree(),
+            ViewTab::Functions => self.functions(),
+            ViewTab::Paths => self.paths(),
+            ViewTab::Difference => {
+                let fits = |line: &DiffLine| self.fits(&line.name);
                 let lines = self.changes().iter().enumerate();
-                lines.filter(|(_, line)| fits(line)).map(|(at, _)| Row::Change(at)).collect()
+                lines.filter(|(_, line)| fits(line)).map(|(at, _)| ViewRow::Change(at)).collect()
             }
         };
         self.at = self.at.min(self.rows.len().saturating_sub(1));
@@ -255,8 +256,8 @@ impl State {
         self.filter.is_empty() || name.contains(&self.filter)
     }
 
-    /// The frames that are open; with a filter those that fit, and what leads to them.
-    fn tree(&self) -> Vec<Row> {
+    /// Returns the visible frames; with a filter, the matching frames and their ancestors.
+    fn tree(&self) -> Vec<ViewRow> {
         let nodes = &self.model.nodes;
         let mut wanted: Vec<bool> = nodes.iter().map(|node| self.fits(&node.name)).collect();
         for at in (0..nodes.len()).rev().filter(|_| !self.filter.is_empty()) {
@@ -270,7 +271,7 @@ impl State {
             if !wanted[at] {
                 continue;
             }
-            rows.push(Row::Node(at, depth));
+            rows.push(ViewRow::Node(at, depth));
             if self.is_open(at) {
                 next.extend(nodes[at].children.iter().rev().map(|child| (*child, depth + 1)));
             }
@@ -278,32 +279,32 @@ impl State {
         rows
     }
 
-    fn functions(&self) -> Vec<Row> {
+    fn functions(&self) -> Vec<ViewRow> {
         let all = &self.model.functions;
         let mut order: Vec<usize> = (0..all.len()).filter(|at| self.fits(&all[*at].name)).collect();
         order.sort_by(|a, b| {
             let (x, y) = (&all[*a], &all[*b]);
             let first = match self.sort {
-                Sort::Own => y.own.cmp(&x.own),
-                Sort::Total => y.total.cmp(&x.total),
-                Sort::Calls => y.calls.cmp(&x.calls),
-                Sort::Name => std::cmp::Ordering::Equal,
+                ViewSort::SelfTime => y.own.cmp(&x.own),
+                ViewSort::Total => y.total.cmp(&x.total),
+                ViewSort::Calls => y.calls.cmp(&x.calls),
+                ViewSort::Name => std::cmp::Ordering::Equal,
             };
             first.then_with(|| x.name.cmp(&y.name))
         });
-        order.into_iter().map(Row::Function).collect()
+        order.into_iter().map(ViewRow::Function).collect()
     }
 
-    fn paths(&self) -> Vec<Row> {
+    fn paths(&self) -> Vec<ViewRow> {
         let nodes = &self.model.nodes;
         let fits = |at: &usize| nodes[*at].own > 0 && self.fits(&nodes[*at].name);
         let mut order: Vec<usize> = (0..nodes.len()).filter(fits).collect();
         match self.sort {
-            Sort::Own => order.sort_by_key(|at| Reverse(nodes[*at].own)),
-            Sort::Total => order.sort_by_key(|at| Reverse(nodes[*at].total)),
-            Sort::Calls => order.sort_by_key(|at| Reverse(nodes[*at].calls)),
-            Sort::Name => order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name)),
+            ViewSort::SelfTime => order.sort_by_key(|at| Reverse(nodes[*at].own)),
+            ViewSort::Total => order.sort_by_key(|at| Reverse(nodes[*at].total)),
+            ViewSort::Calls => order.sort_by_key(|at| Reverse(nodes[*at].calls)),
+            ViewSort::Name => order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name)),
         }
-        order.into_iter().map(Row::Path).collect()
+        order.into_iter().map(ViewRow::Path).collect()
     }
 }

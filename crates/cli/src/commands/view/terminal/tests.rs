@@ -1,13 +1,13 @@
-use super::super::model::{Function, Model, Node};
+use super::super::model::{CallNode, ViewFunction, ViewModel};
 use super::*;
-use crate::keys::Key;
-use kerntune_report::Measure;
+use crate::keys::TerminalKey;
+use kerntune_report::TickUnit;
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
 
 /// A thread that calls `read`, which calls `copy`; and an interrupt.
-fn model() -> Model {
-    let node = |name: &str, parent, own, total, calls| Node {
+fn model() -> ViewModel {
+    let node = |name: &str, parent, own, total, calls| CallNode {
         name: name.into(),
         parent,
         children: Vec::new(),
@@ -26,22 +26,22 @@ fn model() -> Model {
     nodes[0].children = vec![1, 3];
     nodes[1].children = vec![2];
     nodes[4].children = vec![5];
-    let function = |name: &str, own, total, calls| Function {
+    let function = |name: &str, own, total, calls| ViewFunction {
         name: name.into(),
         file: format!("{name}.c"),
         own,
         total,
         calls,
     };
-    let line = |name: &str, net, calls, with: &[&str]| Change {
+    let line = |name: &str, self_ticks, calls, with: &[&str]| Change {
         name: name.into(),
         with: with.iter().map(|name| name.to_string()).collect(),
-        net,
+        self_ticks,
         calls,
     };
-    Model {
+    ViewModel {
         title: "profile p1: rr".into(),
-        measure: Measure::Instructions,
+        measure: TickUnit::Instructions,
         busy: 1_000,
         nodes,
         roots: vec![0, 4],
@@ -61,8 +61,8 @@ fn model() -> Model {
     }
 }
 
-/// The screen's lines, without spaces at their ends.
-fn screen(state: &mut State, width: u16, height: u16) -> Vec<String> {
+/// Returns the lines of the screen without trailing spaces.
+fn screen(state: &mut ViewState, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, state)).unwrap();
     let buffer = terminal.backend().buffer().clone();
@@ -71,7 +71,7 @@ fn screen(state: &mut State, width: u16, height: u16) -> Vec<String> {
     (0..height).map(line).collect()
 }
 
-fn keys(state: &mut State, keys: impl IntoIterator<Item = Key>) {
+fn keys(state: &mut ViewState, keys: impl IntoIterator<Item = TerminalKey>) {
     for key in keys {
         assert!(state.key(key), "{key:?} ends it");
     }
@@ -79,7 +79,7 @@ fn keys(state: &mut State, keys: impl IntoIterator<Item = Key>) {
 
 #[test]
 fn the_tree_opens_and_closes() {
-    let mut state = State::new(model());
+    let mut state = ViewState::new(model());
     let lines = screen(&mut state, 60, 12);
     assert_eq!(lines[0], "profile p1: rr");
     assert_eq!(lines[1], "1,000 instr. in all; 4 lines");
@@ -94,49 +94,49 @@ fn the_tree_opens_and_closes() {
             "   10.00     0.00              ▸ [interrupt]",
         ]
     );
-    keys(&mut state, [Key::Down(1), Key::Right]);
+    keys(&mut state, [TerminalKey::Down(1), TerminalKey::Right]);
     assert!(screen(&mut state, 60, 12)[6].ends_with("8       copy"));
-    // Once open, Right goes on to what is below; Left goes back and closes.
-    keys(&mut state, [Key::Right]);
-    assert_eq!(state.rows()[state.at], Row::Node(2, 2));
-    keys(&mut state, [Key::Left, Key::Left]);
-    assert_eq!((state.rows().len(), &state.rows()[state.at]), (4, &Row::Node(1, 1)));
+    // On an open frame, Right moves to its first child; Left moves back and closes.
+    keys(&mut state, [TerminalKey::Right]);
+    assert_eq!(state.rows()[state.at], ViewRow::Node(2, 2));
+    keys(&mut state, [TerminalKey::Left, TerminalKey::Left]);
+    assert_eq!((state.rows().len(), &state.rows()[state.at]), (4, &ViewRow::Node(1, 1)));
 }
 
 #[test]
 fn functions_and_paths_lead_into_the_tree() {
-    let mut state = State::new(model());
-    keys(&mut state, [Key::Char('2')]);
-    let names = |state: &mut State| -> Vec<String> {
+    let mut state = ViewState::new(model());
+    keys(&mut state, [TerminalKey::Char('2')]);
+    let names = |state: &mut ViewState| -> Vec<String> {
         let lines = screen(state, 80, 9);
         lines[4..8].iter().filter_map(|line| line.split_whitespace().nth(3)).map(Into::into).collect()
     };
     assert_eq!(names(&mut state), ["copy", "read", "timer"]);
-    keys(&mut state, [Key::Char('s')]);
+    keys(&mut state, [TerminalKey::Char('s')]);
     assert_eq!(names(&mut state), ["read", "copy", "timer"]);
-    keys(&mut state, [Key::Down(1), Key::Enter]);
-    assert_eq!((state.tab, &state.rows()[state.at]), (Tab::Tree, &Row::Node(2, 2)));
-    keys(&mut state, [Key::Char('3')]);
+    keys(&mut state, [TerminalKey::Down(1), TerminalKey::Enter]);
+    assert_eq!((state.tab, &state.rows()[state.at]), (ViewTab::Tree, &ViewRow::Node(2, 2)));
+    keys(&mut state, [TerminalKey::Char('3')]);
     let lines = screen(&mut state, 80, 9);
     assert!(lines.iter().any(|line| line.ends_with("copy < read < rr")), "{lines:#?}");
 }
 
 #[test]
 fn a_filter_shows_what_leads_to_it() {
-    let mut state = State::new(model());
-    keys(&mut state, "/time".chars().map(Key::Char).chain([Key::Enter]));
-    assert_eq!(state.rows(), [Row::Node(4, 0), Row::Node(5, 1)]);
+    let mut state = ViewState::new(model());
+    keys(&mut state, "/time".chars().map(TerminalKey::Char).chain([TerminalKey::Enter]));
+    assert_eq!(state.rows(), [ViewRow::Node(4, 0), ViewRow::Node(5, 1)]);
     let lines = screen(&mut state, 80, 9);
     assert!(lines[8].starts_with("filter: time"), "{lines:#?}");
-    keys(&mut state, [Key::Escape]);
+    keys(&mut state, [TerminalKey::Escape]);
     assert_eq!(state.rows().len(), 4);
-    assert!(!state.key(Key::Escape) && !state.key(Key::Char('q')));
+    assert!(!state.key(TerminalKey::Escape) && !state.key(TerminalKey::Char('q')));
 }
 
 #[test]
-fn a_difference_has_colours_and_signs() {
-    let mut state = State::new(model());
-    keys(&mut state, [Key::Previous]);
+fn a_difference_has_colors_and_signs() {
+    let mut state = ViewState::new(model());
+    keys(&mut state, [TerminalKey::Previous]);
     let lines = screen(&mut state, 90, 9);
     assert_eq!(lines[1], "against profile p2: rr");
     let words = |at: usize| lines[at].split_whitespace().map(str::to_string).collect::<Vec<_>>();
@@ -145,18 +145,18 @@ fn a_difference_has_colours_and_signs() {
     let mut terminal = Terminal::new(TestBackend::new(90, 9)).unwrap();
     terminal.draw(|frame| draw(frame, &mut state)).unwrap();
     let buffer = terminal.backend().buffer();
-    let colour = |row: u16| (0..90).map(|x| buffer[(x, row)].fg).find(|colour| *colour != Color::Reset);
-    assert_eq!((colour(4), colour(5), colour(6)), (Some(Color::Green), Some(Color::Red), None));
+    let color = |row: u16| (0..90).map(|x| buffer[(x, row)].fg).find(|color| *color != Color::Reset);
+    assert_eq!((color(4), color(5), color(6)), (Some(Color::Green), Some(Color::Red), None));
     state.model.difference = None;
-    keys(&mut state, [Key::Char('4')]);
+    keys(&mut state, [TerminalKey::Char('4')]);
     assert!(screen(&mut state, 90, 9)[3].contains("--against OTHER"));
 }
 
 #[test]
 fn every_list_fits_any_screen() {
-    let mut state = State::new(model());
+    let mut state = ViewState::new(model());
     for tab in ['1', '2', '3', '4'] {
-        keys(&mut state, [Key::Char(tab), Key::Down(usize::MAX)]);
+        keys(&mut state, [TerminalKey::Char(tab), TerminalKey::Down(usize::MAX)]);
         for (width, height) in [(120, 40), (20, 5), (1, 1)] {
             screen(&mut state, width, height);
         }

@@ -5,7 +5,7 @@
 	.section .head.text, "ax"
 	.globl startup_64
 	.type startup_64, @function
-/* rdi: where user code begins, rsi: its stack, rdx: the plan that its first function is given. */
+/* rdi: entry of user code, rsi: its stack, rdx: the plan, first argument of its entry. */
 startup_64:
 	movq	%rdx, %r12
 	movq	%rsi, %r13
@@ -17,7 +17,7 @@ startup_64:
 	movl	$MSR_LSTAR, %ecx
 	wrmsr
 	call	start_kernel
-	/* To user code for the first time. */
+	/* Enters user code for the first time. */
 	movq	%r12, %rdi
 	movq	%r14, %rcx
 	movl	$0x202, %r11d
@@ -31,7 +31,7 @@ startup_64:
 entry_SYSCALL_64:
 	movq	%rsp, user_rsp(%rip)
 	leaq	boot_stack_end(%rip), %rsp
-	/* User code keeps all of its registers but rax, rcx and r11. */
+	/* Preserves all registers of user code but rax, rcx and r11. */
 	pushq	%rcx
 	pushq	%r11
 	pushq	%rdi
@@ -57,7 +57,7 @@ entry_SYSCALL_64:
 
 	.globl __switch_to_asm
 	.type __switch_to_asm, @function
-/* rdi: the thread that runs, rsi: the one that is to. */
+/* rdi: the running thread, rsi: the next one. */
 __switch_to_asm:
 	pushq	%rbp
 	pushq	%rbx

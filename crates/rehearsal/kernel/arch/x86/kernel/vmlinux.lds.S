@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Where Linux is, and its order of sections (include/asm-generic/vmlinux.lds.h).
+ * Linux's link address and its order of sections (include/asm-generic/vmlinux.lds.h).
  */
 ENTRY(startup_64)
 PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); }

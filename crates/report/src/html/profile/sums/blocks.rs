@@ -1,36 +1,38 @@
-//! Neighbouring chunks as one record, so that a long selection adds up few of them: as a chunk leaves calls to be joined with
-//! those beside it, so does a block of chunks.
+//! Records of adjacent chunks merged into blocks, so that a long selection adds up few records.
+//! Like a chunk, a block leaves calls open to be joined with its neighbors.
 
-use super::counter::{Ended, Left, Record};
-use super::names::{Names, NOTHING};
-use kerntune_profile::{bucket_of, Nanoseconds};
+use super::counter::{ChunkRecord, EndedCalls, OpenFrames};
+use super::names::{NameTable, NOTHING};
+use kerntune_profile::{bucket_of, Ticks};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// How many records a block is made of.
-const FAN: usize = 8;
+/// Number of records in a block.
+const BLOCK_FANOUT: usize = 8;
 
-/// Blocks of [`FAN`] chunks, blocks of [`FAN`] of those, and so on; a block whose chunks do not follow each other is `None`.
-pub(super) struct Blocks(Vec<Vec<OnceLock<Option<Arc<Record>>>>>);
+/// Blocks of [`BLOCK_FANOUT`] chunks, blocks of as many of those, and so on. `None` stands for a
+/// block whose chunks are not contiguous.
+pub(super) struct ChunkBlocks(Vec<Vec<OnceLock<Option<Arc<ChunkRecord>>>>>);
 
-impl Blocks {
-    /// For so many chunks.
+impl ChunkBlocks {
+    /// Creates the levels for this number of chunks.
     pub fn new(chunks: usize) -> Self {
         let mut levels = Vec::new();
-        let mut count = chunks / FAN;
+        let mut count = chunks / BLOCK_FANOUT;
         while count > 0 {
             levels.push((0..count).map(|_| OnceLock::new()).collect());
-            count /= FAN;
+            count /= BLOCK_FANOUT;
         }
         Self(levels)
     }
 
-    /// The largest block that begins with chunk `at` and ends before chunk `end`, and how many chunks it has.
-    pub fn largest(&self, at: usize, end: usize) -> Option<(Arc<Record>, usize)> {
+    /// Returns the largest block that begins with chunk `at` and ends before chunk `end`, and its
+    /// number of chunks.
+    pub fn largest(&self, at: usize, end: usize) -> Option<(Arc<ChunkRecord>, usize)> {
         let mut found = None;
         let mut size = 1;
         for level in &self.0 {
-            size *= FAN;
+            size *= BLOCK_FANOUT;
             if at % size != 0 || at + size > end {
                 break;
             }
@@ -41,16 +43,17 @@ impl Blocks {
         found
     }
 
-    /// Makes the blocks that end with chunk `last`; `chunk` has the records of it and of all before, `merge` is [`merge`] with names.
+    /// Builds the blocks that end with chunk `last`. `chunk` returns the records up to it; `merge`
+    /// is [`merge`] with names.
     pub fn extend<'r>(
         &self,
         last: usize,
-        merge: impl Fn(&[Arc<Record>]) -> Option<Record>,
-        chunk: impl Fn(usize) -> Option<&'r Arc<Record>>,
+        merge: impl Fn(&[Arc<ChunkRecord>]) -> Option<ChunkRecord>,
+        chunk: impl Fn(usize) -> Option<&'r Arc<ChunkRecord>>,
     ) {
         let mut size = 1;
         for (at, level) in self.0.iter().enumerate() {
-            size *= FAN;
+            size *= BLOCK_FANOUT;
             if (last + 1) % size != 0 {
                 return;
             }
@@ -61,30 +64,32 @@ impl Blocks {
                 Some(below) => below.get(part)?.get()?.clone(),
                 None => chunk(part).cloned(),
             };
-            let parts: Option<Vec<_>> = (number * FAN..(number + 1) * FAN).map(part).collect();
+            let parts: Option<Vec<_>> =
+                (number * BLOCK_FANOUT..(number + 1) * BLOCK_FANOUT).map(part).collect();
             let block = parts.and_then(|parts| merge(&parts));
             let _ = place.set(block.map(Arc::new));
         }
     }
 }
 
-/// A call that is open between two chunks: what it took so far, and when it began, unless that was before the first.
+/// Call open between two chunks: its time so far, and its begin; `None` if it began before the
+/// first chunk.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct BoundaryCall {
     elapsed: u64,
     begin: Option<u64>,
 }
 
-/// Columns of the sum, and where in them what has a number is.
-struct Sum<'n> {
-    names: &'n mut Names,
-    record: Record,
+/// Block under construction, with indices into its columns by number.
+struct BlockSum<'n> {
+    names: &'n mut NameTable,
+    record: ChunkRecord,
     nodes: Vec<u32>,
     accounts: Vec<u32>,
     cells: Vec<u32>,
 }
 
-/// The place of what has number `at`, which is `next` if it has none yet.
+/// Returns the index of number `at`, assigning `next` if it is new.
 fn place(places: &mut Vec<u32>, at: u32, next: usize) -> (usize, bool) {
     let at = at as usize;
     if at >= places.len() {
@@ -97,8 +102,8 @@ fn place(places: &mut Vec<u32>, at: u32, next: usize) -> (usize, bool) {
     (places[at] as usize, is_new)
 }
 
-impl Sum<'_> {
-    fn columns(&mut self, more: &Record) {
+impl BlockSum<'_> {
+    fn columns(&mut self, more: &ChunkRecord) {
         let sum = &mut self.record;
         for (at, node) in more.nodes.iter().enumerate() {
             let (place, is_new) = place(&mut self.nodes, *node, sum.nodes.len());
@@ -129,12 +134,12 @@ impl Sum<'_> {
         }
     }
 
-    fn ended(&mut self, account: u32, more: &Ended) {
+    fn ended(&mut self, account: u32, more: &EndedCalls) {
         let sum = &mut self.record;
         let (place, is_new) = place(&mut self.accounts, account, sum.accounts.len());
         if is_new {
             sum.accounts.push(account);
-            sum.ended.push(Ended::default());
+            sum.ended.push(EndedCalls::default());
         }
         sum.ended[place].add(more);
     }
@@ -148,31 +153,32 @@ impl Sum<'_> {
         sum.cells[place].1 += count;
     }
 
-    /// A call that began in one of the chunks and ended in a later one.
+    /// Adds a call that began in one of the chunks and ended in a later one.
     fn joined(&mut self, account: u32, elapsed: u64, begin: u64) {
-        self.ended(account, &Ended { count: 1, elapsed, slowest: elapsed, at: begin });
-        let cell = self.names.cell(account, bucket_of(Nanoseconds(elapsed)));
+        self.ended(account, &EndedCalls { count: 1, elapsed, slowest: elapsed, at: begin });
+        let cell = self.names.cell(account, bucket_of(Ticks(elapsed)));
         self.cell(cell.into(), 1);
     }
 }
 
-/// Records that follow each other as one; `None` if one of them does not begin with what the one before it left open.
-pub(super) fn merge(records: &[Arc<Record>], names: &mut Names) -> Option<Record> {
+/// Merges contiguous records; `None` if a record does not begin with the calls that the previous
+/// one left open.
+pub(super) fn merge(records: &[Arc<ChunkRecord>], names: &mut NameTable) -> Option<ChunkRecord> {
     let first = records.first()?;
-    let mut sum = Sum {
+    let mut sum = BlockSum {
         names,
-        record: Record {
+        record: ChunkRecord {
             begin: first.begin,
             end: first.begin,
             base: first.base.clone(),
-            ..Record::default()
+            ..ChunkRecord::default()
         },
         nodes: Vec::new(),
         accounts: Vec::new(),
         cells: Vec::new(),
     };
-    let before = |depth: u32| vec![Open { elapsed: 0, begin: None }; depth as usize];
-    let mut stacks: HashMap<u32, Vec<Open>> =
+    let before = |depth: u32| vec![BoundaryCall { elapsed: 0, begin: None }; depth as usize];
+    let mut stacks: HashMap<u32, Vec<BoundaryCall>> =
         first.base.iter().map(|&(thread, depth)| (thread, before(depth))).collect();
     for record in records {
         let goes_on = |&(thread, depth): &(u32, u32)| {
@@ -194,21 +200,21 @@ pub(super) fn merge(records: &[Arc<Record>], names: &mut Names) -> Option<Record
             }
         }
         let mut next = HashMap::new();
-        for Left { thread, carried, open } in &record.left {
+        for OpenFrames { thread, inherited, open } in &record.left {
             let mut stack = stacks.remove(thread).unwrap_or_default();
-            stack.truncate(*carried as usize);
+            stack.truncate(*inherited as usize);
             stack.iter_mut().zip(open).for_each(|(place, (here, _))| place.elapsed += here);
             let new = open.iter().skip(stack.len());
-            stack.extend(new.map(|&(elapsed, begin)| Open { elapsed, begin: Some(begin) }));
+            stack.extend(new.map(|&(elapsed, begin)| BoundaryCall { elapsed, begin: Some(begin) }));
             next.insert(*thread, stack);
         }
         stacks = next;
     }
-    let mut left: Vec<Left> = stacks
+    let mut left: Vec<OpenFrames> = stacks
         .into_iter()
-        .map(|(thread, stack)| Left {
+        .map(|(thread, stack)| OpenFrames {
             thread,
-            carried: stack.iter().take_while(|open| open.begin.is_none()).count() as u32,
+            inherited: stack.iter().take_while(|open| open.begin.is_none()).count() as u32,
             open: stack.iter().map(|open| (open.elapsed, open.begin.unwrap_or(0))).collect(),
         })
         .collect();

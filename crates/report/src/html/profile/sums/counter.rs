@@ -1,53 +1,55 @@
-//! Counts one chunk of a trace by itself; calls that go on from one chunk to the next are left to be joined ([`super::add`]).
+//! Counting of one chunk of a trace by itself. Calls that span chunks are left to be joined
+//! ([`super::add`]).
 
 use super::super::numbers::code;
-use super::names::{Names, NOTHING};
-use kerntune_analyze::events::{Bounds, Frame, Machine, Opening, Visitor};
-use kerntune_profile::{bucket_of, Nanoseconds};
-use kerntune_trace::{Event, How, Recording, Weights};
+use super::names::{NameTable, NOTHING};
+use kerntune_analyze::events::{ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
+use kerntune_profile::{bucket_of, Ticks};
+use kerntune_trace::{EnterKind, Event, EventWeights, Recording};
 
-/// Buckets of a histogram, with some to spare.
+/// Stride between the histograms of accounts: an upper bound of the number of buckets.
 pub(super) const BUCKETS: usize = 256;
 
-/// What a chunk, or a part of one, comes to, in columns of nodes, of accounts, and of cells. A cell is account × [`BUCKETS`] +
-/// bucket as long as it is a counter's, then what `Names::cell` numbers.
+/// Counts of a chunk, or of a part of one, in columns of nodes, accounts and cells. A cell is
+/// account × [`BUCKETS`] + bucket within a counter, and afterwards the number that
+/// `NameTable::cell` gives.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct ChunkRecord {
     pub begin: u64,
     pub end: u64,
     pub nodes: Vec<u32>,
     pub calls: Vec<u64>,
     pub ns: Vec<u64>,
-    /// Taken branches, L1I misses, iTLB misses; empty where events have none.
+    /// Taken branches, L1I misses, iTLB misses; empty if events have none.
     pub weights: Vec<[u64; 3]>,
     pub accounts: Vec<u32>,
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedCalls>,
     pub cells: Vec<(u64, u64)>,
-    /// By group: busy, idle, user.
+    /// By group: busy, idle, user time.
     pub times: Vec<[u64; 3]>,
-    /// Frames that were open where it begins: thread and how many.
+    /// Frames open at the begin: thread, and number of frames.
     pub base: Vec<(u32, u32)>,
-    /// Those of them that ended, in order: thread, account, elapsed here.
+    /// Those of them that ended, in order: thread, account, total time within the chunk.
     pub theirs: Vec<(u32, u32, u64)>,
-    /// What is open at its end.
-    pub left: Vec<Left>,
+    /// Frames open at the end.
+    pub left: Vec<OpenFrames>,
 }
 
-/// Calls of an account that began and ended in a chunk.
+/// Sums over calls of an account that began and ended in a chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct EndedCalls {
     pub count: u64,
     pub elapsed: u64,
     pub slowest: u64,
     pub at: u64,
 }
 
-impl Ended {
-    pub fn one(&mut self, elapsed: u64, begin: u64) {
-        self.add(&Ended { count: 1, elapsed, slowest: elapsed, at: begin });
+impl EndedCalls {
+    pub fn add_call(&mut self, elapsed: u64, begin: u64) {
+        self.add(&EndedCalls { count: 1, elapsed, slowest: elapsed, at: begin });
     }
 
-    pub fn add(&mut self, more: &Ended) {
+    pub fn add(&mut self, more: &EndedCalls) {
         if more.count > 0
             && (self.count == 0
                 || (more.slowest, std::cmp::Reverse(more.at)) > (self.slowest, std::cmp::Reverse(self.at)))
@@ -59,39 +61,39 @@ impl Ended {
     }
 }
 
-/// A thread's open frames.
+/// Frames of a thread that are open at the end of a chunk.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct OpenFrames {
     pub thread: u32,
-    /// How many were open where the chunk begins.
-    pub carried: u32,
-    /// What each adds to its elapsed time here, and when it began.
+    /// Number of them that were open at the begin of the chunk.
+    pub inherited: u32,
+    /// Total time of each within the chunk, and its begin.
     pub open: Vec<(u64, u64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenFrame {
     function: u32,
-    how: How,
+    how: EnterKind,
     node: u32,
     begin: u64,
-    net: u64,
+    self_ticks: u64,
     callees: u64,
-    carried: bool,
+    inherited: bool,
 }
 
 #[derive(Default)]
-struct Stack {
-    frames: Vec<Open>,
-    /// The change of regions since which its frames' nodes are right; 0 for none.
+struct ThreadStack {
+    frames: Vec<OpenFrame>,
+    /// Number of the region change for which the frames' nodes are valid; 0 for none.
     stamp: u64,
     root: u32,
 }
 
-/// What stays the same from chunk to chunk.
+/// Settings common to all chunks.
 #[derive(Debug, Clone)]
-pub(super) struct Setting {
-    pub bounds: Bounds,
+pub(super) struct CountingSetup {
+    pub bounds: TraceBounds,
     pub wide: bool,
     /// By thread: the code of its root.
     pub roots: Vec<i64>,
@@ -100,35 +102,36 @@ pub(super) struct Setting {
     pub group_count: usize,
 }
 
-impl Setting {
+impl CountingSetup {
     pub fn new(
         recording: &Recording,
         functions: usize,
         wide: bool,
-        groups: &super::super::groups::Groups,
+        groups: &super::super::groups::RegionGroups,
         comm: &mut dyn FnMut(&str) -> i64,
     ) -> Self {
         let threads = recording.threads.iter();
-        let root = |thread: &kerntune_trace::Thread| match thread.pid == 0 && thread.task != 0 {
+        let root = |thread: &kerntune_trace::RecordedThread| match thread.pid == 0 && thread.task != 0 {
             true => code::IDLE,
             false => code::THREAD - comm(&thread.comm),
         };
         let mut roots: Vec<i64> = threads.map(root).collect();
         let unknown = code::THREAD - comm(super::super::data::UNKNOWN);
         roots.extend([code::INTERRUPT, unknown]);
-        let bounds = Bounds { functions, regions: recording.regions.len(), ..Bounds::of(recording) };
+        let bounds =
+            TraceBounds { functions, regions: recording.regions.len(), ..TraceBounds::of(recording) };
         Self { bounds, wide, roots, groups: groups.of_region.clone(), group_count: groups.count as usize }
     }
 }
 
-/// Counts chunk after chunk, in any order.
-pub(super) struct Counter {
-    setting: Setting,
-    pub names: Names,
-    /// Numbers of its names among all.
+/// Counter of single chunks, in any order.
+pub(super) struct ChunkCounter {
+    setting: CountingSetup,
+    pub names: NameTable,
+    /// Numbers of its names in the shared table.
     pub nodes_of_all: Vec<u32>,
     pub accounts_of_all: Vec<u32>,
-    stacks: Vec<Stack>,
+    stacks: Vec<ThreadStack>,
     running: usize,
     user: bool,
     waiting_user: Vec<bool>,
@@ -139,21 +142,21 @@ pub(super) struct Counter {
     until: u64,
     active: bool,
     done: bool,
-    // What is counted in this chunk, by node and account; those that were touched are in the record.
+    // Index of each node and account in this chunk's record.
     node_place: Vec<u32>,
     account_place: Vec<u32>,
     cells: Vec<u32>,
     touched: Vec<u64>,
-    record: Record,
+    record: ChunkRecord,
 }
 
-impl Counter {
-    pub fn new(setting: Setting) -> Self {
-        let stacks = (0..setting.bounds.threads + 2).map(|_| Stack::default()).collect();
+impl ChunkCounter {
+    pub fn new(setting: CountingSetup) -> Self {
+        let stacks = (0..setting.bounds.threads + 2).map(|_| ThreadStack::default()).collect();
         let cpus = setting.bounds.cpus;
         Self {
             setting,
-            names: Names::default(),
+            names: NameTable::default(),
             nodes_of_all: Vec::new(),
             accounts_of_all: Vec::new(),
             stacks,
@@ -171,17 +174,17 @@ impl Counter {
             account_place: Vec::new(),
             cells: Vec::new(),
             touched: Vec::new(),
-            record: Record::default(),
+            record: ChunkRecord::default(),
         }
     }
 
-    /// What comes counts from `from` on, up to `until`.
+    /// Restricts counting to events from `from` up to `until`.
     pub fn between(&mut self, from: u64, until: u64) {
         (self.from, self.until) = (from, until);
     }
 
-    /// What was counted since a chunk began; `end` is where it ends.
-    pub fn take(&mut self, end: u64) -> Record {
+    /// Returns the counts since the chunk's begin; `end` is its end.
+    pub fn take(&mut self, end: u64) -> ChunkRecord {
         self.start();
         let mut record = std::mem::take(&mut self.record);
         record.end = end.min(self.until);
@@ -189,16 +192,16 @@ impl Counter {
             if stack.frames.is_empty() {
                 continue;
             }
-            let carried = stack.frames.iter().take_while(|frame| frame.carried).count() as u32;
+            let inherited = stack.frames.iter().take_while(|frame| frame.inherited).count() as u32;
             let mut open: Vec<(u64, u64)> = Vec::with_capacity(stack.frames.len());
             let mut above = 0;
             for frame in stack.frames.iter().rev() {
-                let here = frame.net + frame.callees + above;
+                let here = frame.self_ticks + frame.callees + above;
                 open.push((here, frame.begin));
-                above = if frame.how == How::Interrupt { 0 } else { here };
+                above = if frame.how == EnterKind::Interrupt { 0 } else { here };
             }
             open.reverse();
-            record.left.push(Left { thread: thread as u32, carried, open });
+            record.left.push(OpenFrames { thread: thread as u32, inherited, open });
         }
         for node in &record.nodes {
             self.node_place[*node as usize] = NOTHING;
@@ -212,7 +215,7 @@ impl Counter {
         record
     }
 
-    /// From here on it counts: what is open began before.
+    /// Begins counting: open frames count as begun before.
     fn start(&mut self) {
         if self.active {
             return;
@@ -220,7 +223,7 @@ impl Counter {
         self.active = true;
         for (thread, stack) in self.stacks.iter_mut().enumerate() {
             for frame in &mut stack.frames {
-                (frame.carried, frame.net, frame.callees) = (true, 0, 0);
+                (frame.inherited, frame.self_ticks, frame.callees) = (true, 0, 0);
             }
             if !stack.frames.is_empty() {
                 self.record.base.push((thread as u32, stack.frames.len() as u32));
@@ -237,7 +240,7 @@ impl Counter {
         self.arrive();
     }
 
-    /// The running thread, or the region, is another one: where its frames are in the tree.
+    /// Locates the running thread's frames in the tree after a change of thread or region.
     fn arrive(&mut self) {
         let Some(group) = self.group else { return };
         let Self { names, stacks, setting, running, stamp, .. } = self;
@@ -249,7 +252,7 @@ impl Counter {
         stack.root = names.root(group, setting.roots.get(*running).copied().unwrap_or(code::IDLE));
         let mut node = stack.root;
         for frame in &mut stack.frames {
-            if frame.how == How::Interrupt {
+            if frame.how == EnterKind::Interrupt {
                 node = names.root(group, code::INTERRUPT);
             }
             node = names.child(node, frame.function.into(), how_of(frame.how));
@@ -257,7 +260,7 @@ impl Counter {
         }
     }
 
-    /// The place of a node's figures in the record.
+    /// Returns the index of a node in the record.
     #[inline]
     fn place(&mut self, node: u32) -> usize {
         let at = node as usize;
@@ -286,22 +289,22 @@ impl Counter {
         if self.account_place[at] == NOTHING {
             self.account_place[at] = self.record.accounts.len() as u32;
             self.record.accounts.push(account);
-            self.record.ended.push(Ended::default());
+            self.record.ended.push(EndedCalls::default());
         }
-        self.record.ended[self.account_place[at] as usize].one(elapsed, begin);
-        let cell = at * BUCKETS + bucket_of(Nanoseconds(elapsed)) as usize;
+        self.record.ended[self.account_place[at] as usize].add_call(elapsed, begin);
+        let cell = at * BUCKETS + bucket_of(Ticks(elapsed)) as usize;
         if self.cells[cell] == 0 {
             self.touched.push(cell as u64);
         }
         self.cells[cell] += 1;
     }
 
-    fn spend(&mut self, ns: u64, weights: Weights) {
+    fn spend(&mut self, ns: u64, weights: EventWeights) {
         let (running, is_idle_task) =
             (self.running, self.setting.roots.get(self.running) == Some(&code::IDLE));
         let Some(stack) = self.stacks.get_mut(running) else { return };
         let top = stack.frames.last_mut().map(|top| {
-            top.net += ns;
+            top.self_ticks += ns;
             top.node
         });
         let root = stack.root;
@@ -326,39 +329,39 @@ impl Counter {
     }
 }
 
-fn how_of(how: How) -> u8 {
+fn how_of(how: EnterKind) -> u8 {
     match how {
-        How::Call => 0,
-        How::Jump => 1,
-        How::Interrupt => 2,
-        How::Exception => 3,
-        How::Syscall => 4,
+        EnterKind::Call => 0,
+        EnterKind::Jump => 1,
+        EnterKind::Interrupt => 2,
+        EnterKind::Exception => 3,
+        EnterKind::Syscall => 4,
     }
 }
 
-impl Visitor for Counter {
-    type Frame = ();
+impl EventVisitor for ChunkCounter {
+    type PerFrame = ();
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
-        machine.take(opening);
-        self.record = Record {
+    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
+        machine.adopt(opening);
+        self.record = ChunkRecord {
             begin: opening.begin.max(self.from),
             times: vec![[0; 3]; self.setting.group_count],
-            ..Record::default()
+            ..ChunkRecord::default()
         };
         (self.active, self.done) = (false, false);
         for (thread, frames) in opening.stacks.iter().enumerate() {
             let Some(stack) = self.stacks.get_mut(thread) else { continue };
             stack.frames.clear();
             stack.stamp = 0;
-            let open = |&(function, how): &(u32, How)| Open {
+            let open = |&(function, how): &(u32, EnterKind)| OpenFrame {
                 function,
                 how,
                 node: NOTHING,
                 begin: 0,
-                net: 0,
+                self_ticks: 0,
                 callees: 0,
-                carried: true,
+                inherited: true,
             };
             stack.frames.extend(frames.iter().map(open));
         }
@@ -383,11 +386,11 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, weights: Weights, event: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, weights: EventWeights, event: &Event) {
         let now = machine.now();
         let (mut ns, mut weights) = (ns, weights);
         if now.saturating_add(ns) >= self.until {
-            (ns, weights) = (self.until.saturating_sub(now), Weights::NONE);
+            (ns, weights) = (self.until.saturating_sub(now), EventWeights::NONE);
             self.done = true;
         }
         let is_counted = now.saturating_add(ns) >= self.from;
@@ -395,7 +398,7 @@ impl Visitor for Counter {
             ns = (now + ns) - self.from.max(now);
             self.start();
         }
-        if is_counted && (ns > 0 || weights != Weights::NONE) {
+        if is_counted && (ns > 0 || weights != EventWeights::NONE) {
             self.spend(ns, weights);
         }
         match event {
@@ -411,7 +414,7 @@ impl Visitor for Counter {
         }
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
         let now = machine.now();
         let slept = ns.min(self.until.saturating_sub(now));
         self.done = slept < ns;
@@ -426,7 +429,7 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
         self.user = self.setting.bounds.is_user(function);
         let running = self.running;
         let Some(stack) = self.stacks.get(running) else { return };
@@ -434,7 +437,7 @@ impl Visitor for Counter {
             None => NOTHING,
             Some(group) => {
                 let parent = match stack.frames.last() {
-                    _ if how == How::Interrupt => self.names.root(group, code::INTERRUPT),
+                    _ if how == EnterKind::Interrupt => self.names.root(group, code::INTERRUPT),
                     Some(top) => top.node,
                     None => stack.root,
                 };
@@ -451,16 +454,24 @@ impl Visitor for Counter {
         if node == NOTHING {
             stack.stamp = 0;
         }
-        stack.frames.push(Open { function, how, node, begin, net: 0, callees: 0, carried: false });
+        stack.frames.push(OpenFrame {
+            function,
+            how,
+            node,
+            begin,
+            self_ticks: 0,
+            callees: 0,
+            inherited: false,
+        });
     }
 
     #[inline]
-    fn ended(&mut self, _: &mut Machine<()>, _: Frame<()>) {
+    fn ended(&mut self, _: &mut ReplayState<()>, _: StackFrame<()>) {
         let running = self.running;
         let Some(stack) = self.stacks.get_mut(running) else { return };
         let Some(frame) = stack.frames.pop() else { return };
-        let elapsed = frame.net + frame.callees;
-        if frame.how != How::Interrupt {
+        let elapsed = frame.self_ticks + frame.callees;
+        if frame.how != EnterKind::Interrupt {
             if let Some(below) = stack.frames.last_mut() {
                 below.callees += elapsed;
             }
@@ -472,29 +483,29 @@ impl Visitor for Counter {
             Some(_) => self.names.nodes.get(frame.node as usize).map_or(NOTHING, |node| node.account),
             None => NOTHING,
         };
-        if frame.carried {
+        if frame.inherited {
             self.record.theirs.push((running as u32, account, elapsed));
         } else if account != NOTHING {
             self.count_ended(account, elapsed, frame.begin);
         }
     }
 
-    fn switched(&mut self, machine: &mut Machine<()>) {
+    fn switched(&mut self, machine: &mut ReplayState<()>) {
         self.running = machine.running();
         self.arrive();
     }
 
-    fn turned(&mut self, machine: &mut Machine<()>) {
+    fn turned(&mut self, machine: &mut ReplayState<()>) {
         self.running = machine.running();
         self.arrive();
     }
 
-    fn region_begun(&mut self, _: &mut Machine<()>, region: u32) {
+    fn region_begun(&mut self, _: &mut ReplayState<()>, region: u32) {
         self.regions.push(region);
         self.region();
     }
 
-    fn region_ended(&mut self, _: &mut Machine<()>, region: u32) {
+    fn region_ended(&mut self, _: &mut ReplayState<()>, region: u32) {
         if let Some(place) = self.regions.iter().rposition(|open| *open == region) {
             self.regions.remove(place);
         }

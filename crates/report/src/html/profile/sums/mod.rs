@@ -1,68 +1,68 @@
-//! What a selection of time comes to, soon enough for a gesture: every chunk of the trace is counted once, by itself, and a
-//! selection adds up those that are whole in it, many at a time ([`blocks`]). Only the chunks at its two ends are read again, as
-//! far as they are in it.
+//! Sums over a selected stretch of time, fast enough for interactive selection. Every chunk of the
+//! trace is counted once; a selection adds up the records of whole chunks, many at a time
+//! ([`blocks`]), and recounts only the parts of chunks at its ends.
 //!
-//! The sums are those that the analysis of the stretch gives ([`kerntune_analyze::cut`]), to the last digit; tests hold
-//! them against it. `assets/sums.js` does the same in a page that has its trace with it.
+//! The sums equal those of an analysis of the stretch ([`kerntune_analyze::cut`]) exactly; tests
+//! compare both. `assets/sums.js` does the same in a page that embeds its trace.
 
 mod add;
 mod blocks;
 mod counter;
 mod names;
 
-use super::data::{group_tables, Stretch};
-use super::groups::Groups;
-use super::numbers::{code, Index};
-use super::tree::Key;
+use super::data::{group_tables, StretchTables};
+use super::groups::RegionGroups;
+use super::numbers::{code, PageIndex};
+use super::tree::NodeKey;
 use crate::{Error, Result};
-use add::Added;
-use blocks::Blocks;
-use counter::{Counter, Record, Setting, BUCKETS};
-use kerntune_analyze::events::{replay, Machine};
+use add::StretchSums;
+use blocks::ChunkBlocks;
+use counter::{ChunkCounter, ChunkRecord, CountingSetup, BUCKETS};
+use kerntune_analyze::events::{replay, ReplayState};
 use kerntune_analyze::{ChunkReader, TraceFile};
 use kerntune_profile::{
-    CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, How, Nanoseconds, Profile, Tables,
+    CallArc, CallKind, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, Profile, Tables, Ticks,
 };
-use names::{Names, NOTHING};
+use names::{NameTable, NOTHING};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A trace, counted chunk by chunk.
-pub struct Sums<'a> {
+/// Trace with the counts of its chunks.
+pub struct TraceSums<'a> {
     trace: TraceFile<'a>,
-    setting: Setting,
+    setting: CountingSetup,
     /// Names of threads, by the code of their roots.
     comms: Vec<String>,
-    names: Mutex<Names>,
-    records: Vec<OnceLock<Arc<Record>>>,
-    blocks: Blocks,
-    /// Those that nobody uses.
-    counters: Mutex<Vec<Counter>>,
+    names: Mutex<NameTable>,
+    records: Vec<OnceLock<Arc<ChunkRecord>>>,
+    blocks: ChunkBlocks,
+    /// Idle counters, for reuse.
+    counters: Mutex<Vec<ChunkCounter>>,
     threads: usize,
 }
 
-/// What a selection came to, as a page's tables.
-pub struct Selected {
-    added: Added,
+/// Sums over a selection, to be rendered as a page's tables.
+pub struct SelectionTables {
+    added: StretchSums,
 }
 
-/// A chunk, from where on, and up to where; whether all of it.
-type Piece = (usize, u64, u64, bool);
+/// Chunk number, begin and end of the piece, and whether it is the whole chunk.
+type ChunkPiece = (usize, u64, u64, bool);
 
-/// A part of a selection: a piece, or the block of chunks that begins with it, whose record is known.
-struct Part {
-    piece: Piece,
-    record: OnceLock<Arc<Record>>,
+/// Part of a selection: a piece, or the block of chunks that begins with it, whose record is known.
+struct SelectionPart {
+    piece: ChunkPiece,
+    record: OnceLock<Arc<ChunkRecord>>,
 }
 
-impl<'a> Sums<'a> {
-    /// Of a profile's trace; nothing is read yet. `region` is the page's.
+impl<'a> TraceSums<'a> {
+    /// Creates the sums of a profile's trace without reading it. `region` is the page's.
     ///
     /// # Errors
     /// [`Error::NoRegion`].
     pub fn new(profile: &Profile, region: Option<&str>, trace: TraceFile<'a>) -> Result<Self> {
-        let groups = Groups::new(profile, region)?;
+        let groups = RegionGroups::new(profile, region)?;
         let mut comms: Vec<String> = Vec::new();
         let mut number = |comm: &str| {
             let known = comms.iter().position(|other| other == comm);
@@ -72,23 +72,24 @@ impl<'a> Sums<'a> {
             }) as i64
         };
         let functions = profile.tables.symbols.len();
-        let setting = Setting::new(trace.recording, functions, trace.wide, &groups, &mut number);
+        let setting = CountingSetup::new(trace.recording, functions, trace.wide, &groups, &mut number);
         Ok(Self {
             trace,
             setting,
             comms,
             names: Mutex::default(),
             records: (0..trace.chunks()).map(|_| OnceLock::new()).collect(),
-            blocks: Blocks::new(trace.chunks()),
+            blocks: ChunkBlocks::new(trace.chunks()),
             counters: Mutex::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         })
     }
 
-    /// Counts all chunks that were not counted yet, one after the other; `each` is told how many are done, and stops it.
+    /// Counts all uncounted chunks in order. `each` is called with the number of finished chunks
+    /// and can stop the loop.
     ///
     /// # Errors
-    /// Damage of the trace.
+    /// A damaged trace.
     pub fn prepare(&self, each: &mut dyn FnMut(usize) -> std::ops::ControlFlow<()>) -> Result<()> {
         let mut reader = self.trace.reader().map_err(Error::Trace)?;
         for number in 0..self.records.len() {
@@ -96,7 +97,7 @@ impl<'a> Sums<'a> {
                 let record = self.count(&mut reader, (number, 0, u64::MAX, true))?;
                 let _ = self.records[number].set(Arc::new(record));
             }
-            let merge = |parts: &[Arc<Record>]| blocks::merge(parts, &mut lock(&self.names));
+            let merge = |parts: &[Arc<ChunkRecord>]| blocks::merge(parts, &mut lock(&self.names));
             self.blocks.extend(number, merge, |chunk| self.records.get(chunk)?.get());
             if each(number + 1).is_break() {
                 break;
@@ -105,22 +106,27 @@ impl<'a> Sums<'a> {
         Ok(())
     }
 
-    /// What happened from `from` on, before `to`.
+    /// Sums the events from `from` up to `to`.
     ///
     /// # Errors
-    /// Damage of the trace; [`kerntune_analyze::Error::Stopped`] once `stop` says so.
-    pub fn select(&self, from: u64, to: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Selected> {
+    /// A damaged trace; [`kerntune_analyze::Error::Stopped`] once `stop` returns true.
+    pub fn select(&self, from: u64, to: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<SelectionTables> {
         let records = self.records_of(self.parts(from, to), stop)?;
         let names = lock(&self.names);
-        let mut added =
-            Added::new(names.nodes.len(), names.accounts.len(), names.cells.len(), self.setting.group_count);
+        let mut added = StretchSums::new(
+            names.nodes.len(),
+            names.accounts.len(),
+            names.cells.len(),
+            self.setting.group_count,
+        );
         drop(names);
         added.add(records.iter().map(Arc::as_ref));
-        Ok(Selected { added })
+        Ok(SelectionTables { added })
     }
 
-    /// A selection in the order of its time: blocks of chunks, whole chunks, and pieces of those at its ends.
-    fn parts(&self, from: u64, to: u64) -> Vec<Part> {
+    /// Divides a selection into blocks of chunks, whole chunks, and pieces at its ends, in time
+    /// order.
+    fn parts(&self, from: u64, to: u64) -> Vec<SelectionPart> {
         let chunks = &self.trace.recording.chunks;
         let is_whole = |number: usize| {
             chunks.get(number).is_some_and(|index| index.begin_ns >= from && index.end_ns < to)
@@ -137,16 +143,20 @@ impl<'a> Sums<'a> {
             };
             if chunks.get(number).is_some_and(|index| index.begin_ns < to && index.end_ns >= from) {
                 let record = known.map_or_else(OnceLock::new, OnceLock::from);
-                parts.push(Part { piece: (number, from, to, whole), record });
+                parts.push(SelectionPart { piece: (number, from, to, whole), record });
             }
             number += size;
         }
         parts
     }
 
-    /// The records of parts in their order; those that are not there are made, several at a time.
-    fn records_of(&self, parts: Vec<Part>, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Arc<Record>>> {
-        let missing: Vec<&Part> = parts.iter().filter(|part| part.record.get().is_none()).collect();
+    /// Returns the records of parts in order; counts missing ones in parallel.
+    fn records_of(
+        &self,
+        parts: Vec<SelectionPart>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Arc<ChunkRecord>>> {
+        let missing: Vec<&SelectionPart> = parts.iter().filter(|part| part.record.get().is_none()).collect();
         let next = AtomicUsize::new(0);
         let work = || -> Result<()> {
             let mut reader = self.trace.reader().map_err(Error::Trace)?;
@@ -173,18 +183,22 @@ impl<'a> Sums<'a> {
         parts.into_iter().map(|part| part.record.into_inner().ok_or_else(stopped)).collect()
     }
 
-    fn count(&self, reader: &mut ChunkReader<'_>, (number, from, to, whole): Piece) -> Result<Record> {
+    fn count(
+        &self,
+        reader: &mut ChunkReader<'_>,
+        (number, from, to, whole): ChunkPiece,
+    ) -> Result<ChunkRecord> {
         let idle = lock(&self.counters).pop();
-        let mut counter = idle.unwrap_or_else(|| Counter::new(self.setting.clone()));
+        let mut counter = idle.unwrap_or_else(|| ChunkCounter::new(self.setting.clone()));
         match whole {
             true => counter.between(0, u64::MAX),
             false => counter.between(from, to),
         }
         let chunk = reader.read(number).map_err(Error::Trace)?;
-        let mut machine = Machine::new(self.setting.bounds);
+        let mut machine = ReplayState::new(self.setting.bounds);
         replay(&mut machine, &mut counter, &chunk).map_err(Error::Trace)?;
         let mut record = counter.take(chunk.header.end);
-        let Counter { names: mine, nodes_of_all, accounts_of_all, .. } = &mut counter;
+        let ChunkCounter { names: mine, nodes_of_all, accounts_of_all, .. } = &mut counter;
         lock(&self.names).learn(mine, nodes_of_all, accounts_of_all);
         for node in &mut record.nodes {
             *node = nodes_of_all[*node as usize];
@@ -206,14 +220,17 @@ impl<'a> Sums<'a> {
         Ok(record)
     }
 
-    /// The tables of what was selected, in the page's numbers.
-    pub(super) fn tables(&self, index: &mut Index, selected: &Selected) -> Stretch {
+    /// Converts a selection's sums to tables, in the page's numbering.
+    pub(super) fn tables(&self, index: &mut PageIndex, selected: &SelectionTables) -> StretchTables {
         let names = lock(&self.names);
-        let Added { calls, own, ended, times, .. } = &selected.added;
-        // What was selected before names were learnt has none of them.
+        let StretchSums { calls, self_weights, ended, times, .. } = &selected.added;
+        // A selection made before names were learned has none of them.
         let nodes = &names.nodes[..calls.len()];
-        let mut used: Vec<bool> =
-            calls.iter().zip(own).map(|(calls, own)| *calls > 0 || *own != [0; 4]).collect();
+        let mut used: Vec<bool> = calls
+            .iter()
+            .zip(self_weights)
+            .map(|(calls, self_weights)| *calls > 0 || *self_weights != [0; 4])
+            .collect();
         for at in (0..nodes.len()).rev() {
             if let (true, Some(above)) = (used[at], used.get_mut(nodes[at].parent as usize)) {
                 *above = true;
@@ -221,36 +238,36 @@ impl<'a> Sums<'a> {
         }
         let rows = nodes.iter().enumerate().filter(|(at, _)| used[*at]).map(|(at, node)| {
             let key = match node.what {
-                code::USER => Key::User,
-                code::UNATTRIBUTED => Key::Unattributed,
-                code::INTERRUPT => Key::Interrupt,
-                code::IDLE => Key::Idle,
+                code::USER => NodeKey::User,
+                code::UNATTRIBUTED => NodeKey::Unattributed,
+                code::INTERRUPT => NodeKey::Interrupt,
+                code::IDLE => NodeKey::Idle,
                 what => match u32::try_from(what) {
-                    Ok(function) => Key::Function(function),
+                    Ok(function) => NodeKey::Function(function),
                     Err(_) => {
                         let comm =
                             usize::try_from(code::THREAD - what).ok().and_then(|at| self.comms.get(at));
-                        Key::Thread(comm.map_or("", String::as_str))
+                        NodeKey::Thread(comm.map_or("", String::as_str))
                     }
                 },
             };
-            let how = How::ALL.get(node.how as usize).copied().unwrap_or(How::Call);
-            (at as u32, node.group, node.parent, key, how, calls[at], own[at])
+            let how = CallKind::ALL.get(node.how as usize).copied().unwrap_or(CallKind::Call);
+            (at as u32, node.group, node.parent, key, how, calls[at], self_weights[at])
         });
         let trees = super::tree::trees_of(self.setting.group_count, nodes.len(), rows);
         let tables = self.account_tables(&names, selected, &used, ended);
         group_tables(index, &trees, &tables, times.clone())
     }
 
-    /// Functions, arcs and histograms; each group by one of its regions.
+    /// Builds functions, arcs and histograms; each group is represented by one of its regions.
     fn account_tables(
         &self,
-        names: &Names,
-        selected: &Selected,
+        names: &NameTable,
+        selected: &SelectionTables,
         used: &[bool],
-        ended: &[counter::Ended],
+        ended: &[counter::EndedCalls],
     ) -> Tables {
-        let Added { calls, own, cells, joined, .. } = &selected.added;
+        let StretchSums { calls, self_weights, cells, joined, .. } = &selected.added;
         let region = |group: u32| {
             let place = self.setting.groups.iter().position(|of| *of == Some(group));
             place.map_or(u32::MAX, |at| at as u32)
@@ -266,33 +283,33 @@ impl<'a> Sums<'a> {
             let row = functions.entry((group, function)).or_insert_with(none);
             add(row);
         };
-        // By account: calls that were made, if any node is used, and net time.
+        // By account: calls, if any node is used, and self time.
         let mut arcs: Vec<Option<(u64, u64)>> = vec![None; ended.len()];
         for (at, node) in names.nodes.iter().enumerate().take(calls.len()) {
             let Some(made) = arcs.get_mut(node.account as usize).filter(|_| used[at]) else { continue };
             let (made, net) = made.get_or_insert_default();
             *made += calls[at];
-            *net += own[at][0];
+            *net += self_weights[at][0];
         }
         let mut tables = Tables::default();
         for (at, (name, ended)) in names.accounts.iter().zip(ended).enumerate() {
             if let Some((made, net)) = arcs[at] {
                 function(&mut functions, name.group, name.function, &|row| {
                     row.calls += made;
-                    row.net_ns.0 += net;
+                    row.self_ticks.0 += net;
                 });
             }
             if ended.count > 0 {
                 function(&mut functions, name.group, name.function, &|row| {
-                    let mut sum = counter::Ended {
+                    let mut sum = counter::EndedCalls {
                         count: row.ended,
-                        elapsed: row.elapsed_ns.0,
-                        slowest: row.slowest_ns.0,
-                        at: row.slowest_at_ns.0,
+                        elapsed: row.total_ticks.0,
+                        slowest: row.slowest_ticks.0,
+                        at: row.slowest_at_ticks.0,
                     };
                     sum.add(ended);
                     row.ended = sum.count;
-                    (row.elapsed_ns.0, row.slowest_ns.0, row.slowest_at_ns.0) =
+                    (row.total_ticks.0, row.slowest_ticks.0, row.slowest_at_ticks.0) =
                         (sum.elapsed, sum.slowest, sum.at);
                 });
             }
@@ -303,10 +320,10 @@ impl<'a> Sums<'a> {
                 region: region(name.group),
                 caller: caller(name.caller),
                 callee,
-                how: How::ALL.get(name.how as usize).copied().unwrap_or(How::Call),
+                how: CallKind::ALL.get(name.how as usize).copied().unwrap_or(CallKind::Call),
                 calls,
                 ended: ended.count,
-                elapsed_ns: Nanoseconds(ended.elapsed),
+                total_ticks: Ticks(ended.elapsed),
             });
         }
         let known = names.cells.iter().copied().zip(cells.iter().copied());
@@ -318,7 +335,7 @@ impl<'a> Sums<'a> {
                 function: FunctionIndex(name.function),
                 bucket,
                 count,
-                example_ns: Nanoseconds(0),
+                example_ticks: Ticks(0),
             });
         }
         tables.functions = functions.into_values().collect();

@@ -1,16 +1,17 @@
-//! Nodes of the call tree and accounts of arcs by number, so that what chunks come to can be added up in columns.
+//! Numbering of call tree nodes and of arcs' accounts, so that chunks' counts can be added up in
+//! columns.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Stands for no node and no account.
+/// Missing node, account or caller.
 pub(super) const NOTHING: u32 = u32::MAX;
 
-/// Fast, for keys that nobody chose to collide: numbers of functions and nodes.
+/// Fast hasher for numbers of functions and nodes; keys are trusted, so no HashDoS protection.
 #[derive(Default)]
-pub(super) struct Mix(u64);
+pub(super) struct IntegerHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for IntegerHasher {
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)
     }
@@ -33,20 +34,22 @@ impl Hasher for Mix {
     }
 }
 
-type Map<K> = HashMap<K, u32, BuildHasherDefault<Mix>>;
+type NumberMap<K> = HashMap<K, u32, BuildHasherDefault<IntegerHasher>>;
 
-/// A node: a function's number in the trace, or one of the page's codes (`numbers.rs`); `parent` is [`NOTHING`] for roots.
+/// Identity of a node. `what` is a function's number in the trace or a code (`numbers.rs`);
+/// `parent` is [`NOTHING`] for roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeName {
     pub group: u32,
     pub parent: u32,
     pub what: i64,
     pub how: u8,
-    /// Of the arc that leads to it; [`NOTHING`] for what is no function.
+    /// Account of the arc that leads to the node; [`NOTHING`] for nodes that are not functions.
     pub account: u32,
 }
 
-/// An arc in a group of regions; nothing called it: the caller is [`NOTHING`].
+/// Identity of an account: an arc in a group of regions. `caller` is [`NOTHING`] if no function is
+/// the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct AccountName {
     pub group: u32,
@@ -55,25 +58,25 @@ pub(super) struct AccountName {
     pub how: u8,
 }
 
-/// All of them; parents come before children.
+/// Numbers of nodes, accounts and cells; parents precede children.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     pub nodes: Vec<NodeName>,
     pub accounts: Vec<AccountName>,
-    /// Account and bucket of histograms, as far as there were calls.
+    /// Account and bucket of histogram cells that have calls.
     pub cells: Vec<(u32, u32)>,
-    of_cell: Map<(u32, u32)>,
-    of_node: Map<(u32, u32, i64, u8)>,
-    of_account: HashMap<AccountName, u32, BuildHasherDefault<Mix>>,
+    of_cell: NumberMap<(u32, u32)>,
+    of_node: NumberMap<(u32, u32, i64, u8)>,
+    of_account: HashMap<AccountName, u32, BuildHasherDefault<IntegerHasher>>,
 }
 
-impl Names {
-    /// The root of a group that `what` stands for.
+impl NameTable {
+    /// Returns the root node of a group that `what` stands for.
     pub fn root(&mut self, group: u32, what: i64) -> u32 {
         self.node(group, NOTHING, what, 0)
     }
 
-    /// What `what` is below `parent`.
+    /// Returns the node of `what` below `parent`.
     #[inline]
     pub fn child(&mut self, parent: u32, what: i64, how: u8) -> u32 {
         let group = self.nodes.get(parent as usize).map_or(0, |node| node.group);
@@ -107,7 +110,7 @@ impl Names {
         })
     }
 
-    /// The number of an account's bucket.
+    /// Returns the number of an account's bucket.
     pub fn cell(&mut self, account: u32, bucket: u32) -> u32 {
         let cells = &mut self.cells;
         *self.of_cell.entry((account, bucket)).or_insert_with(|| {
@@ -116,8 +119,9 @@ impl Names {
         })
     }
 
-    /// The number here of what another has; `known` has those of the others' first nodes, and gets the rest.
-    pub fn learn(&mut self, other: &Names, nodes: &mut Vec<u32>, accounts: &mut Vec<u32>) {
+    /// Maps the names of `other` to numbers in this table. `nodes` and `accounts` have the numbers
+    /// learned so far and are extended.
+    pub fn learn(&mut self, other: &NameTable, nodes: &mut Vec<u32>, accounts: &mut Vec<u32>) {
         for node in other.nodes.get(nodes.len()..).unwrap_or_default() {
             let parent = nodes.get(node.parent as usize).copied().unwrap_or(NOTHING);
             nodes.push(self.node(node.group, parent, node.what, node.how));

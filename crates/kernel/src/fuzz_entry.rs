@@ -1,0 +1,35 @@
+//! Entry points for fuzzing: parsers of this crate that are otherwise private.
+
+use crate::inputs::config;
+use crate::kernels::build_id;
+use crate::vmlinux::{offsets, source_map, task};
+use std::path::Path;
+
+/// Reads a build id from an ELF file and from notes.
+pub fn build_id(bytes: &[u8]) {
+    let _ = build_id::notes(bytes).ok().flatten().and_then(|notes| build_id::build_id(&notes));
+    let _ = build_id::build_id(bytes);
+}
+
+/// Parses configurations, source maps, and the files that Kbuild and compilers write for the task
+/// layout.
+pub fn text(text: &str) {
+    let _ = config::parse(text, "attack");
+    let _ = source_map::SourceMap::parse(text, Path::new("attack"));
+    let _ = task::redirect(text, Path::new("a.c"), Path::new("a.s"));
+    let _ = task::TaskLayout::parse(text);
+    let _ = offsets::read(text);
+}
+
+/// Checks the texts of a package. The input is `kernel.json`, the release of an image and a
+/// configuration, separated by NUL.
+///
+/// # Panics
+/// A text of the kernel breaks out of its line.
+pub fn package(text: &str) {
+    let mut parts = text.splitn(3, '\0');
+    let [json, release, config] = [(); 3].map(|()| parts.next().unwrap_or_default());
+    if let Ok(manifest) = serde_json::from_str(json) {
+        crate::package::check_texts(&manifest, release, config);
+    }
+}

@@ -1,0 +1,11 @@
+//! Kernels of a work directory with their manifests, and the trust check for others.
+//!
+//! Start from [`store`] and [`manifest`].
+
+pub(crate) mod build_id;
+pub(crate) mod kept;
+pub(crate) mod manifest;
+pub(crate) mod profile_tree;
+pub(crate) mod store;
+pub(crate) mod untrusted;
+mod variables;

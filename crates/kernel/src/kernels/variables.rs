@@ -1,0 +1,28 @@
+//! Variables of a kernel, to name the owner of a data address.
+
+use crate::{Error, Kernel, Result};
+use kerntune_work::IoContext;
+use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
+use std::fs::File;
+
+impl Kernel {
+    /// Returns the variables as address, size in bytes and name, sorted by address. Per-CPU
+    /// variables have their address in the image. Of several variables at one address, the first by
+    /// name is returned.
+    ///
+    /// # Errors
+    /// A `vmlinux` that cannot be read.
+    pub fn variables(&self) -> Result<Vec<(u64, u64, String)>> {
+        let path = self.vmlinux();
+        let cache = ReadCache::new(File::open(&path).at("open", &path)?);
+        let file = object::File::parse(&cache)
+            .map_err(|error| Error::Elf { path: path.clone(), reason: error.to_string() })?;
+        let data = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
+        let mut objects: Vec<(u64, u64, String)> = data
+            .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned())))
+            .collect();
+        objects.sort_unstable_by(|a, b| (a.0, &a.2).cmp(&(b.0, &b.2)));
+        objects.dedup_by_key(|object| object.0);
+        Ok(objects)
+    }
+}

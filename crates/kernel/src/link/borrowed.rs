@@ -1,0 +1,157 @@
+//! Objects of a kernel, borrowed to be linked again: in another order, or mixed with those of
+//! another kernel.
+
+use crate::kernels::store::KIND;
+use crate::kernels::{kept, untrusted};
+use crate::link::link_script;
+use crate::make::aside::restore;
+use crate::make::build_tree::BuildTree;
+use crate::make::kbuild::{make_args, Kbuild};
+use crate::make::object_cache::ObjectCache;
+use crate::make::object_flags::make_flags;
+use crate::{Arch, Compiler, Error, FunctionOrder, Kernel, Result};
+use kerntune_work::{write_atomic, IoContext, Key, Progress, StagedResult, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Writes the order into the linker script of a build directory. The script must exist.
+pub(crate) fn place(build: &Path, arch: Arch, order: &FunctionOrder) -> Result<()> {
+    let path = build.join(arch.link_script());
+    let script = read(&path)?;
+    let placed = link_script::place(&script, order)
+        .map_err(|reason| Error::LinkScript { path: path.clone(), reason })?;
+    // An unchanged script is not rewritten, because make would link again.
+    if placed != script {
+        write_atomic(&path, placed.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    Ok(fs::read_to_string(path).at("read", path)?)
+}
+
+/// A kernel's build directory, moved to the path at which it was built, and moved back when
+/// dropped. At another path Kbuild would rebuild its own tools and then every object.
+pub(crate) struct BorrowedObjects {
+    home: PathBuf,
+    tree: BuildTree,
+    build: PathBuf,
+    /// Partial directory of the kernel's build, with its lock.
+    staged: StagedResult,
+    /// Cache that its tools were compiled through.
+    cache: Option<ObjectCache>,
+}
+
+impl BorrowedObjects {
+    pub(crate) fn borrow(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
+        untrusted::check_objects(work, kernel)?;
+        let of = &kernel.manifest;
+        let staged = work.stage_as(KIND, &of.id, &Key::new("objects/1", ""))?;
+        let home = kernel.dir.join("build");
+        let tree = BuildTree::of(staged.path());
+        if home.is_dir() {
+            // Without it, a killed borrower left the objects where they are needed.
+            tree.take(&home)?;
+        }
+        let build = tree.build();
+        let cache = ObjectCache::of_host_tools(work);
+        let objects = Self { home, tree, build, staged, cache };
+        if !objects.build.is_dir() {
+            return Err(no_objects(kernel));
+        }
+        let source = BuildTree::source_of(work, &objects.build)?.ok_or_else(|| no_objects(kernel))?;
+        objects.tree.link(work, &source)?;
+        restore(&objects.build)?;
+        kept::check(&kernel.dir, &objects.build)?;
+        Ok(objects)
+    }
+
+    /// Wraps a build that was just compiled in a partial directory, its tools through `cache`. It
+    /// is not moved back.
+    pub(crate) fn compiled_in(tree: BuildTree, staged: StagedResult, cache: Option<ObjectCache>) -> Self {
+        let build = tree.build();
+        Self { home: build.clone(), tree, build, staged, cache }
+    }
+
+    /// Returns the build directory.
+    pub(crate) fn build(&self) -> &Path {
+        &self.build
+    }
+
+    /// Returns the directory that holds the build directory while it is borrowed.
+    pub(crate) fn partial(&self) -> &Path {
+        self.staged.path()
+    }
+
+    /// Links the objects as they are. Those of a movable kernel need an order.
+    pub(crate) fn link(
+        &self,
+        kernel: &Kernel,
+        order: Option<&FunctionOrder>,
+        label: &str,
+        log: &Path,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let of = &kernel.manifest;
+        if let Some(order) = order {
+            place(&self.build, of.arch, order)?;
+        }
+        for (output, _) in of.arch.outputs().iter().filter(|(_, to)| *to != "config") {
+            // Published kernels share these files by hard links, so no linker may write into them.
+            discard(&self.build.join(output))?;
+        }
+        discard(&self.build.join(UNSTRIPPED))?;
+        // A proof may read the compilers' messages from this log.
+        fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
+        let compiler: Compiler = of.cc.parse()?;
+        let kbuild = Kbuild {
+            tree: &self.tree,
+            arch: of.arch,
+            compiler: &compiler,
+            make_vars: &of.make_vars,
+            log: log.to_owned(),
+            cache: self.cache.as_ref(),
+        };
+        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
+        kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
+        let path = self.build.join(of.arch.link_script());
+        if order.is_some() && !link_script::is_placed(&read(&path)?) {
+            return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copy_outputs(&self, kernel: &Kernel, to: &Path) -> Result<()> {
+        for (from, name) in kernel.manifest.arch.outputs() {
+            let from = self.build.join(from);
+            fs::copy(&from, to.join(name)).at("copy", &from)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for BorrowedObjects {
+    fn drop(&mut self) {
+        // If it fails, the next relink finds them in the partial directory.
+        if self.build != self.home && self.tree.release(&self.home).is_ok() {
+            let _ = self.tree.remove();
+        }
+        let _ = fs::remove_dir(self.staged.path());
+    }
+}
+
+/// Linux 6.16 and later link this file, with System.map beside it, and copy it to vmlinux. Make
+/// does not link while it exists.
+const UNSTRIPPED: &str = "vmlinux.unstripped";
+
+fn discard(path: &Path) -> Result<()> {
+    if path.is_file() {
+        fs::remove_file(path).at("remove", path)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn no_objects(kernel: &Kernel) -> Error {
+    Error::NoObjects { kernel: kernel.manifest.label.clone(), id: kernel.manifest.id.clone() }
+}

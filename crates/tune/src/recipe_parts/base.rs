@@ -1,0 +1,76 @@
+//! The base kernel of a workload: options that the workload needs besides those of every guest.
+
+use kerntune_guest::{DiskKind, Workload};
+use kerntune_kernel::{fragment, BaseConfig, BuildRequest};
+
+/// Default label of kernels.
+pub const LABEL: &str = "base";
+
+/// Adds the options that these workloads need to `request`: drivers of their disks, mitigations for
+/// their CPU. The user's own lines come last and win. A kernel with the default label ([`LABEL`])
+/// gets a suffix, such as `base-disk`.
+pub fn with_needs<'a>(
+    mut request: BuildRequest,
+    workloads: impl IntoIterator<Item = &'a Workload>,
+) -> BuildRequest {
+    let ours = request.base == BaseConfig::Ours;
+    let workloads: Vec<_> = workloads.into_iter().collect();
+    let disks = workloads.iter().filter_map(|workload| workload.disk.as_ref());
+    let disks: Vec<_> = disks.filter(|disk| !ours || !disk.lacking(fragment::BASE).is_empty()).collect();
+    let pmem =
+        disks.iter().any(|disk| disk.kind == DiskKind::Pmem || disk.needs().contains(&"CONFIG_FS_DAX"));
+    let mitigations = workloads.iter().any(|workload| workload.mitigations.is_some());
+    let needs = [
+        (!disks.is_empty() && !pmem, "disk", &[fragment::DISK][..]),
+        (pmem, "pmem", &[fragment::DISK, fragment::PMEM]),
+        (mitigations, "mitigations", &[fragment::MITIGATIONS]),
+    ];
+    let mut lines = Vec::new();
+    let named = request.label != LABEL;
+    for (_, name, fragments) in needs.into_iter().filter(|(needed, ..)| *needed) {
+        lines.extend(fragments.iter().flat_map(|text| fragment::lines(text)));
+        if !named {
+            request.label = format!("{}-{name}", request.label);
+        }
+    }
+    lines.append(&mut request.extra);
+    request.extra = lines;
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn workload(disk: &str) -> Workload {
+        let text = format!("{disk}\n[[measured.step]]\ncommand = [\"rr\"]\n");
+        Workload::parse(&text, Path::new("x.toml")).unwrap()
+    }
+
+    fn request(disk: &str, label: &str) -> BuildRequest {
+        let mut request = BuildRequest::new("debian:6.12".parse().unwrap(), label);
+        request.extra = vec!["CONFIG_XFS_FS=n".into()];
+        with_needs(request, [&workload(disk)])
+    }
+
+    #[test]
+    fn only_what_the_base_kernel_lacks_is_added() {
+        for without in ["", "[disk]\nkind = \"virtio\"\nsize_mb = 64\nfilesystem = \"ext4\""] {
+            let request = request(without, LABEL);
+            assert_eq!((request.extra.len(), request.label.as_str()), (1, "base"));
+        }
+        let brd = "[disk]\nkind = \"brd\"\nsize_mb = 64\nfilesystem = \"none\"";
+        let with = request(brd, LABEL);
+        assert!(with.extra.contains(&"CONFIG_BLK_DEV_RAM=y".into()), "{with:?}");
+        // The user's lines win.
+        assert_eq!(with.extra.last().unwrap(), "CONFIG_XFS_FS=n");
+        assert_eq!(with.label, "base-disk");
+        assert_eq!(request(brd, "mine").label, "mine");
+        let pmem = request("[disk]\nkind = \"pmem\"\nsize_mb = 64\nfilesystem = \"none\"", LABEL);
+        assert!(pmem.extra.contains(&"CONFIG_FS_DAX=y".into()) && pmem.label == "base-pmem", "{pmem:?}");
+        let both = request(&format!("mitigations = \"zen2\"\n{brd}"), LABEL);
+        assert!(both.extra.contains(&"CONFIG_MITIGATION_RETPOLINE=y".into()), "{both:?}");
+        assert_eq!(both.label, "base-disk-mitigations");
+    }
+}

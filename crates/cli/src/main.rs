@@ -16,6 +16,7 @@ mod kept;
 mod kernel_words;
 mod keys;
 mod output;
+mod overview;
 mod page;
 mod pager;
 mod part;
@@ -33,14 +34,14 @@ use args::{Arguments, Command};
 use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure};
 use output::CliOutput;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     kerntune_work::interrupt::install();
-    // Without arguments show help, even if environment variables set some options.
-    let typed = std::env::args_os().chain((std::env::args_os().len() < 2).then(|| "--help".into()));
-    let parsed = command().try_get_matches_from(typed).and_then(|matches| {
-        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
+    let (command, typed) = command_line(std::env::args_os().collect());
+    let parsed = command.try_get_matches_from(typed).and_then(|matches| {
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut self::command()))
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
@@ -53,6 +54,16 @@ fn main() -> ExitCode {
         failure.exit
     });
     output.finish(exit).into()
+}
+
+/// Returns the parser for what was typed. Without arguments it shows the overview, even if environment variables set some
+/// options.
+fn command_line(mut typed: Vec<OsString>) -> (clap::Command, Vec<OsString>) {
+    if typed.len() > 1 {
+        return (command(), typed);
+    }
+    typed.push("--help".into());
+    (command().override_help(overview::overview()), typed)
 }
 
 /// Returns the whole command line for clap, with examples.

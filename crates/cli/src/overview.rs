@@ -1,0 +1,63 @@
+//! The screen that `kerntune` prints without arguments: first commands, then all others by purpose.
+
+use crate::args::Arguments;
+use clap::CommandFactory;
+use std::fmt::Write as _;
+
+/// Commands to begin with, each with a line.
+const FIRST: &[(&str, &str)] = &[
+    ("doctor", "Show what this machine has, and how to install what it lacks"),
+    ("record", "Run a workload or a command on a kernel, and record what the kernel does"),
+    ("report", "Print where the time went: functions, call graph, code path, and more"),
+    ("view", "Show a profile in a browser or in the terminal"),
+    ("tune", "Build, train, rebuild, measure and compare"),
+    ("live", "Profile the kernel of this machine while it works"),
+];
+
+/// All other commands, by purpose.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Look", &["advise", "anatomy", "characterize", "explain", "profile", "export", "import", "workload"]),
+    ("Tune", &["kernel", "optimize", "try", "trim", "package"]),
+    ("Compare", &["compare", "bench", "time", "prove", "paper"]),
+    ("Guard", &["guard", "check", "gc"]),
+    ("Many machines", &["matrix", "worker", "fleet"]),
+    ("Event tags", &["tags"]),
+];
+
+/// Returns the screen.
+pub fn overview() -> String {
+    let about = Arguments::command().get_about().map(ToString::to_string).unwrap_or_default();
+    let mut out = format!("{about}\n\nUsage: kerntune [OPTIONS] COMMAND\n\nFirst commands:\n");
+    for (name, does) in FIRST {
+        let _ = writeln!(out, "  {name:<15}{does}");
+    }
+    out += "\nMore commands:\n";
+    for (group, names) in GROUPS {
+        let _ = writeln!(out, "  {group:<15}{}", names.join(", "));
+    }
+    out +=
+        "\n`kerntune COMMAND --help` describes a command and shows examples. `kerntune --help` lists all\n\
+            commands and options. Documentation: docs/README.md.\n";
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_command_is_there_once_and_all_fits_on_a_screen() {
+        let command = Arguments::command();
+        let visible = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        let expected: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
+        let first = FIRST.iter().map(|(name, _)| *name);
+        let listed: Vec<&str> =
+            first.chain(GROUPS.iter().flat_map(|(_, names)| names.iter().copied())).collect();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), expected);
+        assert_eq!(listed.len(), expected.len());
+        let text = overview();
+        assert!(text.lines().count() <= 24, "{text}");
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+}

@@ -39,10 +39,7 @@ pub fn with_examples(command: Command) -> Command {
 }
 
 fn below(command: Command, path: &str) -> Command {
-    let examples: Vec<(String, String)> = table()
-        .filter(|example| example.command == path)
-        .map(|example| (example.line(), example.does.to_owned()))
-        .collect();
+    let examples = of_command(path);
     // A format or report may bring its own examples in its file.
     let own = command.get_after_help().is_some();
     let examples = match examples.is_empty() && !command.has_subcommands() && !own {
@@ -57,6 +54,17 @@ fn below(command: Command, path: &str) -> Command {
         let path = format!("{path} {}", inner.get_name());
         below(inner, path.trim_start())
     })
+}
+
+/// Returns the examples of `kerntune` itself, as help shows them.
+pub fn first_examples() -> String {
+    section(&of_command(""))
+}
+
+/// Returns the table's examples of a command: what is typed, and what it does.
+fn of_command(path: &str) -> Vec<(String, String)> {
+    let examples = table().filter(|example| example.command == path);
+    examples.map(|example| (example.line(), example.does.to_owned())).collect()
 }
 
 /// Makes the example of a format or report that has none in the table, so that its own file is all

@@ -20,6 +20,9 @@ pub fn check_config(option: &str, path: &Path) -> Result<(), Failure> {
     kerntune_kernel::check_config(path).map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
+/// Path that `-` stands for. A file of the name `-` is `./-`.
+const STANDARD_OUTPUT: &str = "/dev/stdout";
+
 /// A file that will receive results.
 #[derive(Debug)]
 pub struct OutputFile {
@@ -42,9 +45,7 @@ impl OutputFile {
         if path.as_os_str().is_empty() {
             return Err(Failure::usage(format!("{option}: the name of a file is empty")));
         }
-        if path == Path::new("-") {
-            return Err(refused(&"give /dev/stdout for standard output, or ./- for a file of that name"));
-        }
+        let path = if path == Path::new("-") { Path::new(STANDARD_OUTPUT) } else { path };
         if let Some(stream) = streams::open(path).map_err(|error| refused(&error))? {
             return Ok(Self { path: path.to_owned(), stream: Some(stream) });
         }

@@ -31,6 +31,7 @@ mod subject;
 mod timed_files;
 
 use args::{Arguments, Command};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure};
 use output::CliOutput;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return output::parsed(&error).into(),
+        Err(error) => return output::parsed(&error, record_tip(&error)).into(),
     };
     let output = CliOutput::new(&arguments.global);
     let output = if is_read(&arguments.command) { output.paged(&arguments.global) } else { output };
@@ -54,6 +55,18 @@ fn main() -> ExitCode {
         failure.exit
     });
     output.finish(exit).into()
+}
+
+/// Returns a tip for `kerntune record ls -l`: other profilers take the command without dashes.
+fn record_tip(error: &clap::Error) -> Option<String> {
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut typed = typed.skip_while(|word| word.starts_with('-'));
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_command = typed.next()? == "record" && !argument.starts_with('-');
+    let words: Vec<String> = typed.skip_while(|word| word != argument).collect();
+    (is_command && error.kind() == ErrorKind::UnknownArgument).then(|| {
+        format!("  tip: a command to record follows two dashes: `kerntune record -- {}`", words.join(" "))
+    })
 }
 
 /// Returns the parser for what was typed. Without arguments it shows the overview, even if environment variables set some

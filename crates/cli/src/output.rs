@@ -159,8 +159,8 @@ fn unwritten(error: &io::Error, exit: Exit) -> Exit {
 }
 
 /// Prints clap's message and returns the exit status. Help and version are results; anything else
-/// is a usage error.
-pub fn parsed(error: &clap::Error) -> Exit {
+/// is a usage error, and `tip` follows its message.
+pub fn parsed(error: &clap::Error, tip: Option<String>) -> Exit {
     let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
     let printed = match exit {
         Exit::Ok => check_standard_output(),
@@ -168,7 +168,12 @@ pub fn parsed(error: &clap::Error) -> Exit {
     };
     match printed.and_then(|()| error.print()).and_then(|()| io::stdout().flush()) {
         Err(error) if exit == Exit::Ok => unwritten(&error, exit),
-        _ => exit,
+        _ => {
+            if let Some(tip) = tip {
+                say(&tip);
+            }
+            exit
+        }
     }
 }
 

@@ -35,6 +35,7 @@ pub fn overview() -> String {
     for (group, names) in GROUPS {
         let _ = writeln!(out, "  {group:<15}{}", names.join(", "));
     }
+    let _ = writeln!(out, "\n{}", crate::examples::first_examples());
     out +=
         "\n`kerntune COMMAND --help` describes a command and shows examples. `kerntune --help` lists all\n\
             commands and options. Documentation: docs/README.md.\n";
@@ -57,7 +58,7 @@ mod tests {
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), expected);
         assert_eq!(listed.len(), expected.len());
         let text = overview();
-        assert!(text.lines().count() <= 24, "{text}");
+        assert!(text.lines().count() <= 34, "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     }
 }

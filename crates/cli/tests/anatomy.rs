@@ -152,7 +152,7 @@ fn call_paths_sum_to_the_path_length() {
     }
     let nowhere = ["report", profile(), "path-length", profile(), "--region", "nowhere"];
     fails(&mut kerntune(nowhere), 2, &["no region \"nowhere\""]);
-    let much = ["report", profile(), "path-length", profile(), "--min", "101"];
+    let much = ["report", profile(), "path-length", profile(), "--min-percent", "101"];
     fails(&mut kerntune(much), 2, &["write a number from 0 to 100"]);
 }
 

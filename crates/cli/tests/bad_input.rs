@@ -134,6 +134,7 @@ fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(["report", "latest", "--sort", "color"]), 2, &["color", "net"]);
     fails(&mut kerntune(["tune", "--workload", "rr", "--recipe", "magic"]), 2, &["magic", "gcc-pgo"]);
     fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, remote, rr"]);
+    fails(&mut kerntune(["record", "ls", "-l"]), 2, &["`kerntune record -- ls -l`"]);
     let autofdo = ["tune", "--workload", "rr", "--recipe", "clang-autofdo", "--values"];
     fails(&mut kerntune(autofdo), 2, &["--values", "clang-autofdo"]);
     fails(&mut kerntune(["tune", "--workload", "rr", "--stock"]), 2, &["--stock", "--recipe auto"]);

@@ -92,7 +92,7 @@ fn parts_sum_to_the_whole_and_system_calls_to_entries() {
 fn a_workload_is_like_itself_and_unlike_another() {
     let both = characterize(
         rr(),
-        &["--region", "tcp_rr", "--beside", rr(), "--beside", &format!("{}:getpid", rr())],
+        &["--region", "tcp_rr", "--against", rr(), "--against", &format!("{}:getpid", rr())],
     );
     let similarity = |at: usize, by: &str| both["beside"][at]["similarity"][by].as_f64().unwrap();
     for by in ["functions", "syscalls", "subsystems", "split"] {
@@ -100,10 +100,10 @@ fn a_workload_is_like_itself_and_unlike_another() {
     }
     assert_eq!(similarity(2, "syscalls"), 0.0);
     assert!(similarity(2, "functions") < 20.0, "{}", both["beside"][2]);
-    let udp = characterize(rr(), &["--region", "tcp_rr", "--beside", &format!("{}:udp_rr", rr())]);
+    let udp = characterize(rr(), &["--region", "tcp_rr", "--against", &format!("{}:udp_rr", rr())]);
     let more = udp["beside"][1]["similarity"]["functions"].as_f64().unwrap();
     assert!(more > similarity(2, "functions"), "{more}");
-    let text = run(["characterize", rr(), "--beside", &format!("{}:", rr())]);
+    let text = run(["characterize", rr(), "--against", &format!("{}:", rr())]);
     assert!(text.contains("Beside each other") && text.contains("100.0"), "{text}");
 }
 
@@ -125,9 +125,9 @@ fn what_is_asked_for_and_not_there_is_said() {
         &["no region \"nothing\"", "tcp_rr"],
     );
     fails(&mut kerntune(["characterize", "zzzz"]), 2, &["zzzz"]);
-    let beside = |other: &str| kerntune(["characterize", rr(), "--beside", other]);
-    fails(&mut beside("zzzz"), 2, &["--beside zzzz", "kerntune profile list"]);
-    fails(&mut beside(&format!("{}:nothing", rr())), 2, &["--beside", "no region \"nothing\""]);
+    let beside = |other: &str| kerntune(["characterize", rr(), "--against", other]);
+    fails(&mut beside("zzzz"), 2, &["--against zzzz", "kerntune profile list"]);
+    fails(&mut beside(&format!("{}:nothing", rr())), 2, &["--against", "no region \"nothing\""]);
     let mut command = kerntune(["characterize", rr(), "-o", "/nowhere/page.html"]);
     fails(&mut command, 2, &["--output", "/nowhere"]);
     // Without functions, only instructions of user code and of the kernel are known.
@@ -394,7 +394,7 @@ fn counts_of_any_workload_are_held_against_proc_read_at_its_marks() {
 
 #[test]
 fn a_profile_is_held_against_references_that_are_built_in() {
-    let json = characterize(rr(), &["--beside", "reference:rr", "--beside", "reference:OLTP"]);
+    let json = characterize(rr(), &["--against", "reference:rr", "--against", "reference:OLTP"]);
     let first = &json["references"][0];
     assert_eq!(first["reference"], "rr", "{first}");
     for by in ["functions", "syscalls", "subsystems", "split"] {
@@ -407,7 +407,7 @@ fn a_profile_is_held_against_references_that_are_built_in() {
     assert!(names.len() >= 3 && beside[2]["similarity"]["functions"].as_f64().unwrap() < 80.0, "{beside:?}");
     let last = json["words"].as_array().unwrap().last().unwrap().as_str().unwrap();
     assert!(last.starts_with("Of the references it is most like rr ("), "{last}");
-    let mut unknown = kerntune(["characterize", rr(), "--beside", "reference:nothing"]);
+    let mut unknown = kerntune(["characterize", rr(), "--against", "reference:nothing"]);
     fails(&mut unknown, 2, &["reference:nothing", "rr (", "nginx (web)"]);
 }
 

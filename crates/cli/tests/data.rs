@@ -219,7 +219,7 @@ fn pages_and_lines_that_are_touched_are_counted_exactly() {
     let text = support::run(["report", &id, "data", "--region", "huge"]);
     assert!(text.contains("Memory touched") && text.contains("2 MiB"), "{text}");
     let json =
-        json(["characterize", &id, "--region", "huge", "--beside", &format!("{id}:small_500"), "--json"]);
+        json(["characterize", &id, "--region", "huge", "--against", &format!("{id}:small_500"), "--json"]);
     let percent = |at: usize| json["beside"][at]["figures"]["huge_percent"].as_f64().unwrap();
     assert!(percent(0) > 99.0 && percent(1) == 0.0, "{}", json["beside"]);
 }

@@ -79,7 +79,7 @@ fn for_rr(words: &[String], profile: &str) -> Vec<String> {
         let before = out.last().map(String::as_str).unwrap_or_default();
         out.push(match before {
             "--region" => "tcp_rr".to_owned(),
-            "--at" | "--nth" | "--top" | "--depth" | "--min" => word.clone(),
+            "--at" | "--nth" | "--top" | "--depth" | "--min-percent" => word.clone(),
             _ => with_profile(word, profile),
         });
     }

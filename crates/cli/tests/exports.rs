@@ -182,7 +182,7 @@ fn bad_input_is_one_clear_message() {
         fails(&mut export(format, &options), 2, &["nothing was recorded in that part"]);
         fails(&mut export(format, &["-o", "/dev/null", "--events", "0"]), 2, &["--events"]);
     }
-    fails(&mut export("flamegraph", &["--smallest", "200"]), 2, &["--smallest", "percentage"]);
+    fails(&mut export("flamegraph", &["--min-percent", "200"]), 2, &["--min-percent", "percentage"]);
     fails(&mut export("csv", &["--table", "nobody"]), 2, &["--table", "functions"]);
 }
 

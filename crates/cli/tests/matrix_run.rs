@@ -40,7 +40,7 @@ fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();
     let (plan, ours, theirs) = (plan(dir.path()), at("ours"), at("theirs"));
-    let done = json(["matrix", "run", &plan, "--store", &ours, "--cores", "2", "--json"]);
+    let done = json(["matrix", "run", &plan, "--store", &ours, "--jobs", "2", "--json"]);
     let cells = done["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2);
     let paths: Vec<u64> = cells
@@ -62,7 +62,7 @@ fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
         &theirs,
         "--plan",
         &id[..8],
-        "--cores",
+        "--jobs",
         "1",
     ]);
     let output = worker.output().unwrap();

@@ -292,7 +292,7 @@ fn an_anatomy_of_what_is_not_there_is_refused() {
         (&["tcp_sendmsg", "--region", "udp_rr"], "no region \"udp_rr\"; it has all"),
         (&["tcp_sendmsg", "--until", "lock_sock_neste"], "did you mean lock_sock_nested"),
         (&["tcp_sendmsg", "--until", "net/"], "no function matches \"net/\""),
-        (&["tcp_sendmsg", "--min", "101"], "0 to 100"),
+        (&["tcp_sendmsg", "--min-percent", "101"], "0 to 100"),
         (&["tcp_sendmsg", "--against", "nobody"], "no profile \"nobody\""),
     ] {
         fails(dir.path(), options, 2, words);

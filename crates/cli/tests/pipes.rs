@@ -92,6 +92,7 @@ fn a_pipe_that_the_shell_opens_is_an_output_and_no_input() {
         "\"$K\" export folded latest -o >(cat >got); wait $!",
         "\"$K\" export folded latest -o pipe & cat pipe >got; wait $!",
         "\"$K\" export folded latest -o /dev/stdout >got",
+        "\"$K\" export folded latest -o - >got",
         "\"$K\" export folded latest -o /dev/stdout | cat >got",
         "\"$K\" export folded latest -o /dev/fd/5 5>got",
     ] {

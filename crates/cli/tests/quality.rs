@@ -84,7 +84,7 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     fails(&mut order, 7, &["is refused for kernel ", "(changed0changed0)", "kerntune profile transfer"]);
 
     let carry = |to: &str, at_least: &str| {
-        kerntune(["profile", "transfer", &profile, "--to", to, "--at-least", at_least, "--json"])
+        kerntune(["profile", "transfer", &profile, "--to", to, "--min-percent", at_least, "--json"])
     };
     let carried = carry(&other, "50").output().unwrap();
     assert!(carried.status.success(), "{}", support::said(&carried));
@@ -99,7 +99,7 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     assert!((there["coverage"].as_f64().unwrap() - left).abs() < 1e-9, "{there}");
 
     fails(&mut carry(&kernel, "50"), 7, &["already"]);
-    fails(&mut carry(&other, "100"), 7, &["100 % are needed", CHANGED, "--at-least"]);
+    fails(&mut carry(&other, "100"), 7, &["100 % are needed", CHANGED, "--min-percent"]);
     assert!(kerntune(["profile", "remove", carried]).status().unwrap().success());
 }
 

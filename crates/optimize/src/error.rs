@@ -85,7 +85,7 @@ pub enum Error {
     #[error(
         "{profile} is not transferred to kernel {kernel}: {usable} of what it executed is the same there, \
          {at_least} % are needed. Most of what is lost is in {lost}. Record the training run on kernel {kernel}, or take what there \
-         is with a lower --at-least"
+         is with a lower --min-percent"
     )]
     TooLittleTransferred { profile: String, kernel: String, usable: String, at_least: u64, lost: String },
     #[error("profile {profile}: {reason}")]

@@ -1,5 +1,6 @@
 //! Arguments of `kerntune anatomy`.
 
+use super::percent;
 use super::FormatOptions;
 use clap::Args;
 
@@ -32,26 +33,8 @@ pub struct AnatomyOptions {
     pub top: Option<usize>,
     /// Fold calls whose share of the operation's time is below this, both on average and in the
     /// typical and the worst call [default: 1 in text, 0 in JSON]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    pub min: Option<f64>,
+    #[arg(long, alias = "min", value_name = "PERCENT", value_parser = percent)]
+    pub min_percent: Option<f64>,
     #[command(flatten)]
     pub format: FormatOptions,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("give a number from 0 to 100, without a percent sign".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent;
-
-    #[test]
-    fn shares_are_per_cent() {
-        assert_eq!(["0", "0.5", "100"].map(|text| percent(text).unwrap()), [0.0, 0.5, 100.0]);
-        assert!(["", "-1", "101", "NaN", "5%", "inf"].iter().all(|text| percent(text).is_err()));
-    }
 }

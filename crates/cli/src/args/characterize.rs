@@ -16,8 +16,8 @@ pub struct CharacterizeOptions {
     /// similarity. PROFILE uses the same --region, PROFILE:NAME the regions of that name, and
     /// PROFILE: the whole profile; reference:NAME is a reference workload of that name or kind
     /// (reference:nginx, reference:web). May be repeated
-    #[arg(long, value_name = "PROFILE[:NAME]|reference:NAME")]
-    pub beside: Vec<String>,
+    #[arg(long, alias = "beside", value_name = "PROFILE[:NAME]|reference:NAME")]
+    pub against: Vec<String>,
     /// Write a self-contained page instead of text
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -49,8 +49,8 @@ pub enum KernelCommand {
         #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"], conflicts_with = "file")]
         algorithm: String,
         /// Use cache coloring for a 32-KiB cache with 8 ways; needs a profile with functions
-        #[arg(long, requires = "profile", conflicts_with = "file")]
-        sets: bool,
+        #[arg(long, alias = "sets", requires = "profile", conflicts_with = "file")]
+        cache_coloring: bool,
         /// Place the functions of this file first: one name per line, followed by `@ OFFSET` for a
         /// fixed place
         #[arg(long)]

@@ -67,8 +67,8 @@ pub struct MatrixRunOptions {
     #[arg(long, value_enum, default_value_t = MatrixEngine::Local, value_name = "ENGINE")]
     pub engine: MatrixEngine,
     /// CPUs to use on this machine [default: all]
-    #[arg(long, value_name = "N")]
-    pub cores: Option<NonZeroUsize>,
+    #[arg(short, long, alias = "cores", value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
     /// Try failed tasks again
     #[arg(long)]
     pub retry: bool,
@@ -107,11 +107,11 @@ pub struct WorkerOptions {
     #[arg(long)]
     pub plan: String,
     /// Compute only this task
-    #[arg(long, value_name = "ID", conflicts_with = "cores")]
+    #[arg(long, value_name = "ID", conflicts_with = "jobs")]
     pub task: Option<String>,
     /// CPUs to use [default: all]
-    #[arg(long, value_name = "N")]
-    pub cores: Option<NonZeroUsize>,
+    #[arg(short, long, alias = "cores", value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
     /// Take over a claim that showed no sign of life for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub lease: u64,

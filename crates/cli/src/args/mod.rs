@@ -15,6 +15,7 @@ mod live;
 mod matrix;
 mod package;
 mod paper;
+mod percent;
 mod prove;
 mod record;
 mod store;
@@ -45,6 +46,7 @@ pub use live::{LiveCommand, LiveDumpOptions, LiveOptions};
 pub use matrix::{MatrixCommand, MatrixEngine, MatrixRunOptions, StoreOptions, TrustOptions, WorkerOptions};
 pub use package::PackageOptions;
 pub use paper::PaperOptions;
+pub use percent::percent;
 pub use prove::{ProveMachine, ProveOptions};
 pub use record::{RecordDetail, TagSource};
 pub use store::{CheckOptions, GcOptions};
@@ -429,8 +431,8 @@ pub enum ProfileCommand {
         to: String,
         /// Smallest share of the executed instructions, in percent, that must be the same in the
         /// other kernel
-        #[arg(long, value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_TRANSFERRED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
-        at_least: u64,
+        #[arg(long, alias = "at-least", value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_TRANSFERRED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
+        min_percent: u64,
         #[command(flatten)]
         format: FormatOptions,
     },

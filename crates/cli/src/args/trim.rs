@@ -1,5 +1,6 @@
 //! Arguments of `kerntune trim`.
 
+use super::percent;
 use super::{BuildOptions, CpuOptions, FormatOptions, ModelOptions, MAX_MINUTES};
 use clap::Args;
 use kerntune_tune::trial::PROBE_RUNS;
@@ -20,15 +21,15 @@ pub struct TrimOptions {
     /// Count an option as used only if at least this share of its own functions ran, in percent.
     /// Many options run a few functions although nothing uses them: a hook that is called, a
     /// namespace that is set up and torn down
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
-    pub least: f64,
+    #[arg(long, alias = "least", value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub min_percent: f64,
     /// Build no modules and no support for them, as `make localmodconfig` does if none is loaded;
     /// modules that --keep names are built in
     #[arg(long)]
     pub no_modules: bool,
     /// Show which options would be switched off; build nothing
-    #[arg(long)]
-    pub plan: bool,
+    #[arg(long, alias = "plan")]
+    pub dry_run: bool,
     /// List every option, not only the largest
     #[arg(long)]
     pub all: bool,
@@ -49,9 +50,4 @@ pub struct TrimOptions {
     pub cpus: CpuOptions,
     #[command(flatten)]
     pub format: FormatOptions,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let value: Option<f64> = text.parse().ok();
-    value.filter(|value| (0.0..=100.0).contains(value)).ok_or_else(|| "give a number from 0 to 100".into())
 }

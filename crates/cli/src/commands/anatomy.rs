@@ -13,7 +13,7 @@ use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::watch;
 use kerntune_work::interrupt;
 
-/// Default of `--min` for text, in percent.
+/// Default of `--min-percent` for text, in percent.
 const MIN_PERCENT: f64 = 1.0;
 
 /// The analysis of one profile.
@@ -72,6 +72,6 @@ fn shown<'a>(found: &'a ProfileAnatomy, options: &'a AnatomyOptions) -> AnatomyV
         until: options.until.as_deref(),
         depth: options.depth,
         top: options.top,
-        min_percent: options.min.unwrap_or(least),
+        min_percent: options.min_percent.unwrap_or(least),
     }
 }

@@ -29,7 +29,7 @@ pub fn run(
     let profile = Profile::load(&path)?;
     let region = options.region.as_deref();
     let (references, others): (Vec<&String>, Vec<&String>) =
-        options.beside.iter().partition(|named| named.starts_with(REFERENCE));
+        options.against.iter().partition(|named| named.starts_with(REFERENCE));
     let references = references.into_iter().map(|named| reference(named)).collect::<Result<Vec<_>, _>>()?;
     let beside = others
         .into_iter()
@@ -64,7 +64,7 @@ pub fn run(
     Ok(Exit::Ok)
 }
 
-/// Prefix of reference workloads in `--beside`.
+/// Prefix of reference workloads in `--against`.
 const REFERENCE: &str = "reference:";
 
 /// Returns the reference workload `named`, or all of that kind.
@@ -80,7 +80,7 @@ fn reference(named: &str) -> Result<Vec<ReferenceWorkload>, Failure> {
     }
     if named_so.is_empty() {
         return Err(Failure::usage(format!(
-            "--beside {named}: no reference has that name or kind; there are {list}"
+            "--against {named}: no reference has that name or kind; there are {list}"
         )));
     }
     Ok(named_so)
@@ -135,7 +135,7 @@ fn other<'a>(
     region: Option<&'a str>,
 ) -> Result<(Profile, Option<&'a str>), Failure> {
     let of =
-        |failure: Failure| Failure { message: format!("--beside {named}: {}", failure.message), ..failure };
+        |failure: Failure| Failure { message: format!("--against {named}: {}", failure.message), ..failure };
     let (entry, region) = match (find(work, named), named.split_once(':')) {
         (Err(Error::NotFound { .. } | Error::NotAProfile { .. }), Some((name, its))) => {
             (find(work, name), Some(its).filter(|its| !its.is_empty()))

@@ -54,11 +54,13 @@ pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) 
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
-        KernelCommand::Order { kernel, profile, algorithm, sets, file, label, format } => {
+        KernelCommand::Order { kernel, profile, algorithm, cache_coloring, file, label, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let given = match (file, profile) {
                 (Some(file), _) => OrderSource::File(file),
-                (None, Some(profile)) => OrderSource::Profile { profile, algorithm, sets: *sets },
+                (None, Some(profile)) => {
+                    OrderSource::Profile { profile, algorithm, cache_coloring: *cache_coloring }
+                }
                 (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
             };
             order(&work, &kernel, given, label, format.json, output)?;
@@ -89,7 +91,7 @@ pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) 
 /// Source of the function order for `kernel order`.
 enum OrderSource<'a> {
     File(&'a Path),
-    Profile { profile: &'a str, algorithm: &'a str, sets: bool },
+    Profile { profile: &'a str, algorithm: &'a str, cache_coloring: bool },
 }
 
 /// Relinks a kernel with another function order.
@@ -103,11 +105,11 @@ fn order(
 ) -> Result<(), Failure> {
     let (order, prepared) = match given {
         OrderSource::File(path) => (FunctionOrder::parse(&read_text("read", path)?)?, None),
-        OrderSource::Profile { profile, algorithm, sets } => {
+        OrderSource::Profile { profile, algorithm, cache_coloring } => {
             let algorithm = OrderAlgorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
             let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
             let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
-            if sets {
+            if cache_coloring {
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
                 let cache = model::find(model::DEFAULT)?.l1i;

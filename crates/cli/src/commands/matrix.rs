@@ -120,7 +120,7 @@ pub fn worker(global: &GlobalOptions, options: &WorkerOptions, output: &CliOutpu
     let trust = planning.trust(options.trust);
     let plan = &planning.plan;
     let Some(task) = &options.task else {
-        let here = LocalRun { work: &work, cores: options.cores, lease: options.lease, trust };
+        let here = LocalRun { work: &work, cores: options.jobs, lease: options.lease, trust };
         let summary = pool(&here, plan, &planning.id, &*store, output)?;
         return Ok(ended(plan, &summary));
     };
@@ -222,8 +222,8 @@ fn compute(work: &WorkDir, options: &MatrixRunOptions, output: &CliOutput) -> Re
     if options.engine == MatrixEngine::Local && of_slurm.contains(&true) {
         return Err(Failure::usage("--sbatch, --node-dir and --node-program are for --engine slurm"));
     }
-    if options.engine == MatrixEngine::Slurm && options.cores.is_some() {
-        return Err(Failure::usage("--cores is for --engine local: Slurm knows the nodes"));
+    if options.engine == MatrixEngine::Slurm && options.jobs.is_some() {
+        return Err(Failure::usage("--jobs is for --engine local: Slurm knows the nodes"));
     }
     let store = store_of(work, &options.store)?;
     let planning = planned(work, &options.plan, &*store, output)?;
@@ -233,7 +233,7 @@ fn compute(work: &WorkDir, options: &MatrixRunOptions, output: &CliOutput) -> Re
     }
     let exit = match options.engine {
         MatrixEngine::Local => {
-            let here = LocalRun { work, cores: options.cores, lease: options.lease, trust };
+            let here = LocalRun { work, cores: options.jobs, lease: options.lease, trust };
             ended(plan, &pool(&here, plan, id, &*store, output)?)
         }
         MatrixEngine::Slurm => by_slurm(work, &planning, &*store, options, output)?,

@@ -160,8 +160,8 @@ pub fn run(global: &GlobalOptions, command: &ProfileCommand, output: &CliOutput)
             };
             return Ok(show_quality(&quality, format.json, output));
         }
-        ProfileCommand::Transfer { profile, to, at_least, format } => {
-            let carried = quality::transfer(&work, profile, to, *at_least)?;
+        ProfileCommand::Transfer { profile, to, min_percent, format } => {
+            let carried = quality::transfer(&work, profile, to, *min_percent)?;
             if format.json {
                 output.json(&ProfileJson::new(&carried.path, &carried.manifest));
                 return Ok(Exit::Ok);

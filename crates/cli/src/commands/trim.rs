@@ -38,12 +38,12 @@ pub fn run(global: &GlobalOptions, options: &TrimOptions, output: &CliOutput) ->
         build: &build,
         workloads: &workloads,
         keep: &keep,
-        least_percent: options.least,
+        least_percent: options.min_percent,
         no_modules: options.no_modules,
         model: &model,
         runs: options.runs,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-        plan_only: options.plan,
+        plan_only: options.dry_run,
     };
     let found = trim(&session, &request, &|what| output.note(&format!("trimming: {what}")))?;
     if let Some(file) = &file {

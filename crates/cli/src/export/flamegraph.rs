@@ -1,6 +1,7 @@
 //! The format `flamegraph` of `kerntune export`.
 
 use super::{Entry, StackExport};
+use crate::args::percent;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::global::GlobalOptions;
@@ -29,11 +30,11 @@ pub struct ExportFlamegraphOptions {
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
     /// Color the boxes by the difference from this profile: red if a path takes more time now
-    #[arg(long, value_name = "PROFILE")]
-    base: Option<String>,
+    #[arg(long, alias = "base", value_name = "PROFILE")]
+    against: Option<String>,
     /// Leave out boxes below this percentage of the total
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.01, value_parser = percent)]
-    smallest: f64,
+    #[arg(long, alias = "smallest", value_name = "PERCENT", default_value_t = 0.01, value_parser = percent)]
+    min_percent: f64,
     /// Width in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(200..=20_000))]
     width: u32,
@@ -43,17 +44,17 @@ impl RunSubcommand<GlobalOptions> for ExportFlamegraphOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let file = OutputFile::new("--output", &self.output)?;
         let of = StackExport::open(global, &self.profile, self.region.as_deref())?;
-        let base = self.base.as_deref();
+        let base = self.against.as_deref();
         let base = base.map(|base| StackExport::open(global, base, self.region.as_deref())).transpose()?;
         if let Some(base) = base.as_ref().filter(|base| base.stacks.unit.name() != of.stacks.unit.name()) {
             return Err(Failure::usage(format!(
-                "--base: {} cannot be compared with {}: give two profiles of the same kind",
+                "--against: {} cannot be compared with {}: give two profiles of the same kind",
                 of.stacks.unit.name(),
                 base.stacks.unit.name()
             )));
         }
         let total = of.stacks.total();
-        let smallest = (total as f64 * self.smallest / 100.0) as u64;
+        let smallest = (total as f64 * self.min_percent / 100.0) as u64;
         let flames = FlameGraph::of(&of.stacks, base.as_ref().map(|base| &base.stacks), smallest);
         let picture = FlameGraphSvg {
             title: &of.title,
@@ -66,17 +67,11 @@ impl RunSubcommand<GlobalOptions> for ExportFlamegraphOptions {
         of.done(&self.output, &format!("{} boxes", flames.boxes()), &command, output);
         if flames.small > 0 {
             output.print(&format!(
-                "{} paths of less than {} % have no box; the box of their caller includes them (--smallest)",
+                "{} paths of less than {} % have no box; the box of their caller includes them (--min-percent)",
                 grouped(flames.small as u64),
-                self.smallest
+                self.min_percent
             ));
         }
         Ok(Exit::Ok)
     }
-}
-
-/// Parses a percentage of the total.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("`{text}` is not a percentage: write a number from 0 to 100"))
 }

@@ -1,6 +1,7 @@
 //! The report `path-length` of `kerntune report`.
 
 use super::{row_limit, Entry};
+use crate::args::percent;
 use crate::exit::{Exit, Failure};
 use crate::global::FormatOptions;
 use crate::output::CliOutput;
@@ -19,8 +20,8 @@ pub struct ReportPathLengthOptions {
     /// The profile to compare with: beginning of an id, directory, or `latest`
     other: String,
     /// Smallest change with its own line in the tree, in percent of this profile's path length
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
-    min: f64,
+    #[arg(long, alias = "min", value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    min_percent: f64,
     /// Show at most N single paths [default: 40 in text]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -31,20 +32,13 @@ pub struct ReportPathLengthOptions {
     format: FormatOptions,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err(format!("`{text}` is not a share: write a number from 0 to 100")),
-    }
-}
-
 impl RunSubcommand<ProfileSubject> for ReportPathLengthOptions {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
         let wanted = path_length::PathLengthOptions {
             region: self.region.clone(),
             top: row_limit(self.top, self.format),
-            min_percent: self.min,
+            min_percent: self.min_percent,
         };
         output.print(&match self.format.json {
             true => path_length::json(&of.profile, &other, &wanted)?,

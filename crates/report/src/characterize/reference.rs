@@ -245,7 +245,7 @@ pub(super) fn section(all: &[ReferenceSimilarity]) -> Option<PageSection> {
         table.row(cells);
     }
     let mut section = PageSection::new("references", "Most like, of the reference workloads");
-    section.about.push("Similarity in per cent; `--beside reference:NAME` puts one beside it.".into());
+    section.about.push("Similarity in per cent; `--against reference:NAME` puts one beside it.".into());
     section.table = Some(table);
     if all.len() > MAX_ROWS {
         section.notes.push(format!("{} more (--json).", all.len() - MAX_ROWS));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Licenses that require no more than a notice.
-const LICENCES: [&str; 10] = [
+const LICENSES: [&str; 10] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -50,7 +50,7 @@ fn packages() -> Vec<Value> {
 /// Checks whether an SPDX expression, or its older form with slashes, allows one of these licenses.
 fn is_free(expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
-    plain.split(" OR ").any(|choice| choice.split(" AND ").all(|part| LICENCES.contains(&part.trim())))
+    plain.split(" OR ").any(|choice| choice.split(" AND ").all(|part| LICENSES.contains(&part.trim())))
 }
 
 #[test]

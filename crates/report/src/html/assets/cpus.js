@@ -2,10 +2,10 @@
 // cpus.rs.
 kt.cpuLanes = (m, view) => {
   if (m.cpus.length === 0) return null;
-  const { LEFT, BAND, GAP, COLOURS } = view;
+  const { LEFT, BAND, GAP, COLORS } = view;
   const HALTED = 4, WAITS = 5;
   const NAMES = ["kernel", "user mode", "interrupt", "idle task", "halted", "waits for its turn"];
-  const FILLS = [COLOURS.kernel, COLOURS.user, COLOURS.interrupt, COLOURS.idle, COLOURS.halted];
+  const FILLS = [COLORS.kernel, COLORS.user, COLORS.interrupt, COLORS.idle, COLORS.halted];
   const top = (cpu) => view.TOP + cpu * (BAND + GAP);
   let hatch = null;
   const fill = (g, kind, x, y, w, h) => {

@@ -4,14 +4,14 @@ kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
   const small = innerWidth < 700, LEFT = small ? 108 : 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
-  const COLOURS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
+  const COLORS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
   let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [], left = 0, loaded = null, loading = null, drag = null;
 
   const plot = () => Math.max(50, width - LEFT);
   const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
   const color = (lane, user) => {
     const kind = m.lanes[lane].kind;
-    return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" || kind === "task" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
+    return kind === "interrupt" ? COLORS.interrupt : kind === "idle" || kind === "task" ? COLORS.idle : user ? COLORS.user : COLORS.kernel;
   };
   const isTask = (lane) => lane.kind === "thread" || lane.kind === "task";
   const busy = (lane) => m.sums[lane].reduce((all, sum) => all + m.upTo(sum, u1) - m.upTo(sum, u0), 0);
@@ -27,7 +27,7 @@ kt.timeline = () => {
     g.fillText(text, LEFT - 8 - g.measureText(text).width, y + BAND / 2);
   };
   const view = {
-    LEFT, BAND, GAP, COLOURS, x, plot, label, TOP: AXIS + REGION + 4, zone: (zone) => zones.push(zone),
+    LEFT, BAND, GAP, COLORS, x, plot, label, TOP: AXIS + REGION + 4, zone: (zone) => zones.push(zone),
     get u0() { return u0; }, get u1() { return u1; }, get width() { return width; },
   };
   const cpus = kt.cpuLanes(m, view);
@@ -314,7 +314,7 @@ kt.timeline = () => {
   byId("zoom-in").addEventListener("click", () => zoom(0.5));
   byId("zoom-out").addEventListener("click", () => zoom(2));
   byId("zoom-all").addEventListener("click", () => show(0, m.length));
-  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ...(cpus ? cpus.legend : [])]);
+  kt.swatches(byId("time-legend"), [["kernel", COLORS.kernel], ["user", COLORS.user], ["interrupt", COLORS.interrupt], ["idle", COLORS.idle], ...(cpus ? cpus.legend : [])]);
   const select = (a, b) => {
     const from = Math.round(m.toTime(Math.max(0, a))), to = Math.round(m.toTime(Math.min(m.length, b)));
     if (to > from && kt.state.profile === "a") kt.set({ sel: from + "-" + to });

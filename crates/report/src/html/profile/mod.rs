@@ -216,7 +216,7 @@ fn contents(TreePruning { nodes, kept, parts }: TreePruning, page: &ProfilePage,
     html! {
         p {
             "Call tree: " (grouped(nodes as u64)) " paths, of which " (grouped(kept as u64)) " are shown one by one: those \
-            with at least 1/" (grouped(parts)) " of their region by any weight. The others are in the grey boxes “N \
+            with at least 1/" (grouped(parts)) " of their region by any weight. The others are in the gray boxes “N \
             smaller” beside their siblings, so that every sum is exact. All of them: "
             code { "kerntune report " (page.profile.manifest.id) " path" } "."
         }

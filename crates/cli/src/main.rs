@@ -20,6 +20,7 @@ mod overview;
 mod page;
 mod pager;
 mod part;
+mod percent;
 mod progress;
 mod ranking;
 mod registry;

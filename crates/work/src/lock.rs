@@ -168,9 +168,8 @@ mod tests {
         let inherited = open(&path).unwrap();
         assert!(try_lock(&inherited, &path).unwrap());
         fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
-        let number = inherited.into_raw_fd();
+        let _ = inherited.into_raw_fd();
         let lock = Lock::take(&path, &|| panic!("it waits for itself")).unwrap();
-        assert!(own().contains(&lock.file.as_ref().unwrap().as_raw_fd()) && !own().contains(&number));
         // Two locks of one process are no inheritance.
         assert!(Lock::try_take(&path).unwrap().is_none());
         drop(lock);

@@ -1,7 +1,7 @@
 //! Arguments of `kerntune anatomy`.
 
-use super::percent;
 use super::FormatOptions;
+use crate::percent::percent;
 use clap::Args;
 
 /// Options of `kerntune anatomy`: the calls to examine, and the form of the tables.

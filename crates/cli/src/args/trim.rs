@@ -1,7 +1,7 @@
 //! Arguments of `kerntune trim`.
 
-use super::percent;
 use super::{BuildOptions, CpuOptions, FormatOptions, ModelOptions, MAX_MINUTES};
+use crate::percent::percent;
 use clap::Args;
 use kerntune_tune::trial::PROBE_RUNS;
 use kerntune_tune::MAX_RUNS;

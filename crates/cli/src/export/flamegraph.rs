@@ -1,11 +1,11 @@
 //! The format `flamegraph` of `kerntune export`.
 
 use super::{Entry, StackExport};
-use crate::args::percent;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::global::GlobalOptions;
 use crate::output::CliOutput;
+use crate::percent::percent;
 use crate::registry::{entry, RunSubcommand};
 use clap::Args;
 use kerntune_compare::number::grouped;

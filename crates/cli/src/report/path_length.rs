@@ -1,10 +1,10 @@
 //! The report `path-length` of `kerntune report`.
 
 use super::{row_limit, Entry};
-use crate::args::percent;
 use crate::exit::{Exit, Failure};
 use crate::global::FormatOptions;
 use crate::output::CliOutput;
+use crate::percent::percent;
 use crate::registry::{entry, RunSubcommand};
 use crate::subject::ProfileSubject;
 use clap::Args;

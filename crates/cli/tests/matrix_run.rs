@@ -54,17 +54,7 @@ fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
     let id = planned["plan"].as_str().unwrap();
     assert_eq!(done["plan"], planned["plan"]);
     let mut worker = Command::new(env!("CARGO_BIN_EXE_kerntune"));
-    worker.args([
-        "--dir",
-        &at("elsewhere"),
-        "worker",
-        "--store",
-        &theirs,
-        "--plan",
-        &id[..8],
-        "--jobs",
-        "1",
-    ]);
+    worker.args(["--dir", &at("elsewhere"), "worker", "--store", &theirs, "--plan", &id[..8], "--jobs", "1"]);
     let output = worker.output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     assert_eq!(results(&ours), results(&theirs));

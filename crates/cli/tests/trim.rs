@@ -14,8 +14,17 @@ fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {
                 [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n";
     let workload = support::workload(&directory, text);
     let fragment = directory.path().join("off.config").display().to_string();
-    let found =
-        json(["trim", "--workload", &workload, "--dry-run", "--keep", "CONFIG_VET*", "-o", &fragment, "--json"]);
+    let found = json([
+        "trim",
+        "--workload",
+        &workload,
+        "--dry-run",
+        "--keep",
+        "CONFIG_VET*",
+        "-o",
+        &fragment,
+        "--json",
+    ]);
     assert_eq!(
         (&found["schema"], &found["base"]["id"], &found["trimmed"]),
         (&"kerntune-trim/1".into(), &base.into(), &Value::Null)

@@ -200,10 +200,10 @@ impl Ratio {
         (2.0 * below.min(above)).min(1.0)
     }
 
-    /// Returns the larger p-value of two one-sided tests that the true ratio is not between 1 / (1
-    /// + `margin`) and 1 + `margin` (Schuirmann, "A comparison of the two one-sided tests procedure
-    /// and the power approach", J. Pharmacokinetics and Biopharmaceutics 15(6), 1987). It is at
-    /// most α exactly if the interval of confidence 1 − 2α lies between these.
+    /// Returns the larger p-value of two one-sided tests that the true ratio is not between
+    /// `1 / (1 + margin)` and `1 + margin` (Schuirmann, "A comparison of the two one-sided tests
+    /// procedure and the power approach", J. Pharmacokinetics and Biopharmaceutics 15(6), 1987). It
+    /// is at most α exactly if the interval of confidence 1 − 2α lies between these.
     pub fn p_not_equivalent(&self, margin: f64) -> f64 {
         let margin = margin.ln_1p();
         if self.error == 0.0 {

@@ -42,7 +42,7 @@ pub enum Error {
     #[error("{source} (chunk {chunk} covers the virtual time from {begin_ns} to {end_ns} ns)")]
     InTime { chunk: usize, begin_ns: u64, end_ns: u64, source: Box<Error> },
     #[error(
-        "internal error: the self times of {what} in region {region} sum to {sum} ns instead of {busy} ns; the \
+        "internal error: the self times of {what} in region {region} sum to {sum} ticks instead of {busy}; the \
          profile was not written; please report this"
     )]
     Unbalanced { region: u32, what: &'static str, sum: u64, busy: u64 },

@@ -156,7 +156,7 @@ fn pprof_is_gzip_and_the_paths_of_a_trace_are_there_without_it() {
 #[test]
 fn a_difference_to_itself_is_none() {
     let all = Exports::new();
-    let svg = all.text("flamegraph", &["--base", &all.profile]);
+    let svg = all.text("flamegraph", &["--against", &all.profile]);
     assert!(svg.contains("rgb(240,240,240)") && !svg.contains("rgb(245,"), "a color where nothing differs");
 }
 

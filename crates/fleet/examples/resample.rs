@@ -95,8 +95,8 @@ fn merge_all(prefix: &Path) -> Result<(), Box<dyn Error>> {
     println!("seconds     {seconds:.1}");
     println!("ms each     {:.2}", seconds * 1e3 / merged.parts as f64);
     println!("calls       {calls}");
-    println!("net_ns      {net}");
-    println!("busy_ns     {}", merged.profile.manifest.busy_ticks);
+    println!("self_ticks  {net}");
+    println!("busy_ticks  {}", merged.profile.manifest.busy_ticks);
     let status = std::fs::read_to_string("/proc/self/status")?;
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
     Ok(())

@@ -413,13 +413,13 @@ impl ProfileSum {
                 })
                 .collect(),
             histograms: (self.histograms.into_iter())
-                .map(|((region, caller, function, bucket), (count, example_ns))| HistogramBucket {
+                .map(|((region, caller, function, bucket), (count, example_ticks))| HistogramBucket {
                     region,
                     caller,
                     function,
                     bucket,
                     count,
-                    example_ticks: example_ns,
+                    example_ticks,
                 })
                 .collect(),
             paths: self.paths,
@@ -434,12 +434,12 @@ impl ProfileSum {
                 })
                 .collect(),
             idles: (self.idles.into_iter())
-                .map(|((region, waker, bucket), (count, idle_ns))| IdleStats {
+                .map(|((region, waker, bucket), (count, idle_ticks))| IdleStats {
                     region,
                     waker,
                     bucket,
                     count,
-                    idle_ticks: idle_ns,
+                    idle_ticks,
                 })
                 .collect(),
             points: (self.points.into_iter())

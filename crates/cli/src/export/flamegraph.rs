@@ -17,7 +17,7 @@ pub const ENTRY: Entry = entry::<_, ExportFlamegraphOptions>("flamegraph", 21);
 /// Flame graph of the call paths (SVG), or of the difference from another profile
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  kerntune export flamegraph latest -o flames.svg\n  kerntune export flamegraph 4c1e --base 8028 -o difference.svg"
+    after_help = "Examples:\n  kerntune export flamegraph latest -o flames.svg\n  kerntune export flamegraph 4c1e --against 8028 -o difference.svg"
 )]
 pub struct ExportFlamegraphOptions {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`

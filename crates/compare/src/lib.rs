@@ -50,7 +50,7 @@ mod layouts;
 mod measurement;
 mod metric;
 mod models;
-pub mod number;
+pub use kerntune_table::number;
 mod runs;
 mod sensitivity;
 mod user_code;

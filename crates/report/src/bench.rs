@@ -1,10 +1,10 @@
 //! Timed results of two kernels as text: ratios with intervals and verdicts, also in the layout of
 //! a paper.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_stats::{
     KernelFiles, MeasuredKernel, PValueCorrection, RatioMethod, RowDirection, RowVerdict, TimedComparison,
     TimedRow, VariationLevel, VerdictReason,

@@ -2,7 +2,7 @@
 //! share.
 
 use crate::pattern::{is_below, is_of_set, matches};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{DisplayUnit, TickUnit};
 use crate::view::scope;
 use crate::{health, names, Error, Result, Style, ThreadFilter};
@@ -152,7 +152,7 @@ impl<'a> GraphListing<'a> {
 
     /// Returns the share of all time, in per cent.
     pub fn percent(&self, ns: u64) -> f64 {
-        crate::view::share(ns, self.graph.total_ns)
+        kerntune_table::share(ns, self.graph.total_ns)
     }
 
     /// Returns a function's unique name with its cycle and its number.
@@ -208,7 +208,7 @@ impl<'a> GraphListing<'a> {
     pub fn never_called_text(&self, options: &GraphOptions) -> Result<String> {
         let Some(set) = &options.never_called else { return Ok(String::new()) };
         let (never, all) = self.never_called(set)?;
-        let grouped = |count: usize| kerntune_compare::number::grouped(count as u64);
+        let grouped = |count: usize| kerntune_table::number::grouped(count as u64);
         let mut out = format!(
             "\nNever called: {} of {} functions of {}\n",
             grouped(never.len()),

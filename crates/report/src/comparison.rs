@@ -1,7 +1,7 @@
 //! Comparison of two kernels as text.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::{layouts, models, Style};
 use kerntune_compare::{number, CodeScope, Comparison, KernelRef, Metric, MetricRow, Verdict, TOTAL};
 

@@ -1,10 +1,11 @@
 //! Counts of the running kernel (`/proc`, perf) beside a profile's tables, by kind and source.
 
-use crate::columns::{Alignment, TableBuilder};
-use crate::style::{printable, Style, TextRole};
-use crate::unit::per_second;
-use kerntune_compare::number::{figure, grouped};
+use crate::unit::{per_second, readable};
 use kerntune_profile::{CounterTotal, Profile};
+use kerntune_table::columns::{Alignment, TableBuilder};
+use kerntune_table::number::{figure, grouped};
+use kerntune_table::{printable, Style, TextRole};
+use kerntune_table::{Columns, Document, Table};
 use serde::Serialize;
 
 /// Count of the running kernel, for JSON.
@@ -32,6 +33,30 @@ fn wall(profile: &Profile) -> u64 {
         .sampled
         .as_ref()
         .map_or(profile.manifest.elapsed_ticks.get(), |sampled| sampled.wall_ns.get())
+}
+
+/// Adds the counts of these kinds as the table `counted`; without counts there is none.
+pub(crate) fn add<'a>(document: &mut Document<'a>, profile: &'a Profile, kinds: &[&str]) {
+    let rows = of(profile, kinds);
+    if rows.is_empty() {
+        return;
+    }
+    let wall = wall(profile);
+    let is_time = |row: &CounterTotal| row.kind == "time";
+    let mut columns = Columns::<&CounterTotal>::new();
+    columns.add("kind", "Kind of the count.", |row| row.kind.as_str());
+    columns
+        .add("count", "Count; ns for the kind `time`.", |row| row.count)
+        .head("counted")
+        .text(move |row| if is_time(row) { readable(row.count) } else { grouped(row.count) });
+    columns
+        .add("per_second", "Count per second.", move |row| per_second(row.count, wall))
+        .head("per\nsecond")
+        .text(move |row| if is_time(row) { String::new() } else { figure(per_second(row.count, wall)) });
+    columns.add("name", "Name of the counter.", |row| row.name.as_str()).head("what");
+    columns.add("source", "Origin of the count.", |row| row.source.as_str()).head("source");
+    let help = "Only of a running kernel: its own counts, greatest first.";
+    document.table(Table::new("counted", rows, columns).help(help).hidden_if_empty());
 }
 
 /// Renders the counts of these kinds as a table after an empty line; empty without counts.

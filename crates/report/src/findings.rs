@@ -1,10 +1,10 @@
 //! Findings of a paper compared with measurements: as text, as Markdown and for a page.
 
-use crate::columns::Alignment;
+use kerntune_table::columns::Alignment;
 use crate::plain::plain;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number::figure;
+use kerntune_table::number::figure;
 use kerntune_paper::{FindingResult, FindingVerdict, RunLocation};
 
 /// Table of findings on an HTML page.

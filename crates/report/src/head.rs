@@ -1,9 +1,10 @@
 //! Common head of all reports of a profile, as text and as JSON.
 
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::thread_filter::ThreadFilter;
 use crate::unit::TickUnit;
 use kerntune_profile::{KernelId, Manifest, Profile};
+use kerntune_table::Document;
 use serde::Serialize;
 
 /// Common first fields of the JSON documents: schema, profile, unit, selection.
@@ -32,6 +33,34 @@ impl<'a> JsonHead<'a> {
     pub fn of(self, thread_filter: &ThreadFilter) -> Self {
         Self { threads: thread_filter.names(), ..self }
     }
+}
+
+/// Begins the document of a report on a profile with its common first fields: profile, unit,
+/// selected region and threads.
+pub(crate) fn document<'a>(
+    schema: &'static str,
+    about: &'static str,
+    profile: &Profile,
+    region: Option<&str>,
+    threads: Option<&ThreadFilter>,
+) -> Document<'a> {
+    let mut document = Document::new(schema, about);
+    document.field("profile", "Id of the profile.", &profile.manifest.id);
+    document.field(
+        "unit",
+        "Unit of figures of code: `instructions` on the exact machine, else `ns`.",
+        TickUnit::of(profile).name(),
+    );
+    document.field(
+        "region",
+        "Name of the regions that everything is restricted to, with those within them; null for all.",
+        region,
+    );
+    if let Some(threads) = threads {
+        let names = (!threads.is_everybody()).then(|| threads.names());
+        document.optional("threads", "Threads that everything is restricted to, as they were given.", names);
+    }
+    document
 }
 
 /// Returns the line before a report that identifies the profile: id, workload or command, kernel,

@@ -1,10 +1,11 @@
 //! Remarks on a profile's anomalies and limits, in sentences.
 
 use crate::sampled;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::Profile;
+use kerntune_table::Document;
 
 /// Counters of [`kerntune_profile::Manifest::health`] that are no faults: checks and corrections,
 /// calls that were open when recording began or paused, and counts that another remark covers.
@@ -47,6 +48,15 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Adds the remarks as lines after an empty one.
+pub(crate) fn add(document: &mut Document, profile: &Profile) {
+    for (at, note) in notes(profile).into_iter().enumerate() {
+        document.text(if at == 0 { "\n" } else { "" });
+        document.painted(TextRole::Bad, "note");
+        document.text(format!("  {}\n", printable(&note)));
+    }
 }
 
 /// Renders the remarks as lines after an empty one; empty if there are none.

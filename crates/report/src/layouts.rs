@@ -1,7 +1,7 @@
 //! Layout sensitivity as text: rank of two kernels among random layouts of one of them.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::{number, Metric, RandomLayoutRow, RandomLayouts, TOTAL};
 

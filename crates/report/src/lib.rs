@@ -46,7 +46,6 @@ pub mod anatomy;
 pub mod bench;
 mod call_graph;
 pub mod characterize;
-mod columns;
 pub mod comparison;
 mod counted;
 pub mod diff;
@@ -72,7 +71,6 @@ pub mod prove;
 pub mod reports;
 mod sampled;
 pub mod study;
-mod style;
 mod subcommand;
 pub mod subsystems;
 pub mod survey;
@@ -84,20 +82,17 @@ mod unit;
 mod view;
 
 pub use call_graph::{GraphOptions, Propagation};
-pub use columns::plain_table;
 pub use groups::{Grouping, GroupsFile};
 pub use head::profile_line;
 pub use reports::*;
-pub use style::{printable, printable_text, Style};
 pub use subcommand::Subcommand;
 pub use thread_filter::ThreadFilter;
-pub use unit::{DisplayUnit, TickUnit};
+pub use kerntune_table::columns::plain_table;
+pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
+pub use unit::TickUnit;
 pub use view::scope;
 
 use kerntune_profile::Profile;
-
-/// Default number of rows in text output.
-pub const DEFAULT_ROWS: usize = 40;
 
 /// Reason why a report cannot be made of a profile.
 // Messages document the variants.

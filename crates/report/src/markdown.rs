@@ -4,7 +4,7 @@ use crate::comparison::describe;
 use crate::findings::{counted, findings_markdown};
 use crate::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
 use crate::plain::plain;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_paper::{ExperimentOutcome, ExperimentResult, ExperimentState, PaperOutcome, RowResult};
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! Memory touched by a workload: pages, lines and accesses by page size, and the reach of data
 //! TLBs.
 
-use crate::columns::Alignment;
-use crate::view::share;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::columns::Alignment;
+use kerntune_table::share;
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Ranges of a change over several front-end models, as text.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::{number, Metric, ModelChanges, TOTAL};
 

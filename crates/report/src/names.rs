@@ -1,7 +1,7 @@
 //! Lookup of functions by name.
 
 use crate::pattern::is_of_set;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol, Tables};
 use std::collections::HashSet;

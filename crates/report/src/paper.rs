@@ -1,11 +1,11 @@
 //! A paper's tables beside our measurements, as text.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::describe;
 use crate::findings::{counted, findings};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_paper::{
     BetterDirection, ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow,
     PaperOutcome, RowResult,

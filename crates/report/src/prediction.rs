@@ -1,9 +1,9 @@
 //! Changes on the exact machine beside timed changes of the same recipes, as text.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_stats::{FigureCorrelation, ModelRangeSummary, PredictedRow, Prediction, RankCorrelation};
 
 /// Renders one line per row, the rank correlation of each figure, and a legend.

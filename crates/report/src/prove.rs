@@ -1,6 +1,6 @@
 //! Result of `kerntune prove` in one paragraph: effects shown, confidence, and limits.
 
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_stats::{RowVerdict, TimedComparison, TimedRow};
 
 /// Describes timed results: numbers of faster and slower rows, the extremes with intervals, and the

@@ -1,8 +1,9 @@
 //! Remarks and figures of sampled times.
 
 use crate::unit::{readable, DisplayUnit};
-use kerntune_compare::number::grouped;
 use kerntune_profile::{Manifest, Profile, SamplingSummary, Ticks};
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Document};
 use serde::Serialize;
 
 /// Head of a column of standard errors.
@@ -74,6 +75,32 @@ fn how(sampled: &SamplingSummary) -> String {
         readable(sampled.wall_ns.get()),
         readable(sampled.sample_ns.get()),
     )
+}
+
+/// Adds the description of the sampling as `sampled`; measured profiles have none.
+pub(crate) fn add(document: &mut Document, profile: &Profile) {
+    let mut fields = Columns::<SamplingSummary>::new();
+    fields.add("source", "Sampler: `perf: cpu-clock`, `perf: cycles`.", |row| row.source.clone());
+    fields.add("samples", "Samples that were kept.", |row| row.samples);
+    fields.add(
+        "sample_ns",
+        "Time that each stands for; a time divided by it is its number of samples.",
+        |row| row.sample_ns.get(),
+    );
+    fields.add("cpus", "CPUs that were watched.", |row| row.cpus);
+    fields.add("wall_ns", "Time for which they were watched.", |row| row.wall_ns.get());
+    fields.add("period", "Choice of the moments.", |row| row.period.clone());
+    fields.add("bias", "Code that has more or less than its time.", |row| row.bias.clone());
+    fields.add("filter", "What was watched, if not everything.", |row| row.filter.clone());
+    fields.add(
+        "calls",
+        "Counter of calls, and of which functions: `kgmon: calls of all functions`.",
+        |row| row.calls.clone(),
+    );
+    fields
+        .add("bound_bytes", "Greatest memory of the collector's tables and buffers.", |row| row.bound_bytes);
+    let help = "Only of a sampled profile: how it was sampled.";
+    document.record("sampled", help, fields, profile.manifest.sampled.clone());
 }
 
 /// Description of the sampling, for JSON.

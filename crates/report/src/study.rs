@@ -1,11 +1,11 @@
 //! Tables of a study, the paper's figures beside ours: as text, Markdown and a page.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::describe;
 use crate::findings::{counted, findings, findings_markdown};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_paper::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 
 /// Explanations of how figures are measured.

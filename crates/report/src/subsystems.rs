@@ -1,13 +1,14 @@
 //! Time by groups of functions, and calls between the groups.
 
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::groups::Grouping;
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{header, TickUnit};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{health, sampled, Result, Style};
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{CallKind, FunctionIndex, Profile, ScopeTotals};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

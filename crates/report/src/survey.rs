@@ -1,13 +1,13 @@
 //! Tables and findings of a survey, the paper's beside ours: as text, Markdown and a page.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::describe;
 use crate::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
 use crate::html::survey_page;
 use crate::plain::plain;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_compare::number::figure;
+use kerntune_table::number::figure;
 use kerntune_paper::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
 
 /// Explanations of how figures are measured.

@@ -1,8 +1,8 @@
 //! Histograms of times: ordered buckets, merged if there are many, with percentiles.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::view::share;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::share;
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{bounds, Ticks};
 use serde::Serialize;
 use std::collections::BTreeMap;

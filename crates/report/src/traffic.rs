@@ -1,9 +1,9 @@
 //! Block device requests and network packets, added up: sizes, seeks, queue depths and times.
 
-use crate::columns::{Alignment, TableBuilder};
-use crate::view::share;
+use kerntune_table::columns::{Alignment, TableBuilder};
+use kerntune_table::share;
 use crate::Style;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{bounds, bucket_of, Profile, RegionScope, Ticks};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -138,14 +138,6 @@ pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
     rows
 }
 
-/// Returns a share in per cent; 0 if `whole` is 0.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        100.0 * part as f64 / whole as f64
-    }
-}
 
 /// Returns the regions of this name and those within them; all regions without a name.
 pub fn scope(profile: &Profile, region: Option<&str>) -> Result<RegionScope> {

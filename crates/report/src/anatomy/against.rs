@@ -2,11 +2,11 @@
 //! difference.
 
 use super::{head, AnatomyView};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, Style, TextRole};
 use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{FigureSpread, FigureSpreads};
-use kerntune_compare::number::{change, figure, fixed, grouped};
+use kerntune_table::number::{change, figure, fixed, grouped};
 use kerntune_profile::{
     difference, FunctionDifference, FunctionTotals, Instructions, KernelId, Profile, RegionStats, Tables,
     Ticks,

@@ -1,10 +1,10 @@
 //! Work of calls before they reach the boundary: figures, and the nested stages.
 
 use super::{children, head, per, tree, AnatomyView, NodeFold};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, Style, TextRole};
 use kerntune_analyze::anatomy::{AnatomyNode, BoundaryEntry, ExampleCall};
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 
 /// Number of first boundary functions that are named.
 const MAX_FIRST_FUNCTIONS: usize = 5;

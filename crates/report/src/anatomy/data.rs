@@ -1,8 +1,8 @@
 //! Cache misses of data accesses within an operation, for recordings with `--data`.
 
 use super::{per, AnatomyView};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, Style, TextRole};
 use crate::view::scope;
 use kerntune_profile::{CallKind, Tables};
 use serde::Serialize;

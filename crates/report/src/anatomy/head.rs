@@ -1,10 +1,10 @@
 //! Head of the report: operation, number of calls, distribution of their figures.
 
 use super::{per, AnatomyView};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, Style, TextRole};
 use kerntune_analyze::anatomy::{Anatomy, ExampleCall, FigureSpread, FigureSpreads};
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 
 /// Renders title, numbers of calls, and distribution of their figures.
 pub(super) fn text(shown: &AnatomyView, style: Style) -> String {

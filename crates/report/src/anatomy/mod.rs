@@ -18,7 +18,7 @@ pub use json::{json, SCHEMA};
 pub use question::AnatomyQuestion;
 
 use crate::names;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::{health, Error, Result, Style};
 use kerntune_analyze::anatomy::{Anatomy, AnatomyNode, NodeFigures};
 use kerntune_profile::{FunctionIndex, Profile};
@@ -158,7 +158,7 @@ impl NodeFold<'_> {
 
 /// Formats a sum per call: whole if it divides evenly, else with at least three digits.
 fn per(sum: u64, calls: u64) -> String {
-    use kerntune_compare::number::{figure, fixed, grouped};
+    use kerntune_table::number::{figure, fixed, grouped};
     match sum.checked_rem(calls) {
         None => "-".into(),
         Some(0) => grouped(sum / calls),

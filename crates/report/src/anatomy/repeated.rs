@@ -1,10 +1,10 @@
 //! Functions that the typical call enters more than once.
 
 use super::AnatomyView;
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{Style, TextRole};
 use kerntune_analyze::anatomy::AnatomyNode;
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::FunctionIndex;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! The tree of calls: on average, in the typical call, and in the worst.
 
 use super::{children, per, AnatomyView, NodeFold};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{Style, TextRole};
 use kerntune_analyze::anatomy::{AnatomyNode, NodeFigures, NodeSums};
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::CallKind;
 
 /// Largest depth that is shown; bounds the recursion of consumers.

@@ -4,10 +4,10 @@ use super::event::FigureBasis;
 use super::facts::WorkloadCharacter;
 use super::similarity::Similarity;
 use super::split::PartGroup;
-use crate::columns::{Alignment, TextTable};
+use kerntune_table::columns::{Alignment, TextTable};
 use crate::html::PageSection;
-use crate::style::printable;
-use kerntune_compare::number::{figure, fixed};
+use kerntune_table::printable;
+use kerntune_table::number::{figure, fixed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

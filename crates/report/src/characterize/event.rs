@@ -1,6 +1,6 @@
 //! Counts, rates and times of events, and the basis of figures.
 
-use crate::view::share;
+use kerntune_table::share;
 use crate::{sampled, unit};
 use kerntune_profile::{CallKind, Profile, RegionScope, RegionStats, ScopeTotals};
 use serde::{Deserialize, Serialize};

@@ -41,7 +41,7 @@ mod traffic;
 mod words;
 
 use crate::html::{character_page, PageSection};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::{Result, Style};
 pub use proc::{ProcStep, PROC_FILES};
 pub use reference::{references, ReferenceWorkload, REFERENCE_SCHEMA};

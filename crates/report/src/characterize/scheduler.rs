@@ -3,7 +3,7 @@
 use super::event::{CharacterInput, EventCount};
 use crate::locks::kind;
 use crate::scheduling::reason;
-use crate::view::share;
+use kerntune_table::share;
 use kerntune_profile::{FunctionIndex, SwitchKind};
 use serde::Serialize;
 use std::cmp::Reverse;

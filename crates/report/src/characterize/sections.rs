@@ -3,12 +3,12 @@
 use super::event::{time, EventCount, EventStats, FigureBasis};
 use super::facts::WorkloadCharacter;
 use super::path::{ModelCycles, PathFigure};
-use crate::columns::{Alignment, TextTable};
+use kerntune_table::columns::{Alignment, TextTable};
 use crate::html::PageSection;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::unit::{readable, DisplayUnit, TickUnit};
 use crate::{io, memory, packets};
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use std::collections::BTreeMap;
 
 /// Number of events that a section shows; JSON has all.

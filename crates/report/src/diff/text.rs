@@ -1,11 +1,11 @@
 //! Difference of two profiles as text.
 
 use super::{find, DiffOptions, DiffRow, ProfileDiff};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 use crate::unit::TickUnit;
 use crate::{health, sampled, Result, Style};
-use kerntune_compare::number::{change, figure, fixed, grouped};
+use kerntune_table::number::{change, figure, fixed, grouped};
 use kerntune_profile::{KernelId, Profile, ProfileDifference, ScopeTotals};
 
 /// Row of idle time.

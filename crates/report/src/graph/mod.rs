@@ -12,12 +12,12 @@ pub use cut::ArcCut;
 
 use crate::call_graph::{GraphEntry, GraphListing, GraphOptions, Propagation};
 use crate::head::threads_line;
-use crate::style::TextRole;
+use kerntune_table::TextRole;
 use crate::unit::TickUnit;
 use crate::{Report, Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_analyze::graph::{ArcChanges, ArcShare, CodeArc};
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::Profile;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

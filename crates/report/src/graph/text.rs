@@ -2,13 +2,13 @@
 
 use super::StaticCalls;
 use crate::call_graph::{GraphEntry, GraphListing, Propagation};
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::reports::flat::called;
-use crate::style::TextRole;
+use kerntune_table::TextRole;
 use crate::unit::DisplayUnit;
 use crate::{sampled, Style};
 use kerntune_analyze::graph::{ArcBinding, ArcShare, CutReason};
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::Profile;
 
 /// Separator between entries.

@@ -1,7 +1,7 @@
 //! Page of a workload's characterization.
 
 use super::{footer, scroll, CSS, SCRIPT};
-use crate::columns::{Alignment, TextTable};
+use kerntune_table::columns::{Alignment, TextTable};
 use maud::{html, Markup, PreEscaped};
 
 /// Section of a page.

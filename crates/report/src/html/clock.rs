@@ -3,7 +3,7 @@
 
 use super::chart::px;
 use crate::prediction::sentences;
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_stats::{ModelRange, PredictedRow, Prediction};
 use maud::{html, Markup};
 

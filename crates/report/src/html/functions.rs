@@ -3,9 +3,10 @@
 use super::join::{join, JoinedFunction};
 use super::{minus, scroll, TOP_FUNCTIONS};
 use crate::unit::{DisplayUnit, TickUnit};
-use crate::view::{share, FunctionRow, ScopeTimes, ScopeView};
+use crate::view::{FunctionRow, ScopeTimes, ScopeView};
+use kerntune_table::share;
 use crate::{sampled, Result};
-use kerntune_compare::number::{change, fixed, grouped};
+use kerntune_table::number::{change, fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile};
 use maud::{html, Markup};
 use std::cmp::Ordering;

@@ -2,7 +2,7 @@
 
 use super::chart::px;
 use super::{footer, minus, page, scroll, CSS};
-use kerntune_compare::number::{figure, fixed};
+use kerntune_table::number::{figure, fixed};
 use maud::{html, Markup};
 
 /// Size of a chart in SVG units (pixels at full size).

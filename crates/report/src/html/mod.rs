@@ -23,7 +23,7 @@ pub(crate) use study::{study_page, StudyText};
 pub(crate) use survey::survey_page;
 
 use crate::Result;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_compare::{Comparison, OverallChange, Verdict};
 use kerntune_profile::Profile;
 use maud::{html, Markup, PreEscaped, DOCTYPE};

@@ -6,7 +6,7 @@ use super::{footer, minus, model_tag, scroll, CSS, SCRIPT};
 use crate::comparison::describe;
 use crate::findings::findings_rows;
 use crate::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
-use kerntune_compare::number;
+use kerntune_table::number;
 use kerntune_paper::{
     ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult,
 };

@@ -1,9 +1,10 @@
 //! Recordings of the page, their method, and the commands that reproduce them.
 
 use super::{amount, scroll, HtmlInput, StepLine};
-use crate::view::{share, ScopeView};
+use crate::view::ScopeView;
+use kerntune_table::share;
 use crate::{health, Result};
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_compare::KernelRef;
 use kerntune_profile::Profile;
 use maud::{html, Markup};

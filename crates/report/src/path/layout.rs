@@ -3,12 +3,12 @@
 
 use super::summary::exact;
 use super::PathView;
-use crate::style::TextRole;
+use kerntune_table::TextRole;
 use crate::unit::DisplayUnit;
 use kerntune_analyze::path::{
     PathEntry, PathEntryKind, PathLine, PathLineKind, ThreadPath, ThreadStretch, TimeSpread,
 };
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::CallKind;
 
 /// Number of lines after which a return is written, since the entry may be out of sight.

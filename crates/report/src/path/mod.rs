@@ -14,7 +14,7 @@ pub use pick::{typical, worst, PickedCall};
 pub use text::text;
 
 use crate::names;
-use crate::style::printable;
+use kerntune_table::printable;
 use kerntune_analyze::path::{fold, unfolded, CodePath, PathLine, ThreadPath};
 use kerntune_profile::{FunctionIndex, Profile};
 use kerntune_trace::Recording;

@@ -4,7 +4,7 @@ use crate::unit::readable;
 use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::path::CallStart;
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::{bounds, FunctionIndex, Profile};
 use std::collections::BTreeMap;
 

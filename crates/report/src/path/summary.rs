@@ -1,11 +1,11 @@
 //! Head and tail of the text: title, sums, legend, and omissions.
 
 use super::PathView;
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::{printable, Style, TextRole};
 use crate::unit::DisplayUnit;
-use crate::view::share;
+use kerntune_table::share;
 use kerntune_analyze::path::PathEntryKind;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 
 /// Formats a time exactly: `23,318 ns`.
 pub(super) fn exact(ns: u64) -> String {

@@ -2,7 +2,7 @@
 
 use super::layout::{layout, TextRow};
 use super::{summary, PathView};
-use crate::style::{Style, TextRole};
+use kerntune_table::{Style, TextRole};
 
 /// Number of spaces per level.
 const INDENT: usize = 2;

@@ -3,10 +3,10 @@
 
 use super::align::{AlignedPath, FoldReason, FoldedFunction};
 use super::{find, weight, PathLengthDiff, PathLengthOptions};
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::style::{printable, Style, TextRole};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, Style, TextRole};
 use crate::{health, Result};
-use kerntune_compare::number::{change, figure, fixed, grouped};
+use kerntune_table::number::{change, figure, fixed, grouped};
 use kerntune_profile::{KernelId, Profile};
 
 /// Number of folded functions that are named.

@@ -1,14 +1,15 @@
 //! CPUs: time and counters of each, its interrupts, and interrupts sent between CPUs.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{header, DisplayUnit};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{health, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 use std::cmp::Reverse;

@@ -2,15 +2,15 @@
 //! between CPUs.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
 use crate::memory::{self, MemoryUse};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
 use clap::{Args, ValueEnum};
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 use std::cmp::Reverse;

@@ -3,14 +3,14 @@
 
 use super::{entry, Entry, Report};
 use crate::call_graph::{GraphListing, GraphOptions, Propagation};
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::head::{threads_line, JsonHead};
-use crate::style::TextRole;
+use kerntune_table::TextRole;
 use crate::unit::{DisplayUnit, TickUnit};
 use crate::{sampled, Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_analyze::graph::GraphFunction;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, Symbol};
 use serde::Serialize;
 

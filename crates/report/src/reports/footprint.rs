@@ -6,11 +6,11 @@
 //! functions needs fewer lines than these bytes fill.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
 use crate::{health, Error, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Block, Profile};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};

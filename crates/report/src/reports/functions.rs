@@ -1,14 +1,15 @@
 //! Table of functions: McRae's Figure 3 (`docs/measuring.md`).
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::head::{threads_line, JsonHead};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{run_time, whole, DisplayUnit, TickUnit};
-use crate::view::{share, FunctionRow, ScopeTimes, ScopeView};
+use crate::view::{FunctionRow, ScopeTimes, ScopeView};
+use kerntune_table::share;
 use crate::{health, names, sampled, Result, Style, ThreadFilter};
 use clap::{Args, ValueEnum};
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile, Ticks};
 use serde::Serialize;
 use std::cmp::Ordering;

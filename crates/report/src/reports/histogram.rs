@@ -1,15 +1,15 @@
 //! Distribution of a function's call durations: a log-scaled histogram with percentiles.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::{threads_line, JsonHead};
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::tally::{range, BucketTally, HistogramRow, PercentileRange};
 use crate::unit::{seconds_at, TickUnit};
 use crate::view::scope;
 use crate::{health, names, Error, Result, Style, ThreadFilter};
 use clap::Args;
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::{CallKind, FunctionIndex, FunctionTotals, Profile, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,15 +1,16 @@
 //! Idle time: its amount, lengths of idle stretches, and the wakers that ended them.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::tally::{BucketTally, HistogramRow};
 use crate::unit::{header, readable, DisplayUnit};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{health, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals, Ticks};
 use serde::Serialize;
 use std::collections::BTreeMap;

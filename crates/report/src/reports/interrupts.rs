@@ -1,14 +1,15 @@
 //! Interrupts and exceptions: counts, durations, and the time of the longest.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{header, per_second, readable, run_time, seconds_at, TickUnit};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{CallKind, FunctionIndex, FunctionTotals, Profile, ScopeTotals, ThreadKind};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! Requests to block devices: sizes, seeks, queue depth, and times.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::traffic::{all_requests, requests, BlockRequests, ValueCounts, ValueStats, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 

@@ -13,21 +13,35 @@
 use crate::{Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_profile::Profile;
+use kerntune_table::{render, Document};
 use std::fmt::Debug;
 
 /// Report on one profile's tables, implemented by the report's arguments.
 pub trait Report: Debug {
-    /// Renders the report as text, with a newline at its end.
+    /// Makes the report of a profile.
     ///
     /// # Errors
     /// A region, function or thread that the profile does not have.
-    fn text(&self, profile: &Profile, style: Style) -> Result<String>;
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let _ = profile;
+        Err(crate::Error::NoOperations)
+    }
+
+    /// Renders the report as text, with a newline at its end.
+    ///
+    /// # Errors
+    /// Same as [`Report::document`].
+    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+        Ok(render::text(&self.document(profile)?, style))
+    }
 
     /// Renders the JSON document (`docs/json.md`), with a newline at its end.
     ///
     /// # Errors
-    /// Same as [`Report::text`].
-    fn json(&self, profile: &Profile) -> Result<String>;
+    /// Same as [`Report::document`].
+    fn json(&self, profile: &Profile) -> Result<String> {
+        Ok(render::json(&self.document(profile)?))
+    }
 
     /// Returns the threads to report on; `None` if the report does not support a selection. The
     /// caller passes a profile restricted to these threads.
@@ -40,6 +54,17 @@ pub trait Report: Debug {
     fn names_its_profile(&self) -> bool {
         false
     }
+}
+
+/// Arguments of every report: what it is restricted to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Selection {
+    /// Show at most N rows of each table [default: 40 in text, all in JSON]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Show only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
 }
 
 /// Subcommand of `kerntune report PROFILE`, without `--json`, which all reports have.

@@ -1,15 +1,15 @@
 //! Network packets: numbers and sizes, by direction and device.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::traffic::{all_packets, packets, PacketSizes, ValueCounts, ValueStats, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
 use crate::{health, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 

@@ -2,15 +2,15 @@
 
 use super::cpus::no_cpus;
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::tally::{BucketTally, HistogramRow};
 use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
 use crate::{health, Result, Style};
 use clap::Args;
-use kerntune_compare::number::grouped;
+use kerntune_table::number::grouped;
 use kerntune_profile::{Profile, ScopeTotals, Ticks};
 use serde::Serialize;
 use std::cmp::Reverse;

@@ -1,14 +1,15 @@
 //! Summary of a profile: identity, totals, quality, and figures of each region.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::model_files;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{readable, DisplayUnit, TickUnit};
-use crate::view::{self, share, RegionRow, ScopeTimes, ScopeView};
+use crate::view::{self, RegionRow, ScopeTimes, ScopeView};
+use kerntune_table::share;
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{ModelEvent, Profile};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,15 @@
 //! Context switches: counts, reasons, and pairs of threads.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{header, per_second};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals, SwitchKind};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,14 +1,15 @@
 //! Time by thread, with interrupts and idle tasks.
 
 use super::{entry, Entry, Report};
-use crate::columns::{Alignment, TableBuilder};
+use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::head::JsonHead;
-use crate::style::{printable, TextRole};
+use kerntune_table::{printable, TextRole};
 use crate::unit::{header, TickUnit};
-use crate::view::{scope, share};
+use crate::view::scope;
+use kerntune_table::share;
 use crate::{health, sampled, Result, Style};
 use clap::Args;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{thread_name, Profile, ScopeTotals, ThreadKind};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ mod paths;
 mod trace;
 
 use crate::pattern::matches;
-use crate::style::printable;
+use kerntune_table::printable;
 use crate::{Error, Result};
 use clap::Args;
 use kerntune_analyze::TraceFile;

@@ -2,9 +2,10 @@
 
 use super::{amount, ProfilePage};
 use crate::html::scroll;
-use crate::view::{regions, share, RegionRow, ScopeTimes, ScopeView};
+use crate::view::{regions, RegionRow, ScopeTimes, ScopeView};
+use kerntune_table::share;
 use crate::{health, Result};
-use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{Manifest, Profile};
 use maud::{html, Markup};
 

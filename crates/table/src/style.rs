@@ -22,11 +22,16 @@ impl Default for Style {
 
 /// Role of a piece of text; decides its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextRole {
+pub enum TextRole {
+    /// Default color.
     Plain,
+    /// Heading.
     Head,
+    /// Remark.
     Faint,
+    /// Improvement.
     Good,
+    /// Regression or fault.
     Bad,
 }
 
@@ -42,7 +47,7 @@ const CODES: [&str; 6] = [END, HEAD, FAINT, GOOD, BAD, WARN];
 
 impl Style {
     /// Colors `text` by its role. `text` is not escaped and must be trusted.
-    pub(crate) fn paint(self, role: TextRole, text: &str) -> String {
+    pub fn paint(self, role: TextRole, text: &str) -> String {
         let code = match role {
             _ if !self.color || text.is_empty() => return text.into(),
             TextRole::Plain => return text.into(),

@@ -1,18 +1,20 @@
 //! Aligned columns of text.
 
-use crate::style::{printable, Style, TextRole};
-use kerntune_compare::number::grouped;
+use crate::number::grouped;
+use crate::{printable, Style, TextRole};
 
 /// Alignment of a column's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Alignment {
+pub enum Alignment {
+    /// Begins are aligned: names.
     Left,
+    /// Ends are aligned: numbers.
     Right,
 }
 
 /// Text with the role that selects its color.
 #[derive(Debug, Clone)]
-pub(crate) struct TextCell(pub String, pub TextRole);
+pub struct TextCell(pub String, pub TextRole);
 
 impl From<String> for TextCell {
     fn from(text: String) -> Self {
@@ -40,7 +42,7 @@ pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
 }
 
 /// Builder of a table with aligned columns. Only the last column is cut to the terminal's width.
-pub(crate) struct TableBuilder {
+pub struct TableBuilder {
     heads: Vec<(Vec<String>, Alignment)>,
     rows: Vec<Vec<TextCell>>,
 }
@@ -57,10 +59,12 @@ impl TableBuilder {
         Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new() }
     }
 
+    /// Adds a row with one cell per column.
     pub fn row<const N: usize>(&mut self, cells: [TextCell; N]) {
         self.row_of(cells.into());
     }
 
+    /// Adds a row of a table whose number of columns is known only at run time.
     pub fn row_of(&mut self, cells: Vec<TextCell>) {
         debug_assert_eq!(cells.len(), self.heads.len());
         self.rows.push(cells);
@@ -147,12 +151,15 @@ impl TableBuilder {
 
 /// Table of plain texts, to be rendered as text or HTML.
 #[derive(Debug, Clone)]
-pub(crate) struct TextTable {
+pub struct TextTable {
+    /// Heads with the alignment of their columns.
     pub heads: Vec<(String, Alignment)>,
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
+    /// Creates a table without rows.
     pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = (T, Alignment)>) -> Self {
         Self { heads: heads.into_iter().map(|(head, side)| (head.into(), side)).collect(), rows: Vec::new() }
     }

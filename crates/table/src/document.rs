@@ -1,0 +1,92 @@
+//! Document: fields, lines of text, and tables.
+
+use crate::{ColumnSpec, Columns, Table, TableRows, TextRole, ToValue, Value};
+
+/// Report as data, from which every form is rendered.
+///
+/// Parts are rendered in the order in which they are added. Fields are only in JSON and its
+/// documentation, lines only in texts, tables in both.
+pub struct Document<'a> {
+    /// Name and version of the JSON form: `kerntune-functions/3`.
+    pub schema: &'static str,
+    /// Sentences on the report, for documentation.
+    pub about: &'static str,
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+/// Part of a document.
+pub(crate) enum Part<'a> {
+    /// Member of the JSON document.
+    Field(ColumnSpec, Value),
+    /// Text that ends with a newline.
+    Text(TextRole, String),
+    Table(Box<dyn TableRows + 'a>),
+}
+
+impl<'a> Document<'a> {
+    /// Creates an empty document.
+    pub fn new(schema: &'static str, about: &'static str) -> Self {
+        Self { schema, about, parts: Vec::new() }
+    }
+
+    /// Adds a JSON member.
+    pub fn field<V: ToValue>(&mut self, key: &'static str, help: &'static str, value: V) {
+        self.member(key, help, value, false);
+    }
+
+    /// Adds a JSON member that is left out if it is `None`.
+    pub fn optional<V: ToValue>(&mut self, key: &'static str, help: &'static str, value: Option<V>) {
+        self.member(key, help, value, true);
+    }
+
+    fn member<V: ToValue>(&mut self, key: &'static str, help: &'static str, value: V, is_optional: bool) {
+        let spec = ColumnSpec { is_optional, ..ColumnSpec::new(key, help, V::TYPE) };
+        self.parts.push(Part::Field(spec, value.to_value()));
+    }
+
+    /// Adds a JSON member that is a record, left out if it is `None`.
+    pub fn record<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: Option<R>) {
+        let record = value.as_ref().map(|value| fields.to_record(value));
+        let specs = fields.specs().cloned().collect();
+        let spec = ColumnSpec { is_optional: true, fields: specs, ..ColumnSpec::new(key, help, Value::TYPE) };
+        self.parts.push(Part::Field(spec, record.to_value()));
+    }
+
+    /// Adds the members of a record.
+    pub fn fields<R>(&mut self, columns: &Columns<R>, record: &R) {
+        self.parts.extend(columns.fields(record).into_iter().map(|(spec, value)| Part::Field(spec, value)));
+    }
+
+    /// Adds text as it is; lines end with a newline.
+    pub fn text(&mut self, text: impl Into<String>) {
+        self.painted(TextRole::Plain, text);
+    }
+
+    /// Adds a remark, less prominent than the rest.
+    pub fn note(&mut self, text: &str) {
+        self.painted(TextRole::Faint, format!("{text}\n"));
+    }
+
+    /// Adds text in the color of `role`.
+    pub fn painted(&mut self, role: TextRole, text: impl Into<String>) {
+        self.parts.push(Part::Text(role, text.into()));
+    }
+
+    /// Adds a line of a report's head: label and value.
+    pub fn line(&mut self, label: &str, value: impl std::fmt::Display) {
+        self.text(format!("{label:<20} = {value}\n"));
+    }
+
+    /// Adds a table.
+    pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
+        self.parts.push(Part::Table(Box::new(table)));
+    }
+
+    /// Returns the tables that JSON has, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &(dyn TableRows + 'a)> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Table(table) if !table.key().is_empty() => Some(&**table),
+            Part::Table(_) | Part::Field(..) | Part::Text(..) => None,
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! Documentation of a document's JSON form, as Markdown.
+
+use crate::document::Part;
+use crate::{ColumnSpec, Document};
+
+/// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records.
+pub fn docs(document: &Document) -> String {
+    let mut out = format!("## `{}`\n\n{}\n\n", document.schema, document.about);
+    let mut fields = Vec::new();
+    let mut nested = Vec::new();
+    for part in &document.parts {
+        match part {
+            Part::Text(..) => {}
+            Part::Field(spec, _) => {
+                fields.push(line(spec.key, &type_of(spec), spec.help));
+                records(spec.key, &spec.fields, &mut nested);
+            }
+            Part::Table(table) if table.key().is_empty() => {}
+            Part::Table(table) => {
+                fields.push(line(table.key(), "array", table.help()));
+                let specs: Vec<ColumnSpec> = table.specs().into_iter().cloned().collect();
+                records(table.key(), &specs, &mut nested);
+            }
+        }
+    }
+    out += &table_of("field", &fields);
+    for (key, lines) in nested {
+        out += "\n";
+        out += &table_of(&format!("field of `{key}`"), &lines);
+    }
+    out
+}
+
+fn type_of(spec: &ColumnSpec) -> String {
+    let optional = if spec.is_optional { ", or absent" } else { "" };
+    let type_name = match spec.is_optional {
+        true => spec.type_name.name.to_owned(),
+        false => spec.type_name.to_string(),
+    };
+    type_name + optional
+}
+
+/// Adds the tables of nested records, outer ones first.
+fn records(key: &str, specs: &[ColumnSpec], out: &mut Vec<(String, Vec<String>)>) {
+    let specs: Vec<_> = specs.iter().filter(|spec| !spec.key.is_empty()).collect();
+    if specs.is_empty() {
+        return;
+    }
+    out.push((key.into(), specs.iter().map(|spec| line(spec.key, &type_of(spec), spec.help)).collect()));
+    for spec in specs {
+        records(&format!("{key}.{}", spec.key), &spec.fields, out);
+    }
+}
+
+fn line(key: &str, type_name: &str, help: &str) -> String {
+    format!("| `{key}` | {type_name} | {} |\n", help.replace('|', "\\|"))
+}
+
+fn table_of(head: &str, lines: &[String]) -> String {
+    format!("| {head} | type | meaning |\n|---|---|---|\n{}", lines.concat())
+}

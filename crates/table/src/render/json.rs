@@ -1,0 +1,21 @@
+//! JSON document.
+
+use crate::document::Part;
+use crate::{Document, Value};
+
+/// Renders the fields and tables of a document, indented, with a newline at its end.
+pub fn json(document: &Document) -> String {
+    let mut members = vec![("schema", Value::Text(document.schema.into()))];
+    for part in &document.parts {
+        match part {
+            Part::Field(spec, Value::Null) if spec.is_optional => {}
+            Part::Field(spec, value) => members.push((spec.key, value.clone())),
+            Part::Table(table) if !table.key().is_empty() => {
+                members.push((table.key(), Value::List(table.records())));
+            }
+            Part::Table(_) | Part::Text(..) => {}
+        }
+    }
+    // Writing to a string fails only for maps whose keys are not strings.
+    serde_json::to_string_pretty(&Value::Record(members)).unwrap_or_default() + "\n"
+}

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
+use kerntune_report::ReportForm;
 use kerntune_work::WorkDir;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,35 @@ pub struct FormatOptions {
     /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
+}
+
+// The options of reports. Not a doc comment, see `FormatOptions`.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct FormOptions {
+    /// Print JSON (docs/json.md)
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Print text, json, csv, markdown or html
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        default_value = "text",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    format: ReportForm,
+}
+
+impl FormOptions {
+    /// Returns the form that the options ask for.
+    pub fn form(self) -> ReportForm {
+        if self.json {
+            ReportForm::Json
+        } else {
+            self.format
+        }
+    }
 }
 
 /// Opens the work directory that `--dir` names; prints its notes unless `--quiet` is given.

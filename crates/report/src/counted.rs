@@ -38,9 +38,6 @@ fn wall(profile: &Profile) -> u64 {
 /// Adds the counts of these kinds as the table `counted`; without counts there is none.
 pub(crate) fn add<'a>(document: &mut Document<'a>, profile: &'a Profile, kinds: &[&str]) {
     let rows = of(profile, kinds);
-    if rows.is_empty() {
-        return;
-    }
     let wall = wall(profile);
     let is_time = |row: &CounterTotal| row.kind == "time";
     let mut columns = Columns::<&CounterTotal>::new();
@@ -56,7 +53,7 @@ pub(crate) fn add<'a>(document: &mut Document<'a>, profile: &'a Profile, kinds: 
     columns.add("name", "Name of the counter.", |row| row.name.as_str()).head("what");
     columns.add("source", "Origin of the count.", |row| row.source.as_str()).head("source");
     let help = "Only of a running kernel: its own counts, greatest first.";
-    document.table(Table::new("counted", rows, columns).help(help).hidden_if_empty());
+    document.table(Table::new("counted", rows, columns).help(help).optional());
 }
 
 /// Renders the counts of these kinds as a table after an empty line; empty without counts.

@@ -50,6 +50,7 @@ pub mod comparison;
 mod counted;
 pub mod diff;
 mod findings;
+mod form;
 pub mod graph;
 mod groups;
 mod head;
@@ -81,6 +82,7 @@ mod traffic;
 mod unit;
 mod view;
 
+pub use form::{render, ReportForm};
 pub use call_graph::{GraphOptions, Propagation};
 pub use groups::{Grouping, GroupsFile};
 pub use head::profile_line;

@@ -11,6 +11,7 @@ pub struct Table<'a, R> {
     top: Option<usize>,
     default_rows: usize,
     is_hidden_if_empty: bool,
+    is_optional: bool,
     rows: Vec<R>,
     columns: Columns<'a, R>,
 }
@@ -25,6 +26,7 @@ impl<'a, R> Table<'a, R> {
             top: None,
             default_rows: crate::DEFAULT_ROWS,
             is_hidden_if_empty: false,
+            is_optional: false,
             rows: rows.into_iter().collect(),
             columns,
         }
@@ -60,6 +62,12 @@ impl<'a, R> Table<'a, R> {
         self.is_hidden_if_empty = true;
         self
     }
+
+    /// Leaves the table out of JSON, too, if it has no rows.
+    pub fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self.hidden_if_empty()
+    }
 }
 
 /// Table as renderers see it.
@@ -75,6 +83,9 @@ pub trait TableRows {
 
     /// Number of rows in texts.
     fn shown(&self) -> usize;
+
+    /// JSON leaves the table out.
+    fn is_absent(&self) -> bool;
 
     /// Returns every row as a record of the columns that have a key.
     fn records(&self) -> Vec<Value>;
@@ -107,6 +118,10 @@ impl<R> TableRows for Table<'_, R> {
 
     fn shown(&self) -> usize {
         self.top.unwrap_or(self.default_rows).min(self.rows.len())
+    }
+
+    fn is_absent(&self) -> bool {
+        self.key.is_empty() || self.is_optional && self.rows.is_empty()
     }
 
     fn records(&self) -> Vec<Value> {

@@ -2,13 +2,13 @@
 //! others are in `crates/report/src/reports/`. Start from [`ReportOptions`].
 
 use crate::exit::{Exit, Failure};
-use crate::global::{FormatOptions, GlobalOptions};
+use crate::global::{FormOptions, FormatOptions, GlobalOptions};
 use crate::output::CliOutput;
 use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
 use crate::subject::ProfileSubject;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::functions;
-use kerntune_report::{profile_line, reports, summary, Report, Subcommand};
+use kerntune_report::{profile_line, render, reports, summary, Report, ReportForm, Subcommand};
 
 /// Entry of a report in the registry.
 type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;
@@ -84,7 +84,7 @@ struct TableReports;
 
 impl SubcommandFolder<ProfileSubject> for TableReports {
     fn commands(&self) -> Vec<(u8, Command)> {
-        let command = |entry: &&reports::Entry| (entry.place, FormatOptions::augment_args(entry.command()));
+        let command = |entry: &&reports::Entry| (entry.place, FormOptions::augment_args(entry.command()));
         reports::ENTRIES.iter().map(command).collect()
     }
 
@@ -94,25 +94,26 @@ impl SubcommandFolder<ProfileSubject> for TableReports {
         matches: &ArgMatches,
     ) -> Option<Result<Box<dyn RunSubcommand<ProfileSubject>>, Error>> {
         let entry = reports::ENTRIES.iter().find(|entry| entry.name == name)?;
-        let read = || {
-            Ok(Box::new(TableReport(entry.read(matches)?, FormatOptions::from_arg_matches(matches)?)) as _)
-        };
+        let read =
+            || Ok(Box::new(TableReport(entry.read(matches)?, FormOptions::from_arg_matches(matches)?)) as _);
         Some(read())
     }
 }
 
 #[derive(Debug)]
-struct TableReport(Box<dyn Report>, FormatOptions);
+struct TableReport(Box<dyn Report>, FormOptions);
 
 impl RunSubcommand<ProfileSubject> for TableReport {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let Self(report, format) = self;
         let narrowed = of.narrowed(report.thread_filter())?;
         let of = narrowed.as_ref();
-        let text = || report.text(&of.profile, output.style());
-        match report.names_its_profile() && !format.json {
-            true => output.print(&text()?),
-            false => print(of, output, *format, || report.json(&of.profile), text)?,
+        match (report.names_its_profile(), format.form()) {
+            (true, ReportForm::Text) => output.print(&report.text(&of.profile, output.style())?),
+            (_, form) => {
+                let document = report.document(&of.profile)?;
+                output.print(&render(&document, form, &profile_line(&of.profile), output.style()));
+            }
         }
         Ok(Exit::Ok)
     }

@@ -26,6 +26,7 @@ use crate::Result;
 use kerntune_table::number::{fixed, grouped};
 use kerntune_compare::{Comparison, OverallChange, Verdict};
 use kerntune_profile::Profile;
+use kerntune_table::Document;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use std::time::Duration;
 
@@ -114,6 +115,17 @@ pub fn report(input: &HtmlInput) -> Result<String> {
         }
     };
     Ok(page(title, None, &[CSS], &body))
+}
+
+/// Renders a report's document as a page without scripts; `heading` names the profile.
+pub fn document(heading: &str, document: &Document) -> String {
+    let body = html! {
+        body {
+            header { h1 { (document.about) } p.quiet { (heading) } }
+            main { section { (kerntune_table::render::html(document)) } }
+        }
+    };
+    page(document.about, None, &[CSS], &body)
 }
 
 /// Wraps `body` in a page; `policy` is a Content-Security-Policy.

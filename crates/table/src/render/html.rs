@@ -1,11 +1,14 @@
 //! HTML for a page.
+//!
+//! Columns that begin aligned have the class `text`, heads of the others `number`; a table is in a
+//! `div` of the class `scroll`, so that wide ones scroll by themselves.
 
 use crate::columns::Alignment;
 use crate::document::Part;
 use crate::{Document, TableRows};
 use maud::{html, Markup};
 
-/// Renders lines as preformatted text and tables as tables; `class="n"` marks numbers.
+/// Renders lines as preformatted text and tables as tables, with all rows.
 pub fn html(document: &Document) -> Markup {
     html! {
         @for part in &document.parts {
@@ -20,14 +23,14 @@ pub fn html(document: &Document) -> Markup {
 
 fn table(table: &dyn TableRows) -> Markup {
     let specs: Vec<_> = table.specs().into_iter().filter(|spec| spec.head.is_some()).collect();
-    let class = |alignment| (alignment == Alignment::Right).then_some("n");
+    let is_text = |alignment| alignment == Alignment::Left;
     html! {
-        div.wide {
+        div.scroll tabindex="0" role="region" aria-label=(table.key()) {
             table {
                 thead {
                     tr {
                         @for spec in &specs {
-                            th scope="col" class=[class(spec.alignment)]
+                            th scope="col" class={ @if is_text(spec.alignment) { "text" } @else { "number" } }
                                 title=[(!spec.help.is_empty()).then_some(spec.help)] {
                                 (spec.head.as_deref().unwrap_or_default().replace('\n', " "))
                             }
@@ -38,7 +41,7 @@ fn table(table: &dyn TableRows) -> Markup {
                     @for cells in table.cells(usize::MAX) {
                         tr {
                             @for (cell, spec) in cells.iter().zip(&specs) {
-                                td class=[class(spec.alignment)] { (cell.0) }
+                                td class=[is_text(spec.alignment).then_some("text")] { (cell.0) }
                             }
                         }
                     }

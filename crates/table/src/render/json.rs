@@ -10,7 +10,7 @@ pub fn json(document: &Document) -> String {
         match part {
             Part::Field(spec, Value::Null) if spec.is_optional => {}
             Part::Field(spec, value) => members.push((spec.key, value.clone())),
-            Part::Table(table) if !table.key().is_empty() => {
+            Part::Table(table) if !table.is_absent() => {
                 members.push((table.key(), Value::List(table.records())));
             }
             Part::Table(_) | Part::Text(..) => {}

@@ -1,0 +1,50 @@
+//! Sections of `docs/json.md` on reports are those that the reports' columns give.
+//!
+//! `KERNTUNE_BLESS=1 cargo test -p kerntune-report --test report json_docs` writes them.
+
+use crate::tables::profile;
+use kerntune_report::reports;
+use kerntune_table::render::docs;
+use std::fs;
+
+const BEGIN: &str = "<!-- Sections from here on are made of the reports' columns (crates/report/tests/json_docs.rs). -->\n";
+const END: &str = "<!-- End of the sections that are made. -->\n";
+
+/// Arguments without which a report refuses to be made.
+fn arguments(name: &str) -> &'static [&'static str] {
+    match name {
+        "histogram" => &["tcp_recv", "--by-caller"],
+        "subsystems" => &["--matrix"],
+        _ => &[],
+    }
+}
+
+/// Returns the sections of all reports in the order of their names.
+fn sections() -> String {
+    let profile = profile();
+    let mut sections: Vec<String> = reports::ENTRIES
+        .iter()
+        .map(|entry| {
+            let words = std::iter::once(&entry.name).chain(arguments(entry.name));
+            let matches = entry.command().try_get_matches_from(words).unwrap();
+            let report = entry.read(&matches).unwrap();
+            docs(&report.document(&profile).unwrap())
+        })
+        .collect();
+    sections.sort();
+    sections.join("\n")
+}
+
+#[test]
+fn the_documentation_of_reports_is_that_of_their_columns() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    let text = fs::read_to_string(file).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the begin of the sections");
+    let (found, after) = rest.split_once(END).expect("the end of the sections");
+    let made = format!("\n{}\n", sections());
+    if std::env::var_os("KERNTUNE_BLESS").is_some() {
+        fs::write(file, [before, BEGIN, &made, END, after].concat()).unwrap();
+    } else {
+        assert_eq!(found, made, "docs/json.md: see the head of crates/report/tests/json_docs.rs");
+    }
+}

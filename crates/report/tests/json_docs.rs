@@ -7,7 +7,8 @@ use kerntune_report::reports;
 use kerntune_table::render::docs;
 use std::fs;
 
-const BEGIN: &str = "<!-- Sections from here on are made of the reports' columns (crates/report/tests/json_docs.rs). -->\n";
+const BEGIN: &str =
+    "<!-- Sections from here on are made of the reports' columns (crates/report/tests/json_docs.rs). -->\n";
 const END: &str = "<!-- End of the sections that are made. -->\n";
 
 /// Arguments without which a report refuses to be made.

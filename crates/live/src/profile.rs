@@ -241,17 +241,9 @@ impl ProfileBuilder<'_> {
         let mut paths = Vec::with_capacity(self.all.tree.nodes().len() + 2);
         for (number, from) in (0..).zip(self.all.tree.nodes()) {
             let parent = if from.parent == SampleTree::ROOT { PathNode::ROOT } else { from.parent };
-            let mut path =
-                node(number, parent, PathKind::Function, from.samples.saturating_mul(times.sample));
+            let mut path = node(number, parent, from.key.kind(), from.samples.saturating_mul(times.sample));
             match from.key {
-                SampleFrame::Thread(comm) => {
-                    path.kind = PathKind::Thread;
-                    path.comm = self.all.threads.name(comm).into();
-                }
-                SampleFrame::Interrupt => path.kind = PathKind::Interrupt,
-                SampleFrame::Idle => path.kind = PathKind::Idle,
-                SampleFrame::User => path.kind = PathKind::User,
-                SampleFrame::Unattributed => path.kind = PathKind::Unattributed,
+                SampleFrame::Thread(comm) => path.comm = self.all.threads.name(comm).into(),
                 SampleFrame::Function(function) => {
                     path.function = FunctionIndex(function);
                     path.how = match self.all.role(function) {
@@ -261,6 +253,7 @@ impl ProfileBuilder<'_> {
                         ChainRole::Plain | ChainRole::Halt | ChainRole::Scheduler => CallKind::Call,
                     };
                 }
+                _ => {}
             }
             paths.push(path);
         }
@@ -339,14 +332,12 @@ impl ProfileBuilder<'_> {
 fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
     type ArcKey = (FunctionIndex, FunctionIndex, CallKind);
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); paths.len()];
-    let mut below: Vec<u64> = paths.iter().map(|path| path.self_ticks.get()).collect();
-    for (at, path) in paths.iter().enumerate().rev() {
-        let sum = below[at];
-        if let Some(parent) = below.get_mut(path.parent as usize) {
-            *parent = parent.saturating_add(sum);
-            children[path.parent as usize].push(at as u32);
+    for (path, at) in paths.iter().zip(0..) {
+        if let Some(siblings) = children.get_mut(path.parent as usize) {
+            siblings.push(at);
         }
     }
+    let below = PathNode::totals(paths);
     let arc = |path: &PathNode| -> Option<ArcKey> {
         let callee = path.function.known()?;
         let caller = paths.get(path.parent as usize).map_or(FunctionIndex::NONE, |parent| parent.function);
@@ -377,11 +368,11 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
         let sums = functions.entry(arc.1).or_default();
         sums.0 = sums.0.saturating_add(path.self_ticks.get());
         if *depth == 0 {
-            sums.1 = sums.1.saturating_add(below[at as usize]);
+            sums.1 = sums.1.saturating_add(below[at as usize].get());
         }
         if *arc_depth == 0 {
             let sum = arcs.entry(arc).or_default();
-            *sum = sum.saturating_add(below[at as usize]);
+            *sum = sum.saturating_add(below[at as usize].get());
         }
         *depth += 1;
         *arc_depth += 1;

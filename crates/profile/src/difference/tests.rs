@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
-    RegionStats, Symbol, Tables, Ticks,
+    upwards, Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind,
+    PathNode, RegionStats, Symbol, Tables, Ticks,
 };
 use proptest::prelude::*;
 
@@ -177,19 +177,14 @@ fn paths_by_hand() {
     let difference = difference(&base, &other);
     assert_eq!(difference.sums(), [true, true]);
     assert_eq!((difference.path_rest, difference.change()), ([0, 0], -1));
-    let name = |label: &PathLabel| match label {
-        PathLabel::Function(row) => difference.functions[*row].name.clone(),
+    let name = |frame: &RowFrame| match frame {
+        PathFrame::Function(row) => difference.functions[*row].name.clone(),
         other => format!("{other:?}"),
     };
     let mut lines = Vec::new();
     for (at, row) in difference.paths.iter().enumerate() {
-        let mut path = vec![name(&row.label)];
-        let mut up = row.parent;
-        while let Some(parent) = up {
-            assert!(parent < at);
-            path.push(name(&difference.paths[parent].label));
-            up = difference.paths[parent].parent;
-        }
+        assert!(row.parent.is_none_or(|parent| parent < at));
+        let mut path: Vec<String> = upwards(&difference.paths, at).map(|path| name(&path.frame)).collect();
         path.reverse();
         let figures = row.figures.map(|f| format!("{}/{}/{}", f.calls, f.self_ticks, f.total_ticks));
         lines.push(format!("{}: {}", path.join(" "), figures.join(" ")));

@@ -2,20 +2,17 @@
 
 use crate::known::TraceContext;
 use crate::tree::{node_kind, PathTree, TreeNode, NONE};
-use kerntune_profile::{CallKind, FunctionIndex, PathKind, PathNode, Ticks};
+use kerntune_profile::{add_up, CallKind, FunctionIndex, PathKind, PathNode, Ticks};
 use kerntune_trace::EventWeights;
 
 /// Returns for each node whether it or a descendant has any counts.
 pub(crate) fn used(tree: &PathTree) -> Vec<bool> {
-    let mut used = vec![false; tree.nodes.len()];
-    // Parents come before children.
-    for (at, node) in tree.nodes.iter().enumerate().rev() {
+    let is_used = |(at, node): (usize, &TreeNode)| {
         let weights = tree.weights.get(at).copied().unwrap_or(EventWeights::NONE);
-        used[at] |= node.self_time > 0 || node.calls > 0 || weights != EventWeights::NONE;
-        if used[at] && node.parent != NONE {
-            used[node.parent as usize] = true;
-        }
-    }
+        node.self_time > 0 || node.calls > 0 || weights != EventWeights::NONE
+    };
+    let mut used: Vec<bool> = tree.nodes.iter().enumerate().map(is_used).collect();
+    add_up(&mut used, |at, _| tree.nodes[at].parent as usize, |above, below| *above |= *below);
     used
 }
 

@@ -5,7 +5,10 @@
 //! prints it.
 
 use kerntune_analyze::timeline::TimelineLane;
-use kerntune_profile::{thread_name, FunctionIndex, PathKind, Profile, RegionScope, Tables, Ticks};
+use kerntune_profile::{
+    add_up, thread_name, upwards, CallNode, CallTree, FunctionIndex, PathFrame, PathKind, Profile,
+    RegionScope, Tables, Ticks,
+};
 use kerntune_trace::Recording;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -86,18 +89,17 @@ pub struct StackFrame {
     pub module: Option<String>,
 }
 
-/// Node of the call tree: a frame, and the path that leads to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallPath {
-    /// Index of the caller in [`CallStacks::paths`]; `None` for a root.
-    pub parent: Option<usize>,
-    /// Index of the frame in [`CallStacks::frames`].
-    pub frame: usize,
+/// Figures of a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackFigures {
     /// Number of calls.
     pub calls: u64,
     /// Self time, without callees.
     pub own: u64,
 }
+
+/// Path that ends in a frame, given as its index in [`CallStacks::frames`].
+pub type CallPath = CallNode<usize, StackFigures>;
 
 /// Call tree of some regions of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,27 +124,18 @@ impl CallStacks {
             return Err(NoCallStacks::NoPaths);
         }
         let mut frames = FrameTable::new(tables);
-        let mut paths: Vec<CallPath> = Vec::new();
-        let mut seen: HashMap<(Option<usize>, usize), usize> = HashMap::new();
-        // Row of the table → index in `paths`.
+        let mut tree = CallTree::<usize, StackFigures>::default();
+        // Row of the table → path.
         let mut place: Vec<Option<usize>> = vec![None; tables.paths.len()];
         for (at, row) in tables.paths.iter().enumerate().filter(|(_, row)| scope.contains(row.region)) {
             let parent = place.get(row.parent as usize).copied().flatten();
-            let frame = match row.kind {
-                PathKind::Function => frames.function(row.function),
-                kind => frames.other(kind, &row.comm),
-            };
-            let path = *seen.entry((parent, frame)).or_insert_with(|| {
-                paths.push(CallPath { parent, frame, calls: 0, own: 0 });
-                paths.len() - 1
-            });
+            let path = tree.child(parent, frames.number(row.frame()));
             place[at] = Some(path);
-            if let Some(path) = paths.get_mut(path) {
-                path.calls = path.calls.saturating_add(row.calls);
-                path.own = path.own.saturating_add(row.self_ticks.get());
-            }
+            let figures = &mut tree.nodes[path].figures;
+            figures.calls = figures.calls.saturating_add(row.calls);
+            figures.own = figures.own.saturating_add(row.self_ticks.get());
         }
-        let stacks = Self { unit: FigureUnit::of(profile), frames: frames.all, paths };
+        let stacks = Self { unit: FigureUnit::of(profile), frames: frames.all, paths: tree.nodes };
         match stacks.total() {
             0 => Err(NoCallStacks::Empty),
             _ => Ok(stacks),
@@ -151,95 +144,59 @@ impl CallStacks {
 
     /// Returns the sum over all paths: the regions' busy time.
     pub fn total(&self) -> u64 {
-        self.paths.iter().fold(0, |sum, path| sum.saturating_add(path.own))
+        self.paths.iter().fold(0, |sum, path| sum.saturating_add(path.figures.own))
     }
 
     /// Returns the total of each path, callees included.
     pub fn inclusive(&self) -> Vec<u64> {
-        let mut sums: Vec<u64> = self.paths.iter().map(|path| path.own).collect();
-        for at in (0..sums.len()).rev() {
-            if let Some(parent) = self.paths[at].parent {
-                sums[parent] = sums[parent].saturating_add(sums[at]);
-            }
-        }
+        let mut sums: Vec<u64> = self.paths.iter().map(|path| path.figures.own).collect();
+        let parent = |at: usize, _: &u64| self.paths[at].parent.unwrap_or(usize::MAX);
+        add_up(&mut sums, parent, |above, below| *above = above.saturating_add(*below));
         sums
     }
 
     /// Returns the frames of a path as indices in [`CallStacks::frames`], outermost first.
     pub fn stack(&self, path: usize) -> Vec<usize> {
-        let mut frames = Vec::new();
-        let mut at = Some(path);
-        while let Some(path) = at.and_then(|at| self.paths.get(at)) {
-            frames.push(path.frame);
-            at = path.parent;
-        }
+        let mut frames: Vec<usize> = upwards(&self.paths, path).map(|path| path.frame).collect();
         frames.reverse();
         frames
     }
 
     /// Returns the paths with self time, with their indices.
     pub fn taken(&self) -> impl Iterator<Item = (usize, &CallPath)> {
-        self.paths.iter().enumerate().filter(|(_, path)| path.own > 0)
+        self.paths.iter().enumerate().filter(|(_, path)| path.figures.own > 0)
     }
-
-    /// Returns the callees of each path, in the order of the table.
-    pub fn children(&self) -> PathChildren {
-        let mut children = PathChildren { roots: Vec::new(), of: vec![Vec::new(); self.paths.len()] };
-        for (at, path) in self.paths.iter().enumerate() {
-            match path.parent {
-                Some(parent) => children.of[parent].push(at),
-                None => children.roots.push(at),
-            }
-        }
-        children
-    }
-}
-
-/// Call tree as lists of children, for walks from the roots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathChildren {
-    /// Paths without a caller: threads, interrupts, idle tasks.
-    pub roots: Vec<usize>,
-    /// Callees of each path.
-    pub of: Vec<Vec<usize>>,
 }
 
 /// Distinct frames while they are collected.
 struct FrameTable<'a> {
     tables: &'a Tables,
     all: Vec<StackFrame>,
-    functions: HashMap<FunctionIndex, usize>,
-    others: HashMap<(PathKind, String), usize>,
+    numbers: HashMap<PathFrame<&'a str, FunctionIndex>, usize>,
 }
 
 impl<'a> FrameTable<'a> {
     fn new(tables: &'a Tables) -> Self {
-        Self { tables, all: Vec::new(), functions: HashMap::new(), others: HashMap::new() }
+        Self { tables, all: Vec::new(), numbers: HashMap::new() }
     }
 
-    fn function(&mut self, function: FunctionIndex) -> usize {
-        let (tables, all) = (self.tables, &mut self.all);
-        *self.functions.entry(function).or_insert_with(|| {
-            let symbol = tables.symbols.get(function.get() as usize);
+    fn number(&mut self, frame: PathFrame<&'a str, FunctionIndex>) -> usize {
+        let Self { tables, all, numbers } = self;
+        *numbers.entry(frame).or_insert_with(|| {
+            let name = match frame {
+                PathFrame::Thread(comm) => shown(&thread_name(comm)),
+                PathFrame::Function(function) => function_name(tables, function),
+                _ => frame.kind().stand_in().to_owned(),
+            };
+            let function = frame.function().copied();
+            let symbol = function.and_then(|function| tables.symbols.get(function.get() as usize));
             all.push(StackFrame {
-                name: function_name(tables, function),
-                kind: PathKind::Function,
-                function: Some(function),
+                name,
+                kind: frame.kind(),
+                function,
                 file: symbol.and_then(|symbol| symbol.file.clone()),
                 module: symbol.and_then(|symbol| symbol.module.clone()),
             });
-            all.len() - 1
-        })
-    }
-
-    fn other(&mut self, kind: PathKind, comm: &str) -> usize {
-        let all = &mut self.all;
-        *self.others.entry((kind, comm.to_owned())).or_insert_with(|| {
-            let name = match kind {
-                PathKind::Thread => shown(&thread_name(comm)),
-                other => other.stand_in().to_owned(),
-            };
-            all.push(StackFrame { name, kind, function: None, file: None, module: None });
             all.len() - 1
         })
     }
@@ -276,7 +233,7 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use kerntune_profile::{Address, CallKind, KernelId, Manifest, PathNode, RegionStats, Symbol};
+    use kerntune_profile::{Address, KernelId, Manifest, PathNode, RegionStats, Symbol, TreeChildren};
 
     /// Two regions of `rr`: a system call with a recursion, user time, an interrupt; 1000
     /// instructions in all.
@@ -310,12 +267,9 @@ pub(crate) mod tests {
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function,
-            how: CallKind::Call,
             calls,
             self_ticks: Ticks(own),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         };
         let region = |(at, (name, busy)): (usize, &(&str, u64))| RegionStats {
             region: at as u32,
@@ -323,19 +277,8 @@ pub(crate) mod tests {
             begin_ticks: Ticks(1000 * at as u64),
             elapsed_ticks: Ticks(*busy),
             busy_ticks: Ticks(*busy),
-            idle_ticks: Ticks(0),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
             operations: 1,
-            depth: 0,
-            kernel_instructions: kerntune_profile::Instructions(0),
-            user_instructions: kerntune_profile::Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         };
         let tables = Tables {
             symbols: names.iter().enumerate().map(symbol).collect(),
@@ -357,7 +300,7 @@ pub(crate) mod tests {
         assert_eq!((stacks.total(), stacks.unit), (1000, FigureUnit::Instructions));
         let names = |at| stacks.stack(at).into_iter().map(|at| stacks.frames[at].name.as_str());
         let all: Vec<(String, u64, u64)> = (stacks.paths.iter().enumerate())
-            .map(|(at, path)| (names(at).collect::<Vec<_>>().join("/"), path.own, path.calls))
+            .map(|(at, path)| (names(at).collect::<Vec<_>>().join("/"), path.figures.own, path.figures.calls))
             .collect();
         let expected = [
             ("rr", 0, 0),
@@ -370,7 +313,7 @@ pub(crate) mod tests {
         ];
         assert_eq!(all, expected.map(|(name, own, calls)| (name.to_owned(), own, calls)));
         assert_eq!(stacks.inclusive(), [600, 200, 50, 20, 400, 400, 400]);
-        assert_eq!(stacks.children().roots, [0, 5]);
+        assert_eq!(TreeChildren::new(&stacks.paths).roots, [0, 5]);
     }
 
     /// Names that programs give themselves.
@@ -382,7 +325,7 @@ pub(crate) mod tests {
             row.comm = names.next().unwrap().into();
         }
         let stacks = CallStacks::of(&profile, &RegionScope::all(&profile.tables)).unwrap();
-        let roots = stacks.children().roots;
+        let roots = TreeChildren::new(&stacks.paths).roots;
         let roots: Vec<&str> = roots.iter().map(|at| &*stacks.frames[stacks.paths[*at].frame].name).collect();
         assert_eq!(roots, ["\"[interrupt]\"", "\"   \"", "[interrupt]"]);
         let mut folded = Vec::new();

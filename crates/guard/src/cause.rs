@@ -3,7 +3,9 @@
 
 use crate::deferred::{begins, DeferralClass};
 use crate::{Error, Result};
-use kerntune_profile::{difference_within, PathLabel, Profile, ProfileDifference, RegionScope};
+use kerntune_profile::{
+    add_up, difference_within, upwards, PathFrame, Profile, ProfileDifference, RegionScope, TreeChildren,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -93,13 +95,13 @@ pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<RowCauses> {
     let mut deferred: BTreeMap<DeferralClass, [i128; 2]> = BTreeMap::new();
     let mut parts: BTreeMap<usize, FunctionTotals> = BTreeMap::new();
     for (at, path) in difference.paths.iter().enumerate() {
-        if path.label == PathLabel::User {
+        if path.frame == PathFrame::User {
             continue;
         }
         let net = path.figures.map(|figures| figures.self_ticks);
         if let Some(class) = nodes.class[at] {
             add(deferred.entry(class).or_default(), net);
-        } else if let PathLabel::Function(function) = path.label {
+        } else if let PathFrame::Function(function) = path.frame {
             parts.entry(function).or_default().add(at, net, path.figures.map(|figures| figures.calls));
         }
     }
@@ -107,7 +109,7 @@ pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<RowCauses> {
     let mut own = totals;
     deferred.values().for_each(|sums| own = [own[0] - sums[0], own[1] - sums[1]]);
     let mut functions: Vec<ChangedFunction> =
-        parts.iter().map(|(function, part)| part.changed(&difference, &nodes, *function)).collect();
+        parts.iter().map(|(function, part)| part.changed(&difference, *function)).collect();
     functions.sort_by(|a, b| {
         (b.change().unsigned_abs(), &a.function).cmp(&(a.change().unsigned_abs(), &b.function))
     });
@@ -147,57 +149,32 @@ impl<'a> PathNodes<'a> {
         let mut nodes = Self {
             class: Vec::with_capacity(count),
             name: Vec::with_capacity(count),
-            children: vec![Vec::new(); count],
-            elapsed: vec![[0; 2]; count],
+            children: TreeChildren::new(&difference.paths).of,
+            elapsed: Vec::with_capacity(count),
         };
-        for (at, path) in difference.paths.iter().enumerate() {
-            let name: &str = match &path.label {
-                PathLabel::Function(row) => difference.functions.get(*row).map_or("", |row| &row.name),
-                PathLabel::Thread(comm) => comm,
-                PathLabel::Interrupt => "[interrupt]",
-                PathLabel::Idle => "[idle]",
-                PathLabel::User => "[user]",
-                PathLabel::Unattributed => "[in no function]",
+        for path in &difference.paths {
+            let name: &str = match &path.frame {
+                PathFrame::Unattributed => "[in no function]",
+                frame => difference.function(frame).map_or(frame.kind().stand_in(), |row| &row.name),
             };
             let caller =
                 path.parent.filter(|parent| is_function(difference, *parent)).map(|at| nodes.name[at]);
             let above = path.parent.and_then(|parent| nodes.class[parent]);
-            let own = match &path.label {
-                PathLabel::Function(_) => begins(name, caller),
-                PathLabel::Idle => Some(DeferralClass::Idle),
+            let own = match &path.frame {
+                PathFrame::Function(_) => begins(name, caller),
+                PathFrame::Idle => Some(DeferralClass::Idle),
                 _ => None,
             };
-            nodes.class.push(above.or(own));
+            let class = above.or(own);
+            let counts = class.is_none() && path.frame != PathFrame::User;
+            let self_ticks = path.figures.map(|figures| figures.self_ticks);
+            nodes.class.push(class);
             nodes.name.push(name);
-            if let Some(parent) = path.parent {
-                nodes.children[parent].push(at);
-            }
+            nodes.elapsed.push(if counts { self_ticks } else { [0; 2] });
         }
-        for at in (0..count).rev() {
-            let path = &difference.paths[at];
-            if nodes.class[at].is_none() && path.label != PathLabel::User {
-                add(&mut nodes.elapsed[at], path.figures.map(|figures| figures.self_ticks));
-            }
-            if let Some(parent) = path.parent {
-                let below = nodes.elapsed[at];
-                add(&mut nodes.elapsed[parent], below);
-            }
-        }
+        let parent = |at: usize, _: &_| difference.paths[at].parent.unwrap_or(usize::MAX);
+        add_up(&mut nodes.elapsed, parent, |above, below| add(above, *below));
         nodes
-    }
-
-    /// Returns the functions from the root to this path.
-    fn path(&self, difference: &ProfileDifference, at: usize) -> CallPath {
-        let mut names = Vec::new();
-        let mut here = Some(at);
-        while let Some(at) = here {
-            if is_function(difference, at) || matches!(difference.paths[at].label, PathLabel::Interrupt) {
-                names.push(self.name[at].to_owned());
-            }
-            here = difference.paths[at].parent;
-        }
-        names.reverse();
-        names
     }
 
     fn change(&self, at: usize) -> i128 {
@@ -205,8 +182,18 @@ impl<'a> PathNodes<'a> {
     }
 }
 
+/// Returns the functions from the root to this path.
+fn path(difference: &ProfileDifference, at: usize) -> CallPath {
+    let mut names: CallPath = upwards(&difference.paths, at)
+        .filter(|path| matches!(path.frame, PathFrame::Function(_) | PathFrame::Interrupt))
+        .map(|path| difference.name(&path.frame).into_owned())
+        .collect();
+    names.reverse();
+    names
+}
+
 fn is_function(difference: &ProfileDifference, at: usize) -> bool {
-    matches!(difference.paths[at].label, PathLabel::Function(_))
+    difference.paths[at].frame.function().is_some()
 }
 
 /// Sums over all paths of a function.
@@ -228,11 +215,10 @@ impl FunctionTotals {
         }
     }
 
-    fn changed(&self, difference: &ProfileDifference, nodes: &PathNodes, function: usize) -> ChangedFunction {
+    fn changed(&self, difference: &ProfileDifference, function: usize) -> ChangedFunction {
         let row = difference.functions.get(function);
-        let (path, path_change) = self
-            .most
-            .map_or_else(Default::default, |(at, net)| (nodes.path(difference, at), net[1] - net[0]));
+        let (path, path_change) =
+            self.most.map_or_else(Default::default, |(at, net)| (path(difference, at), net[1] - net[0]));
         ChangedFunction {
             function: row.map_or_else(String::new, |row| row.name.clone()),
             file: row.and_then(|row| row.file.clone()),
@@ -306,7 +292,7 @@ fn compensated(difference: &ProfileDifference, nodes: &PathNodes) -> Vec<Compens
         let sum = |parts: &[(String, i128)]| parts.iter().map(|(_, change)| change.abs()).sum::<i128>();
         let instructions = sum(&longer).min(sum(&shorter));
         if instructions > 0 {
-            found.push(Compensation { within: nodes.path(difference, at), longer, shorter, instructions });
+            found.push(Compensation { within: path(difference, at), longer, shorter, instructions });
         }
     }
     found.sort_by(|a, b| (b.instructions, &a.within).cmp(&(a.instructions, &b.within)));

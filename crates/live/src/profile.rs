@@ -9,8 +9,8 @@ use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
 use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
     rfc3339, Address, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
-    Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary,
-    SwitchStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
+    KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats,
+    Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
 use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};
@@ -188,24 +188,14 @@ impl ProfileBuilder<'_> {
         out.threads = self.threads(times);
         out.switches = self.switches();
         out.regions = vec![RegionStats {
-            region: 0,
             name: labels.region.clone(),
-            begin_ticks: Ticks::ZERO,
             elapsed_ticks: Ticks(times.elapsed),
             busy_ticks: Ticks(times.elapsed - times.idle),
             idle_ticks: Ticks(times.idle),
             user_ticks: Ticks(user_ticks),
             unattributed_ticks: Ticks(unattributed),
             operations: labels.operations,
-            depth: 0,
-            kernel_instructions: Instructions::ZERO,
-            user_instructions: Instructions::ZERO,
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         }];
         out
     }
@@ -225,33 +215,18 @@ impl ProfileBuilder<'_> {
     /// Returns the call tree, with the time without samples below a pseudo-thread.
     fn paths(&self, times: &ProfileTimes) -> Vec<PathNode> {
         let node = |path: u32, parent: u32, kind: PathKind, net: u64| PathNode {
-            region: 0,
             path,
             parent,
             kind,
-            comm: String::new(),
-            function: FunctionIndex::NONE,
-            how: CallKind::Call,
-            calls: 0,
             self_ticks: Ticks(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         };
         let mut paths = Vec::with_capacity(self.all.tree.nodes().len() + 2);
         for (number, from) in (0..).zip(self.all.tree.nodes()) {
             let parent = if from.parent == SampleTree::ROOT { PathNode::ROOT } else { from.parent };
-            let mut path =
-                node(number, parent, PathKind::Function, from.samples.saturating_mul(times.sample));
+            let mut path = node(number, parent, from.key.kind(), from.samples.saturating_mul(times.sample));
             match from.key {
-                SampleFrame::Thread(comm) => {
-                    path.kind = PathKind::Thread;
-                    path.comm = self.all.threads.name(comm).into();
-                }
-                SampleFrame::Interrupt => path.kind = PathKind::Interrupt,
-                SampleFrame::Idle => path.kind = PathKind::Idle,
-                SampleFrame::User => path.kind = PathKind::User,
-                SampleFrame::Unattributed => path.kind = PathKind::Unattributed,
+                SampleFrame::Thread(comm) => path.comm = self.all.threads.name(comm).into(),
                 SampleFrame::Function(function) => {
                     path.function = FunctionIndex(function);
                     path.how = match self.all.role(function) {
@@ -261,6 +236,7 @@ impl ProfileBuilder<'_> {
                         ChainRole::Plain | ChainRole::Halt | ChainRole::Scheduler => CallKind::Call,
                     };
                 }
+                _ => {}
             }
             paths.push(path);
         }
@@ -339,14 +315,12 @@ impl ProfileBuilder<'_> {
 fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
     type ArcKey = (FunctionIndex, FunctionIndex, CallKind);
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); paths.len()];
-    let mut below: Vec<u64> = paths.iter().map(|path| path.self_ticks.get()).collect();
-    for (at, path) in paths.iter().enumerate().rev() {
-        let sum = below[at];
-        if let Some(parent) = below.get_mut(path.parent as usize) {
-            *parent = parent.saturating_add(sum);
-            children[path.parent as usize].push(at as u32);
+    for (path, at) in paths.iter().zip(0..) {
+        if let Some(siblings) = children.get_mut(path.parent as usize) {
+            siblings.push(at);
         }
     }
+    let below = PathNode::totals(paths);
     let arc = |path: &PathNode| -> Option<ArcKey> {
         let callee = path.function.known()?;
         let caller = paths.get(path.parent as usize).map_or(FunctionIndex::NONE, |parent| parent.function);
@@ -377,27 +351,20 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
         let sums = functions.entry(arc.1).or_default();
         sums.0 = sums.0.saturating_add(path.self_ticks.get());
         if *depth == 0 {
-            sums.1 = sums.1.saturating_add(below[at as usize]);
+            sums.1 = sums.1.saturating_add(below[at as usize].get());
         }
         if *arc_depth == 0 {
             let sum = arcs.entry(arc).or_default();
-            *sum = sum.saturating_add(below[at as usize]);
+            *sum = sum.saturating_add(below[at as usize].get());
         }
         *depth += 1;
         *arc_depth += 1;
     }
     let function = |(function, (net, elapsed))| FunctionStats {
-        region: 0,
         function,
-        calls: 0,
-        ended: 0,
         self_ticks: Ticks(net),
-        ended_self_ticks: Ticks::ZERO,
         total_ticks: Ticks(elapsed),
-        max_ticks: Ticks::ZERO,
-        min_ticks: Ticks::ZERO,
-        slowest_ticks: Ticks::ZERO,
-        slowest_at_ticks: Ticks::ZERO,
+        ..FunctionStats::default()
     };
     let row = |((caller, callee, how), elapsed)| CallArc {
         region: 0,

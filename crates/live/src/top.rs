@@ -1,7 +1,7 @@
 //! Functions and paths with the most samples, computed without building a profile.
 
 use crate::aggregate::{Aggregate, SampleFrame, SampleTree};
-use kerntune_profile::CounterTotal;
+use kerntune_profile::{add_up, CounterTotal};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -83,12 +83,7 @@ type TopSums = (Vec<TopFunction>, Vec<(String, u64)>, Vec<(String, u64)>);
 fn sums(all: &Aggregate, most: usize) -> TopSums {
     let nodes = all.tree.nodes();
     let mut below: Vec<u64> = nodes.iter().map(|node| node.samples).collect();
-    for (at, node) in nodes.iter().enumerate().rev() {
-        let sum = below[at];
-        if let Some(parent) = below.get_mut(node.parent as usize) {
-            *parent += sum;
-        }
-    }
+    add_up(&mut below, |at, _| nodes[at].parent as usize, |above, below| *above += below);
     let mut functions: HashMap<u32, (u64, u64)> = HashMap::new();
     let mut entries: HashMap<u32, u64> = HashMap::new();
     for (node, below) in nodes.iter().zip(&below) {
@@ -145,15 +140,12 @@ fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
     heaviest.truncate(most);
     let word = |key: SampleFrame| match key {
         SampleFrame::Thread(comm) => all.threads.name(comm).to_string(),
-        SampleFrame::Interrupt => "[interrupt]".into(),
-        SampleFrame::Idle => "[idle task]".into(),
-        SampleFrame::User => "[user]".into(),
-        SampleFrame::Unattributed => "[unattributed]".into(),
         SampleFrame::Function(function) => all
             .table
             .functions()
             .get(function as usize)
             .map_or("[unknown]".into(), |found| found.name.clone()),
+        other => other.kind().stand_in().into(),
     };
     let path = |at: &u32| {
         let (mut names, mut up) = (Vec::new(), *at);

@@ -2,8 +2,9 @@
 //!
 //! Every way to capture produces a [`Profile`]; every report, comparison and recipe reads one.
 //! Start from [`Profile`] (a [`Manifest`] and [`Tables`]), from [`list`] and [`find`] for profiles
-//! in the work directory, and from [`merge`] and [`difference`]. `docs/profile.md` describes the
-//! directory and each column; [`SCHEMA`] is the same for programs.
+//! in the work directory, and from [`merge`] and [`difference`]. [`CallTree`] is for sums along call
+//! paths. `docs/profile.md` describes the directory and each column; [`SCHEMA`] is the same for
+//! programs.
 //!
 //! Files are not trusted: loading fails, with the name of the file, if a file is not the one that
 //! the manifest names.
@@ -32,6 +33,7 @@
 /// Hash of the code of this crate and of the crates below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod call_tree;
 mod difference;
 mod directory;
 mod error;
@@ -40,11 +42,9 @@ mod kinds;
 mod latest;
 mod manifest;
 mod merge;
-mod merge_cpus;
-mod merge_data;
-mod merge_io;
 mod parquet_file;
 mod parquet_guard;
+mod rules;
 mod sampled;
 mod scope;
 mod store;
@@ -53,9 +53,10 @@ mod thread_name;
 mod totals;
 mod units;
 
+pub use call_tree::{add_up, add_up_figures, upwards, CallNode, CallTree, PathFrame, TreeChildren};
 pub use difference::{
-    difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures, PathLabel,
-    ProfileDifference,
+    difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures,
+    ProfileDifference, RowFrame,
 };
 pub use directory::{load_manifest, verify, KIND, MANIFEST_FILE};
 pub use error::{Error, Result};

@@ -1,11 +1,12 @@
 //! Totals of functions over several regions.
 
+use crate::rules::TableRow;
 use crate::{FunctionIndex, FunctionStats, RegionStats, Tables, Ticks};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Calls and times of a function in several regions: a line of McRae's summary (Figure 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionTotals {
     /// Row of [`Tables::symbols`].
     pub function: FunctionIndex,
@@ -29,22 +30,29 @@ pub struct FunctionTotals {
     pub slowest_at_ticks: Ticks,
 }
 
+/// Makes a row or totals with all figures of the other.
+macro_rules! with_figures {
+    ($from:expr, $Type:ident { $($field:ident)? }) => {
+        $Type {
+            $($field,)?
+            function: $from.function,
+            calls: $from.calls,
+            ended: $from.ended,
+            self_ticks: $from.self_ticks,
+            ended_self_ticks: $from.ended_self_ticks,
+            total_ticks: $from.total_ticks,
+            max_ticks: $from.max_ticks,
+            min_ticks: $from.min_ticks,
+            slowest_ticks: $from.slowest_ticks,
+            slowest_at_ticks: $from.slowest_at_ticks,
+        }
+    };
+}
+
 impl FunctionTotals {
     /// Returns totals of zero calls.
     pub fn none(function: FunctionIndex) -> Self {
-        let zero = Ticks::ZERO;
-        Self {
-            function,
-            calls: 0,
-            ended: 0,
-            self_ticks: zero,
-            ended_self_ticks: zero,
-            total_ticks: zero,
-            max_ticks: zero,
-            min_ticks: zero,
-            slowest_ticks: zero,
-            slowest_at_ticks: zero,
-        }
+        Self { function, ..Self::default() }
     }
 
     /// Returns the mean self time of calls that ended, rounded down; 0 without any. Lies between
@@ -73,35 +81,20 @@ impl FunctionTotals {
 
     /// Returns the totals as a row of a region's table.
     pub fn row(&self, region: u32) -> FunctionStats {
-        let Self {
-            function,
-            calls,
-            ended,
-            self_ticks,
-            ended_self_ticks,
-            total_ticks,
-            max_ticks,
-            min_ticks,
-            slowest_ticks,
-            slowest_at_ticks,
-        } = *self;
-        FunctionStats {
-            region,
-            function,
-            calls,
-            ended,
-            self_ticks,
-            ended_self_ticks,
-            total_ticks,
-            max_ticks,
-            min_ticks,
-            slowest_ticks,
-            slowest_at_ticks,
-        }
+        with_figures!(self, FunctionStats { region })
     }
 
     /// Adds totals of the same function in other regions.
     pub fn add(&mut self, other: &Self) {
+        let mut sum = self.row(0);
+        sum.add(&other.row(0));
+        *self = Self::from(&sum);
+    }
+}
+
+impl FunctionStats {
+    /// Adds the extremes of other calls, which are 0 in both rows without calls that ended.
+    pub(crate) fn add_extremes(&mut self, other: &Self) {
         if other.ended > 0 {
             let (max, min) = (self.max_ticks.max(other.max_ticks), self.min_ticks.min(other.min_ticks));
             (self.max_ticks, self.min_ticks) =
@@ -113,28 +106,12 @@ impl FunctionTotals {
                 (self.slowest_ticks, self.slowest_at_ticks) = (other.slowest_ticks, other.slowest_at_ticks);
             }
         }
-        self.calls = self.calls.saturating_add(other.calls);
-        self.ended = self.ended.saturating_add(other.ended);
-        self.self_ticks += other.self_ticks;
-        self.ended_self_ticks += other.ended_self_ticks;
-        self.total_ticks += other.total_ticks;
     }
 }
 
 impl From<&FunctionStats> for FunctionTotals {
     fn from(row: &FunctionStats) -> Self {
-        Self {
-            function: row.function,
-            calls: row.calls,
-            ended: row.ended,
-            self_ticks: row.self_ticks,
-            ended_self_ticks: row.ended_self_ticks,
-            total_ticks: row.total_ticks,
-            max_ticks: row.max_ticks,
-            min_ticks: row.min_ticks,
-            slowest_ticks: row.slowest_ticks,
-            slowest_at_ticks: row.slowest_at_ticks,
-        }
+        with_figures!(row, Self {})
     }
 }
 

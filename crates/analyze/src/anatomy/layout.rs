@@ -2,6 +2,7 @@
 
 use super::model::{NodeFigures, NodeSums};
 use super::tree::{CallTree, ROOT};
+use kerntune_profile::add_up;
 
 /// A tree's nodes in preorder; children are in the order of their node numbers.
 #[derive(Debug)]
@@ -44,9 +45,7 @@ impl TreeLayout {
             (parents[place], depths[place]) = (parent, depths[parent as usize] + 1);
         }
         let mut lengths = vec![1; nodes.len()];
-        for place in (1..nodes.len()).rev() {
-            lengths[parents[place] as usize] += lengths[place];
-        }
+        add_up(&mut lengths, |place, _| parents[place] as usize, |above, below| *above += *below);
         let functions = nodes.iter().map(|node| tree.nodes[*node as usize].function).collect();
         Self { nodes, places, functions, parents, depths, lengths }
     }

@@ -2,7 +2,7 @@
 
 use super::components::CallComponents;
 use super::{merged, propagate, ArcChanges, CallGraph, GraphArc, GraphError, GraphNode, Propagation};
-use kerntune_profile::{CallKind, FunctionIndex, PathKind, Tables};
+use kerntune_profile::{add_up, CallKind, FunctionIndex, PathKind, Tables};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl CallGraph {
@@ -137,18 +137,12 @@ fn divide(
             *sum = sum.saturating_add(self_time);
         }
     }
-    // Parents come before children.
-    for at in (0..below.len()).rev() {
-        if let Some(entry) = entries[at].filter(|_| enters[at]) {
+    let parent = |at: usize, _: &u64| if is_cut[at] { usize::MAX } else { tables.paths[at].parent as usize };
+    add_up(&mut below, parent, |above, below| *above = above.saturating_add(*below));
+    for ((entry, enters), below) in entries.iter().zip(&enters).zip(&below) {
+        if let Some(entry) = entry.filter(|_| *enters) {
             let sum = &mut sums.entry(entry).or_default().0;
-            *sum = sum.saturating_add(below[at]);
-        }
-        if is_cut[at] {
-            continue;
-        }
-        let ns = below[at];
-        if let Some(above) = below.get_mut(tables.paths[at].parent as usize) {
-            *above = above.saturating_add(ns);
+            *sum = sum.saturating_add(*below);
         }
     }
     // In a tree that was cut, time of deep functions counts for functions above them.

@@ -52,10 +52,10 @@ fn functions(stacks: &CallStacks) -> BTreeMap<usize, CallgrindFunction> {
     let inclusive = stacks.inclusive();
     let mut functions: BTreeMap<usize, CallgrindFunction> = BTreeMap::new();
     for (path, inclusive) in stacks.paths.iter().zip(inclusive) {
-        functions.entry(path.frame).or_default().own += path.own;
+        functions.entry(path.frame).or_default().own += path.figures.own;
         let Some(caller) = path.parent.and_then(|at| stacks.paths.get(at)) else { continue };
         let cost = functions.entry(caller.frame).or_default().callees.entry(path.frame).or_default();
-        cost.calls = cost.calls.saturating_add(path.calls);
+        cost.calls = cost.calls.saturating_add(path.figures.calls);
         // If the same arc is further up, its total includes this time.
         let mut above = *caller;
         let mut is_outermost = true;

@@ -130,7 +130,7 @@ fn paths(profile: &Profile, scope: &RegionScope) -> CsvRows {
         let stack = stacks.stack(at);
         let names: Vec<String> = stack.iter().map(|at| stacks.frames[*at].name.replace(';', ":")).collect();
         let path = &stacks.paths[at];
-        let figures = [stack.len() as u64 - 1, path.calls, path.own, *total];
+        let figures = [stack.len() as u64 - 1, path.figures.calls, path.figures.own, *total];
         std::iter::once(names.join(";")).chain(figures.map(|figure| figure.to_string())).collect()
     };
     (head, inclusive.iter().enumerate().map(row).collect())

@@ -45,8 +45,8 @@ pub fn of_paths(stacks: &CallStacks, about: &FirefoxMetadata<'_>) -> serde_json:
         let stack = profile.intern_stack(row, parent, handle);
         places.push(Some(stack));
         let (weight, each) = match stacks.unit {
-            FigureUnit::Sampled(each) => (stacks.unit.samples_in(path.own).unwrap_or(0), each.get()),
-            _ => (path.own, 1),
+            FigureUnit::Sampled(each) => (stacks.unit.samples_in(path.figures.own).unwrap_or(0), each.get()),
+            _ => (path.figures.own, 1),
         };
         for weight in weights(weight) {
             let length = (weight as u64).saturating_mul(each);

@@ -9,22 +9,19 @@ mod svg;
 pub use svg::FlameGraphSvg;
 
 use crate::stacks::CallStacks;
-use kerntune_profile::PathKind;
-use std::collections::{BTreeMap, HashMap};
+use kerntune_profile::{add_up_figures, CallTree, PathKind, TreeChildren};
 
 /// Figure in the profile and in the base profile.
 type FigurePair = [u64; 2];
 
-/// Path by its names, with its children.
-#[derive(Debug, Default)]
-struct PathNode {
+/// Figures of a path by its names.
+#[derive(Debug, Default, Clone, Copy)]
+struct FlameFigures {
     kind: Option<PathKind>,
     own: FigurePair,
     all: FigurePair,
     /// Number of the profile's paths in this subtree.
     size: usize,
-    /// Children sorted by name, so that two pictures look alike.
-    children: BTreeMap<String, usize>,
 }
 
 /// Box of a path.
@@ -57,45 +54,47 @@ impl FlameGraph {
     /// Lays out the paths of a profile, compared with a base profile if there is one. Paths below
     /// `smallest` have no box; their time is in the boxes below them.
     pub fn of(stacks: &CallStacks, base: Option<&CallStacks>, smallest: u64) -> Self {
-        let mut nodes = vec![PathNode::default()];
-        add(&mut nodes, stacks, 0);
-        if let Some(base) = base {
-            add(&mut nodes, base, 1);
+        let mut tree = CallTree::default();
+        for (side, stacks) in [Some(stacks), base].into_iter().flatten().enumerate() {
+            add(&mut tree, stacks, side);
         }
-        // Children follow their parents.
-        for at in (0..nodes.len()).rev() {
-            let mut all = nodes[at].own;
-            for child in nodes[at].children.values() {
-                (0..2).for_each(|side| all[side] = all[side].saturating_add(nodes[*child].all[side]));
-            }
-            let above: usize = nodes[at].children.values().map(|child| nodes[*child].size).sum();
-            (nodes[at].all, nodes[at].size) = (all, above + usize::from(all[0] > 0));
+        let mut nodes = tree.nodes;
+        nodes.iter_mut().for_each(|node| node.figures.all = node.figures.own);
+        add_up_figures(&mut nodes, |above, below| add_pair(&mut above.all, below.all));
+        nodes.iter_mut().for_each(|node| node.figures.size = usize::from(node.figures.all[0] > 0));
+        add_up_figures(&mut nodes, |above, below| above.size += below.size);
+        let mut children = TreeChildren::new(&nodes);
+        // Sorted by name, so that two pictures look alike.
+        for siblings in children.of.iter_mut().chain([&mut children.roots]) {
+            siblings.sort_unstable_by_key(|at| nodes[*at].frame);
         }
-        let gone = nodes.iter().filter(|node| node.all[0] == 0).map(|node| node.own[1]);
+        let mut total = FigurePair::default();
+        children.roots.iter().for_each(|root| add_pair(&mut total, nodes[*root].figures.all));
+        let gone = nodes.iter().filter(|node| node.figures.all[0] == 0).map(|node| node.figures.own[1]);
         let gone = gone.fold(0, u64::saturating_add);
-        let mut flames = Self { total: nodes[0].all, gone, differential: base.is_some(), ..Self::default() };
-        // Nodes to place: node, name, depth, begin.
-        let mut open: Vec<(usize, String, usize, u64)> = Vec::new();
-        let queue = |open: &mut Vec<_>, of: &PathNode, depth: usize, begin: u64| {
+        let mut flames = Self { total, gone, differential: base.is_some(), ..Self::default() };
+        // Nodes to place: node, depth, begin.
+        let mut open: Vec<(usize, usize, u64)> = Vec::new();
+        let queue = |open: &mut Vec<_>, siblings: &[usize], depth: usize, begin: u64| {
             let mut at = begin;
-            for (name, child) in &of.children {
-                open.push((*child, name.clone(), depth, at));
-                at = at.saturating_add(nodes[*child].all[0]);
+            for child in siblings {
+                open.push((*child, depth, at));
+                at = at.saturating_add(nodes[*child].figures.all[0]);
             }
         };
-        queue(&mut open, &nodes[0], 0, 0);
-        while let Some((at, name, depth, begin)) = open.pop() {
-            let node = &nodes[at];
-            if node.all[0] == 0 {
+        queue(&mut open, &children.roots, 0, 0);
+        while let Some((at, depth, begin)) = open.pop() {
+            let FlameFigures { kind, own, all, size } = nodes[at].figures;
+            if all[0] == 0 {
                 continue;
             }
-            if node.all[0] < smallest {
-                flames.small += node.size;
+            if all[0] < smallest {
+                flames.small += size;
                 continue;
             }
-            queue(&mut open, node, depth + 1, begin);
-            let kind = node.kind.unwrap_or(PathKind::Function);
-            flames.blocks.push(FlameBox { name, kind, depth, begin, own: node.own, all: node.all });
+            queue(&mut open, &children.of[at], depth + 1, begin);
+            let (name, kind) = (nodes[at].frame.to_owned(), kind.unwrap_or(PathKind::Function));
+            flames.blocks.push(FlameBox { name, kind, depth, begin, own, all });
         }
         flames
     }
@@ -111,19 +110,24 @@ impl FlameGraph {
     }
 }
 
-fn add(nodes: &mut Vec<PathNode>, stacks: &CallStacks, side: usize) {
-    let mut place: HashMap<usize, usize> = HashMap::new();
-    for (at, path) in stacks.paths.iter().enumerate() {
-        let parent = path.parent.and_then(|parent| place.get(&parent)).copied().unwrap_or(0);
-        let Some(frame) = stacks.frames.get(path.frame) else { continue };
-        let next = nodes.len();
-        let node = *nodes[parent].children.entry(frame.name.clone()).or_insert(next);
-        if node == next {
-            nodes.push(PathNode { kind: Some(frame.kind), ..PathNode::default() });
-        }
-        nodes[node].own[side] = nodes[node].own[side].saturating_add(path.own);
-        place.insert(at, node);
+/// Adds the paths of a profile; those of the same names are one.
+fn add<'a>(tree: &mut CallTree<&'a str, FlameFigures>, stacks: &'a CallStacks, side: usize) {
+    let mut place: Vec<Option<usize>> = Vec::with_capacity(stacks.paths.len());
+    for path in &stacks.paths {
+        let parent = path.parent.and_then(|parent| place.get(parent).copied().flatten());
+        let at = stacks.frames.get(path.frame).map(|frame| {
+            let at = tree.child(parent, &frame.name);
+            let figures = &mut tree.nodes[at].figures;
+            figures.kind.get_or_insert(frame.kind);
+            figures.own[side] = figures.own[side].saturating_add(path.figures.own);
+            at
+        });
+        place.push(at);
     }
+}
+
+fn add_pair(sum: &mut FigurePair, more: FigurePair) {
+    (0..2).for_each(|side| sum[side] = sum[side].saturating_add(more[side]));
 }
 
 #[cfg(test)]

@@ -196,8 +196,8 @@ mod tests {
 
     fn draw(base: Option<&str>) -> String {
         let (stacks, mut other) = (stacks(), stacks());
-        other.paths[1].own += 50;
-        other.paths[4].own -= 100;
+        other.paths[1].figures.own += 50;
+        other.paths[4].figures.own -= 100;
         let flames = FlameGraph::of(&stacks, base.map(|_| &other), 0);
         let picture = FlameGraphSvg { title: "rr <1>", base, unit: FigureUnit::Instructions, width: 1200 };
         let mut out = Vec::new();

@@ -10,7 +10,7 @@ pub fn write(stacks: &CallStacks, out: &mut impl Write) -> io::Result<usize> {
     for (at, path) in stacks.taken() {
         let frames = stacks.stack(at);
         let stack: Vec<&str> = frames.iter().filter_map(|at| names.get(*at)).map(String::as_str).collect();
-        writeln!(out, "{} {}", stack.join(";"), path.own)?;
+        writeln!(out, "{} {}", stack.join(";"), path.figures.own)?;
         lines += 1;
     }
     Ok(lines)

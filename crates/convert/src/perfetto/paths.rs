@@ -2,6 +2,7 @@
 
 use super::writer::PacketWriter;
 use crate::stacks::CallStacks;
+use kerntune_profile::TreeChildren;
 use std::io::{self, Write};
 
 /// Writes a track for all threads of a name. Each path is a slice as long as its total; slices
@@ -12,7 +13,7 @@ use std::io::{self, Write};
 pub fn of_paths(stacks: &CallStacks, title: &str, out: impl Write) -> io::Result<u64> {
     let mut out = PacketWriter::new(out, &["path"]);
     out.track(1, None, &format!("{title}, in no order of time"));
-    let (inclusive, children) = (stacks.inclusive(), stacks.children());
+    let (inclusive, children) = (stacks.inclusive(), TreeChildren::new(&stacks.paths));
     for (track, root) in (2..).zip(&children.roots) {
         let name = stacks.paths.get(*root).and_then(|path| stacks.frames.get(path.frame));
         out.track(track, Some(1), name.map_or("", |frame| &frame.name));

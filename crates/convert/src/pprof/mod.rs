@@ -5,7 +5,7 @@
 
 mod proto;
 
-use crate::stacks::{CallStacks, FigureUnit};
+use crate::stacks::{CallStacks, FigureUnit, StackFigures};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use kerntune_profile::{PathKind, Tables};
@@ -79,9 +79,10 @@ fn profile(stacks: &CallStacks, tables: &Tables, about: &PprofMetadata<'_>) -> P
     places(stacks, tables, about, &mut strings, &mut profile);
     let key = strings.of("thread");
     for (at, path) in stacks.paths.iter().enumerate() {
-        let value = match stacks.unit.samples_in(path.own) {
-            Some(samples) => [samples, path.own],
-            None => [path.own, path.calls],
+        let StackFigures { calls, own } = path.figures;
+        let value = match stacks.unit.samples_in(own) {
+            Some(samples) => [samples, own],
+            None => [own, calls],
         };
         if value == [0, 0] {
             continue;

@@ -38,7 +38,7 @@ pub fn write(stacks: &CallStacks, title: &str, exporter: &str, out: &mut impl Wr
         samples += 1;
     }
     write!(out, "],\n\"weights\":")?;
-    let weights: Vec<u64> = stacks.taken().map(|(_, path)| path.own).collect();
+    let weights: Vec<u64> = stacks.taken().map(|(_, path)| path.figures.own).collect();
     to_writer(&mut *out, &weights)?;
     writeln!(out, "}}]}}")?;
     Ok(samples)

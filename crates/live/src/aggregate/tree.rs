@@ -1,26 +1,14 @@
 //! Tree of call paths. Its size is bounded and does not depend on the sampling time.
 
+use kerntune_profile::PathFrame;
 use std::collections::HashMap;
 
 /// Size of an entry of the lookup table in bytes: key, index, control byte.
 const ENTRY_BYTES: usize = 13;
 
-/// Frame that a node stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SampleFrame {
-    /// Root of all threads with this name index.
-    Thread(u32),
-    /// Root of all interrupts.
-    Interrupt,
-    /// Root of idle tasks that are not halted.
-    Idle,
-    /// Function, by index in the table of symbols.
-    Function(u32),
-    /// User mode.
-    User,
-    /// Code without a symbol.
-    Unattributed,
-}
+/// Frame that a node stands for: a thread by the index of its name, a function by its index in the
+/// table of symbols.
+pub type SampleFrame = PathFrame<u32, u32>;
 
 /// Call path with its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

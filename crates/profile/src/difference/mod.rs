@@ -8,9 +8,10 @@ mod tests;
 
 pub use functions::FunctionDifference;
 pub use names::source_name;
-pub use paths::{PathDifference, PathFigures, PathLabel};
+pub use paths::{PathDifference, PathFigures, RowFrame};
 
-use crate::{Profile, RegionScope, ScopeTotals};
+use crate::{thread_name, PathFrame, Profile, RegionScope, ScopeTotals};
+use std::borrow::Cow;
 
 /// Changes from a base profile to another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,20 @@ pub struct ProfileDifference {
 }
 
 impl ProfileDifference {
+    /// Returns the function of a frame, if it is one.
+    pub fn function(&self, frame: &RowFrame) -> Option<&FunctionDifference> {
+        self.functions.get(*frame.function()?)
+    }
+
+    /// Returns the display name of a frame.
+    pub fn name<'a>(&'a self, frame: &'a RowFrame) -> Cow<'a, str> {
+        match frame {
+            PathFrame::Thread(comm) => thread_name(comm),
+            PathFrame::Function(row) => self.functions.get(*row).map_or("", |row| &row.name).into(),
+            _ => frame.kind().stand_in().into(),
+        }
+    }
+
     /// Returns the change of the elapsed time from base to other, which all parts sum to.
     pub fn change(&self) -> i128 {
         change(self.totals.map(|whole| i128::from(whole.elapsed_ticks.0)))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
+    upwards, Address, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
     RegionStats, Symbol, Tables, Ticks,
 };
 use proptest::prelude::*;
@@ -12,22 +12,15 @@ fn region(at: u32, name: &str, depth: u32, busy: u64, idle: u64, user: u64) -> R
     RegionStats {
         region: at,
         name: name.into(),
-        begin_ticks: Ticks(0),
         elapsed_ticks: Ticks(busy + idle),
         busy_ticks: Ticks(busy),
         idle_ticks: Ticks(idle),
         user_ticks: Ticks(user),
-        unattributed_ticks: Ticks(0),
         operations: 10,
         depth,
         kernel_instructions: Instructions(busy - user),
         user_instructions: Instructions(user),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 
@@ -67,18 +60,14 @@ fn profile(functions: &[Function], idle: u64, user: u64) -> Profile {
 fn add_paths(profile: &mut Profile, paths: &[(u32, PathKind, u32, u64, u64)]) {
     for (at, &(parent, kind, function, calls, net)) in paths.iter().enumerate() {
         profile.tables.paths.push(PathNode {
-            region: 0,
             path: at as u32,
             parent,
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function: FunctionIndex(function),
-            how: CallKind::Call,
             calls,
             self_ticks: Ticks(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         });
     }
 }
@@ -177,19 +166,14 @@ fn paths_by_hand() {
     let difference = difference(&base, &other);
     assert_eq!(difference.sums(), [true, true]);
     assert_eq!((difference.path_rest, difference.change()), ([0, 0], -1));
-    let name = |label: &PathLabel| match label {
-        PathLabel::Function(row) => difference.functions[*row].name.clone(),
+    let name = |frame: &RowFrame| match frame {
+        PathFrame::Function(row) => difference.functions[*row].name.clone(),
         other => format!("{other:?}"),
     };
     let mut lines = Vec::new();
     for (at, row) in difference.paths.iter().enumerate() {
-        let mut path = vec![name(&row.label)];
-        let mut up = row.parent;
-        while let Some(parent) = up {
-            assert!(parent < at);
-            path.push(name(&difference.paths[parent].label));
-            up = difference.paths[parent].parent;
-        }
+        assert!(row.parent.is_none_or(|parent| parent < at));
+        let mut path: Vec<String> = upwards(&difference.paths, at).map(|path| name(&path.frame)).collect();
         path.reverse();
         let figures = row.figures.map(|f| format!("{}/{}/{}", f.calls, f.self_ticks, f.total_ticks));
         lines.push(format!("{}: {}", path.join(" "), figures.join(" ")));

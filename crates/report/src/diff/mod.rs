@@ -14,9 +14,7 @@ pub use text::text;
 use crate::inlining::{unite, InlineMoves};
 use crate::view::scope;
 use crate::{Error, Result};
-use kerntune_profile::{
-    difference_within, thread_name, PathDifference, PathLabel, Profile, ProfileDifference,
-};
+use kerntune_profile::{difference_within, upwards, PathDifference, Profile, ProfileDifference};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 
@@ -199,32 +197,15 @@ fn functions(difference: &ProfileDifference, moves: &InlineMoves) -> Vec<DiffRow
 }
 
 fn paths(difference: &ProfileDifference, of_both: &[PathDifference]) -> Vec<DiffRow> {
-    let name = |label: &PathLabel| match label {
-        PathLabel::Thread(comm) => thread_name(comm).into_owned(),
-        PathLabel::Interrupt => "[interrupt]".into(),
-        PathLabel::Idle => "[idle task]".into(),
-        PathLabel::User => "[user]".into(),
-        PathLabel::Unattributed => "[unattributed]".into(),
-        PathLabel::Function(row) => {
-            difference.functions.get(*row).map_or(String::new(), |row| row.name.clone())
-        }
-    };
     let mut rows = Vec::new();
-    for path in of_both {
-        let mut names = vec![name(&path.label)];
-        let mut above = path.parent;
-        while let Some(parent) = above.and_then(|at| of_both.get(at)) {
-            names.push(name(&parent.label));
-            above = parent.parent;
-        }
+    for (at, path) in of_both.iter().enumerate() {
+        let mut names: Vec<String> =
+            upwards(of_both, at).map(|path| difference.name(&path.frame).into_owned()).collect();
         names.reverse();
-        let function = match path.label {
-            PathLabel::Function(row) => difference.functions.get(row),
-            _ => None,
-        };
+        let function = difference.function(&path.frame);
         rows.push(DiffRow {
             path: Some(names),
-            name: name(&path.label),
+            name: difference.name(&path.frame).into_owned(),
             file: function.and_then(|function| function.file.clone()),
             self_ticks: path.figures.map(|figures| figures.self_ticks),
             self_change_ticks: path.self_change(),

@@ -37,12 +37,12 @@ impl FoldedArcs {
         let paths = &difference.paths;
         let mut arcs = Self { calls: BTreeMap::new(), of: BTreeMap::new(), self_ticks: BTreeMap::new() };
         for (_, path) in paths.iter().enumerate().filter(|(at, _)| to[*at] == *at) {
-            let Some(callee) = row_of(&path.label) else { continue };
+            let Some(callee) = row_of(path) else { continue };
             let add = |sums: &mut KernelPair, of: fn(&kerntune_profile::PathFigures) -> i128| {
                 sums.iter_mut().zip(&path.figures).for_each(|(sum, figures)| *sum += of(figures));
             };
             add(arcs.of.entry(callee).or_default(), |figures| figures.calls);
-            if let Some(caller) = path.parent.and_then(|parent| row_of(&paths[to[parent]].label)) {
+            if let Some(caller) = path.parent.and_then(|parent| row_of(&paths[to[parent]])) {
                 add(arcs.calls.entry((caller, callee)).or_default(), |figures| figures.calls);
                 add(arcs.self_ticks.entry((caller, callee)).or_default(), |figures| figures.self_ticks);
             }

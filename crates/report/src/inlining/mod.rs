@@ -10,7 +10,8 @@ mod arcs;
 
 use arcs::{FoldedArcs, InlineCandidate};
 use kerntune_profile::{
-    source_name, CallKind, FunctionTotals, PathDifference, PathFigures, PathLabel, Profile, ProfileDifference,
+    source_name, CallKind, CallTree, FunctionTotals, PathDifference, PathFigures, PathFrame, Profile,
+    ProfileDifference, RowFrame,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -149,7 +150,7 @@ pub(crate) fn unite(difference: &mut ProfileDifference) {
         difference.functions[*first].totals[1] = difference.functions[*second].totals[1].take();
     }
     for path in &mut difference.paths {
-        if let PathLabel::Function(row) = &mut path.label {
+        if let PathFrame::Function(row) = &mut path.frame {
             *row = pairs.get(row).copied().unwrap_or(*row);
         }
     }
@@ -257,8 +258,8 @@ impl<'a> InlineAnalysis<'a> {
         let mut to: Vec<usize> = Vec::with_capacity(paths.len());
         for (at, path) in paths.iter().enumerate() {
             let above = path.parent.and_then(|parent| to.get(parent).copied());
-            let caller = above.and_then(|above| row_of(&paths[above].label));
-            let part = match (caller, row_of(&path.label)) {
+            let caller = above.and_then(|above| row_of(&paths[above]));
+            let part = match (caller, row_of(path)) {
                 (Some(caller), Some(callee)) if caller != callee => {
                     self.has_no_frame(callee) || folds.contains_key(&(caller, callee))
                 }
@@ -279,7 +280,7 @@ impl<'a> InlineAnalysis<'a> {
         let paths = &self.difference.paths;
         let mut sums: BTreeMap<(usize, usize), (KernelPair, KernelPair)> = BTreeMap::new();
         for (path, to) in paths.iter().zip(to).enumerate().filter(|(at, (_, to))| at != *to).map(|(_, p)| p) {
-            let (Some(function), Some(into)) = (row_of(&path.label), row_of(&paths[*to].label)) else {
+            let (Some(function), Some(into)) = (row_of(path), row_of(&paths[*to])) else {
                 continue;
             };
             let (calls, net) = sums.entry((into, function)).or_default();
@@ -304,50 +305,28 @@ impl<'a> InlineAnalysis<'a> {
     /// Returns the paths without the moved frames; paths that became equal are merged.
     fn paths(&self, to: &[usize]) -> Vec<PathDifference> {
         let old = &self.difference.paths;
-        let mut new: Vec<PathDifference> = Vec::new();
-        let mut found: HashMap<(Option<usize>, PathLabel), usize> = HashMap::new();
+        let mut new = CallTree::<RowFrame, [PathFigures; 2]>::default();
         let mut place: Vec<usize> = Vec::with_capacity(old.len());
         for (at, path) in old.iter().enumerate() {
             let here = match to[at] {
                 same if same == at => {
                     let parent = path.parent.and_then(|parent| place.get(parent).copied());
-                    *found.entry((parent, path.label.clone())).or_insert_with(|| {
-                        let label = path.label.clone();
-                        new.push(PathDifference { parent, label, figures: Default::default() });
-                        new.len() - 1
-                    })
+                    new.child(parent, path.frame.clone())
                 }
                 above => place[above],
             };
             place.push(here);
-            for (sum, more) in new[here].figures.iter_mut().zip(path.figures) {
+            for (sum, more) in new.nodes[here].figures.iter_mut().zip(path.figures) {
                 sum.calls += if to[at] == at { more.calls } else { 0 };
                 sum.self_ticks += more.self_ticks;
             }
         }
-        sum_up(&mut new);
-        new
-    }
-}
-
-/// Computes total times from self times; parents precede children.
-fn sum_up(paths: &mut [PathDifference]) {
-    for at in (0..paths.len()).rev() {
-        let PathDifference { parent, figures, .. } = &mut paths[at];
-        figures.iter_mut().for_each(|figures| figures.total_ticks += figures.self_ticks);
-        let (parent, sums) = (*parent, figures.map(|PathFigures { total_ticks, .. }| total_ticks));
-        if let Some(parent) = parent {
-            for (figures, sum) in paths[parent].figures.iter_mut().zip(sums) {
-                figures.total_ticks += sum;
-            }
-        }
+        PathDifference::add_totals(&mut new.nodes);
+        new.nodes
     }
 }
 
 /// Returns the row of a path that ends in a function.
-fn row_of(label: &PathLabel) -> Option<usize> {
-    match label {
-        PathLabel::Function(row) => Some(*row),
-        _ => None,
-    }
+fn row_of(path: &PathDifference) -> Option<usize> {
+    path.frame.function().copied()
 }

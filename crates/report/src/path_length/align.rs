@@ -1,6 +1,6 @@
 //! Alignment of two kernels' call paths that differ by single frames.
 
-use kerntune_profile::{source_name, PathFigures, PathLabel, Profile, ProfileDifference};
+use kerntune_profile::{add_up, source_name, PathFigures, PathFrame, Profile, ProfileDifference, RowFrame};
 use std::collections::{BTreeSet, HashMap};
 
 /// Common name of kernel workers, whose own names only number them.
@@ -11,7 +11,7 @@ const WORKER: &str = "kworker";
 pub(super) struct AlignedPath {
     /// Index of the parent; `None` for a root.
     pub parent: Option<usize>,
-    pub label: PathLabel,
+    pub frame: RowFrame,
     /// Self figures of the function at its end, in both; total times are unused.
     pub self_figures: [PathFigures; 2],
     /// Functions that count as this one, because only one kernel has them as frames.
@@ -45,10 +45,10 @@ pub(super) enum FoldReason {
 }
 
 impl AlignedPath {
-    fn new(parent: Option<usize>, label: PathLabel) -> Self {
+    fn new(parent: Option<usize>, frame: RowFrame) -> Self {
         Self {
             parent,
-            label,
+            frame,
             self_figures: Default::default(),
             parts: Vec::new(),
             total: [0; 2],
@@ -94,7 +94,7 @@ pub(super) struct AlignedPaths {
     pub roots: Vec<usize>,
     /// Instructions of user code in both, including the return path to it.
     pub user: [i128; 2],
-    found: HashMap<(Option<usize>, PathLabel), usize>,
+    found: HashMap<(Option<usize>, RowFrame), usize>,
 }
 
 impl AlignedPaths {
@@ -140,22 +140,22 @@ impl AlignedPaths {
         let mut to: Vec<Option<usize>> = vec![None; difference.paths.len()];
         for (at, path) in difference.paths.iter().enumerate() {
             let parent = path.parent.and_then(|parent| to.get(parent).copied().flatten());
-            let is_user = match path.label {
-                PathLabel::User => true,
-                PathLabel::Function(row) => of_user(row),
+            let is_user = match path.frame {
+                PathFrame::User => true,
+                PathFrame::Function(row) => of_user(row),
                 _ => false,
             };
-            to[at] = match (&path.label, parent) {
+            to[at] = match (&path.frame, parent) {
                 (_, parent) if is_user => {
                     [0, 1].iter().for_each(|side| self.user[*side] += path.figures[*side].self_ticks);
                     parent
                 }
-                (PathLabel::Function(row), Some(parent)) if alone(*row).is_some() => {
+                (PathFrame::Function(row), Some(parent)) if alone(*row).is_some() => {
                     self.add_part(parent, *row, FoldReason::Alone, path.figures);
                     Some(parent)
                 }
-                (label, parent) => {
-                    let place = self.place(parent, general(label));
+                (frame, parent) => {
+                    let place = self.place(parent, general(frame));
                     for (own, more) in self.places[place].self_figures.iter_mut().zip(path.figures) {
                         own.calls += more.calls;
                         own.self_ticks += more.self_ticks;
@@ -168,17 +168,17 @@ impl AlignedPaths {
 
     /// Adds the instructions from the last function's end to user code as a root of their own.
     pub fn add_way_back(&mut self, instructions: [i128; 2]) {
-        let place = self.place(None, PathLabel::User);
+        let place = self.place(None, PathFrame::User);
         for (side, instructions) in instructions.into_iter().enumerate() {
             self.places[place].self_figures[side].self_ticks += instructions;
             self.places[place].total[side] += instructions;
         }
     }
 
-    fn place(&mut self, parent: Option<usize>, label: PathLabel) -> usize {
+    fn place(&mut self, parent: Option<usize>, frame: RowFrame) -> usize {
         let Self { places, roots, found, .. } = self;
-        *found.entry((parent, label.clone())).or_insert_with(|| {
-            places.push(AlignedPath::new(parent, label));
+        *found.entry((parent, frame.clone())).or_insert_with(|| {
+            places.push(AlignedPath::new(parent, frame));
             let new = places.len() - 1;
             match parent {
                 Some(parent) => places[parent].children.push(new),
@@ -196,17 +196,13 @@ impl AlignedPaths {
         }
     }
 
-    /// Sums up totals; parents precede children.
+    /// Sums up totals.
     fn sum(&mut self) {
-        for at in (0..self.places.len()).rev() {
-            let own = self.places[at].instructions();
-            let place = &mut self.places[at];
-            let sums = [0, 1].map(|side| place.total[side] + own[side]);
-            place.total = sums;
-            if let Some(parent) = place.parent {
-                [0, 1].iter().for_each(|side| self.places[parent].total[*side] += sums[*side]);
-            }
-        }
+        self.places.iter_mut().for_each(|place| place.total = place.instructions());
+        let parent = |_, place: &AlignedPath| place.parent.unwrap_or(usize::MAX);
+        add_up(&mut self.places, parent, |above, below| {
+            (0..2).for_each(|side| above.total[side] += below.total[side]);
+        });
     }
 
     /// Folds functions through which one kernel calls what the other calls directly, if at least
@@ -228,10 +224,10 @@ impl AlignedPaths {
     /// directly; `None` if they are less than half.
     fn shared(&self, at: usize, child: usize) -> Option<i128> {
         let place = &self.places[child];
-        let (side, PathLabel::Function(_)) = (place.only()?, &place.label) else { return None };
+        let (side, PathFrame::Function(_)) = (place.only()?, &place.frame) else { return None };
         let directly = |below: &&usize| {
-            let label = &self.places[**below].label;
-            let sibling = self.found.get(&(Some(at), label.clone()));
+            let frame = &self.places[**below].frame;
+            let sibling = self.found.get(&(Some(at), frame.clone()));
             sibling.is_some_and(|same| *same != child && self.places[*same].only() == Some(1 - side))
         };
         let below = place.children.iter().filter(directly);
@@ -242,10 +238,10 @@ impl AlignedPaths {
     /// Folds a child into its parent.
     fn dissolve(&mut self, at: usize, child: usize) {
         let gone =
-            std::mem::replace(&mut self.places[child], AlignedPath::new(None, PathLabel::Unattributed));
+            std::mem::replace(&mut self.places[child], AlignedPath::new(None, PathFrame::Unattributed));
         self.places[at].children.retain(|other| *other != child);
-        self.found.remove(&(Some(at), gone.label.clone()));
-        if let PathLabel::Function(row) = gone.label {
+        self.found.remove(&(Some(at), gone.frame.clone()));
+        if let PathFrame::Function(row) = gone.frame {
             self.add_part(at, row, FoldReason::Between, gone.self_figures);
         }
         self.places[at].parts.extend(gone.parts);
@@ -257,18 +253,18 @@ impl AlignedPaths {
         let mut moves: Vec<(usize, usize, usize)> =
             children.iter().rev().map(|child| (*child, from, to)).collect();
         while let Some((place, from, to)) = moves.pop() {
-            let label = self.places[place].label.clone();
-            self.found.remove(&(Some(from), label.clone()));
-            match self.found.get(&(Some(to), label.clone())).copied() {
+            let frame = self.places[place].frame.clone();
+            self.found.remove(&(Some(from), frame.clone()));
+            match self.found.get(&(Some(to), frame.clone())).copied() {
                 None => {
-                    self.found.insert((Some(to), label), place);
+                    self.found.insert((Some(to), frame), place);
                     self.places[place].parent = Some(to);
                     self.places[to].children.push(place);
                 }
                 Some(same) => {
                     let gone = std::mem::replace(
                         &mut self.places[place],
-                        AlignedPath::new(None, PathLabel::Unattributed),
+                        AlignedPath::new(None, PathFrame::Unattributed),
                     );
                     let into = &mut self.places[same];
                     for side in 0..2 {
@@ -285,9 +281,9 @@ impl AlignedPaths {
 }
 
 /// Replaces the names of kernel workers by a common one: their division of work is random.
-fn general(label: &PathLabel) -> PathLabel {
-    match label {
-        PathLabel::Thread(comm) if comm.starts_with("kworker/") => PathLabel::Thread(WORKER.into()),
-        label => label.clone(),
+fn general(frame: &RowFrame) -> RowFrame {
+    match frame {
+        PathFrame::Thread(comm) if comm.starts_with("kworker/") => PathFrame::Thread(WORKER.into()),
+        frame => frame.clone(),
     }
 }

@@ -3,7 +3,7 @@
 use super::align::FoldReason;
 use super::{find, PathLengthOptions};
 use crate::Result;
-use kerntune_profile::{KernelId, PathLabel, Profile};
+use kerntune_profile::{KernelId, Profile};
 use serde::Serialize;
 
 /// Name and version of the JSON form.
@@ -73,10 +73,7 @@ pub fn json(base: &Profile, other: &Profile, options: &PathLengthOptions) -> Res
     };
     let row = |(at, depth): (usize, usize)| {
         let place = &found.aligned.places[at];
-        let function = match place.label {
-            PathLabel::Function(row) => found.difference.functions.get(row),
-            _ => None,
-        };
+        let function = found.difference.function(&place.frame);
         let part = |part: &super::align::FoldedFunction| JsonFoldedPart {
             function: found.function(part.row),
             only: side(part.side),

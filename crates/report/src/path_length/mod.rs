@@ -16,7 +16,7 @@ pub use text::text;
 use crate::view::scope;
 use crate::{Error, Result};
 use align::{AlignedPath, AlignedPaths};
-use kerntune_profile::{difference_within, thread_name, PathLabel, Profile, ProfileDifference};
+use kerntune_profile::{difference_within, PathFrame, Profile, ProfileDifference};
 
 /// Options of the path length comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,13 +111,9 @@ impl PathLengthDiff {
     }
 
     fn name(&self, place: &AlignedPath) -> String {
-        match &place.label {
-            PathLabel::Thread(comm) => thread_name(comm).into_owned(),
-            PathLabel::Interrupt => "[interrupt]".into(),
-            PathLabel::Idle => "[idle task]".into(),
-            PathLabel::User => "[way back to user code]".into(),
-            PathLabel::Unattributed => "[unattributed]".into(),
-            PathLabel::Function(row) => self.function(*row),
+        match &place.frame {
+            PathFrame::User => "[way back to user code]".into(),
+            frame => self.difference.name(frame).into_owned(),
         }
     }
 

@@ -30,32 +30,22 @@ pub(super) fn read(profile: &Profile, chosen: &SelectedThreads) -> Result<Thread
             paths.push(PathNode { path: place[at], parent, ..node.clone() });
         }
     }
-    // Total time of each path.
-    let mut elapsed: Vec<u64> = paths.iter().map(|node| node.self_ticks.get()).collect();
-    for at in (0..paths.len()).rev() {
-        let sum = elapsed[at];
-        if let Some(above) = elapsed.get_mut(paths[at].parent as usize) {
-            *above = above.saturating_add(sum);
-        }
-    }
     let mut functions: BTreeMap<(u32, FunctionIndex), FunctionTotals> = BTreeMap::new();
     let mut arcs: BTreeMap<(u32, FunctionIndex, FunctionIndex, CallKind), (u64, u64)> = BTreeMap::new();
     let mut in_functions: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
-    for (node, elapsed) in paths.iter().zip(elapsed).filter(|(node, _)| node.kind == PathKind::Function) {
+    for (node, elapsed) in
+        paths.iter().zip(PathNode::totals(&paths)).filter(|(node, _)| node.kind == PathKind::Function)
+    {
         let none = FunctionTotals::none(node.function);
-        let part = FunctionTotals {
-            calls: node.calls,
-            self_ticks: node.self_ticks,
-            total_ticks: Ticks(elapsed),
-            ..none
-        };
+        let part =
+            FunctionTotals { calls: node.calls, self_ticks: node.self_ticks, total_ticks: elapsed, ..none };
         functions.entry((node.region, node.function)).or_insert(none).add(&part);
         let above = paths.get(node.parent as usize).filter(|above| above.kind == PathKind::Function);
         let caller = above.filter(|_| node.how != CallKind::Interrupt);
         let caller = caller.map_or(FunctionIndex::NONE, |above| above.function);
         let (calls, time) = arcs.entry((node.region, caller, node.function, node.how)).or_default();
         *calls = calls.saturating_add(node.calls);
-        *time = time.saturating_add(elapsed);
+        *time = time.saturating_add(elapsed.get());
         let symbol = tables.symbols.get(node.function.get() as usize);
         // Kernel modules count as kernel; a program's module is a path.
         let user = symbol.and_then(|symbol| symbol.module.as_deref()).is_some_and(|file| file.contains('/'));

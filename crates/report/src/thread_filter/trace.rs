@@ -6,8 +6,8 @@ use crate::{Error, Result};
 use kerntune_analyze::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
-    bucket_of, CallArc, CallKind, FunctionIndex, FunctionStats, HistogramBucket, PathKind, PathNode, Profile,
-    Ticks,
+    bucket_of, CallArc, CallKind, CallTree, FunctionIndex, FunctionStats, HistogramBucket, PathFrame,
+    PathKind, PathNode, Profile, Ticks,
 };
 use kerntune_trace::{Event, EventWeights};
 use std::collections::{BTreeMap, HashMap};
@@ -45,7 +45,7 @@ struct FilteredCall {
     /// Number of the stretch for which the calling arc is in the region's table and `node` is the
     /// call's path.
     stretch: u32,
-    node: u32,
+    node: Option<usize>,
 }
 
 /// Sums of a function in a region.
@@ -72,24 +72,14 @@ struct RegionSums {
     buckets: HashMap<(u32, u32, u32), (u64, u64)>,
 }
 
-/// Call path with its calls and self time.
-#[derive(Debug, Clone, Copy)]
-struct CountedPath {
-    region: u32,
-    parent: u32,
-    end: PathEnd,
+/// Region, last element, and kind of call of a path; a thread is its number.
+type CountedFrame = (u32, PathFrame<u32, u32>, CallKind);
+
+/// Calls and self time of a path.
+#[derive(Debug, Clone, Copy, Default)]
+struct PathCounts {
     calls: u64,
     self_ticks: u64,
-}
-
-/// Last element of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum PathEnd {
-    /// Root of a thread's paths.
-    Thread(u32),
-    /// Root of all interrupts' paths.
-    Interrupt,
-    Function(u32, CallKind),
 }
 
 struct ThreadReader<'a> {
@@ -102,9 +92,8 @@ struct ThreadReader<'a> {
     /// Sums of the innermost open region.
     here: RegionSums,
     regions: BTreeMap<u32, RegionSums>,
-    /// Call paths of all regions, parents before children, and their indices.
-    nodes: Vec<CountedPath>,
-    paths: HashMap<(u32, u32, PathEnd), u32>,
+    /// Call paths of all regions.
+    paths: CallTree<CountedFrame, PathCounts>,
     begun: bool,
     /// Number of stretches so far; each change of the open regions begins one.
     stretch: u32,
@@ -123,8 +112,7 @@ impl<'a> ThreadReader<'a> {
             open: Vec::new(),
             here: RegionSums::default(),
             regions: BTreeMap::new(),
-            nodes: Vec::new(),
-            paths: HashMap::new(),
+            paths: CallTree::default(),
             begun: false,
             stretch: 1,
             events: 0,
@@ -163,65 +151,54 @@ impl<'a> ThreadReader<'a> {
             if mine {
                 self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default();
             }
-            let node = if mine { self.path(thread, function, how, below.as_ref()) } else { PathNode::ROOT };
+            let node = mine.then(|| self.path(thread, function, how, below.as_ref()));
             let frame = &mut self.stacks[thread][at];
             (frame.stretch, frame.node) = (self.stretch, node);
         }
     }
 
     /// Returns the path of a frame, given the one below it.
-    fn path(&mut self, thread: usize, function: u32, how: CallKind, below: Option<&FilteredCall>) -> u32 {
+    fn path(&mut self, thread: usize, function: u32, how: CallKind, below: Option<&FilteredCall>) -> usize {
         let parent = match below {
-            _ if how == CallKind::Interrupt => self.node(PathNode::ROOT, PathEnd::Interrupt),
+            _ if how == CallKind::Interrupt => Some(self.node(None, PathFrame::Interrupt, CallKind::Call)),
             Some(below) => below.node,
-            None => self.node(PathNode::ROOT, PathEnd::Thread(thread as u32)),
+            None => Some(self.node(None, PathFrame::Thread(thread as u32), CallKind::Call)),
         };
-        self.node(parent, PathEnd::Function(function, how))
+        self.node(parent, PathFrame::Function(function), how)
     }
 
-    fn node(&mut self, parent: u32, end: PathEnd) -> u32 {
-        let (region, nodes) = (self.region(), &mut self.nodes);
-        *self.paths.entry((region, parent, end)).or_insert_with(|| {
-            nodes.push(CountedPath { region, parent, end, calls: 0, self_ticks: 0 });
-            nodes.len() as u32 - 1
-        })
+    fn node(&mut self, parent: Option<usize>, frame: PathFrame<u32, u32>, how: CallKind) -> usize {
+        self.paths.child(parent, (self.region(), frame, how))
     }
 
     /// Returns the rows of the path table for the first `regions` regions.
     fn path_rows(&self, regions: usize) -> Vec<PathNode> {
         let mut rows: Vec<PathNode> = Vec::new();
-        let mut place = vec![PathNode::ROOT; self.nodes.len()];
-        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| (node.region as usize) < regions) {
+        let mut place = vec![PathNode::ROOT; self.paths.nodes.len()];
+        for (at, node) in self.paths.nodes.iter().enumerate() {
+            let (region, frame, how) = node.frame;
+            if region as usize >= regions {
+                continue;
+            }
             place[at] = rows.len() as u32;
-            let (kind, comm, function, how) = match node.end {
-                PathEnd::Function(function, how) => {
-                    (PathKind::Function, String::new(), FunctionIndex(function), how)
+            let (kind, comm) = match frame {
+                PathFrame::Thread(thread) => {
+                    let row = self.chosen.threads.get(&thread);
+                    row.map_or((PathKind::Thread, String::new()), super::root_of)
                 }
-                PathEnd::Interrupt => {
-                    (PathKind::Interrupt, String::new(), FunctionIndex::NONE, CallKind::Call)
-                }
-                PathEnd::Thread(thread) => {
-                    let (kind, comm) = self
-                        .chosen
-                        .threads
-                        .get(&thread)
-                        .map_or((PathKind::Thread, String::new()), super::root_of);
-                    (kind, comm, FunctionIndex::NONE, CallKind::Call)
-                }
+                _ => (frame.kind(), String::new()),
             };
             rows.push(PathNode {
-                region: node.region,
+                region,
                 path: place[at],
-                parent: place.get(node.parent as usize).copied().unwrap_or(PathNode::ROOT),
+                parent: node.parent.map_or(PathNode::ROOT, |parent| place[parent]),
                 kind,
                 comm,
-                function,
+                function: frame.function().map_or(FunctionIndex::NONE, |function| FunctionIndex(*function)),
                 how,
-                calls: node.calls,
-                self_ticks: Ticks(node.self_ticks),
-                taken_branches: 0,
-                l1i_misses: 0,
-                itlb_misses: 0,
+                calls: node.figures.calls,
+                self_ticks: Ticks(node.figures.self_ticks),
+                ..PathNode::default()
             });
         }
         rows
@@ -324,7 +301,7 @@ impl EventVisitor for ThreadReader<'_> {
                         self_ticks: 0,
                         callees: 0,
                         stretch: 0,
-                        node: PathNode::ROOT,
+                        node: None,
                     });
                 }
                 self.stacks[thread] = stack;
@@ -345,9 +322,8 @@ impl EventVisitor for ThreadReader<'_> {
             if !is_led_to {
                 self.lead_to(running);
             }
-            let node = self.stacks[running].last().map_or(PathNode::ROOT, |top| top.node);
-            if let Some(node) = self.nodes.get_mut(node as usize) {
-                node.self_ticks += ns;
+            if let Some(node) = self.stacks[running].last().and_then(|top| top.node) {
+                self.paths.nodes[node].figures.self_ticks += ns;
             }
         }
     }
@@ -361,15 +337,14 @@ impl EventVisitor for ThreadReader<'_> {
         }
         let below = self.stacks[running].last().copied();
         let mine = self.is_mine(running, how, below.as_ref());
-        let mut node = PathNode::ROOT;
+        let mut node = None;
         if mine {
             self.events += 1;
             self.here.functions.entry(function).or_default().calls += 1;
             self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default()[0] += 1;
-            node = self.path(running, function, how, below.as_ref());
-            if let Some(node) = self.nodes.get_mut(node as usize) {
-                node.calls += 1;
-            }
+            let at = self.path(running, function, how, below.as_ref());
+            self.paths.nodes[at].figures.calls += 1;
+            node = Some(at);
         }
         let (begin, stretch) = (machine.now(), self.stretch);
         self.stacks[running].push(FilteredCall {

@@ -5,11 +5,11 @@ use super::groups::RegionGroups;
 use super::moments::{self, TimeData};
 use super::numbers::{code, FunctionNumbers, PageIndex, StringTable, NONE};
 use super::pack;
-use super::tree::{trees, GroupTree, NodeKey, TreeNode};
+use super::tree::{trees, GroupTree, TreeNode};
 use super::TraceTimeline;
 use crate::view::ScopeView;
 use crate::Result;
-use kerntune_profile::{CallKind, FunctionTotals, Profile, Tables};
+use kerntune_profile::{CallKind, FunctionTotals, PathFrame, Profile, Tables};
 use kerntune_trace::RecordedThread;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -196,7 +196,7 @@ fn pruned_of<'a>(trees: &[GroupTree<'a>]) -> (Vec<Vec<TreeNode<'a>>>, TreePrunin
     let pruned: Vec<Vec<TreeNode>> = trees.iter().map(|tree| tree.pruned(parts)).collect();
     let pruning = TreePruning {
         nodes: trees.iter().map(|tree| tree.len()).sum(),
-        kept: pruned.iter().flatten().filter(|node| node.key != NodeKey::Smaller).count(),
+        kept: pruned.iter().flatten().filter(|node| node.frame.is_some()).count(),
         parts,
     };
     (pruned, pruning)
@@ -306,8 +306,8 @@ fn numbers(tables: &Tables, groups: &RegionGroups, trees: &[Vec<TreeNode>]) -> (
         others.insert(arc.callee.get());
     }
     for node in trees.iter().flatten() {
-        if let NodeKey::Function(function) = node.key {
-            others.insert(function);
+        if let Some(PathFrame::Function(function)) = node.frame {
+            others.insert(function.get());
         }
     }
     for function in others {
@@ -326,14 +326,14 @@ fn tree_columns(
     comms: &mut StringTable,
     weights: bool,
 ) -> TreeColumns {
-    let function = |node: &TreeNode| match node.key {
-        NodeKey::Function(function) => numbers.of(function),
-        NodeKey::Thread(comm) => code::THREAD - comms.at(comm),
-        NodeKey::Interrupt => code::INTERRUPT,
-        NodeKey::Idle => code::IDLE,
-        NodeKey::User => code::USER,
-        NodeKey::Unattributed => code::UNATTRIBUTED,
-        NodeKey::Smaller => code::SMALLER,
+    let function = |node: &TreeNode| match node.frame {
+        Some(PathFrame::Function(function)) => numbers.of(function.get()),
+        Some(PathFrame::Thread(comm)) => code::THREAD - comms.at(comm),
+        Some(PathFrame::Interrupt) => code::INTERRUPT,
+        Some(PathFrame::Idle) => code::IDLE,
+        Some(PathFrame::User) => code::USER,
+        Some(PathFrame::Unattributed) => code::UNATTRIBUTED,
+        None => code::SMALLER,
     };
     let columns = if weights { super::tree::WEIGHTS } else { 1 };
     TreeColumns {

@@ -1,7 +1,7 @@
 //! Figures of a profile, prepared for display.
 
 use crate::exit::Failure;
-use kerntune_profile::{difference_within, thread_name, PathLabel, Profile};
+use kerntune_profile::{difference_within, Profile, TreeChildren};
 use kerntune_report::diff::{self, DiffLine};
 use kerntune_report::{printable, profile_line, scope, TickUnit};
 use std::cmp::Reverse;
@@ -53,36 +53,23 @@ impl ViewModel {
         let totals = of.totals(profile);
         // Comparing the profile with itself gives each path once, summed over regions.
         let found = difference_within([profile, profile], [&of, &of]);
-        let name = |label: &PathLabel| match label {
-            PathLabel::Thread(comm) => printable(&thread_name(comm)),
-            PathLabel::Interrupt => "[interrupt]".into(),
-            PathLabel::Idle => "[idle task]".into(),
-            PathLabel::User => "[user]".into(),
-            PathLabel::Unattributed => "[unattributed]".into(),
-            PathLabel::Function(row) => {
-                found.functions.get(*row).map_or(String::new(), |row| printable(&row.name))
-            }
-        };
         let figure = |value: i128| u64::try_from(value).unwrap_or(0);
         let node = |path: &kerntune_profile::PathDifference| CallNode {
-            name: name(&path.label),
+            name: printable(&found.name(&path.frame)),
             parent: path.parent,
             children: Vec::new(),
             own: figure(path.figures[0].self_ticks),
             total: figure(path.figures[0].total_ticks),
-            calls: matches!(path.label, PathLabel::Function(_)).then(|| figure(path.figures[0].calls)),
+            calls: path.frame.function().map(|_| figure(path.figures[0].calls)),
         };
         let mut nodes: Vec<CallNode> = found.paths.iter().map(node).collect();
-        let mut roots = Vec::new();
-        for at in 0..nodes.len() {
-            match nodes[at].parent {
-                Some(parent) => nodes[parent].children.push(at),
-                None => roots.push(at),
-            }
-        }
+        let TreeChildren { mut roots, of } = TreeChildren::new(&found.paths);
         let key: Vec<_> = nodes.iter().enumerate().map(|(at, node)| (Reverse(node.total), at)).collect();
         roots.sort_by_key(|at| key[*at]);
-        nodes.iter_mut().for_each(|node| node.children.sort_by_key(|at| key[*at]));
+        for (node, mut children) in nodes.iter_mut().zip(of) {
+            children.sort_by_key(|at| key[*at]);
+            node.children = children;
+        }
         let function = |row: &kerntune_profile::FunctionDifference| ViewFunction {
             name: printable(&row.name),
             file: printable(row.file.as_deref().unwrap_or("")),

@@ -2,6 +2,7 @@
 
 use super::model::ViewModel;
 use crate::keys::TerminalKey;
+use kerntune_profile::add_up;
 use kerntune_report::diff::DiffLine;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -260,11 +261,8 @@ impl ViewState {
     fn tree(&self) -> Vec<ViewRow> {
         let nodes = &self.model.nodes;
         let mut wanted: Vec<bool> = nodes.iter().map(|node| self.fits(&node.name)).collect();
-        for at in (0..nodes.len()).rev().filter(|_| !self.filter.is_empty()) {
-            if let Some(parent) = nodes[at].parent.filter(|_| wanted[at]) {
-                wanted[parent] = true;
-            }
-        }
+        let parent = |at: usize, _: &bool| nodes[at].parent.unwrap_or(usize::MAX);
+        add_up(&mut wanted, parent, |above, below| *above |= *below);
         let mut rows = Vec::new();
         let mut next: Vec<(usize, usize)> = self.model.roots.iter().rev().map(|root| (*root, 0)).collect();
         while let Some((at, depth)) = next.pop() {

@@ -13,7 +13,6 @@ mod names;
 use super::data::{group_tables, StretchTables};
 use super::groups::RegionGroups;
 use super::numbers::{code, PageIndex};
-use super::tree::NodeKey;
 use crate::{Error, Result};
 use add::StretchSums;
 use blocks::ChunkBlocks;
@@ -21,7 +20,8 @@ use counter::{ChunkCounter, ChunkRecord, CountingSetup, BUCKETS};
 use kerntune_analyze::events::{replay, ReplayState};
 use kerntune_analyze::{ChunkReader, TraceFile};
 use kerntune_profile::{
-    CallArc, CallKind, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, Profile, Tables, Ticks,
+    add_up, CallArc, CallKind, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, PathFrame,
+    Profile, Tables, Ticks,
 };
 use names::{NameTable, NOTHING};
 use std::collections::BTreeMap;
@@ -231,23 +231,19 @@ impl<'a> TraceSums<'a> {
             .zip(self_weights)
             .map(|(calls, self_weights)| *calls > 0 || *self_weights != [0; 4])
             .collect();
-        for at in (0..nodes.len()).rev() {
-            if let (true, Some(above)) = (used[at], used.get_mut(nodes[at].parent as usize)) {
-                *above = true;
-            }
-        }
+        add_up(&mut used, |at, _| nodes[at].parent as usize, |above, below| *above |= *below);
         let rows = nodes.iter().enumerate().filter(|(at, _)| used[*at]).map(|(at, node)| {
             let key = match node.what {
-                code::USER => NodeKey::User,
-                code::UNATTRIBUTED => NodeKey::Unattributed,
-                code::INTERRUPT => NodeKey::Interrupt,
-                code::IDLE => NodeKey::Idle,
+                code::USER => PathFrame::User,
+                code::UNATTRIBUTED => PathFrame::Unattributed,
+                code::INTERRUPT => PathFrame::Interrupt,
+                code::IDLE => PathFrame::Idle,
                 what => match u32::try_from(what) {
-                    Ok(function) => NodeKey::Function(function),
+                    Ok(function) => PathFrame::Function(FunctionIndex(function)),
                     Err(_) => {
                         let comm =
                             usize::try_from(code::THREAD - what).ok().and_then(|at| self.comms.get(at));
-                        NodeKey::Thread(comm.map_or("", String::as_str))
+                        PathFrame::Thread(comm.map_or("", String::as_str))
                     }
                 },
             };

@@ -1,7 +1,11 @@
-//! Parts that recipes are made of: the base kernel, shared steps, and excluded objects.
+//! Parts that recipes are made of: their interface and context, shared steps, and excluded
+//! objects.
 
 pub mod base;
+pub mod context;
 pub mod exclude;
-pub mod recipe_spec;
+pub mod inputs;
+pub mod part;
+pub mod settings;
 pub mod steps;
 pub mod surrogate_kernel;

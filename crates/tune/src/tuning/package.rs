@@ -5,8 +5,11 @@ use crate::Result;
 use kerntune_kernel::{
     Kernel, KernelPackage, PackageExtra, PackageRequest, ProfileFiles, RebuildReport, RebuildRequest,
 };
-use kerntune_optimize::{clang_autofdo, gcc_pgo};
-use kerntune_work::{checked, Progress, WorkDir};
+use kerntune_optimize::clang_autofdo::AutofdoProfile;
+use kerntune_optimize::gcc_pgo::GccPgoProfile;
+use kerntune_optimize::propeller::PreparedBlocks;
+use kerntune_optimize::PreparedResult;
+use kerntune_work::{Progress, WorkDir};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -40,17 +43,14 @@ pub fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles
     let Some(id) = &kernel.manifest.profile_id else {
         return Ok(None);
     };
-    if let Some(dir) = work.find(gcc_pgo::NAME, id) {
-        checked(&dir, &[])?;
-        let profile = gcc_pgo::GccPgoProfile::load(&dir)?;
+    if let Some(profile) = GccPgoProfile::find(work, id)? {
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
-    if let Some(dir) = work.find(clang_autofdo::NAME, id) {
-        checked(&dir, &[])?;
-        let profile = clang_autofdo::AutofdoProfile::load(&dir)?;
+    if let Some(profile) = AutofdoProfile::find(work, id)? {
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
-    Ok(None)
+    let blocks = PreparedBlocks::find(work, id)?;
+    Ok(blocks.map(|blocks| ProfileFiles { tree: blocks.tree(), dir: blocks.dir }))
 }
 
 /// Returns the comparisons and proofs of the tunings that made the kernel.
@@ -97,6 +97,27 @@ fn workload_of(dir: &Path, id: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_kernel::KernelManifest;
+    use kerntune_work::Key;
+
+    #[test]
+    fn a_list_of_blocks_is_a_profile_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let key = Key::new("test/1", "");
+        let staged = work.stage("blocks", &key).unwrap();
+        let summary = r#"{"ran":1,"listed":1,"left_out":[],"blocks":[2,1],"bytes":[9,4],"taken":[3,1]}"#;
+        let text = format!(
+            r#"{{"schema":"kerntune-blocks/1","id":"b","kernel":"k","recording":"r","profile":"p","summary":{summary}}}"#
+        );
+        fs::write(staged.path().join("blocks.json"), text).unwrap();
+        let stored = staged.publish().unwrap();
+        let manifest = include_str!("../../../cli/tests/schemas/kernel-2.json");
+        let mut manifest: KernelManifest = serde_json::from_str(manifest).unwrap();
+        manifest.profile_id = Some(key.id());
+        let kernel = Kernel { dir: "/nowhere".into(), manifest };
+        assert_eq!(profile_of(&work, &kernel).unwrap().unwrap().tree, stored.join("tree"));
+    }
 
     #[test]
     fn tunings_of_another_kernel_have_nothing_to_say() {

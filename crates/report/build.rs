@@ -1,7 +1,11 @@
-//! Registers the reports, the rules of advice, and the reference workloads.
+//! Registers the reports, the rules of advice, and the reference workloads; bundles the scripts of
+//! pages.
 
 fn main() {
     kerntune_code::registry("reports");
     kerntune_code::texts("advice");
     kerntune_code::texts("references");
+    for entry in ["file", "served"] {
+        kerntune_code::script("html/scripts", entry);
+    }
 }

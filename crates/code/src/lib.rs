@@ -16,11 +16,13 @@
 //! in a test.
 //!
 //! Build scripts also use [`registry()`] and [`texts`], which generate code for the files of a
-//! folder.
+//! folder, and [`script()`], which makes one script of the modules of a page.
 
 mod registry;
+mod script;
 
 pub use registry::{is_entry, registry, texts};
+pub use script::script;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeSet;

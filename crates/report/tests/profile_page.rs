@@ -48,6 +48,8 @@ fn the_page_is_complete_in_itself() {
         assert!(!rest.contains(outside), "{outside}");
     }
     assert!(html.contains("default-src 'none'"));
+    // Vendored code says whose it is.
+    assert!(html.contains("//! fzstd"));
     assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
     assert_eq!(html.matches("<body").count(), 1);
     assert_eq!(html.matches("</body>").count(), 1);
@@ -97,7 +99,7 @@ fn each_of_several_cpus_has_a_lane() {
     let interrupt = |holder: CpuHolder| holder.lane == TimelineLane::Interrupt;
     let idle = |holder: CpuHolder| holder.lane == TimelineLane::Idle;
     let thread = |holder: CpuHolder| !idle_task(holder) && !interrupt(holder) && !idle(holder);
-    // As assets/cpus.js numbers them: kernel, user, interrupt, idle task, halted, waits.
+    // As scripts/core/codes.js numbers them: kernel, user, interrupt, idle task, halted, waits.
     let expected = [
         sum(&|holder| thread(holder) && !holder.user),
         sum(&|holder| thread(holder) && holder.user),

@@ -19,9 +19,13 @@ pub struct GroupRows {
 
 /// Unpacks all groups, and times.
 pub fn plain(packed: &[u8]) -> (Value, Vec<GroupRows>) {
-    let value: Value = serde_json::from_reader(flate2::read::ZlibDecoder::new(packed)).unwrap();
-    let groups = value["groups"].as_array().unwrap().iter().map(group).collect();
-    (value["times"].clone(), groups)
+    rows(&serde_json::from_reader(flate2::read::ZlibDecoder::new(packed)).unwrap())
+}
+
+/// Returns times and groups of an answer.
+pub fn rows(answer: &Value) -> (Value, Vec<GroupRows>) {
+    let groups = answer["groups"].as_array().unwrap().iter().map(group).collect();
+    (answer["times"].clone(), groups)
 }
 
 fn column(value: &Value) -> Vec<i64> {

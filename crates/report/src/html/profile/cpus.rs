@@ -6,7 +6,7 @@ use kerntune_analyze::timeline::{CpuActivity, CpuSlice, CpuState, TimelineLane, 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// States of a CPU, as `assets/cpus.js` numbers them.
+/// States of a CPU; `scripts/core/codes.js` has the same.
 mod kind {
     pub const KERNEL: u32 = 0;
     pub const USER: u32 = 1;
@@ -84,4 +84,24 @@ fn columns(slices: &[CpuSlice], lanes: &TimelineLanes) -> CpuSliceColumns {
         last = slice.end;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind;
+
+    #[test]
+    fn scripts_have_the_same_states() {
+        let script = include_str!("../scripts/core/codes.js");
+        for (name, kind) in [
+            ("KERNEL", kind::KERNEL),
+            ("USER", kind::USER),
+            ("INTERRUPT", kind::INTERRUPT),
+            ("IDLE", kind::IDLE),
+            ("HALTED", kind::HALTED),
+            ("WAITS", kind::WAITS),
+        ] {
+            assert!(script.contains(&format!("export const CPU_{name} = {kind};\n")), "{name}");
+        }
+    }
 }

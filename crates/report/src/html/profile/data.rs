@@ -1,4 +1,4 @@
-//! Document that the page's scripts read, in columns; `assets/data.js` reads it.
+//! Document that the page's scripts read, in columns; `scripts/types.d.ts` has its types.
 
 use super::code::PageCode;
 use super::groups::RegionGroups;
@@ -28,26 +28,29 @@ pub(super) struct PageDocument {
     pub exact: bool,
     /// Name beside another profile.
     pub label: String,
-    operations: u64,
+    pub operations: u64,
     /// Paths have taken branches and cache misses.
     pub weights: bool,
     /// Time that a sample stands for, in ns; 0 if times were measured.
     sample_ns: u64,
+    /// Begin of the page's first region, from which the page counts moments.
+    origin: u64,
     /// Calls were counted.
     calls: bool,
-    names: Vec<String>,
-    /// By function: its number in the trace.
+    /// By function; those that only the second profile has are the last.
+    pub names: Vec<String>,
+    /// By function of the first profile: its number in the trace.
     symbol: Vec<u32>,
     /// By function: its row in `files`, or -1.
-    file: Vec<i64>,
+    pub file: Vec<i64>,
     /// By function: its row in `modules`, or -1.
-    module: Vec<i64>,
-    files: Vec<String>,
-    modules: Vec<String>,
-    comms: Vec<String>,
+    pub module: Vec<i64>,
+    pub files: Vec<String>,
+    pub modules: Vec<String>,
+    pub comms: Vec<String>,
     hows: Vec<&'static str>,
-    views: Vec<ViewData>,
-    groups: Vec<GroupTables>,
+    pub views: Vec<ViewData>,
+    pub groups: Vec<GroupTables>,
     pub time: Option<TimeData>,
     /// The server provides the timeline.
     pub traced: bool,
@@ -57,9 +60,18 @@ pub(super) struct PageDocument {
     code_rest: String,
     /// Second profile for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub other: Option<Box<PageDocument>>,
+    pub other: Option<SecondProfile>,
     #[serde(skip)]
     pub pruning: TreePruning,
+}
+
+/// Second profile, in the first one's numbers of functions and threads.
+#[derive(Serialize)]
+pub(super) struct SecondProfile {
+    pub label: String,
+    pub operations: u64,
+    pub views: Vec<ViewData>,
+    pub groups: Vec<GroupTables>,
 }
 
 /// Extent to which the trees were cut.
@@ -71,7 +83,7 @@ pub(super) struct TreePruning {
 }
 
 #[derive(Serialize)]
-struct ViewData {
+pub(super) struct ViewData {
     name: Option<String>,
     groups: Vec<u32>,
     elapsed: u64,
@@ -81,11 +93,19 @@ struct ViewData {
 }
 
 #[derive(Serialize, Default)]
-struct GroupTables {
+pub(super) struct GroupTables {
     tree: TreeColumns,
     functions: FunctionColumns,
     arcs: ArcColumns,
     histograms: HistogramColumns,
+}
+
+impl GroupTables {
+    /// Returns all columns of functions' numbers and codes.
+    pub fn codes(&mut self) -> [&mut Vec<i64>; 6] {
+        let Self { tree, functions, arcs, histograms } = self;
+        [&mut tree.f, &mut functions.f, &mut arcs.from, &mut arcs.to, &mut histograms.f, &mut histograms.c]
+    }
 }
 
 /// Nodes in preorder: `d` depth, `f` function or code, `h` entry kind, `c` calls, `w` self weights.
@@ -153,6 +173,8 @@ pub(super) fn document(
     let column = |strings: &mut StringTable, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
         order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
     };
+    let regions = tables.regions.iter().filter(|row| region.is_none_or(|name| row.name == name));
+    let origin = regions.map(|row| row.begin_ticks.get()).min().unwrap_or(0);
     let file = column(&mut files, |symbol| symbol.file.as_ref());
     let module = column(&mut modules, |symbol| symbol.module.as_ref());
     let document = PageDocument {
@@ -162,6 +184,7 @@ pub(super) fn document(
         operations: tables.regions.iter().map(|row| row.operations).sum(),
         weights,
         sample_ns: profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.sample_ns.get()),
+        origin,
         calls: crate::sampled::has_calls(profile),
         names: order.iter().map(|f| tables.name(kerntune_profile::FunctionIndex(*f)).into()).collect(),
         symbol: order,

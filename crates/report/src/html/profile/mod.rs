@@ -1,7 +1,7 @@
 //! Interactive page of one profile: call tree, functions with callers, callees and times, and
 //! timeline.
 //!
-//! The data is packed into the page ([`pack`]) and drawn by the scripts in `assets/`. Without
+//! The data is packed into the page ([`pack`]) and drawn by the modules in `scripts/`. Without
 //! scripts, the summary and the heaviest functions are readable. A page in a file embeds as much of
 //! the trace as fits; a served page requests data from its server ([`PageAnswers`]).
 
@@ -14,6 +14,7 @@ mod lanes;
 mod moments;
 mod numbers;
 mod pack;
+mod pairs;
 mod summary;
 mod sums;
 mod tree;
@@ -38,43 +39,9 @@ pub const BINS: u32 = 6_000;
 
 const CSS: &str = include_str!("../assets/profile.css");
 const VIEWS: &str = include_str!("../assets/views.html");
-/// Scripts in the order of their dependencies. Between the two lists comes the script in which
-/// embedded and served pages differ.
-const SCRIPTS_BEFORE: [&str; 11] = [
-    include_str!("../assets/begin.js"),
-    include_str!("../assets/format.js"),
-    include_str!("../assets/data.js"),
-    include_str!("../assets/state.js"),
-    include_str!("../assets/raw.js"),
-    include_str!("../assets/tree.js"),
-    include_str!("../assets/zstd.js"),
-    include_str!("../assets/trace.js"),
-    include_str!("../assets/sums.js"),
-    include_str!("../assets/select.js"),
-    include_str!("../assets/calls.js"),
-];
-const EMBEDDED: &str = include_str!("../assets/embedded.js");
-const SERVED: &str = include_str!("../assets/served.js");
-const SCRIPTS_AFTER: [&str; 18] = [
-    include_str!("../assets/view.js"),
-    include_str!("../assets/color.js"),
-    include_str!("../assets/tooltip.js"),
-    include_str!("../assets/canvas.js"),
-    include_str!("../assets/trees.js"),
-    include_str!("../assets/icicle.js"),
-    include_str!("../assets/calltree.js"),
-    include_str!("../assets/moments.js"),
-    include_str!("../assets/cpus.js"),
-    include_str!("../assets/timeline.js"),
-    include_str!("../assets/table.js"),
-    include_str!("../assets/svg.js"),
-    include_str!("../assets/neighbors.js"),
-    include_str!("../assets/histogram.js"),
-    include_str!("../assets/code.js"),
-    include_str!("../assets/search.js"),
-    include_str!("../assets/chips.js"),
-    include_str!("../assets/main.js"),
-];
+/// Scripts of a page in a file and of a served page: the modules in `scripts/`, bundled by build.rs.
+const FILE_SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/file.js"));
+const SERVED_SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/served.js"));
 
 /// Input of a profile's page.
 #[derive(Debug, Clone, Copy)]
@@ -156,7 +123,7 @@ fn finish(page: &ProfilePage, mut document: PageDocument, served: bool) -> Resul
         let region =
             page.region.filter(|region| against.tables.regions.iter().any(|row| row.name == **region));
         let (other, _) = data::document(against, region, None, &[])?;
-        document.other = Some(Box::new(other));
+        document.other = Some(pairs::paired(&mut document, other));
     }
     let packed = pack::pack(&document).map_err(serde_json::Error::io)?;
     let trace = page.timeline.filter(|_| !served).map(|timeline| moments::embedded(&timeline.chunks));
@@ -173,12 +140,7 @@ fn finish(page: &ProfilePage, mut document: PageDocument, served: bool) -> Resul
         ("How it was measured", runs::method(&HtmlInput { after: Some(profile), ..HtmlInput::default() })),
         ("What this page shows", Some(contents(document.pruning, page, served))),
     ];
-    let scripts = [
-        SCRIPTS_BEFORE.concat(),
-        (if served { SERVED } else { EMBEDDED }).to_owned(),
-        SCRIPTS_AFTER.concat(),
-    ]
-    .concat();
+    let script = if served { SERVED_SCRIPT } else { FILE_SCRIPT };
     let body = html! {
         body.profile {
             header { h1 { (title) } (summary::header(page)) }
@@ -194,7 +156,7 @@ fn finish(page: &ProfilePage, mut document: PageDocument, served: bool) -> Resul
             script type="text/plain" id="kt-data" { (PreEscaped(packed)) }
             @if let Some(trace) = trace { script type="text/plain" id="kt-trace" { (PreEscaped(trace)) } }
             @if let Some(code) = code { script type="text/plain" id="kt-code" { (PreEscaped(code)) } }
-            script { (PreEscaped("(() => {\n")) (PreEscaped(scripts)) (PreEscaped("})();\n")) }
+            script { (PreEscaped("(() => {\n\"use strict\";\n")) (PreEscaped(script)) (PreEscaped("})();\n")) }
         }
     };
     let policy = if served { SERVED_POLICY } else { POLICY };

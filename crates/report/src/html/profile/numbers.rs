@@ -20,7 +20,7 @@ impl FunctionNumbers {
     }
 }
 
-/// Codes of nodes and callers that are not functions.
+/// Codes of nodes and callers that are not functions; `scripts/core/codes.js` has the same.
 pub(super) mod code {
     pub const USER: i64 = -2;
     pub const INTERRUPT: i64 = -3;
@@ -41,6 +41,12 @@ pub(super) struct StringTable {
 }
 
 impl StringTable {
+    /// Numbers different texts in this order.
+    pub fn of(all: Vec<String>) -> Self {
+        let known = all.iter().cloned().zip(0..).collect();
+        Self { all, known }
+    }
+
     pub fn at(&mut self, text: &str) -> i64 {
         if let Some(&at) = self.known.get(text) {
             return at;
@@ -59,4 +65,26 @@ pub(super) struct PageIndex {
     pub comms: StringTable,
     /// Paths have taken branches and cache misses.
     pub weights: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{code, NONE};
+
+    #[test]
+    fn scripts_have_the_same_codes() {
+        let script = include_str!("../scripts/core/codes.js");
+        for (name, code) in [
+            ("NONE", NONE),
+            ("USER", code::USER),
+            ("INTERRUPT", code::INTERRUPT),
+            ("IDLE", code::IDLE),
+            ("UNATTRIBUTED", code::UNATTRIBUTED),
+            ("SMALLER", code::SMALLER),
+            ("OTHERS", code::OTHERS),
+            ("THREAD", code::THREAD),
+        ] {
+            assert!(script.contains(&format!("export const {name} = {code};\n")), "{name}");
+        }
+    }
 }

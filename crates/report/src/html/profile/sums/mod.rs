@@ -3,7 +3,7 @@
 //! ([`blocks`]), and recounts only the parts of chunks at its ends.
 //!
 //! The sums equal those of an analysis of the stretch ([`kerntune_analyze::cut`]) exactly; tests
-//! compare both. `assets/sums.js` does the same in a page that embeds its trace.
+//! compare both. `scripts/trace/` does the same in a page that embeds its trace.
 
 mod add;
 mod blocks;

@@ -65,6 +65,7 @@ mod tree;
 pub use cut::{cut, TraceExcerpt};
 pub use data_rows::DataInput;
 pub use error::Error;
+pub use known::call_kind;
 pub use trace_file::{ChunkReader, ReadAt, TraceChunk, TraceFile};
 
 use accumulators::Accumulators;

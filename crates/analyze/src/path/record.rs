@@ -2,7 +2,8 @@
 
 use super::model::{PathEntry, PathEntryKind};
 use crate::events;
-use kerntune_profile::{CallKind, FunctionIndex};
+use crate::known::call_kind;
+use kerntune_profile::FunctionIndex;
 use kerntune_trace::EnterKind;
 
 /// No entry.
@@ -242,14 +243,4 @@ impl ThreadRecorder {
 
 fn leaf(kind: PathEntryKind, level: u32) -> PathEntry {
     PathEntry { kind, level, len: 1, begin_ns: None, end_ns: None, self_ticks: 0, total_ns: 0, hidden: 0 }
-}
-
-fn call_kind(how: EnterKind) -> CallKind {
-    match how {
-        EnterKind::Call => CallKind::Call,
-        EnterKind::Jump => CallKind::Jump,
-        EnterKind::Interrupt => CallKind::Interrupt,
-        EnterKind::Exception => CallKind::Exception,
-        EnterKind::Syscall => CallKind::Syscall,
-    }
 }

@@ -35,6 +35,7 @@ mod mode;
 pub mod order;
 mod parts;
 mod second_level;
+mod xorshift;
 
 pub use config::{
     BranchConfig, BtbConfig, CacheConfig, CycleCosts, DataConfig, FrontEndConfig, L2Config, LargeTlbConfig,

@@ -32,6 +32,7 @@
 /// Hash of the code of this crate and of the crates below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod anomaly;
 mod difference;
 mod directory;
 mod error;
@@ -53,6 +54,7 @@ mod thread_name;
 mod totals;
 mod units;
 
+pub use anomaly::{Anomaly, AnomalyWeight};
 pub use difference::{
     difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures, PathLabel,
     ProfileDifference,

@@ -12,7 +12,8 @@ use kerntune_profile::{
     Ticks,
 };
 use kerntune_trace::{EnterKind, Event, EventWeights};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 type ReplayState = events::ReplayState<FilteredCall>;
 type StackFrame = events::StackFrame<FilteredCall>;
@@ -74,11 +75,11 @@ struct FunctionSums {
 /// Sums of a region.
 #[derive(Debug, Default)]
 struct RegionSums {
-    functions: HashMap<u32, FunctionSums>,
+    functions: FxHashMap<u32, FunctionSums>,
     /// Calls, calls that ended, and the total time of these.
-    arcs: HashMap<(u32, u32, CallKind), [u64; 3]>,
+    arcs: FxHashMap<(u32, u32, CallKind), [u64; 3]>,
     /// Number of calls, and begin of the first.
-    buckets: HashMap<(u32, u32, u32), (u64, u64)>,
+    buckets: FxHashMap<(u32, u32, u32), (u64, u64)>,
 }
 
 /// Call path with its calls and self time.
@@ -111,7 +112,7 @@ struct ThreadReader<'a> {
     regions: BTreeMap<u32, RegionSums>,
     /// Call paths of all regions, parents before children, and their indices.
     nodes: Vec<CountedPath>,
-    paths: HashMap<(u32, u32, PathEnd), u32>,
+    paths: FxHashMap<(u32, u32, PathEnd), u32>,
     /// Number of stretches so far; each change of the open regions begins one.
     stretch: u32,
     events: u64,
@@ -129,7 +130,7 @@ impl<'a> ThreadReader<'a> {
             here: RegionSums::default(),
             regions: BTreeMap::new(),
             nodes: Vec::new(),
-            paths: HashMap::new(),
+            paths: FxHashMap::default(),
             stretch: 1,
             events: 0,
         }

@@ -1,7 +1,7 @@
 //! Table of translated blocks.
 
 use kerntune_isa::{BlockFlow, CountedFaults};
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::counts::BranchKind;
 use std::collections::HashMap;
 
 /// Translated block.
@@ -73,7 +73,7 @@ impl BlockExit {
 
     fn of(block: &BlockInfo) -> Self {
         let way = match block.flow {
-            BlockFlow::Branch(BranchInsnKind::Return) => Self::BRANCH | Self::RETURN,
+            BlockFlow::Branch(BranchKind::Return) => Self::BRANCH | Self::RETURN,
             BlockFlow::Branch(_) => Self::BRANCH,
             _ => 0,
         };

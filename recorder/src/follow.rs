@@ -7,8 +7,7 @@ use crate::inline_counters::InlineCounters;
 use crate::plan::not_taken;
 use crate::recorder::Recorder;
 use kerntune_isa::{BlockFlow, ExceptionFrame, GuestIsa, Isa, StoppedCpu};
-use kerntune_layout::{BranchKind, CpuMode, FrontEnd, TakenBranch};
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_layout::{CpuMode, FrontEnd, TakenBranch};
 
 /// Block that was left before its end.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +86,7 @@ impl Recorder {
         }
         *range_start = target;
         if let (true, BlockFlow::Branch(kind)) = (board.next != 0, from.flow) {
-            let branch = TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
+            let branch = TakenBranch { source: from.last, after: from.end, target, kind };
             model.branch(&branch, mode, from.space);
         }
         true
@@ -258,17 +257,5 @@ fn fetch(
         Some(data) => {
             model.fetch_with_misses(start, end, mode, space, |line, salt| data.code(cpu, line, salt))
         }
-    }
-}
-
-/// Converts a branch kind to that of the model.
-fn branch_kind(kind: BranchInsnKind) -> BranchKind {
-    match kind {
-        BranchInsnKind::Conditional => BranchKind::Conditional,
-        BranchInsnKind::Jump => BranchKind::Jump,
-        BranchInsnKind::IndirectJump => BranchKind::IndirectJump,
-        BranchInsnKind::Call => BranchKind::Call,
-        BranchInsnKind::IndirectCall => BranchKind::IndirectCall,
-        BranchInsnKind::Return => BranchKind::Return,
     }
 }

@@ -29,7 +29,7 @@ use crate::inline_counters::InlineCounters;
 use crate::stream::StreamWriter;
 use crate::user::{BinaryPage, TracedBinaries};
 use kerntune_isa::{BlockEnding, BlockFlow, Decoded, GuestIsa, Insn, Isa, TagAccess};
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::counts::BranchKind;
 use kerntune_trace::{CaptureSpec, FunctionKind, TagWindow};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
@@ -501,7 +501,7 @@ impl HookPlanner {
         if self.follows_branches() {
             let next = match block.info.flow {
                 BlockFlow::Opaque => 0,
-                BlockFlow::Branch(BranchInsnKind::Conditional) if self.directions => not_taken(last.end()),
+                BlockFlow::Branch(BranchKind::Conditional) if self.directions => not_taken(last.end()),
                 _ => last.end(),
             };
             out.push(Some(at), HookAction::Store { field: offset_of!(InlineCounters, next), value: next });
@@ -581,7 +581,7 @@ impl HookPlanner {
         match self.landing(target) {
             JumpLanding::Traced => out.set_call_flag(at, 0),
             JumpLanding::Through => out.set_call_flag(at, 1),
-            JumpLanding::Left if block.info.flow == BlockFlow::Branch(BranchInsnKind::Conditional) => {
+            JumpLanding::Left if block.info.flow == BlockFlow::Branch(BranchKind::Conditional) => {
                 if self.unguarded.contains(&target) {
                     self.unguarded_jumps += 1;
                 } else {

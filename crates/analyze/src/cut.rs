@@ -1,6 +1,6 @@
 //! Cuts a time window out of a trace, as a trace of its own that can be analyzed like any other.
 
-use crate::events::{EventVisitor, ReplayState, TraceBounds};
+use crate::events::{ReplayState, TraceBounds};
 use crate::trace_file::TraceChunk;
 use crate::{Error, TraceFile};
 use kerntune_trace::{
@@ -79,7 +79,7 @@ impl ExcerptWriter {
     fn part(&mut self, chunk: &TraceChunk<'_>, from: u64, to: u64) -> Result<(), Error> {
         let mut part = ExcerptChunk { from, to, wide: self.wide, ..ExcerptChunk::default() };
         let mut machine: ReplayState<()> = ReplayState::new(TraceBounds::of(&self.recording));
-        machine.begin(&mut NullVisitor, chunk)?;
+        machine.begin(&mut (), chunk)?;
         let mut decoder = chunk.decoder();
         while let Some((ns, event)) = machine.read(&mut decoder)? {
             let at = machine.now().saturating_add(ns);
@@ -92,7 +92,7 @@ impl ExcerptWriter {
                 part.write_event(at, decoder.weights(), event);
             }
             let slept = matches!(event, Event::Idle { ns } if at < from && at.saturating_add(ns) > from);
-            machine.step(&mut NullVisitor, ns, EventWeights::NONE, event)?;
+            machine.step(&mut (), ns, EventWeights::NONE, event)?;
             if slept {
                 // The CPU wakes up within the window: the rest of its idle period belongs to the
                 // window.
@@ -134,13 +134,6 @@ impl ExcerptWriter {
     fn finish(self) -> TraceExcerpt {
         TraceExcerpt { bytes: self.bytes, recording: self.recording }
     }
-}
-
-/// Visitor that does nothing.
-struct NullVisitor;
-
-impl EventVisitor for NullVisitor {
-    type PerFrame = ();
 }
 
 /// A chunk of the window under construction.

@@ -90,6 +90,46 @@ pub struct StackFrame<T> {
     pub data: T,
 }
 
+/// Times of an open call so far, in ticks. A visitor that needs them has them in its
+/// [`EventVisitor::PerFrame`], and charges each interval with [`ReplayState::charge`] and the end of
+/// each call with [`credit_caller`]. The replay does not do so by itself: windows begin and end within
+/// intervals, and other visitors need no times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    /// Time in which the call was on top of its stack.
+    pub self_ticks: u64,
+    /// Total time of callees that have ended.
+    pub callees: u64,
+}
+
+impl CallTimes {
+    /// Returns the time of the call and of its callees that have ended.
+    #[inline]
+    pub fn total(self) -> u64 {
+        self.self_ticks + self.callees
+    }
+}
+
+impl std::ops::AddAssign for CallTimes {
+    fn add_assign(&mut self, more: Self) {
+        self.self_ticks += more.self_ticks;
+        self.callees += more.callees;
+    }
+}
+
+/// Adds the total time of a call that has ended to the callees' time of its caller, the last of
+/// `frames`, and returns it. An interrupt's function is no callee of the code that it interrupted.
+#[inline]
+pub fn credit_caller<T: AsMut<CallTimes>>(frames: &mut [StackFrame<T>], mut ended: StackFrame<T>) -> u64 {
+    let total = ended.data.as_mut().total();
+    if ended.how != EnterKind::Interrupt {
+        if let Some(caller) = frames.last_mut() {
+            caller.data.as_mut().callees += total;
+        }
+    }
+    total
+}
+
 /// The open frames of a thread.
 #[derive(Debug)]
 pub(crate) struct ThreadStack<T> {
@@ -199,6 +239,11 @@ pub trait EventVisitor: Sized {
     fn unmatched_region(&mut self) {}
 }
 
+/// Visitor that does nothing.
+impl EventVisitor for () {
+    type PerFrame = ();
+}
+
 /// State of a CPU that does not execute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParkedCpu {
@@ -282,9 +327,43 @@ impl<T: Copy + Default> ReplayState<T> {
         self.bounds.threads + 1
     }
 
+    /// Checks whether the CPU is in user mode; while frames are open, whether the top frame is user
+    /// code's.
+    pub fn is_user_mode(&self) -> bool {
+        self.user
+    }
+
+    /// Returns the open regions, outermost first.
+    pub fn regions(&self) -> &[u32] {
+        &self.regions
+    }
+
     /// Returns the open frames of the running thread, outermost first.
     pub fn frames(&self) -> &[StackFrame<T>] {
         &self.stack.frames
+    }
+
+    /// Returns the open frames of the running thread, to change the visitor's values.
+    #[inline]
+    pub fn frames_mut(&mut self) -> &mut [StackFrame<T>] {
+        &mut self.stack.frames
+    }
+
+    /// Returns the open frames of a thread, to change the visitor's values. Threads have numbers up
+    /// to [`ReplayState::unknown_thread`].
+    pub fn frames_of(&mut self, thread: usize) -> &mut [StackFrame<T>] {
+        &mut self.stack_of(thread).frames
+    }
+
+    /// Charges time to the running thread's top frame and returns that; `None` if no frame is open.
+    #[inline]
+    pub fn charge(&mut self, ticks: u64) -> Option<&mut StackFrame<T>>
+    where
+        T: AsMut<CallTimes>,
+    {
+        let top = self.stack.frames.last_mut()?;
+        top.data.as_mut().self_ticks += ticks;
+        Some(top)
     }
 
     pub(crate) fn stack_of(&mut self, thread: usize) -> &mut ThreadStack<T> {
@@ -307,6 +386,12 @@ impl<T: Copy + Default> ReplayState<T> {
             stack.interrupts = frames.iter().filter(|(_, how)| *how == EnterKind::Interrupt).count() as u32;
         }
         self.set_chunk_state(opening);
+    }
+
+    /// Checks whether a chunk continues this state without a gap: nothing is recorded outside of
+    /// regions.
+    pub fn is_continued_by(&self, opening: &ChunkOpening<'_>) -> bool {
+        !self.regions.is_empty() && self.now == opening.begin && self.agrees_with(opening)
     }
 
     /// Checks whether running threads and open frames are those that a chunk declares.

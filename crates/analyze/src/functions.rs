@@ -38,7 +38,7 @@
 
 use crate::accounts::{EndedCall, NO_CALLER};
 use crate::accumulators::{Accumulators, IdlePeriods, ThreadAccount};
-use crate::events::{ChunkOpening, EventVisitor, ReplayState, StackFrame};
+use crate::events::{credit_caller, CallTimes, ChunkOpening, EventVisitor, ReplayState, StackFrame};
 use crate::known::TraceContext;
 use crate::multi_cpu::{waker_name, MultiCpuCounts};
 use crate::record::{ChunkRecord, EndedFrame};
@@ -57,19 +57,24 @@ pub(crate) struct FrameTimes {
     /// Account and tree node of the call, valid while [`ChunkThread::region`] is the current
     /// region.
     pub place: CallLocation,
-    /// Self time that is not in an account yet.
-    pub self_time: u64,
+    pub times: CallTimes,
     /// Self time that is in an account already.
     pub credited: u64,
-    /// Total time of callees that ended.
-    pub callees: u64,
     /// Virtual time of the entry; meaningless for an inherited frame.
     pub begin: u64,
 }
 
 impl FrameTimes {
     pub const fn new(place: CallLocation, begin: u64) -> Self {
-        Self { inherited: false, counted: false, place, self_time: 0, credited: 0, callees: 0, begin }
+        let times = CallTimes { self_ticks: 0, callees: 0 };
+        Self { inherited: false, counted: false, place, times, credited: 0, begin }
+    }
+}
+
+impl AsMut<CallTimes> for FrameTimes {
+    #[inline]
+    fn as_mut(&mut self) -> &mut CallTimes {
+        &mut self.times
     }
 }
 
@@ -217,23 +222,13 @@ impl<'a> FunctionCollector<'a> {
     /// Ends a frame that a flush has counted as made; `since` is its self time since that flush.
     // Arguments by value: a frame passed by reference would be copied to memory for every call.
     #[inline(never)]
-    fn end_spanning(
-        &mut self,
-        account: u32,
-        since: u64,
-        inherited_by: Option<usize>,
-        callees: u64,
-        call: EndedCall,
-    ) {
+    fn end_spanning(&mut self, account: u32, since: u64, inherited_by: Option<usize>, call: EndedCall) {
         let spanning = self.sums.accounts.spanning(account);
         spanning.self_time = spanning.self_time.wrapping_add(since);
         match inherited_by {
             Some(thread) => {
-                self.threads[thread].ended.push(EndedFrame {
-                    region: self.region,
-                    self_time: call.self_time,
-                    callees,
-                });
+                let times = CallTimes { self_ticks: call.self_time, callees: call.total - call.self_time };
+                self.threads[thread].ended.push(EndedFrame { region: self.region, times });
             }
             None => self.sums.accounts.end_spanning(account, call),
         }
@@ -261,9 +256,8 @@ impl EventVisitor for FunctionCollector<'_> {
 
     #[inline]
     fn pass(&mut self, machine: &mut ReplayState<FrameTimes>, ns: u64, weights: EventWeights, _: &Event) {
-        match machine.stack.frames.last_mut() {
+        match machine.charge(ns) {
             Some(top) => {
-                top.data.self_time += ns;
                 if self.known.wide {
                     self.sums.tree.add_weights(top.data.place.node, weights);
                 }
@@ -303,26 +297,25 @@ impl EventVisitor for FunctionCollector<'_> {
     #[inline]
     fn ended(&mut self, machine: &mut ReplayState<FrameTimes>, frame: StackFrame<FrameTimes>) {
         let open = frame.data;
-        let self_time = open.credited + open.self_time;
-        let total = self_time + open.callees;
+        let total = credit_caller(&mut machine.stack.frames, frame);
         if frame.how == EnterKind::Interrupt {
             // The frame is gone, but this time was still the interrupt's.
             self.charge_thread(machine);
-        } else if let Some(below) = machine.stack.frames.last_mut() {
-            below.data.callees += total;
         }
+        let self_time = open.times.self_ticks;
+        let since = self_time - open.credited;
         let node = &mut self.sums.tree.nodes[open.place.node as usize];
-        node.self_time = node.self_time.wrapping_add(open.self_time);
+        node.self_time = node.self_time.wrapping_add(since);
         let call = EndedCall { self_time, total, begin: open.begin };
         if !open.counted {
             node.calls += u64::from(!open.place.folded);
             self.sums.accounts.count(open.place.account, call);
         } else {
             let inherited_by = open.inherited.then_some(machine.running);
-            self.end_spanning(open.place.account, open.self_time, inherited_by, open.callees, call);
+            self.end_spanning(open.place.account, since, inherited_by, call);
         }
         if machine.bounds.is_user(frame.function) {
-            self.pending[machine.running].account.user += open.self_time;
+            self.pending[machine.running].account.user += since;
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::accumulators::Accumulators;
 use crate::stitch::{Anomalies, RegionTimes};
 use crate::MissingChunk;
+use kerntune_profile::Anomaly;
 use kerntune_trace::{Recording, RecordingHealth};
 use std::collections::BTreeMap;
 
@@ -49,38 +50,38 @@ pub(crate) fn counts(evidence: &AnomalySources<'_>) -> BTreeMap<String, u64> {
         cut_blocks,
     } = recording.health;
     let mut counts: BTreeMap<String, u64> = [
-        ("lost_events", lost_events),
-        ("unmatched_returns", unmatched_returns),
-        ("foreign_returns", foreign_returns),
-        ("unwound_frames", unwound_frames),
-        ("headless_returns", headless_returns),
-        ("lost_jumps", lost_jumps),
-        ("uncounted_blocks", uncounted_blocks),
-        ("uncounted_edges", uncounted_edges),
-        ("clock_checks", clock_checks),
-        ("clock_errors", clock_errors),
-        ("clock_error_ns", clock_error_ns),
-        ("cut_blocks", cut_blocks),
-        ("stack_mismatches", anomalies.stack_mismatches),
-        ("running_mismatches", anomalies.running_mismatches),
-        ("clock_mismatches", anomalies.clock_mismatches),
-        ("clock_mismatch_ns", anomalies.clock_mismatch_ns),
-        ("unmatched_exits", anomalies.unmatched_exits),
-        ("cut_calls", anomalies.cut_calls),
-        ("outside_ns", outside),
-        ("region_mismatches", anomalies.region_mismatches),
-        ("region_mismatch_ns", mismatch),
-        ("unclosed_regions", unclosed),
-        ("unattributed_ns", unattributed),
-        ("folded_calls", folded),
-        ("missing_chunks", missing.len() as u64),
-        ("missing_events", missing.iter().map(|missing| missing.events).sum()),
-        ("missing_ns", missing.iter().map(MissingChunk::ns).fold(0, u64::saturating_add)),
+        (Anomaly::LostEvents, lost_events),
+        (Anomaly::UnmatchedReturns, unmatched_returns),
+        (Anomaly::ForeignReturns, foreign_returns),
+        (Anomaly::UnwoundFrames, unwound_frames),
+        (Anomaly::HeadlessReturns, headless_returns),
+        (Anomaly::LostJumps, lost_jumps),
+        (Anomaly::UncountedBlocks, uncounted_blocks),
+        (Anomaly::UncountedEdges, uncounted_edges),
+        (Anomaly::ClockChecks, clock_checks),
+        (Anomaly::ClockErrors, clock_errors),
+        (Anomaly::ClockErrorNs, clock_error_ns),
+        (Anomaly::CutBlocks, cut_blocks),
+        (Anomaly::StackMismatches, anomalies.stack_mismatches),
+        (Anomaly::RunningMismatches, anomalies.running_mismatches),
+        (Anomaly::ClockMismatches, anomalies.clock_mismatches),
+        (Anomaly::ClockMismatchNs, anomalies.clock_mismatch_ns),
+        (Anomaly::UnmatchedExits, anomalies.unmatched_exits),
+        (Anomaly::CutCalls, anomalies.cut_calls),
+        (Anomaly::OutsideNs, outside),
+        (Anomaly::RegionMismatches, anomalies.region_mismatches),
+        (Anomaly::RegionMismatchNs, mismatch),
+        (Anomaly::UnclosedRegions, unclosed),
+        (Anomaly::UnattributedNs, unattributed),
+        (Anomaly::FoldedCalls, folded),
+        (Anomaly::MissingChunks, missing.len() as u64),
+        (Anomaly::MissingEvents, missing.iter().map(|missing| missing.events).sum()),
+        (Anomaly::MissingNs, missing.iter().map(MissingChunk::ns).fold(0, u64::saturating_add)),
     ]
-    .map(|(name, count)| (name.to_owned(), count))
+    .map(|(anomaly, count)| (anomaly.name().to_owned(), count))
     .into();
     if recording.cpus > 1 {
-        counts.insert("cpu_mismatch_ns".to_owned(), cpu_mismatch(evidence));
+        counts.insert(Anomaly::CpuMismatchNs.name().to_owned(), cpu_mismatch(evidence));
     }
     counts
 }

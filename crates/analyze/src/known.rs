@@ -4,8 +4,8 @@ use crate::events::TraceBounds;
 use crate::multi_cpu::ServiceFunctions;
 use crate::scheduler::SchedulerFunctions;
 use crate::AnalysisInput;
-use kerntune_profile::PathKind;
-use kerntune_trace::RecordedThread;
+use kerntune_profile::{CallKind, PathKind};
+use kerntune_trace::{EnterKind, RecordedThread};
 use std::collections::BTreeMap;
 
 /// Name of the pseudo-thread of all interrupts.
@@ -17,6 +17,17 @@ pub(crate) const UNKNOWN: &str = "[unknown]";
 /// no task.
 pub(crate) fn is_idle(thread: &RecordedThread) -> bool {
     thread.pid == 0 && thread.task != 0
+}
+
+/// Converts a kind of entry to that of profiles.
+pub fn call_kind(how: EnterKind) -> CallKind {
+    match how {
+        EnterKind::Call => CallKind::Call,
+        EnterKind::Jump => CallKind::Jump,
+        EnterKind::Interrupt => CallKind::Interrupt,
+        EnterKind::Exception => CallKind::Exception,
+        EnterKind::Syscall => CallKind::Syscall,
+    }
 }
 
 /// Bounds, names and roles of threads, regions and functions.

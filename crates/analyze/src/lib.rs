@@ -65,6 +65,7 @@ mod tree;
 pub use cut::{cut, TraceExcerpt};
 pub use data_rows::DataInput;
 pub use error::Error;
+pub use known::call_kind;
 pub use trace_file::{ChunkReader, ReadAt, TraceChunk, TraceFile};
 
 use accumulators::Accumulators;
@@ -185,25 +186,9 @@ pub struct Analysis {
     pub events: u64,
     /// Number of events that the recorder could not keep.
     pub lost_events: u64,
-    /// Anomaly counters by name; 0 means that there was none. They are those of the recorder
-    /// ([`kerntune_trace::RecordingHealth`]) and these of the analysis:
-    ///
-    /// - `stack_mismatches`, `running_mismatches`, `clock_mismatches` (and `clock_mismatch_ns`):
-    ///   chunks whose initial state differs from the final state of the chunk before; the analysis
-    ///   uses the later chunk's state;
-    /// - `unmatched_exits`: events that end frames that are not open;
-    /// - `cut_calls`: calls of which some part was not recorded;
-    /// - `outside_ns`: time of events outside of all regions; `region_mismatches`: marks out of
-    ///   order, and chunks that disagree on the open regions;
-    /// - `region_mismatch_ns`: sum of the differences between the recorder's times of regions and
-    ///   the trace's;
-    /// - `cpu_mismatch_ns`, only with several CPUs: sum of the differences between each CPU's time
-    ///   in the trace and the instructions that the recorder counted for it;
-    /// - `unclosed_regions`: regions without an end mark;
-    /// - `unattributed_ns`: kernel time with no function open;
-    /// - `folded_calls`: calls that lie deeper than the tree of call paths was kept; their time
-    ///   counts for the deepest kept path above them;
-    /// - `missing_chunks`, `missing_events`, `missing_ns`: totals of [`Analysis::missing`].
+    /// Counts of anomalies by [`kerntune_profile::Anomaly::name`], the recorder's and the analysis's;
+    /// 0 means that there was none. Where the state that a chunk declares differs from the final
+    /// state of the chunk before, the analysis uses the later one.
     pub health: BTreeMap<String, u64>,
     /// Chunks that a partial analysis left out. Times of a region that overlaps one of them cover
     /// the chunks that were read.

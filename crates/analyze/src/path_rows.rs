@@ -1,6 +1,6 @@
 //! Rows of the tree of call paths: region by region, each root followed by its descendants.
 
-use crate::known::TraceContext;
+use crate::known::{call_kind, TraceContext};
 use crate::tree::{node_kind, PathTree, TreeNode, NONE};
 use kerntune_profile::{add_up, CallKind, FunctionIndex, PathKind, PathNode, Ticks};
 use kerntune_trace::EventWeights;
@@ -71,13 +71,10 @@ pub(crate) fn rows(tree: &PathTree, used: &[bool], known: &TraceContext) -> Vec<
 
 fn means(node: &TreeNode, known: &TraceContext) -> (PathKind, String, FunctionIndex, CallKind) {
     let plain = |kind, comm| (kind, comm, FunctionIndex::NONE, CallKind::Call);
-    let function = |how| (PathKind::Function, String::new(), FunctionIndex(node.function), how);
+    if let Some(how) = node.how() {
+        return (PathKind::Function, String::new(), FunctionIndex(node.function), call_kind(how));
+    }
     match node.kind {
-        0 => function(CallKind::Call),
-        1 => function(CallKind::Jump),
-        2 => function(CallKind::Interrupt),
-        3 => function(CallKind::Exception),
-        4 => function(CallKind::Syscall),
         node_kind::USER => plain(PathKind::User, String::new()),
         node_kind::UNATTRIBUTED => plain(PathKind::Unattributed, String::new()),
         _ => {

@@ -1,6 +1,7 @@
 //! The part of a chunk's results that depends on the chunks before and after it.
 
 use crate::accumulators::PendingIdles;
+use crate::events::CallTimes;
 use kerntune_trace::{ChunkState, EnterKind};
 
 /// State at both ends of a chunk, and times of calls and regions that span its ends.
@@ -34,8 +35,7 @@ pub(crate) struct ChunkRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndedFrame {
     pub region: u32,
-    pub self_time: u64,
-    pub callees: u64,
+    pub times: CallTimes,
 }
 
 /// A chunk's changes to a thread's stack: first some inherited frames ended, then new ones were
@@ -45,8 +45,8 @@ pub(crate) struct ThreadRecord {
     pub thread: u32,
     /// Inherited frames that ended, from the top.
     pub ended: Vec<EndedFrame>,
-    /// Self time and callees' time of the inherited frames that did not end, from the outermost.
-    pub inherited: Vec<(u64, u64)>,
+    /// Times of the inherited frames that did not end, from the outermost.
+    pub inherited: Vec<CallTimes>,
     /// New frames that are still open, from the outermost.
     pub opened: Vec<OpenFrame>,
 }
@@ -56,9 +56,8 @@ pub(crate) struct ThreadRecord {
 pub(crate) struct OpenFrame {
     pub function: u32,
     pub how: EnterKind,
-    /// Self time, all of which is in an account.
-    pub self_time: u64,
-    pub callees: u64,
+    /// Times, with all of the self time in an account.
+    pub times: CallTimes,
     pub begin: u64,
     /// True if some of the call was not recorded: it has self time, but does not count as a call.
     pub cut: bool,

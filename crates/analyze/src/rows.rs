@@ -3,7 +3,7 @@
 use crate::accounts::{AccountKey, ArcAccount};
 use crate::accumulators::{Accumulators, SortedCounts, ThreadAccount};
 use crate::hash::BuildIntegerHasher;
-use crate::known::{is_idle, TraceContext, INTERRUPT, UNKNOWN};
+use crate::known::{call_kind, is_idle, TraceContext, INTERRUPT, UNKNOWN};
 use crate::stitch::RegionTimes;
 use crate::AnalysisInput;
 use crate::{cpu_rows, data_rows, io_rows, path_rows};
@@ -13,8 +13,8 @@ use kerntune_profile::{
     ModelEvent, ModelEventStats, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol, Tables,
     ThreadKind, ThreadStats, Ticks,
 };
-use kerntune_trace::counts::{BranchInsnKind, ExecutionCounts};
-use kerntune_trace::{EnterKind, ModelEventCount};
+use kerntune_trace::counts::{BranchKind, ExecutionCounts};
+use kerntune_trace::ModelEventCount;
 use std::collections::{BTreeMap, HashSet};
 
 /// Makes all tables. `trusted` decides for each region whether the recorder's times are used.
@@ -103,7 +103,7 @@ fn arcs(
         region: *region,
         caller: FunctionIndex(arc.caller()),
         callee: FunctionIndex(arc.callee()),
-        how: how(arc.how()),
+        how: call_kind(arc.how()),
         calls: account.calls(),
         ended: account.ended(),
         total_ticks: Ticks(account.sums.total),
@@ -284,23 +284,13 @@ fn add_counts(tables: &mut Tables, counts: &ExecutionCounts) {
         .collect();
 }
 
-pub(crate) fn how(how: EnterKind) -> profile::CallKind {
-    match how {
-        EnterKind::Call => profile::CallKind::Call,
-        EnterKind::Jump => profile::CallKind::Jump,
-        EnterKind::Interrupt => profile::CallKind::Interrupt,
-        EnterKind::Exception => profile::CallKind::Exception,
-        EnterKind::Syscall => profile::CallKind::Syscall,
-    }
-}
-
-fn edge_kind(kind: BranchInsnKind) -> profile::EdgeKind {
+fn edge_kind(kind: BranchKind) -> profile::EdgeKind {
     match kind {
-        BranchInsnKind::Conditional => profile::EdgeKind::Conditional,
-        BranchInsnKind::Jump => profile::EdgeKind::Jump,
-        BranchInsnKind::IndirectJump => profile::EdgeKind::IndirectJump,
-        BranchInsnKind::Call => profile::EdgeKind::Call,
-        BranchInsnKind::IndirectCall => profile::EdgeKind::IndirectCall,
-        BranchInsnKind::Return => profile::EdgeKind::Return,
+        BranchKind::Conditional => profile::EdgeKind::Conditional,
+        BranchKind::Jump => profile::EdgeKind::Jump,
+        BranchKind::IndirectJump => profile::EdgeKind::IndirectJump,
+        BranchKind::Call => profile::EdgeKind::Call,
+        BranchKind::IndirectCall => profile::EdgeKind::IndirectCall,
+        BranchKind::Return => profile::EdgeKind::Return,
     }
 }

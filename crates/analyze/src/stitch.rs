@@ -3,7 +3,7 @@
 
 use crate::accounts::{EndedCall, NO_CALLER};
 use crate::accumulators::{Accumulators, PendingIdles};
-use crate::events::TIME_LIMIT;
+use crate::events::{CallTimes, TIME_LIMIT};
 use crate::functions::places;
 use crate::known::TraceContext;
 use crate::record::{ChunkRecord, OpenFrame, ThreadRecord};
@@ -165,12 +165,12 @@ impl<'a> ChunkStitcher<'a> {
                 places(frames, sums, known, root, ended.region);
             }
             let (Some(frame), Some(place)) = (stack.pop(), found.pop()) else { return };
-            let self_time = frame.self_time + ended.self_time;
-            let total = self_time + frame.callees + ended.callees;
+            let self_time = frame.times.self_ticks + ended.times.self_ticks;
+            let total = frame.times.total() + ended.times.total();
             if frame.how != EnterKind::Interrupt {
                 if let Some(below) = stack.last_mut() {
                     // The chunk has added the part of its own time.
-                    below.callees += frame.self_time + frame.callees;
+                    below.times.callees += frame.times.total();
                 }
             }
             if !frame.cut {
@@ -178,9 +178,8 @@ impl<'a> ChunkStitcher<'a> {
                 sums.accounts.end_spanning(place.account, call);
             }
         }
-        for (frame, (self_time, callees)) in stack.iter_mut().zip(part.inherited) {
-            frame.self_time += self_time;
-            frame.callees += callees;
+        for (frame, times) in stack.iter_mut().zip(part.inherited) {
+            frame.times += times;
         }
         stack.extend(part.opened);
     }
@@ -207,6 +206,6 @@ fn adopt(stack: &mut Vec<OpenFrame>, stated: &[(u32, EnterKind)], follows: bool,
     anomalies.cut_calls += stack.iter().filter(|frame| !frame.cut).count() as u64;
     stack.clear();
     let cut =
-        |&(function, how): &_| OpenFrame { function, how, self_time: 0, callees: 0, begin: 0, cut: true };
+        |&(function, how): &_| OpenFrame { function, how, times: CallTimes::default(), begin: 0, cut: true };
     stack.extend(stated.iter().map(cut));
 }

@@ -8,6 +8,7 @@
 
 use crate::support::said;
 use kerntune_convert::mcrae::{DumpRecord, TagDump};
+use kerntune_stats::SplitMix64;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +18,6 @@ use std::time::Duration;
 /// Factor for the number of cases, compared with `make test`.
 fn effort() -> u64 {
     std::env::var("KERNTUNE_ATTACK").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
-
-/// SplitMix64: the same numbers in every run.
-struct RandomNumbers(u64);
-
-impl RandomNumbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit.max(1)
-    }
 }
 
 /// Input files, and a work directory that can be recreated.
@@ -114,7 +102,7 @@ impl AttackedStore {
 
 /// Makes 300 records of nested calls.
 fn dump(seed: u64) -> Vec<u8> {
-    let mut random = RandomNumbers(seed);
+    let mut random = SplitMix64(seed);
     let (mut records, mut open, mut time) = (Vec::new(), Vec::new(), 0);
     for _ in 0..300 {
         time += 1 + random.below(50) as u32;
@@ -256,7 +244,7 @@ fn killed_at_any_place_every_command_comes_to_the_same_end() {
 #[test]
 fn killed_at_any_time_every_command_comes_to_the_same_end() {
     let field = AttackedStore::new();
-    let mut random = RandomNumbers(17);
+    let mut random = SplitMix64(17);
     let profiles = field.begin();
     let mut kills = 0;
     for operation in operations(&profiles).into_iter().filter(|operation| operation.repeats) {
@@ -335,7 +323,7 @@ fn no_change_of_a_stored_file_gives_another_figure() {
         }
     }
     files.sort();
-    let mut random = RandomNumbers(23);
+    let mut random = SplitMix64(23);
     let (mut refused, mut same) = (0, 0);
     for round in 0..40 * effort() {
         let path = &files[random.below(files.len() as u64) as usize];

@@ -325,7 +325,7 @@ fn the_static_rule_is_wrong_as_often_as_exact_counts_say() {
         match GuestIsa::ending(&branch) {
             (
                 BlockEnding::Jump { target },
-                BlockFlow::Branch(kerntune_trace::counts::BranchInsnKind::Conditional),
+                BlockFlow::Branch(kerntune_trace::counts::BranchKind::Conditional),
             ) => target,
             _ => None,
         }

@@ -2,7 +2,7 @@
 
 use crate::metric::{Metric, ModelEvents, OperationCounters};
 use crate::{Error, Result};
-use kerntune_profile::{ModelEvent, Profile, RegionStats};
+use kerntune_profile::{Anomaly, ModelEvent, Profile, RegionStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -104,8 +104,8 @@ impl Measurement {
     /// Checks that a profile's figures are complete.
     pub(crate) fn check(profile: &Profile) -> Result<()> {
         let manifest = &profile.manifest;
-        match manifest.health.get("unclosed_regions") {
-            Some(&count) if count > 0 => Err(Error::OpenRegions { profile: manifest.id.clone(), count }),
+        match manifest.anomaly(Anomaly::UnclosedRegions) {
+            count @ 1.. => Err(Error::OpenRegions { profile: manifest.id.clone(), count }),
             _ if !manifest.capture.model => Err(Error::NoModel { profile: manifest.id.clone() }),
             _ => Ok(()),
         }
@@ -182,7 +182,7 @@ mod tests {
         assert!(refused(&profile).starts_with("profile p1 was recorded without a front-end model"));
         profile.manifest.capture.model = true;
         assert!(matches!(Measurement::from_profile(&profile), Err(Error::NothingMeasured)));
-        profile.manifest.health.insert("unclosed_regions".into(), 2);
+        profile.manifest.set_anomaly(Anomaly::UnclosedRegions, 2);
         assert!(refused(&profile).starts_with("profile p1 has 2 regions that were begun and never ended"));
     }
 

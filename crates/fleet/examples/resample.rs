@@ -10,6 +10,7 @@
 
 use kerntune_fleet::{merge, Fleet, ProfileFilter, Weights};
 use kerntune_profile::{merge as sum, Profile};
+use kerntune_stats::SplitMix64;
 use kerntune_work::NoProgress;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -34,12 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Returns a pseudorandom number (SplitMix64).
+/// Returns a pseudorandom number.
 fn number(of: u64) -> u64 {
-    let mut z = of.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64(of.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
 }
 
 fn add(prefix: &Path, count: u64, from: &[PathBuf]) -> Result<(), Box<dyn Error>> {

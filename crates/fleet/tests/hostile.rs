@@ -3,6 +3,7 @@
 mod support;
 
 use kerntune_fleet::{Fleet, PartitionKey, ProfileFilter, Weights};
+use kerntune_stats::SplitMix64;
 use kerntune_work::NoProgress;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -130,19 +131,19 @@ fn no_change_of_a_fleets_file_gives_another_figure() {
     let right = shown().unwrap();
     let files: Vec<(String, Vec<u8>)> = tree(fleet.root()).into_iter().collect();
     let before = tree(dir.path());
-    let mut numbers = support::TestRng(12);
+    let mut numbers = SplitMix64(12);
     let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
     let (mut refused, mut same) = (0, 0);
     for _ in 0..asked.unwrap_or(200) {
-        let (path, whole) = &files[numbers.next(files.len() as u64) as usize];
+        let (path, whole) = &files[numbers.index(files.len())];
         let mut bytes = whole.clone();
-        let at = numbers.next(bytes.len() as u64) as usize;
-        match numbers.next(5) {
+        let at = numbers.index(bytes.len());
+        match numbers.below(5) {
             _ if bytes.is_empty() => bytes.push(b'x'),
             0 => bytes.truncate(at),
-            1 => bytes.insert(at, numbers.next(256) as u8),
-            2 => bytes.clone_from(&files[numbers.next(files.len() as u64) as usize].1),
-            _ => bytes[at] ^= 1 << numbers.next(8),
+            1 => bytes.insert(at, numbers.below(256) as u8),
+            2 => bytes.clone_from(&files[numbers.index(files.len())].1),
+            _ => bytes[at] ^= 1 << numbers.below(8),
         }
         if bytes == *whole {
             continue;

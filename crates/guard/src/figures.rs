@@ -3,7 +3,7 @@
 
 use crate::deferred::{begins, DeferralClass};
 use crate::{Error, Result};
-use kerntune_profile::{PathKind, Profile, RegionScope, Tables};
+use kerntune_profile::{Anomaly, PathKind, Profile, RegionScope, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub fn rows(profile: &Profile, rows: &[String]) -> Result<Vec<RowFigure>> {
     if !profile.manifest.capture.functions || tables.paths.is_empty() {
         return Err(Error::NotWhole { profile: id.clone(), what: "it has no call paths" });
     }
-    if profile.manifest.health.get("unclosed_regions").is_some_and(|count| *count > 0) {
+    if profile.manifest.anomaly(Anomaly::UnclosedRegions) > 0 {
         return Err(Error::NotWhole { profile: id.clone(), what: "it has regions that never ended" });
     }
     let classes = classes(tables);

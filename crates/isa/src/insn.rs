@@ -1,6 +1,6 @@
 //! Instructions as QEMU translates them, and their classification.
 
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::counts::BranchKind;
 
 /// An undecoded instruction.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,7 +66,7 @@ pub enum BlockEnding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockFlow {
     /// A branch. It is taken if the next block is not the following one.
-    Branch(BranchInsnKind),
+    Branch(BranchKind),
     /// Falls through into the next block.
     Straight,
     /// May continue elsewhere without a branch (`iretq`, `sysret`, `rep movs` …).

@@ -20,6 +20,10 @@ pub trait Isa {
     const NAMES: IsaNames;
     /// Kbuild's names for it.
     const KBUILD: KbuildNames;
+    /// Debian's name of the architecture.
+    const DEBIAN: &'static str;
+    /// The kernel's name of the first serial line of QEMU's machine.
+    const SERIAL: &'static str;
 
     /// The smallest disk that a machine boots from, and QEMU's exit status after it: the code
     /// writes to the device `isa-debug-exit`.
@@ -47,6 +51,8 @@ pub trait Isa {
     const IMAGE_OFFSET: u64;
     /// A calibration that the kernel skips if its result is set beforehand.
     const MEASURED: BootMeasurement;
+    /// The CPU of runs that repeat exactly.
+    const EMULATED: EmulatedCpu;
     /// Vulnerable CPUs, which need mitigations, that the emulator can imitate.
     const VULNERABLE: &'static [VulnerableCpu];
     /// Register with the user address to which a system call returns: valid at its first
@@ -137,6 +143,19 @@ pub struct BootMeasurement {
     pub variable: &'static str,
     /// Frequency on QEMU's machine, in hertz.
     pub hertz: u32,
+}
+
+/// QEMU's CPU for runs that repeat exactly.
+#[derive(Debug)]
+pub struct EmulatedCpu {
+    /// All features of TCG, except instructions whose results differ between runs.
+    pub features: &'static str,
+    /// Appended to the features, disables those for which the kernel copies and clears memory with
+    /// one instruction: icount charges each byte as an instruction, unlike any CPU with these
+    /// features.
+    pub no_fast_strings: &'static str,
+    /// Additions to the kernel's command line: use the clock that is exact under icount.
+    pub kernel_options: &'static str,
 }
 
 /// A CPU that the kernel recognizes as vulnerable by its `cpuid`.

@@ -199,7 +199,7 @@ fn a_profile_is_in_place_before_the_build_and_names_the_kernel() {
     let mut request = bench.request("tuned");
     request.profile_dir = Some(bench.path("profile"));
     let tuned = bench.build(&request).unwrap();
-    assert_eq!(fs::read_to_string(tuned.bzimage()).unwrap(), "adcg");
+    assert_eq!(fs::read_to_string(tuned.image()).unwrap(), "adcg");
     assert!(tuned.manifest.profile_id.is_some());
     bench.write("profile/kernel/fork.gcda", "other");
     assert_ne!(bench.build(&request).unwrap().manifest.id, tuned.manifest.id);
@@ -341,7 +341,7 @@ fn what_comes_out_differently_is_found_and_kept() {
     assert_eq!((differing[0].name.as_str(), differing[0].first_difference), ("bzImage", Some(4)));
     let kept = again.kept.unwrap();
     assert_eq!(fs::read_to_string(kept.join("bzImage")).unwrap(), "one other image\n");
-    assert_eq!(fs::read_to_string(kernel.bzimage()).unwrap(), "one image\n");
+    assert_eq!(fs::read_to_string(kernel.image()).unwrap(), "one image\n");
 }
 
 /// Boot header that names release 6.12.117-m.

@@ -35,6 +35,7 @@ mod mode;
 pub mod order;
 mod parts;
 mod second_level;
+mod xorshift;
 
 pub use config::{
     BranchConfig, BtbConfig, CacheConfig, CycleCosts, DataConfig, FrontEndConfig, L2Config, LargeTlbConfig,
@@ -44,7 +45,7 @@ pub use data::{DataCaches, DataCounts};
 pub use direction::DirectionConfig;
 pub use front_end::{FrontEnd, FrontEndCounts, ModeCounts};
 pub use mode::CpuMode;
-pub use second_level::{BranchKind, SecondLevelCounts, SecondLevelEvent, SecondLevelModeCounts, TakenBranch};
+pub use second_level::{SecondLevelCounts, SecondLevelEvent, SecondLevelModeCounts, TakenBranch};
 
 /// Errors in a front-end model file, a call graph or an order.
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,7 @@ use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
 use crate::direction::DirectionPredictor;
 use crate::lru::LruSets;
 use crate::CpuMode;
+use kerntune_trace::counts::BranchKind;
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
 
@@ -116,23 +117,6 @@ impl Sub for SecondLevelCounts {
     fn sub(self, before: Self) -> Self {
         Self { kernel: self.kernel - before.kernel, user: self.user - before.user }
     }
-}
-
-/// Kind of a branch, which decides how its target can be predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BranchKind {
-    /// Conditional jump, with its target in the instruction.
-    Conditional,
-    /// Unconditional jump, with its target in the instruction.
-    Jump,
-    /// Jump through a register or memory.
-    IndirectJump,
-    /// Call, with its target in the instruction.
-    Call,
-    /// Call through a register or memory.
-    IndirectCall,
-    /// Return instruction.
-    Return,
 }
 
 /// Taken branch.

@@ -1,6 +1,7 @@
 //! Damaged model files: each is rejected with a reason, or gives a working model.
 
-use kerntune_layout::{BranchKind, CpuMode, FrontEnd, FrontEndConfig, TakenBranch};
+use kerntune_layout::{CpuMode, FrontEnd, FrontEndConfig, TakenBranch};
+use kerntune_trace::counts::BranchKind;
 use proptest::prelude::*;
 
 /// Words that model files need, and words that they must not contain.

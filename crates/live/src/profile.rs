@@ -8,9 +8,7 @@
 use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
 use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
-    rfc3339, Address, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
-    KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats,
-    Symbol, Tables, ThreadKind, ThreadStats, Ticks,
+    Address, Anomaly, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks, rfc3339,
 };
 use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};
@@ -144,17 +142,15 @@ impl ProfileBuilder<'_> {
 
     fn health(&self) -> BTreeMap<String, u64> {
         let all = self.all;
-        let mut health: BTreeMap<String, u64> =
-            all.health.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
         let crowded = [
-            ("folded_samples", all.tree.folded.saturating_add(all.tree.homeless)),
-            ("crowded_threads", all.threads.crowded),
-            ("crowded_switches", all.switches.crowded),
-            ("crowded_calls", all.calls.crowded),
-            ("unnamed_calls", all.calls.unnamed),
+            (Anomaly::FoldedSamples, all.tree.folded.saturating_add(all.tree.homeless)),
+            (Anomaly::CrowdedThreads, all.threads.crowded),
+            (Anomaly::CrowdedSwitches, all.switches.crowded),
+            (Anomaly::CrowdedCalls, all.calls.crowded),
+            (Anomaly::UnnamedCalls, all.calls.unnamed),
         ];
-        health.extend(crowded.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_string(), n)));
-        health
+        let counts = all.health.iter().map(|(anomaly, count)| (*anomaly, *count)).chain(crowded);
+        counts.filter(|(_, n)| *n > 0).map(|(anomaly, n)| (anomaly.name().to_owned(), n)).collect()
     }
 
     fn sources(&self) -> Vec<String> {

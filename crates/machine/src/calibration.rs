@@ -44,7 +44,7 @@ pub(crate) struct PendingPatch {
 /// A kernel whose files cannot be read.
 pub(crate) fn prepare_patch(kernel: &Kernel, command: &mut Command) -> Result<Option<PendingPatch>> {
     let Some(patch) = find_patch(kernel)? else { return Ok(None) };
-    let (ours, theirs) = UnixStream::pair().at("make a socket for", kernel.bzimage())?;
+    let (ours, theirs) = UnixStream::pair().at("make a socket for", kernel.image())?;
     command.args(["-S", "-chardev", "socket,id=gdb,fd=0", "-gdb", "chardev:gdb"]);
     Ok(Some(PendingPatch { stdin: theirs.into(), ours, patch }))
 }

@@ -2,7 +2,7 @@
 
 use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Insn, Isa};
 use kerntune_kernel::KernelFunction;
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::counts::BranchKind;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, SectionKind};
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ impl CodeSections {
 /// Returns the target of a conditional jump; `None` for other instructions.
 fn conditional_target(insn: &Insn) -> Option<u64> {
     match GuestIsa::ending(insn) {
-        (BlockEnding::Jump { target }, BlockFlow::Branch(BranchInsnKind::Conditional)) => target,
+        (BlockEnding::Jump { target }, BlockFlow::Branch(BranchKind::Conditional)) => target,
         _ => None,
     }
 }

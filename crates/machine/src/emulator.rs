@@ -6,23 +6,14 @@ use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::request::{MachineDemands, RunRequest};
 use crate::watch::WatchedRun;
 use crate::{qemu, Error, Machine, Result, RunOutcome};
-use kerntune_isa::{GuestIsa, Isa};
+use kerntune_isa::{EmulatedCpu, GuestIsa, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_trace::{files, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// All CPU features of TCG, except instructions whose results differ between runs (`rdrand`,
-/// `rdseed`).
-const CPU: &str = "max,-rdrand,-rdseed";
-/// Disables the features for which the kernel copies with `rep movsb` and clears with `rep stosb`:
-/// icount charges each byte as one instruction, unlike any CPU with these features.
-const NO_FAST_STRINGS: &str = ",-erms,-fsrm,-fsrs,-fsrc,-fzrm";
-/// Additions to the guest kernel's command line: use the TSC as clock, which is exact under icount,
-/// and assume that timers interrupt. To test that, a kernel would wait four ticks in a loop that
-/// leaves QEMU's translated code. Hypervisors tell their guests both.
-const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc no_timer_check";
+const CPU: EmulatedCpu = GuestIsa::EMULATED;
 /// The emulated CPU needs no mitigations, unless it pretends to be one that does.
 const NO_MITIGATIONS: &str = " mitigations=off";
 /// Options of a network card whose behavior repeats; 10 µs is about what a packet takes to leave a
@@ -78,11 +69,12 @@ impl Emulator {
 
 /// Returns QEMU's CPU, and the kernel command line that goes with it.
 fn cpu(demands: &MachineDemands) -> (String, String) {
-    let fast = if demands.fast_strings { "" } else { NO_FAST_STRINGS };
+    let EmulatedCpu { features, no_fast_strings, kernel_options } = CPU;
+    let fast = if demands.fast_strings { "" } else { no_fast_strings };
     let known = |name: &str| GuestIsa::VULNERABLE.iter().find(|cpu| cpu.name == name);
     match demands.mitigations.and_then(known) {
-        Some(vulnerable) => (format!("{CPU}{fast},{}", vulnerable.properties), COMMAND_LINE.into()),
-        None => (format!("{CPU}{fast}"), format!("{COMMAND_LINE}{NO_MITIGATIONS}")),
+        Some(vulnerable) => (format!("{features}{fast},{}", vulnerable.properties), kernel_options.into()),
+        None => (format!("{features}{fast}"), format!("{kernel_options}{NO_MITIGATIONS}")),
     }
 }
 
@@ -99,11 +91,12 @@ impl Machine for Emulator {
 
     /// Hashes QEMU's version, the recorder's code, and the options.
     fn identity(&self) -> Result<String> {
+        let EmulatedCpu { features, no_fast_strings, kernel_options } = CPU;
         Ok(kerntune_work::ContentHash::new("emulator/6")
             .field("qemu", qemu::version()?)
-            .field("cpu", format!("{CPU}{NO_FAST_STRINGS}"))
+            .field("cpu", format!("{features}{no_fast_strings}"))
             .field("network card", CARD)
-            .field("command line", format!("{} {COMMAND_LINE}{NO_MITIGATIONS}", qemu::COMMAND_LINE))
+            .field("command line", format!("{} {kernel_options}{NO_MITIGATIONS}", qemu::command_line()))
             .field("recorder", recorder_code(&self.recorder)?)
             .finish())
     }

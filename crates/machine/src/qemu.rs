@@ -14,9 +14,6 @@ use std::process::Command;
 
 /// Name of the program.
 const QEMU: &str = GuestIsa::NAMES.qemu;
-/// Command line of every guest kernel: console, no address randomization, die on panic.
-pub(crate) const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nokaslr norandmaps";
-
 /// Beginning of the line with QEMU's version.
 const VERSION: &str = "QEMU emulator version ";
 
@@ -48,6 +45,11 @@ pub(crate) fn program(cpu: Option<u32>) -> Command {
     cpu::program(cpu, Path::new(QEMU))
 }
 
+/// Returns the command line of every guest kernel: console, no address randomization, die on panic.
+pub(crate) fn command_line() -> String {
+    format!("console={} panic=-1 nokaslr norandmaps", GuestIsa::SERIAL)
+}
+
 /// Configures a PC without default devices.
 pub(crate) fn bare(command: &mut Command) {
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
@@ -70,11 +72,11 @@ pub(crate) fn guest(
         let drive = format!("file={},format=raw,if=none,id=disk", escape(&path));
         command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{port}")]);
     }
-    command.arg("-kernel").arg(kernel.bzimage());
+    command.arg("-kernel").arg(kernel.image());
     command.arg("-initrd").arg(request.initramfs);
     let options = boot_options(request.run, request.collect, request.demands.cpus);
     let of_disk = disk.map(Disk::kernel_options).unwrap_or_default();
-    let words = [COMMAND_LINE, more, &options, &of_disk, request.demands.append];
+    let words = [&command_line(), more, &options, &of_disk, request.demands.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);
     // With named options, because the short form `file:PATH` cannot contain a comma.

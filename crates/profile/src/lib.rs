@@ -34,6 +34,7 @@
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod call_tree;
+mod anomaly;
 mod difference;
 mod directory;
 mod error;
@@ -53,7 +54,8 @@ mod thread_name;
 mod totals;
 mod units;
 
-pub use call_tree::{add_up, add_up_figures, upwards, CallNode, CallTree, PathFrame, TreeChildren};
+pub use call_tree::{CallNode, CallTree, PathFrame, TreeChildren, add_up, add_up_figures, upwards};
+pub use anomaly::{Anomaly, AnomalyWeight};
 pub use difference::{
     difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures,
     ProfileDifference, RowFrame,

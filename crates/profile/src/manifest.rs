@@ -1,6 +1,6 @@
 //! Manifest of a profile (`manifest.json`): origin, totals, anomalies and files.
 
-use crate::{CounterTotal, RunPurpose, SamplingSummary, Ticks};
+use crate::{Anomaly, CounterTotal, RunPurpose, SamplingSummary, Ticks};
 use kerntune_work::{checked_text, Hash, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct Manifest {
     pub events: u64,
     /// Number of events that the recorder saw but could not keep.
     pub lost_events: u64,
-    /// Counts of anomalies, by name.
+    /// Counts of anomalies, by [`Anomaly::name`]. Other versions have other names.
     pub health: BTreeMap<String, u64>,
     /// Kinds of events that were recorded.
     pub capture: CaptureSummary,
@@ -154,6 +154,16 @@ impl Manifest {
             counted: Vec::new(),
             tables: BTreeMap::new(),
         }
+    }
+
+    /// Returns the count of an anomaly; 0 if there is none.
+    pub fn anomaly(&self, anomaly: Anomaly) -> u64 {
+        self.health.get(anomaly.name()).copied().unwrap_or(0)
+    }
+
+    /// Sets the count of an anomaly.
+    pub fn set_anomaly(&mut self, anomaly: Anomaly, count: u64) {
+        self.health.insert(anomaly.name().to_owned(), count);
     }
 }
 

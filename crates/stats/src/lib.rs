@@ -73,7 +73,7 @@ pub use results::{
     BenchResults, ExactFigures, MeasuredKernel, MeasuredValue, ResultsRow, RowDirection, SkippedRow,
     RESULTS_SCHEMA,
 };
-pub use rng::Rng;
+pub use rng::{Rng, SplitMix64};
 pub use sample::{common_level, mean, median, std_dev, Sample};
 pub use set::{JoinedResults, JoinedRow};
 pub use stop::{StopDecision, StopRule, WidestRow};

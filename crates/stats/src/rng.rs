@@ -1,7 +1,31 @@
-//! Reproducible random numbers: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom
-//! number generators", ACM TOMS 47(4), 2021), seeded with SplitMix64 as its authors advise.
+//! Reproducible random numbers: the same seed gives the same numbers on every machine.
 
-/// Random number generator. The same seed gives the same numbers on every machine.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), for seeds and for tests. The value is the seed.
+#[derive(Debug, Clone)]
+pub struct SplitMix64(pub u64);
+
+impl SplitMix64 {
+    /// Returns 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number less than `limit`; 0 if that is 0. Slightly biased.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.bits() % limit.max(1)
+    }
+
+    /// Returns an index of a list with `length` elements, like [`SplitMix64::below`].
+    pub fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+}
+
+/// xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS
+/// 47(4), 2021), seeded with SplitMix64 as its authors advise.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: [u64; 4],
@@ -10,15 +34,8 @@ pub struct Rng {
 impl Rng {
     /// Creates a generator from any seed, 0 included.
     pub fn new(seed: u64) -> Self {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        Self { state: [next(), next(), next(), next()] }
+        let mut seeds = SplitMix64(seed);
+        Self { state: std::array::from_fn(|_| seeds.bits()) }
     }
 
     /// Returns 64 random bits.

@@ -6,7 +6,7 @@
 //! compressed u32 (bytes that follow). One zstd frame with a checksum follows; it holds the
 //! [`ChunkState`], then the payload.
 
-use crate::{EnterKind, Error, VERSION};
+use crate::{check_version, EnterKind, Error, VERSION};
 
 /// Size of an encoded [`TraceHeader`], in bytes.
 pub const TRACE_HEADER_BYTES: usize = 16;
@@ -41,10 +41,7 @@ impl TraceHeader {
         if found != TRACE_MAGIC {
             return Err(Error::Magic { what: "trace", found });
         }
-        match u32::from_le_bytes(read(bytes, 8, "trace")?) {
-            VERSION => {}
-            found => return Err(Error::Version { what: "trace", found }),
-        }
+        check_version("trace", u32::from_le_bytes(read(bytes, 8, "trace")?))?;
         match u32::from_le_bytes(read(bytes, 12, "trace")?) {
             flags @ 0..=WIDE => Ok(Self { wide: flags == WIDE }),
             flags => Err(Error::Invalid { what: "trace", found: flags.into(), at: 12 }),

@@ -5,7 +5,7 @@
 //! u32. Each edge has source u64, target u64, count u64, kind u32, reserved u32.
 
 use crate::chunk::read;
-use crate::{Error, VERSION};
+use crate::{check_version, Error, VERSION};
 
 const MAGIC: [u8; 8] = *b"KTCOUNT\0";
 const WHAT: &str = "counts file";
@@ -25,17 +25,17 @@ pub struct BlockCount {
     pub bytes: u32,
 }
 
-/// Kind of branch instruction that an edge leaves.
+/// Kind of a branch instruction, which decides how its target can be predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum BranchInsnKind {
-    /// Taken conditional branch.
+pub enum BranchKind {
+    /// Conditional jump, with its target in the instruction.
     Conditional = 0,
-    /// Direct jump.
+    /// Unconditional jump, with its target in the instruction.
     Jump = 1,
     /// Jump through a register or memory.
     IndirectJump = 2,
-    /// Direct call.
+    /// Call, with its target in the instruction.
     Call = 3,
     /// Call through a register or memory.
     IndirectCall = 4,
@@ -43,26 +43,20 @@ pub enum BranchInsnKind {
     Return = 5,
 }
 
-impl BranchInsnKind {
+impl BranchKind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [BranchInsnKind; 6] = [
-        BranchInsnKind::Conditional,
-        BranchInsnKind::Jump,
-        BranchInsnKind::IndirectJump,
-        BranchInsnKind::Call,
-        BranchInsnKind::IndirectCall,
-        BranchInsnKind::Return,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Conditional, Self::Jump, Self::IndirectJump, Self::Call, Self::IndirectCall, Self::Return];
 
     /// Returns the name of the kind that tables print.
     pub fn name(self) -> &'static str {
         match self {
-            BranchInsnKind::Conditional => "conditional",
-            BranchInsnKind::Jump => "jump",
-            BranchInsnKind::IndirectJump => "indirect-jump",
-            BranchInsnKind::Call => "call",
-            BranchInsnKind::IndirectCall => "indirect-call",
-            BranchInsnKind::Return => "return",
+            BranchKind::Conditional => "conditional",
+            BranchKind::Jump => "jump",
+            BranchKind::IndirectJump => "indirect-jump",
+            BranchKind::Call => "call",
+            BranchKind::IndirectCall => "indirect-call",
+            BranchKind::Return => "return",
         }
     }
 }
@@ -77,7 +71,7 @@ pub struct EdgeCount {
     /// Number of times the branch was taken.
     pub count: u64,
     /// Kind of the branch instruction.
-    pub kind: BranchInsnKind,
+    pub kind: BranchKind,
 }
 
 /// Contents of `counts.kt`.
@@ -122,10 +116,7 @@ impl ExecutionCounts {
         }
         let word = |at| read(bytes, at, WHAT).map(u32::from_le_bytes);
         let long = |at| read(bytes, at, WHAT).map(u64::from_le_bytes);
-        let version = word(8)?;
-        if version != VERSION {
-            return Err(Error::Version { what: WHAT, found: version });
-        }
+        check_version(WHAT, word(8)?)?;
         let (blocks, edges) = (word(12)? as usize, word(16)? as usize);
         let expected = 24 + 32 * (blocks + edges);
         if bytes.len() < expected {
@@ -143,7 +134,7 @@ impl ExecutionCounts {
         }
         for at in (24 + 32 * blocks..).step_by(32).take(edges) {
             let code = word(at + 24)?;
-            let kind = *BranchInsnKind::ALL.get(code as usize).ok_or(Error::Invalid {
+            let kind = *BranchKind::ALL.get(code as usize).ok_or(Error::Invalid {
                 what: WHAT,
                 found: code.into(),
                 at: at + 24,
@@ -168,7 +159,7 @@ mod tests {
     fn round_trip_and_truncation() {
         let counts = ExecutionCounts {
             blocks: vec![BlockCount { start: 1, last: 5, count: 9, instructions: 2, bytes: 6 }],
-            edges: vec![EdgeCount { source: 5, target: 1, count: 8, kind: BranchInsnKind::Return }],
+            edges: vec![EdgeCount { source: 5, target: 1, count: 8, kind: BranchKind::Return }],
         };
         let bytes = counts.to_bytes();
         assert_eq!(ExecutionCounts::parse(&bytes), Ok(counts));

@@ -3,7 +3,7 @@
 //! [`DataSpec`] tells the recorder where the kernel keeps its data structures. [`DataFile`] is what
 //! the recorder writes to `data.json`.
 
-use crate::{Error, VERSION};
+use crate::check_version;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Description of the kernel's data, as the recorder needs it.
@@ -228,7 +228,7 @@ pub struct FootprintRow {
 /// Contents of `data.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// Format version: [`VERSION`]; other versions are rejected.
+    /// Format version: [`crate::VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
     /// Slab caches, in the order in which the recorder met them.
@@ -250,8 +250,5 @@ pub struct DataFile {
 }
 
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    match u32::deserialize(deserializer)? {
-        VERSION => Ok(VERSION),
-        found => Err(serde::de::Error::custom(Error::Version { what: "data file", found })),
-    }
+    check_version("data file", u32::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

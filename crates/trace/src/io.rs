@@ -3,7 +3,7 @@
 //! [`IoSpec`] tells the recorder where the kernel keeps its structures. [`IoFile`] is what the
 //! recorder writes to `io.json`.
 
-use crate::{Error, VERSION};
+use crate::check_version;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Layouts of the kernel's requests and packets; `None` for those that are not recorded.
@@ -161,7 +161,7 @@ pub struct PacketRow {
 /// Contents of `io.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoFile {
-    /// Format version: [`VERSION`]; other versions are rejected.
+    /// Format version: [`crate::VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
     /// True if requests were recorded.
@@ -178,12 +178,8 @@ pub struct IoFile {
 }
 
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    match u32::deserialize(deserializer)? {
-        VERSION => Ok(VERSION),
-        found => {
-            Err(serde::de::Error::custom(Error::Version { what: "file of requests and packets", found }))
-        }
-    }
+    check_version("file of requests and packets", u32::deserialize(deserializer)?)
+        .map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

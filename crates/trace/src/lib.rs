@@ -96,3 +96,11 @@ pub enum Error {
     #[error("the {what} is of format version {found}, this kerntune reads {VERSION}; record again")]
     Version { what: &'static str, found: u32 },
 }
+
+/// Checks that a file is of this [`VERSION`], and returns it.
+fn check_version(what: &'static str, found: u32) -> Result<u32, Error> {
+    match found {
+        VERSION => Ok(VERSION),
+        found => Err(Error::Version { what, found }),
+    }
+}

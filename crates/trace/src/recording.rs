@@ -1,12 +1,12 @@
 //! The recorder's summary of a run.
 
-use crate::{CaptureSpec, Error, VERSION};
+use crate::{check_version, CaptureSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Output of the recorder, written as JSON after all other files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recording {
-    /// Format version: [`VERSION`]; other versions are rejected.
+    /// Format version: [`crate::VERSION`]; other versions are rejected.
     #[serde(deserialize_with = "this_version")]
     pub version: u32,
     /// Kinds of data that were captured.
@@ -44,10 +44,7 @@ pub struct Recording {
 
 /// Deserializes the version and rejects any other than [`VERSION`].
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    match u32::deserialize(deserializer)? {
-        VERSION => Ok(VERSION),
-        found => Err(serde::de::Error::custom(Error::Version { what: "recording", found })),
-    }
+    check_version("recording", u32::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
 /// Part of the run between a begin mark and its end mark.

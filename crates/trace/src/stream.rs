@@ -15,7 +15,7 @@
 //! An access belongs to the instruction executed before it. A repeated string instruction is
 //! executed once for each repetition.
 
-use crate::{Error, VERSION};
+use crate::{check_version, Error, VERSION};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
 
@@ -154,10 +154,7 @@ impl<R: Read> StreamReader<R> {
         if magic != MAGIC {
             return Err(Error::Magic { what: WHAT, found: magic }.into());
         }
-        let found = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-        if found != VERSION {
-            return Err(Error::Version { what: WHAT, found }.into());
-        }
+        check_version(WHAT, u32::from_le_bytes([head[8], head[9], head[10], head[11]]))?;
         let from = BufReader::new(zstd::Decoder::new(from)?);
         Ok(Self { from, at: 0, known: 0, executed: 0, is_over: false })
     }

@@ -4,9 +4,9 @@ use super::collector::{CollectedCalls, FoundCall};
 use super::followed::BoundaryHit;
 use super::layout::TreeLayout;
 use super::model::{Anatomy, AnatomyNode, BoundaryEntry, BoundarySummary, ExampleCall};
+use crate::known::call_kind;
 use crate::MissingChunk;
-use kerntune_profile::{CallKind, FunctionIndex};
-use kerntune_trace::EnterKind;
+use kerntune_profile::FunctionIndex;
 
 /// Builds the result from all calls and three single ones: the typical, the worst, and the typical
 /// one before the boundary.
@@ -73,15 +73,5 @@ fn call(layout: &TreeLayout, seen: FoundCall) -> ExampleCall {
         thread: seen.thread,
         figures: seen.figures,
         before: seen.boundary.map(reached),
-    }
-}
-
-fn call_kind(how: EnterKind) -> CallKind {
-    match how {
-        EnterKind::Call => CallKind::Call,
-        EnterKind::Jump => CallKind::Jump,
-        EnterKind::Interrupt => CallKind::Interrupt,
-        EnterKind::Exception => CallKind::Exception,
-        EnterKind::Syscall => CallKind::Syscall,
     }
 }

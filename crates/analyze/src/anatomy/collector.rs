@@ -5,7 +5,7 @@ use super::model::{CallFigures, FigureSpreads, NodeFigures, NodeSums};
 use super::spread::{CallPosition, SpreadBuilder};
 use super::tree::CallTree;
 use super::AnatomyRequest;
-use crate::events::{self, ChunkOpening, EventVisitor};
+use crate::events::{self, credit_caller, CallTimes, ChunkOpening, EventVisitor};
 use kerntune_trace::{EnterKind, Event, EventWeights};
 use std::collections::BTreeMap;
 
@@ -21,9 +21,7 @@ const UNSEEN: u32 = u32::MAX - 1;
 /// State of an open call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnatomyFrame {
-    self_time: u64,
-    /// Total time of callees that ended.
-    callees: u64,
+    times: CallTimes,
     /// Index in `followed` of the operation's call that contains this one; or [`NONE`], [`UNSEEN`].
     part: u32,
     /// Index of its entry there. A call that does not fit into the tree uses the entry of its
@@ -35,7 +33,14 @@ pub(super) struct AnatomyFrame {
 
 impl Default for AnatomyFrame {
     fn default() -> Self {
-        Self { self_time: 0, callees: 0, part: NONE, entry: 0, depth: 0 }
+        Self { times: CallTimes::default(), part: NONE, entry: 0, depth: 0 }
+    }
+}
+
+impl AsMut<CallTimes> for AnatomyFrame {
+    #[inline]
+    fn as_mut(&mut self) -> &mut CallTimes {
+        &mut self.times
     }
 }
 
@@ -118,12 +123,10 @@ impl EventVisitor for AnatomyCollector<'_> {
     type PerFrame = AnatomyFrame;
 
     fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
-        let follows = self.previous.is_some_and(|previous| previous + 1 == machine.chunk)
-            && !machine.regions.is_empty()
-            && (opening.begin, opening.running) == (machine.now, machine.running);
+        let follows = self.previous.is_some_and(|previous| previous + 1 == machine.chunk);
         self.previous = Some(machine.chunk);
         self.begun = 0;
-        if follows && machine.agrees_with(opening) {
+        if follows && machine.is_continued_by(opening) {
             return;
         }
         for (thread, stated) in opening.stacks.iter().enumerate() {
@@ -153,9 +156,7 @@ impl EventVisitor for AnatomyCollector<'_> {
 
     #[inline]
     fn pass(&mut self, machine: &mut ReplayState, ns: u64, _: EventWeights, _: &Event) {
-        if let Some(top) = machine.stack.frames.last_mut() {
-            top.data.self_time += ns;
-        }
+        machine.charge(ns);
     }
 
     #[inline]
@@ -180,11 +181,10 @@ impl EventVisitor for AnatomyCollector<'_> {
             return;
         }
         let call = &mut self.followed[open.part as usize];
-        call.entries[open.entry as usize].self_time += open.self_time;
-        let total = open.self_time + open.callees;
-        match machine.stack.frames.last_mut() {
-            Some(below) if open.depth > 1 => below.data.callees += total,
-            _ => self.end_call(machine, open.part, total),
+        call.entries[open.entry as usize].self_time += open.times.self_ticks;
+        let total = credit_caller(&mut machine.stack.frames, frame);
+        if open.depth == 1 {
+            self.end_call(machine, open.part, total);
         }
     }
 }
@@ -292,8 +292,8 @@ impl<'a> AnatomyCollector<'a> {
         let mut ns = 0;
         for frame in machine.stack.frames.iter().rev() {
             let open = frame.data;
-            call.entries[open.entry as usize].self_time_before += open.self_time;
-            ns += open.self_time + open.callees;
+            call.entries[open.entry as usize].self_time_before += open.times.self_ticks;
+            ns += open.times.total();
             if open.depth == 1 {
                 break;
             }

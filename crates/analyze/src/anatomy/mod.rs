@@ -113,7 +113,7 @@ fn read_all(
             let chunk = reader.read(number)?;
             // The counts of a chunk that turns out to be damaged must not be kept.
             if request.partial {
-                whole(&mut ReplayState::new(bounds), &mut NullVisitor, &chunk)?;
+                whole(&mut ReplayState::new(bounds), &mut (), &chunk)?;
             }
             let events = whole(&mut machine, collector, &chunk)?;
             // Calls share this time: no sum of theirs can be greater.
@@ -175,11 +175,4 @@ fn whole<V: EventVisitor>(
         true => Ok(found),
         false => Err(Error::Contents { chunk: chunk.number, what: "events", found, expected }),
     }
-}
-
-/// Visitor that does nothing.
-struct NullVisitor;
-
-impl EventVisitor for NullVisitor {
-    type PerFrame = ();
 }

@@ -59,8 +59,8 @@ impl FunctionCollector<'_> {
             if threads[at].region == region {
                 for frame in &mut machine.stack_of(at).frames {
                     let open = &mut frame.data;
-                    let self_time = std::mem::take(&mut open.self_time);
-                    open.credited += self_time;
+                    let self_time = open.times.self_ticks - open.credited;
+                    open.credited = open.times.self_ticks;
                     let spanning = sums.accounts.spanning(open.place.account);
                     spanning.self_time = spanning.self_time.wrapping_add(self_time);
                     let node = &mut sums.tree.nodes[open.place.node as usize];
@@ -118,7 +118,7 @@ impl FunctionCollector<'_> {
             self.record.threads.push(ThreadRecord {
                 thread,
                 ended: std::mem::take(&mut self.threads[thread as usize].ended),
-                inherited: inherited.iter().map(|frame| (frame.data.credited, frame.data.callees)).collect(),
+                inherited: inherited.iter().map(|frame| frame.data.times).collect(),
                 opened: opened.iter().map(opened_from).collect(),
             });
         }
@@ -128,6 +128,6 @@ impl FunctionCollector<'_> {
 }
 
 fn opened_from(frame: &StackFrame<FrameTimes>) -> OpenFrame {
-    let FrameTimes { credited: self_time, callees, begin, .. } = frame.data;
-    OpenFrame { function: frame.function, how: frame.how, self_time, callees, begin, cut: false }
+    let FrameTimes { times, begin, .. } = frame.data;
+    OpenFrame { function: frame.function, how: frame.how, times, begin, cut: false }
 }

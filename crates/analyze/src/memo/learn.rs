@@ -4,7 +4,7 @@ use super::run::{RepeatedCalls, RunEffect};
 use super::RunContext;
 use crate::accounts::NO_CALLER;
 use crate::accumulators::Accumulators;
-use crate::events::{EventVisitor, ReplayState, StackFrame};
+use crate::events::{credit_caller, CallTimes, EventVisitor, ReplayState, StackFrame};
 use crate::functions::{FrameTimes, FunctionCollector};
 use crate::hash::BuildIntegerHasher;
 use crate::tree::{node_kind, CallLocation};
@@ -44,7 +44,7 @@ pub(super) fn effect(
     };
     let left = before - effect.ended.len();
     let (inherited, opened) = machine.stack.frames.split_at(left);
-    effect.top = inherited.last().map_or((0, 0), |top| (top.data.self_time, top.data.callees));
+    effect.top = inherited.last().map_or(CallTimes::default(), |top| top.data.times);
     effect.opened = opened.to_vec();
     (effect.ns, effect.user, effect.rise) = (machine.now, machine.user, deepest - before);
     effect.calls = calls.into_values().collect();
@@ -86,10 +86,11 @@ impl EventVisitor for RunLearner<'_> {
     type PerFrame = FrameTimes;
 
     fn pass(&mut self, machine: &mut ReplayState<FrameTimes>, ns: u64, _: EventWeights, _: &Event) {
-        match machine.stack.frames.last_mut() {
-            Some(top) => top.data.self_time += ns,
-            None if machine.user && !self.idle => self.effect.bare_user += ns,
-            None => self.effect.bare += ns,
+        if machine.charge(ns).is_none() {
+            match machine.user && !self.idle {
+                true => self.effect.bare_user += ns,
+                false => self.effect.bare += ns,
+            }
         }
     }
 
@@ -103,16 +104,13 @@ impl EventVisitor for RunLearner<'_> {
     }
 
     fn ended(&mut self, machine: &mut ReplayState<FrameTimes>, frame: StackFrame<FrameTimes>) {
-        let FrameTimes { inherited, place: CallLocation { node, .. }, self_time, callees, .. } = frame.data;
+        let FrameTimes { inherited, place: CallLocation { node, .. }, times, .. } = frame.data;
         self.is_alone &= frame.how != EnterKind::Interrupt;
         if inherited {
-            self.effect.ended.push((self_time, callees));
+            self.effect.ended.push(times);
             return;
         }
-        let total = self_time + callees;
-        if let Some(below) = machine.stack.frames.last_mut() {
-            below.data.callees += total;
-        }
+        let (self_time, total) = (times.self_ticks, credit_caller(&mut machine.stack.frames, frame));
         let bucket = bucket_of(Ticks(total));
         let none = RepeatedCalls { node, bucket, count: 0, self_time: 0, total: 0 };
         let calls = self.calls.entry((node, bucket)).or_insert(none);

@@ -1,11 +1,8 @@
 //! Learned runs and their effects.
 
 use crate::accumulators::Accumulators;
-use crate::events::{ReplayState, StackFrame, DEPTH_LIMIT, TIME_LIMIT};
+use crate::events::{CallTimes, ReplayState, StackFrame, DEPTH_LIMIT, TIME_LIMIT};
 use crate::functions::{FrameTimes, FunctionCollector};
-
-/// Self time, and total time of callees that ended.
-pub(super) type SelfAndCallees = (u64, u64);
 
 /// Changes that a run makes. Times count from its beginning.
 #[derive(Debug, Default)]
@@ -18,8 +15,8 @@ pub(super) struct RunEffect {
     pub user: bool,
     /// Times of the frames that were open before: of those that end, from the top, and of the one
     /// that is on top afterwards.
-    pub ended: Vec<SelfAndCallees>,
-    pub top: SelfAndCallees,
+    pub ended: Vec<CallTimes>,
+    pub top: CallTimes,
     /// Frames that the run opened and did not end.
     pub opened: Vec<StackFrame<FrameTimes>>,
     /// Time with an empty stack, in user mode and otherwise.
@@ -81,10 +78,9 @@ impl EventRun {
         if now >= TIME_LIMIT || machine.stack.frames.len() + effect.rise > DEPTH_LIMIT {
             return false;
         }
-        let add = |machine: &mut ReplayState<FrameTimes>, (self_time, callees): SelfAndCallees| {
+        let add = |machine: &mut ReplayState<FrameTimes>, times: CallTimes| {
             if let Some(top) = machine.stack.frames.last_mut() {
-                top.data.self_time += self_time;
-                top.data.callees += callees;
+                top.data.times += times;
             }
         };
         for &times in &effect.ended {

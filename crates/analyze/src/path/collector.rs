@@ -80,9 +80,8 @@ impl EventVisitor for PathCollector<'_> {
 
     fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
         let follows = machine.chunk.checked_sub(1) == self.previous && self.previous.is_some();
-        let contiguous = follows && !machine.regions.is_empty() && opening.begin == self.now;
         self.previous = Some(machine.chunk);
-        if contiguous && opening.running == machine.running && machine.agrees_with(opening) {
+        if follows && machine.is_continued_by(opening) {
             return;
         }
         if self.phase == PathPhase::Active {
@@ -359,7 +358,11 @@ impl<'a> PathCollector<'a> {
         }
         totals.busy_ticks += ns;
         totals.interrupt_ns += if interrupted { ns } else { 0 };
-        if ns == 0 || self.threads[machine.running].spend(&mut machine.stack.frames, ns) {
+        if ns == 0 {
+            return;
+        }
+        if self.threads[machine.running].is_open(&machine.stack.frames) {
+            machine.charge(ns);
             return;
         }
         let idle_task = self.recording.threads.get(machine.running).is_some_and(is_idle);

@@ -1,8 +1,9 @@
 //! Entries of one thread under construction.
 
 use super::model::{PathEntry, PathEntryKind};
-use crate::events;
-use kerntune_profile::{CallKind, FunctionIndex};
+use crate::events::{self, credit_caller, CallTimes};
+use crate::known::call_kind;
+use kerntune_profile::FunctionIndex;
 use kerntune_trace::EnterKind;
 
 /// No entry.
@@ -16,9 +17,7 @@ pub(super) type StackFrame = events::StackFrame<PathFrame>;
 /// Recorded state of an open call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathFrame {
-    self_time: u64,
-    /// Total time of callees that ended.
-    callees: u64,
+    times: CallTimes,
     /// Index of its entry, or [`NONE`].
     node: u32,
     /// Index of the entry of the nearest frame that has one, itself included.
@@ -29,7 +28,14 @@ pub(super) struct PathFrame {
 
 impl Default for PathFrame {
     fn default() -> Self {
-        Self { self_time: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
+        Self { times: CallTimes::default(), node: NONE, home: NONE, inner: 0 }
+    }
+}
+
+impl AsMut<CallTimes> for PathFrame {
+    #[inline]
+    fn as_mut(&mut self) -> &mut CallTimes {
+        &mut self.times
     }
 }
 
@@ -84,16 +90,6 @@ impl ThreadRecorder {
         frames.len() > self.base
     }
 
-    /// Adds time to the top frame; returns `false` if no shown frame is open.
-    pub fn spend(&mut self, frames: &mut [StackFrame], ns: u64) -> bool {
-        let open = self.is_open(frames);
-        match frames.last_mut() {
-            Some(top) if open => top.data.self_time += ns,
-            _ => return false,
-        }
-        true
-    }
-
     /// Gives entries to frames that were open before the path began.
     pub fn introduce(&mut self, frames: &mut [StackFrame], budget: &mut EntryBudget) {
         self.introduced = true;
@@ -101,7 +97,7 @@ impl ThreadRecorder {
         for at in self.base..frames.len() {
             let StackFrame { function, how, data } = frames[at];
             let opened = self.open(&frames[..at], function, how, None, budget);
-            frames[at].data = PathFrame { self_time: data.self_time, callees: data.callees, ..opened };
+            frames[at].data = PathFrame { times: data.times, ..opened };
         }
     }
 
@@ -140,14 +136,10 @@ impl ThreadRecorder {
         if frames.len() < self.base {
             return;
         }
-        let PathFrame { self_time: self_ticks, callees, node, .. } = frame.data;
-        let total_ns = self_ticks + callees;
+        let PathFrame { times: CallTimes { self_ticks, .. }, node, .. } = frame.data;
+        let total_ns = credit_caller(frames, frame);
         if frame.how == EnterKind::Interrupt {
             self.interrupts = self.interrupts.saturating_sub(1);
-        } else if self.is_open(frames) {
-            if let Some(below) = frames.last_mut() {
-                below.data.callees += total_ns;
-            }
         }
         let length = self.entries.len() as u32;
         if let Some(entry) = self.entries.get_mut(node as usize) {
@@ -242,14 +234,4 @@ impl ThreadRecorder {
 
 fn leaf(kind: PathEntryKind, level: u32) -> PathEntry {
     PathEntry { kind, level, len: 1, begin_ns: None, end_ns: None, self_ticks: 0, total_ns: 0, hidden: 0 }
-}
-
-fn call_kind(how: EnterKind) -> CallKind {
-    match how {
-        EnterKind::Call => CallKind::Call,
-        EnterKind::Jump => CallKind::Jump,
-        EnterKind::Interrupt => CallKind::Interrupt,
-        EnterKind::Exception => CallKind::Exception,
-        EnterKind::Syscall => CallKind::Syscall,
-    }
 }

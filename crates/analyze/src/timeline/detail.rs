@@ -2,7 +2,7 @@
 
 use super::cpus::{self, CpuSlice};
 use super::{extend, holder, CpuHolder, HolderSlice, HALTED};
-use crate::events::{replay, EventVisitor, ReplayState, StackFrame, TraceBounds};
+use crate::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
 use crate::trace_file::TraceFile;
 use crate::Error;
 use kerntune_trace::{EnterKind, Event, EventWeights};
@@ -101,26 +101,31 @@ pub fn detail(trace: &TraceFile<'_>, window: &DetailWindow) -> Result<WindowDeta
     Ok(collect.finish())
 }
 
+/// Index of an open call in [`WindowDetail::calls`]; `None` before the window.
+type CallNumber = Option<usize>;
+
 struct DetailCollector {
     window: DetailWindow,
     out: WindowDetail,
     started: bool,
     done: bool,
-    /// Index of the open call, by thread and depth.
-    open: Vec<Vec<usize>>,
     /// Index of the call that [`WindowEnd::EndOf`] waits for.
     awaited: Option<usize>,
     operations: u32,
 }
 
 impl EventVisitor for DetailCollector {
-    type PerFrame = ();
+    type PerFrame = CallNumber;
+
+    fn begin(&mut self, machine: &mut ReplayState<CallNumber>, opening: &ChunkOpening<'_>) {
+        machine.continue_from(self, opening);
+    }
 
     fn is_done(&self) -> bool {
         self.done
     }
 
-    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, event: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState<CallNumber>, ns: u64, _: EventWeights, event: &Event) {
         let (before, now) = (machine.now(), machine.now() + ns);
         if now < self.window.begin {
             return;
@@ -135,7 +140,7 @@ impl EventVisitor for DetailCollector {
         }
     }
 
-    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState<CallNumber>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         if awake <= self.window.begin && asleep < self.window.begin {
             return;
@@ -149,31 +154,28 @@ impl EventVisitor for DetailCollector {
         }
     }
 
-    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
+    fn enter(&mut self, machine: &mut ReplayState<CallNumber>, function: u32, how: EnterKind) -> CallNumber {
         let now = machine.now();
-        if self.started {
-            let is_awaited = self.window.until == WindowEnd::EndOf(function) && now == self.window.begin;
-            if is_awaited && self.awaited.is_none() {
-                self.awaited = Some(self.out.calls.len());
-            }
-            self.push(machine.running(), machine.frames().len(), function, how, now, false);
+        if !self.started {
+            return None;
+        }
+        let is_awaited = self.window.until == WindowEnd::EndOf(function) && now == self.window.begin;
+        if is_awaited && self.awaited.is_none() {
+            self.awaited = Some(self.out.calls.len());
+        }
+        self.add(machine.running(), machine.frames().len(), function, how, now, false)
+    }
+
+    fn ended(&mut self, machine: &mut ReplayState<CallNumber>, frame: StackFrame<CallNumber>) {
+        let Some(at) = frame.data else { return };
+        let call = &mut self.out.calls[at];
+        (call.end, call.cut_end) = (machine.now(), false);
+        if self.awaited == Some(at) {
+            self.end(true);
         }
     }
 
-    fn ended(&mut self, machine: &mut ReplayState<()>, _: StackFrame<()>) {
-        let open = &mut self.open[machine.running()];
-        while open.len() > machine.frames().len() {
-            let Some(at) = open.pop() else { break };
-            if let Some(call) = self.out.calls.get_mut(at) {
-                (call.end, call.cut_end) = (machine.now(), false);
-            }
-            if self.awaited == Some(at) {
-                (self.out.whole, self.done) = (true, true);
-            }
-        }
-    }
-
-    fn operation(&mut self, _: &mut ReplayState<()>) {
+    fn operation(&mut self, _: &mut ReplayState<CallNumber>) {
         if self.started {
             self.operations += 1;
             if matches!(self.window.until, WindowEnd::Operations(wanted) if self.operations >= wanted) {
@@ -187,15 +189,7 @@ impl DetailCollector {
     fn new(window: DetailWindow, bounds: TraceBounds) -> Self {
         let cpus = cpus::lanes(bounds);
         let out = WindowDetail { begin: window.begin, end: window.begin, cpus, ..WindowDetail::default() };
-        Self {
-            window,
-            out,
-            started: false,
-            done: false,
-            open: vec![Vec::new(); bounds.threads + 2],
-            awaited: None,
-            operations: 0,
-        }
+        Self { window, out, started: false, done: false, awaited: None, operations: 0 }
     }
 
     /// Ends the window; `whole` is `false` if it exceeds the limit of calls.
@@ -204,19 +198,20 @@ impl DetailCollector {
     }
 
     /// Begins the window with the calls that are open.
-    fn start(&mut self, machine: &mut ReplayState<()>, begin: u64) {
+    fn start(&mut self, machine: &mut ReplayState<CallNumber>, begin: u64) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
         (self.out.begin, self.out.end) = (begin, begin);
-        for thread in 0..self.open.len() {
-            for (depth, frame) in machine.stack_of(thread).frames.iter().enumerate() {
-                self.push(thread, depth, frame.function, frame.how, begin, true);
+        for thread in 0..=machine.unknown_thread() {
+            for (depth, frame) in machine.frames_of(thread).iter_mut().enumerate() {
+                frame.data = self.add(thread, depth, frame.function, frame.how, begin, true);
             }
         }
     }
 
-    fn push(
+    /// Adds a call and returns its index.
+    fn add(
         &mut self,
         thread: usize,
         depth: usize,
@@ -224,10 +219,7 @@ impl DetailCollector {
         how: EnterKind,
         begin: u64,
         cut_begin: bool,
-    ) {
-        let Some(open) = self.open.get_mut(thread) else { return };
-        open.truncate(depth);
-        open.push(self.out.calls.len());
+    ) -> CallNumber {
         self.out.calls.push(WindowCall {
             begin,
             // Until the call ends.
@@ -239,9 +231,10 @@ impl DetailCollector {
             cut_begin,
             cut_end: true,
         });
+        Some(self.out.calls.len() - 1)
     }
 
-    fn slice(&mut self, machine: &ReplayState<()>, begin: u64, end: u64, holder: CpuHolder) {
+    fn slice(&mut self, machine: &ReplayState<CallNumber>, begin: u64, end: u64, holder: CpuHolder) {
         let begin = begin.max(self.out.begin);
         if end > begin {
             let cpu = if holder == HALTED { 0 } else { machine.cpu() as u32 };

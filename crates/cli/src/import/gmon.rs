@@ -10,7 +10,9 @@ use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;
 use kerntune_kernel::Symbols;
-use kerntune_profile::{rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Symbol, Ticks};
+use kerntune_profile::{
+    rfc3339, Address, Anomaly, FunctionIndex, KernelId, Manifest, Profile, Symbol, Ticks,
+};
 use kerntune_work::{open_file, IoContext, Key};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,7 +58,7 @@ impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
             manifest.capture.functions = true;
             manifest.exact = false;
             manifest.run = kerntune_profile::RunPurpose::Measured;
-            manifest.health.insert("calls_of_unknown_code".into(), imported.lost_calls);
+            manifest.set_anomaly(Anomaly::CallsOfUnknownCode, imported.lost_calls);
             manifest.sources = self.files.iter().map(|file| format!("gmon: {}", file.display())).collect();
             Ok(Profile { manifest, tables: imported.tables })
         })?;

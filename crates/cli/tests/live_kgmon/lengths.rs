@@ -12,8 +12,6 @@ pub type PathLengths = BTreeMap<(String, String), Vec<u64>>;
 
 struct PathLengthCollector<'a> {
     names: &'a [String],
-    /// Open regions, outermost first.
-    open: Vec<u32>,
     length: u64,
     lengths: PathLengths,
 }
@@ -29,18 +27,13 @@ impl EventVisitor for PathLengthCollector<'_> {
         }
     }
 
-    fn region_begun(&mut self, _: &mut ReplayState<()>, region: u32) {
-        self.open.push(region);
+    fn region_begun(&mut self, _: &mut ReplayState<()>, _: u32) {
         self.length = 0;
     }
 
-    fn region_ended(&mut self, _: &mut ReplayState<()>, region: u32) {
-        self.open.retain(|open| *open != region);
-    }
-
-    fn operation(&mut self, _: &mut ReplayState<()>) {
+    fn operation(&mut self, machine: &mut ReplayState<()>) {
         let length = std::mem::take(&mut self.length);
-        if let [outer, row] = self.open[..] {
+        if let [outer, row] = *machine.regions() {
             let key = (self.names[outer as usize].clone(), self.names[row as usize].clone());
             self.lengths.entry(key).or_default().push(length);
         }
@@ -53,8 +46,7 @@ pub fn recorded(outcome: &RunOutcome) -> PathLengths {
     let names: Vec<String> = recording.regions.iter().map(|region| region.name.clone()).collect();
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
-    let mut paths =
-        PathLengthCollector { names: &names, open: Vec::new(), length: 0, lengths: PathLengths::new() };
+    let mut paths = PathLengthCollector { names: &names, length: 0, lengths: PathLengths::new() };
     let mut machine = ReplayState::new(TraceBounds::of(recording));
     let mut reader = trace.reader().unwrap();
     for number in 0..trace.chunks() {

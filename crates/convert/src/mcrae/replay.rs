@@ -20,6 +20,7 @@ use super::dump::{DumpRecord, TagDump};
 use super::names::{TagKind, TagNames, TagRole};
 use super::processes::{ProcessTable, ReplayedProcess, ResumedProcess, UpcomingExits, IDLE};
 use super::write::{DiscardSink, ReplayStep, StepSink, TraceSink};
+use kerntune_profile::Anomaly;
 use kerntune_trace::{EnterKind, Event, RecordedThread, Recording, RecordingHealth};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -74,14 +75,14 @@ impl ReplayAnomalies {
     /// Returns the counts for a profile's manifest, without those that [`RecordingHealth`] has.
     pub fn health(&self) -> BTreeMap<String, u64> {
         [
-            ("unknown_tags", self.unknown_tags.values().sum()),
-            ("open_at_begin", self.open_at_begin),
-            ("open_at_end", self.open_at_end),
-            ("uncertain_switches", self.uncertain_switches),
-            ("repeated_switches", self.repeated_switches),
-            ("timer_wraps", self.timer_wraps),
+            (Anomaly::UnknownTags, self.unknown_tags.values().sum()),
+            (Anomaly::OpenAtBegin, self.open_at_begin),
+            (Anomaly::OpenAtEnd, self.open_at_end),
+            (Anomaly::UncertainSwitches, self.uncertain_switches),
+            (Anomaly::RepeatedSwitches, self.repeated_switches),
+            (Anomaly::TimerWraps, self.timer_wraps),
         ]
-        .map(|(name, count)| (name.to_owned(), count))
+        .map(|(anomaly, count)| (anomaly.name().to_owned(), count))
         .into()
     }
 }

@@ -6,28 +6,16 @@ use kerntune_profile::{
     Address, CallArc, CallKind, FunctionIndex, FunctionStats, HistogramBucket, Instructions, KernelId,
     Manifest, PathKind, PathNode, Profile, RegionStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
+use kerntune_stats::SplitMix64;
 use std::path::Path;
 
 const NAMES: [&str; 6] = ["do_syscall_64", "tcp_sendmsg", "tcp_v4_rcv", "schedule", "kfree", "memcpy"];
 
-/// Reproducible pseudorandom numbers (SplitMix64).
-pub struct TestRng(pub u64);
-
-impl TestRng {
-    pub fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below.max(1)
-    }
-}
-
 /// Makes a profile of kernel `k1` with random functions, regions, threads and paths in random
 /// order.
 pub fn profile(number: u64) -> Profile {
-    let mut numbers = TestRng(number);
-    let mut of = |below| numbers.next(below);
+    let mut numbers = SplitMix64(number);
+    let mut of = |below| numbers.below(below);
     let first = of(3) as usize;
     let known = 3 + of(4) as usize;
     let symbol = |at: usize| {

@@ -6,7 +6,7 @@ use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
 };
-use kerntune_trace::counts::BranchInsnKind;
+use kerntune_trace::counts::BranchKind;
 use kerntune_trace::mark::Mark;
 
 /// Iterates over the instructions of `code` at `address`.
@@ -47,17 +47,13 @@ pub fn ending(last: &Insn) -> (BlockEnding, BlockFlow) {
     match insn.flow_control() {
         FlowControl::Call => {
             let target = (insn.code() == Code::Call_rel32_64).then(|| insn.near_branch_target());
-            (BlockEnding::Call { target }, branch(BranchInsnKind::Call))
+            (BlockEnding::Call { target }, branch(BranchKind::Call))
         }
-        FlowControl::IndirectCall => {
-            (BlockEnding::Call { target: None }, branch(BranchInsnKind::IndirectCall))
-        }
-        FlowControl::Return => (BlockEnding::Return, branch(BranchInsnKind::Return)),
-        FlowControl::UnconditionalBranch => (jump(&insn), branch(BranchInsnKind::Jump)),
-        FlowControl::IndirectBranch => {
-            (BlockEnding::Jump { target: None }, branch(BranchInsnKind::IndirectJump))
-        }
-        FlowControl::ConditionalBranch => (jump(&insn), branch(BranchInsnKind::Conditional)),
+        FlowControl::IndirectCall => (BlockEnding::Call { target: None }, branch(BranchKind::IndirectCall)),
+        FlowControl::Return => (BlockEnding::Return, branch(BranchKind::Return)),
+        FlowControl::UnconditionalBranch => (jump(&insn), branch(BranchKind::Jump)),
+        FlowControl::IndirectBranch => (BlockEnding::Jump { target: None }, branch(BranchKind::IndirectJump)),
+        FlowControl::ConditionalBranch => (jump(&insn), branch(BranchKind::Conditional)),
         FlowControl::Next | FlowControl::XbeginXabortXend => (BlockEnding::Other, BlockFlow::Straight),
         FlowControl::Interrupt | FlowControl::Exception => (BlockEnding::Other, BlockFlow::Opaque),
     }
@@ -160,8 +156,8 @@ mod tests {
     fn endings_of_kernel_code() {
         let call = ending(&insn(&[0xe8, 0x10, 0, 0, 0]));
         assert_eq!(call.0, BlockEnding::Call { target: Some(0xffff_ffff_8100_0015) });
-        assert_eq!(ending(&insn(&[0xff, 0xd0])).1, BlockFlow::Branch(BranchInsnKind::IndirectCall));
-        assert_eq!(ending(&insn(&[0xc3])), (BlockEnding::Return, BlockFlow::Branch(BranchInsnKind::Return)));
+        assert_eq!(ending(&insn(&[0xff, 0xd0])).1, BlockFlow::Branch(BranchKind::IndirectCall));
+        assert_eq!(ending(&insn(&[0xc3])), (BlockEnding::Return, BlockFlow::Branch(BranchKind::Return)));
         assert_eq!(ending(&insn(&[0xf3, 0xc3])).0, BlockEnding::Return);
         assert_eq!(ending(&insn(&[0xf3, 0x48, 0xa5])), (BlockEnding::Other, BlockFlow::Opaque));
         assert_eq!(ending(&insn(&[0x48, 0xcf])).0, BlockEnding::InterruptReturn);
@@ -170,7 +166,7 @@ mod tests {
         assert_eq!(ending(&insn(&[0x0f, 0x31])), (BlockEnding::ReadClock, BlockFlow::Straight));
         let conditional = (
             BlockEnding::Jump { target: Some(0xffff_ffff_8100_0012) },
-            BlockFlow::Branch(BranchInsnKind::Conditional),
+            BlockFlow::Branch(BranchKind::Conditional),
         );
         assert_eq!(ending(&insn(&[0x74, 0x10])), conditional);
         assert_eq!(ending(&insn(&[0xff, 0xe0])).0, BlockEnding::Jump { target: None });

@@ -13,7 +13,7 @@ mod tags;
 mod vulnerable;
 
 use crate::{
-    AddressSpace, BlockEnding, BlockFlow, BootMeasurement, CountedFaults, ExceptionFrame, Insn,
+    AddressSpace, BlockEnding, BlockFlow, BootMeasurement, CountedFaults, EmulatedCpu, ExceptionFrame, Insn,
     InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
@@ -28,6 +28,8 @@ impl Isa for X86_64 {
 
     const NAMES: IsaNames = names::NAMES;
     const KBUILD: KbuildNames = names::KBUILD;
+    const DEBIAN: &'static str = "amd64";
+    const SERIAL: &'static str = "ttyS0";
     const BOOT_SECTOR: ([u8; 512], i32) = boot_sector::EXITS;
 
     const REGISTERS: &'static [&'static str] = &registers::NAMES;
@@ -44,6 +46,14 @@ impl Isa for X86_64 {
         stop: "setup_boot_APIC_clock",
         variable: "lapic_timer_period",
         hertz: 1_000_000_000,
+    };
+    const EMULATED: EmulatedCpu = EmulatedCpu {
+        features: "max,-rdrand,-rdseed",
+        // `rep movsb` and `rep stosb`.
+        no_fast_strings: ",-erms,-fsrm,-fsrs,-fsrc,-fzrm",
+        // Without `no_timer_check` a kernel would wait four ticks in a loop that leaves QEMU's
+        // translated code, to test that timers interrupt. Hypervisors tell their guests both.
+        kernel_options: "tsc=reliable clocksource=tsc no_timer_check",
     };
     const VULNERABLE: &'static [VulnerableCpu] = vulnerable::CPUS;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;

@@ -144,11 +144,6 @@ impl Kernel {
         self.dir.join(self.manifest.arch.image())
     }
 
-    /// Returns the path of the image that a PC boots.
-    pub fn bzimage(&self) -> PathBuf {
-        self.dir.join("bzImage")
-    }
-
     /// Returns the path of the final `.config`.
     pub fn config(&self) -> PathBuf {
         self.dir.join("config")

@@ -1,6 +1,7 @@
 //! Names, versions and maintainer scripts of a Debian package.
 
 use crate::KernelManifest;
+use kerntune_isa::{GuestIsa, Isa};
 
 /// Names of the maintainer scripts.
 pub(super) const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
@@ -85,7 +86,7 @@ impl PackageNames {
             "Package: {package}\n\
              Source: linux-kerntune\n\
              Version: {version}\n\
-             Architecture: amd64\n\
+             Architecture: {architecture}\n\
              Maintainer: kerntune <kerntune@localhost>\n\
              Installed-Size: {size}\n\
              {depends}{recommends}\
@@ -97,6 +98,7 @@ impl PackageNames {
              its modules if it has any, and what it was made from: /usr/lib/kerntune/{name}.\n \
              .\n \
              Compiled by {compiler}.\n",
+            architecture = GuestIsa::DEBIAN,
             size = bytes.div_ceil(1024),
         )
     }

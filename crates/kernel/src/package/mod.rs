@@ -149,7 +149,7 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     // Labels added later do not change the package.
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
-    let release = release(&kernel.bzimage())?;
+    let release = release(&kernel.image())?;
     crate::inputs::release::check(&release, "")?;
     let names = PackageNames::of(&of, &release, &config);
     let key = package_key(request, &of, &names)?;
@@ -179,7 +179,7 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     let packed = pack(&tree, request, &of, &names);
     progress.end();
     let (modules, installs) = packed?;
-    let file = format!("{}_{}_amd64.deb", names.package, names.version);
+    let file = format!("{}_{}_{}.deb", names.package, names.version, GuestIsa::DEBIAN);
     let deb = staged.path().join(&file);
     run_packer(&names, "dpkg-deb", |command| {
         // One thread, because xz's output depends on the number of threads.
@@ -248,7 +248,7 @@ fn package_key(request: &PackageRequest, of: &KernelManifest, names: &PackageNam
     let about = serde_json::to_string(of).unwrap_or_default();
     let mut hash = Key::new("package/3", "")
         .field("kernel", about)
-        .file("image", &request.kernel.bzimage())?
+        .file("image", &request.kernel.image())?
         .field("control", names.control(0))
         .field("scripts", control::SCRIPTS.map(|script| names.script_of(script)).concat())
         .field("words", names.readme())
@@ -269,7 +269,7 @@ fn pack(
 ) -> Result<(u64, Vec<String>)> {
     let (kernel, name) = (request.kernel, &names.name);
     let (modules, kbuilds_own) = tree.files()?.into_iter().partition::<Vec<_>, _>(|f| f.contains(".ko"));
-    tree.copy(&kernel.bzimage(), &format!("boot/vmlinuz-{name}"))?;
+    tree.copy(&kernel.image(), &format!("boot/vmlinuz-{name}"))?;
     tree.copy(&kernel.config(), &format!("boot/config-{name}"))?;
     let map = kernel.dir.join("System.map");
     if map.is_file() {

@@ -2,6 +2,7 @@
 //! history that has an entry for the branch predicts. After Seznec and Michaud (JILP 8, 2006).
 
 use super::counter::TwoBitCounter;
+use crate::xorshift::XorShift64;
 
 /// Entry of a tagged table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,8 +93,8 @@ pub(crate) struct Tage {
     until_aged: u32,
     /// True if the next aging clears the high bits of usefulness, false for the low bits.
     age_high: bool,
-    /// State of the random generator for allocations.
-    random: u64,
+    /// Random numbers for allocations.
+    random: XorShift64,
 }
 
 /// Number of branches between two agings. Each clears one of the two bits of usefulness.
@@ -128,7 +129,7 @@ impl Tage {
             distrust_new: 8,
             until_aged: AGING_PERIOD,
             age_high: true,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: XorShift64(0x9e37_79b9_7f4a_7c15),
         }
     }
 
@@ -192,7 +193,7 @@ impl Tage {
                 continue;
             }
             free = Some((at, index));
-            if self.random() % 3 < 2 {
+            if (self.random.bits() >> 32) % 3 < 2 {
                 break;
             }
         }
@@ -236,14 +237,6 @@ impl Tage {
             table.tag.iter_mut().for_each(|folded| folded.shift(newest, oldest));
         }
         self.path = (self.path << 1 | branch & 1) & 0xffff;
-    }
-
-    /// Returns a pseudo-random number (Marsaglia's xorshift), the same sequence in every run.
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 32
     }
 }
 

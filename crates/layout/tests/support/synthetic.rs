@@ -3,35 +3,19 @@
 //! same graph on every machine.
 
 use kerntune_layout::order::{CallGraph, GraphArc, GraphFunction};
+use kerntune_stats::SplitMix64;
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct XorShift(pub u64);
-
-impl XorShift {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `bound`, which is not 0.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Returns a number from 1 to about `2^bits`, with all powers of two about equally likely.
-    pub fn heavy_tailed(&mut self, bits: u64) -> u64 {
-        let octave = 1_u64 << self.below(bits);
-        octave + self.below(octave)
-    }
+/// Returns a number from 1 to about `2^bits`, with all powers of two about equally likely.
+fn heavy_tailed(random: &mut SplitMix64, bits: u64) -> u64 {
+    let octave = 1_u64 << random.below(bits);
+    octave + random.below(octave)
 }
 
 /// Builds `functions` functions; up to `arcs` distinct arcs connect the hot ones (one in `1 /
 /// hot_share`). A function's weight is the number of calls to it, as in lld. Arcs are sorted by
 /// caller and callee.
 pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> CallGraph {
-    let mut random = XorShift(seed);
+    let mut random = SplitMix64(seed);
     let hot = ((functions as f64 * hot_share) as u64).max(2);
     // Hot functions are scattered.
     let mut places: Vec<usize> = (0..functions).collect();
@@ -45,9 +29,9 @@ pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> 
             // Half of the calls go to neighbors in the same subsystem, the rest mostly to few helpers.
             let callee = match random.below(2) {
                 0 => (caller + 1 + random.below(16)) % hot,
-                _ => random.heavy_tailed(63) % hot.min(random.heavy_tailed(16)).max(1),
+                _ => heavy_tailed(&mut random, 63) % hot.min(heavy_tailed(&mut random, 16)).max(1),
             };
-            (places[caller as usize], places[callee as usize], random.heavy_tailed(20))
+            (places[caller as usize], places[callee as usize], heavy_tailed(&mut random, 20))
         })
         .collect();
     // No recursion: lld counts it in only one of its algorithms.
@@ -59,7 +43,7 @@ pub fn kernel_like(seed: u64, functions: usize, arcs: usize, hot_share: f64) -> 
         weights[*callee] += calls;
     }
     let sized = weights.iter().map(|&weight| {
-        let size = 8 + random.heavy_tailed(11) + random.below(97);
+        let size = 8 + heavy_tailed(&mut random, 11) + random.below(97);
         GraphFunction::new(size, weight)
     });
     let functions = sized.collect();

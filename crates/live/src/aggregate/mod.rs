@@ -15,7 +15,7 @@ pub use threads::{SampledThread, ThreadTable};
 pub use tree::{SampleFrame, SampleNode, SampleTree};
 pub use user::{parse_mapping, UserCode};
 
-use kerntune_profile::SwitchKind;
+use kerntune_profile::{Anomaly, SwitchKind};
 use kerntune_symbols::FunctionTable;
 use std::collections::BTreeMap;
 
@@ -113,8 +113,8 @@ pub struct Aggregate {
     pub idle: u64,
     /// Samples lost by the kernel or its buffers.
     pub lost: u64,
-    /// Counts of anomalies, by name.
-    pub health: BTreeMap<&'static str, u64>,
+    /// Counts of anomalies.
+    pub health: BTreeMap<Anomaly, u64>,
     /// Scratch: path of the current sample.
     path: Vec<SampleFrame>,
 }
@@ -173,7 +173,7 @@ impl Aggregate {
     }
 
     /// Adds to an anomaly count.
-    pub fn note(&mut self, what: &'static str, count: u64) {
+    pub fn note(&mut self, what: Anomaly, count: u64) {
         if count > 0 {
             *self.health.entry(what).or_default() += count;
         }
@@ -207,10 +207,10 @@ impl Aggregate {
             }
         }
         if unknown > 0 {
-            self.note("unnamed_frames", unknown);
+            self.note(Anomaly::UnnamedFrames, unknown);
         }
         if sample.kernel.len() >= MAX_CHAIN_FRAMES {
-            self.note("cut_chains", 1);
+            self.note(Anomaly::CutChains, 1);
         }
         let root = if interrupt {
             self.interrupts += 1;
@@ -252,7 +252,7 @@ impl Aggregate {
         if sample.is_user && !named {
             self.path.push(SampleFrame::User);
         }
-        self.note("unnamed_user_frames", unnamed);
+        self.note(Anomaly::UnnamedUserFrames, unnamed);
         if !sample.user.is_empty() {
             self.know_roles();
         }

@@ -80,7 +80,7 @@ fn samples_go_to_their_thread_to_interrupts_or_to_idle() {
     ];
     assert_eq!(paths(&all), expected.map(|(path, samples)| (path.to_string(), samples)));
     assert_eq!((all.samples, all.halted, all.interrupts, all.idle), (7, 1, 1, 1));
-    assert_eq!(all.health, BTreeMap::from([("unnamed_frames", 1)]));
+    assert_eq!(all.health, BTreeMap::from([(Anomaly::UnnamedFrames, 1)]));
     let row = all.threads.rows().next().unwrap();
     assert_eq!((row.user, row.kernel), (1, 3));
     all.clear();

@@ -144,6 +144,9 @@ fn status(collector: &mut Collector, started: SystemTime) -> DaemonStatus {
     let descriptions = collector.descriptions();
     let mut notes = running.notes.clone();
     notes.extend(descriptions.iter().flat_map(|description| description.lacks.clone()));
+    let mut health: Vec<(String, u64)> =
+        all.health.iter().map(|(anomaly, count)| (anomaly.name().to_owned(), *count)).collect();
+    health.sort_unstable();
     DaemonStatus {
         process: std::process::id(),
         started: kerntune_profile::rfc3339(started),
@@ -155,7 +158,7 @@ fn status(collector: &mut Collector, started: SystemTime) -> DaemonStatus {
         paths: [all.tree.nodes().len() as u64, collector.options().bounds.paths as u64],
         bound_bytes: collector.bound(),
         resident_bytes: resident().unwrap_or(0),
-        health: all.health.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
+        health,
         notes,
     }
 }

@@ -4,6 +4,7 @@
 use crate::options::CallCountOptions;
 use crate::{Aggregate, Error, Result, Source, SourceDescription};
 use kerntune_kgmon::{is_loaded, load, unload, EntryMode, KgmonDevice, StartCommand, TimerMode};
+use kerntune_profile::Anomaly;
 
 /// Offset from a return address into the call instruction before it.
 const CALL_OFFSET: u64 = 1;
@@ -95,9 +96,9 @@ impl Source for KgmonSource {
             let callee = into.table.lookup(arc.callee);
             into.calls.add(caller, callee, arc.calls);
         }
-        into.note("lost_calls", dump.lost_calls);
-        into.note("ftrace_was_off", dump.stalled.into());
-        into.note("modules_missed", dump.modules_missed.into());
+        into.note(Anomaly::LostCalls, dump.lost_calls);
+        into.note(Anomaly::FtraceWasOff, dump.stalled.into());
+        into.note(Anomaly::ModulesMissed, dump.modules_missed.into());
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::support::{objects, results, MatrixBench, WorkerMachine};
 use kerntune_matrix::{Error, MatrixPlan, Store, TaskOutcome, Trust};
+use kerntune_stats::SplitMix64;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,32 +83,19 @@ fn a_result_that_was_changed_is_refused_by_all_who_read_it() {
     assert!(matches!(node.compute(&plan, &store, build), Err(Error::Object { .. })));
 }
 
-/// SplitMix64: the same numbers in every run.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit.max(1) as u64) as usize
-    }
-}
-
 /// Changes an object: a bit, a digit, a cut, one more byte, another object's bytes.
-fn changed(random: &mut SplitMix, whole: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+fn changed(random: &mut SplitMix64, whole: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = whole.to_vec();
-    let at = random.below(bytes.len());
+    let at = random.index(bytes.len());
     match random.below(6) {
         0 => bytes[at] ^= 1 << random.below(8),
         1 => bytes.truncate(at),
         2 => bytes.insert(at, random.below(256) as u8),
         3 => bytes.clear(),
-        4 => bytes.clone_from(&others[random.below(others.len())]),
+        4 => bytes.clone_from(&others[random.index(others.len())]),
         _ => {
             let digits: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
-            if let Some(at) = digits.get(random.below(digits.len())) {
+            if let Some(at) = digits.get(random.index(digits.len())) {
                 bytes[*at] = b'0' + random.below(10) as u8;
             }
         }
@@ -137,10 +125,10 @@ fn no_change_of_an_object_gives_another_figure() {
     let bytes: Vec<Vec<u8>> = all.iter().map(|(_, bytes)| bytes.clone()).collect();
     let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
     let before = tree(bench.dir.path(), &["store", "node", "reader"]);
-    let mut random = SplitMix(45);
+    let mut random = SplitMix64(45);
     let (mut refused, mut same) = (0, 0);
     for _ in 0..asked.unwrap_or(500) * 6 {
-        let (name, whole) = &all[random.below(all.len())];
+        let (name, whole) = &all[random.index(all.len())];
         let bytes = changed(&mut random, whole, &bytes);
         if bytes == *whole {
             continue;

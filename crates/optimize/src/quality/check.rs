@@ -2,7 +2,7 @@
 
 use super::{HotOverlap, LossReason, MatchedCode};
 use crate::share::{percent, share};
-use kerntune_profile::{KernelId, Manifest};
+use kerntune_profile::{Anomaly, KernelId, Manifest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -133,20 +133,20 @@ pub struct ProfileQuality {
     pub findings: Vec<GateFinding>,
 }
 
-/// Descriptions of the counts left out by imports, by name in the manifest's `health`.
-const LEFT_OUT: [(&str, &str); 6] = [
-    ("strange_lines", "lines were not understood"),
-    ("strange_runs", "runs between two branches do not fit the kernel's code"),
-    ("unplaced_runs", "runs are in the kernel's memory where it has no function"),
-    ("speculated_branches", "branches were not taken, or undone by the CPU"),
-    ("silent_cpus", "CPUs have no sample"),
-    ("calls_of_unknown_code", "calls are of code that the image does not have"),
+/// Descriptions of the counts left out by imports, in the manifest's `health`.
+const LEFT_OUT: [(Anomaly, &str); 6] = [
+    (Anomaly::StrangeLines, "lines were not understood"),
+    (Anomaly::StrangeRuns, "runs between two branches do not fit the kernel's code"),
+    (Anomaly::UnplacedRuns, "runs are in the kernel's memory where it has no function"),
+    (Anomaly::SpeculatedBranches, "branches were not taken, or undone by the CPU"),
+    (Anomaly::SilentCpus, "CPUs have no sample"),
+    (Anomaly::CallsOfUnknownCode, "calls are of code that the image does not have"),
 ];
 
 /// Returns the counts left out by an import.
 pub(super) fn left_out(manifest: &Manifest) -> BTreeMap<String, u64> {
-    let count = |name: &str| manifest.health.get(name).copied().filter(|count| *count > 0);
-    LEFT_OUT.iter().filter_map(|(name, _)| Some(((*name).to_owned(), count(name)?))).collect()
+    let counts = LEFT_OUT.map(|(anomaly, _)| (anomaly.name().to_owned(), manifest.anomaly(anomaly)));
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 impl ProfileQuality {
@@ -255,8 +255,8 @@ impl fmt::Display for ProfileQuality {
             (None, Some(whole)) => writeln!(f, "  halves      none: {whole}")?,
             (None, None) => {}
         }
-        for (name, words) in LEFT_OUT {
-            if let Some(count) = self.left_out.get(name) {
+        for (anomaly, words) in LEFT_OUT {
+            if let Some(count) = self.left_out.get(anomaly.name()) {
                 writeln!(f, "  left out    {count} {words}")?;
             }
         }

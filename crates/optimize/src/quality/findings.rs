@@ -5,7 +5,7 @@ use super::check::{
     MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 use crate::share::{percent, share};
-use kerntune_profile::{Manifest, Tables};
+use kerntune_profile::{Anomaly, Manifest, Tables};
 
 pub(super) fn no_counts(tables: &Tables) -> Option<GateFinding> {
     (!tables.blocks.iter().any(|block| block.count > 0)).then(|| {
@@ -42,18 +42,21 @@ pub(super) fn overflowed(tables: &Tables) -> Option<GateFinding> {
 /// Finds CPUs without samples, in recordings that have the CPU of samples: such a CPU ran nothing,
 /// or was not sampled.
 pub(super) fn silent_cpus(manifest: &Manifest) -> Option<GateFinding> {
-    let silent = *manifest.health.get("silent_cpus").filter(|silent| **silent > 0)?;
-    Some(GateFinding::refused(
-        "cpus",
-        format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
-        "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do".into(),
-    ))
+    let silent = manifest.anomaly(Anomaly::SilentCpus);
+    (silent > 0).then(|| {
+        GateFinding::refused(
+            "cpus",
+            format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
+            "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do"
+                .into(),
+        )
+    })
 }
 
 /// Finds sampled runs that are not straight code of the image: branches are missing in between, or
 /// they belong to another image.
 pub(super) fn strange_runs(manifest: &Manifest, tables: &Tables) -> Option<GateFinding> {
-    let strange = *manifest.health.get("strange_runs")?;
+    let strange = manifest.anomaly(Anomaly::StrangeRuns);
     let counted = tables.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.count));
     let found = share(strange, counted.saturating_add(strange));
     (found > MAX_STRANGE_RUNS).then(|| {

@@ -6,7 +6,7 @@ use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::anatomy::AnatomyRequest;
 use kerntune_isa::{GuestIsa, Isa};
-use kerntune_profile::{FunctionIndex, Profile, Tables};
+use kerntune_profile::{Anomaly, FunctionIndex, Profile, Tables};
 
 /// Operation to examine, with its regions and boundary, by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl AnatomyQuestion {
             regions: tables.regions.iter().map(|row| scope.contains(row.region)).collect(),
             until: until.map_or(Ok(Vec::new()), |set| boundary(tables, set))?,
             functions: tables.symbols.len(),
-            partial: profile.manifest.health.get("missing_chunks").is_some_and(|missing| *missing > 0),
+            partial: profile.manifest.anomaly(Anomaly::MissingChunks) > 0,
         })
     }
 

@@ -3,14 +3,20 @@
 
 use super::{SelectedThreads, ThreadTables};
 use crate::{Error, Result};
-use kerntune_analyze::events::{replay, ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
-use kerntune_analyze::TraceFile;
-use kerntune_profile::{
-    bucket_of, CallArc, CallKind, CallTree, FunctionIndex, FunctionStats, HistogramBucket, PathFrame,
-    PathKind, PathNode, Profile, Ticks,
+use kerntune_analyze::events::{
+    self, credit_caller, replay, CallTimes, ChunkOpening, EventVisitor, TraceBounds,
 };
-use kerntune_trace::{Event, EventWeights};
-use std::collections::{BTreeMap, HashMap};
+use kerntune_analyze::{call_kind, TraceFile};
+use kerntune_profile::{
+    bucket_of, CallArc, CallKind, FunctionIndex, FunctionStats, HistogramBucket, PathKind, PathNode, Profile,
+    Ticks,
+};
+use kerntune_trace::{EnterKind, Event, EventWeights};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+type ReplayState = events::ReplayState<FilteredCall>;
+type StackFrame = events::StackFrame<FilteredCall>;
 
 /// Reads the whole trace, chunk by chunk.
 pub(super) fn read(
@@ -21,7 +27,7 @@ pub(super) fn read(
     let functions = profile.tables.symbols.len();
     let bounds = TraceBounds { functions, ..TraceBounds::of(trace.recording) };
     let mut machine = ReplayState::new(bounds);
-    let mut reader = ThreadReader::new(&machine, bounds, chosen);
+    let mut reader = ThreadReader::new(bounds, chosen);
     let mut chunks = trace.reader().map_err(Error::Trace)?;
     for number in 0..trace.chunks() {
         let chunk = chunks.read(number).map_err(Error::Trace)?;
@@ -30,22 +36,26 @@ pub(super) fn read(
     Ok(reader.counted(profile.tables.regions.len()))
 }
 
-/// Open call on a thread's stack.
-#[derive(Debug, Clone, Copy)]
+/// State of an open call.
+#[derive(Debug, Clone, Copy, Default)]
 struct FilteredCall {
-    function: u32,
-    how: CallKind,
+    times: CallTimes,
+    begin: u64,
     /// The call is of a selected thread.
     mine: bool,
     /// The entry was recorded.
     whole: bool,
-    begin: u64,
-    self_ticks: u64,
-    callees: u64,
     /// Number of the stretch for which the calling arc is in the region's table and `node` is the
     /// call's path.
     stretch: u32,
-    node: Option<usize>,
+    node: u32,
+}
+
+impl AsMut<CallTimes> for FilteredCall {
+    #[inline]
+    fn as_mut(&mut self) -> &mut CallTimes {
+        &mut self.times
+    }
 }
 
 /// Sums of a function in a region.
@@ -65,36 +75,44 @@ struct FunctionSums {
 /// Sums of a region.
 #[derive(Debug, Default)]
 struct RegionSums {
-    functions: HashMap<u32, FunctionSums>,
+    functions: FxHashMap<u32, FunctionSums>,
     /// Calls, calls that ended, and the total time of these.
-    arcs: HashMap<(u32, u32, CallKind), [u64; 3]>,
+    arcs: FxHashMap<(u32, u32, CallKind), [u64; 3]>,
     /// Number of calls, and begin of the first.
-    buckets: HashMap<(u32, u32, u32), (u64, u64)>,
+    buckets: FxHashMap<(u32, u32, u32), (u64, u64)>,
 }
 
-/// Region, last element, and kind of call of a path; a thread is its number.
-type CountedFrame = (u32, PathFrame<u32, u32>, CallKind);
-
-/// Calls and self time of a path.
-#[derive(Debug, Clone, Copy, Default)]
-struct PathCounts {
+/// Call path with its calls and self time.
+#[derive(Debug, Clone, Copy)]
+struct CountedPath {
+    region: u32,
+    parent: u32,
+    end: PathEnd,
     calls: u64,
     self_ticks: u64,
+}
+
+/// Last element of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum PathEnd {
+    /// Root of a thread's paths.
+    Thread(u32),
+    /// Root of all interrupts' paths.
+    Interrupt,
+    Function(u32, CallKind),
 }
 
 struct ThreadReader<'a> {
     chosen: &'a SelectedThreads,
     bounds: TraceBounds,
-    /// Stacks by thread; the last is of unknown threads.
-    stacks: Vec<Vec<FilteredCall>>,
-    /// Open regions, outermost first.
-    open: Vec<u32>,
-    /// Sums of the innermost open region.
+    /// The innermost open region, or [`OUTSIDE`].
+    region: u32,
+    /// Sums of that region.
     here: RegionSums,
     regions: BTreeMap<u32, RegionSums>,
-    /// Call paths of all regions.
-    paths: CallTree<CountedFrame, PathCounts>,
-    begun: bool,
+    /// Call paths of all regions, parents before children, and their indices.
+    nodes: Vec<CountedPath>,
+    paths: FxHashMap<(u32, u32, PathEnd), u32>,
     /// Number of stretches so far; each change of the open regions begins one.
     stretch: u32,
     events: u64,
@@ -104,116 +122,119 @@ struct ThreadReader<'a> {
 const OUTSIDE: u32 = u32::MAX;
 
 impl<'a> ThreadReader<'a> {
-    fn new(machine: &ReplayState<()>, bounds: TraceBounds, chosen: &'a SelectedThreads) -> Self {
+    fn new(bounds: TraceBounds, chosen: &'a SelectedThreads) -> Self {
         Self {
             chosen,
             bounds,
-            stacks: vec![Vec::new(); machine.unknown_thread() + 1],
-            open: Vec::new(),
+            region: OUTSIDE,
             here: RegionSums::default(),
             regions: BTreeMap::new(),
-            paths: CallTree::default(),
-            begun: false,
+            nodes: Vec::new(),
+            paths: FxHashMap::default(),
             stretch: 1,
             events: 0,
         }
     }
 
-    fn region(&self) -> u32 {
-        self.open.last().copied().unwrap_or(OUTSIDE)
-    }
-
-    /// Stores the sums of the innermost region, changes the open regions, and restores the sums of
-    /// the one that is now innermost.
-    fn change(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
-        let was = self.region();
-        let here = std::mem::take(&mut self.here);
-        self.regions.insert(was, here);
-        change(&mut self.open);
+    /// Stores the sums of the innermost region, and restores those of the one that is now innermost.
+    fn change(&mut self, open: &[u32]) {
+        self.regions.insert(self.region, std::mem::take(&mut self.here));
+        self.region = open.last().copied().unwrap_or(OUTSIDE);
         self.stretch += 1;
-        self.here = self.regions.remove(&self.region()).unwrap_or_default();
+        self.here = self.regions.remove(&self.region).unwrap_or_default();
     }
 
     /// Adds the arcs and paths that lead to the thread's open calls to the region.
-    fn lead_to(&mut self, thread: usize) {
-        let stack = &self.stacks[thread];
-        let mut first = stack.len();
-        while first > 0 && stack[first - 1].stretch != self.stretch {
+    fn lead_to(&mut self, thread: usize, frames: &mut [StackFrame]) {
+        let mut first = frames.len();
+        while first > 0 && frames[first - 1].data.stretch != self.stretch {
             first -= 1;
             // The interrupted code did not call the interrupt's function.
-            if stack[first].how == CallKind::Interrupt {
+            if frames[first].how == EnterKind::Interrupt {
                 break;
             }
         }
-        for at in first..self.stacks[thread].len() {
-            let FilteredCall { function, how, mine, .. } = self.stacks[thread][at];
-            let below = at.checked_sub(1).map(|below| self.stacks[thread][below]);
-            if mine {
-                self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default();
+        for at in first..frames.len() {
+            let StackFrame { function, how, data } = frames[at];
+            let below = at.checked_sub(1).map(|below| &frames[below]);
+            let mut node = PathNode::ROOT;
+            if data.mine {
+                self.here.arcs.entry(arc(function, how, below)).or_default();
+                node = self.path(thread, function, how, below);
             }
-            let node = mine.then(|| self.path(thread, function, how, below.as_ref()));
-            let frame = &mut self.stacks[thread][at];
-            (frame.stretch, frame.node) = (self.stretch, node);
+            let call = &mut frames[at].data;
+            (call.stretch, call.node) = (self.stretch, node);
         }
     }
 
     /// Returns the path of a frame, given the one below it.
-    fn path(&mut self, thread: usize, function: u32, how: CallKind, below: Option<&FilteredCall>) -> usize {
+    fn path(&mut self, thread: usize, function: u32, how: EnterKind, below: Option<&StackFrame>) -> u32 {
         let parent = match below {
-            _ if how == CallKind::Interrupt => Some(self.node(None, PathFrame::Interrupt, CallKind::Call)),
-            Some(below) => below.node,
-            None => Some(self.node(None, PathFrame::Thread(thread as u32), CallKind::Call)),
+            _ if how == EnterKind::Interrupt => self.node(PathNode::ROOT, PathEnd::Interrupt),
+            Some(below) => below.data.node,
+            None => self.node(PathNode::ROOT, PathEnd::Thread(thread as u32)),
         };
-        self.node(parent, PathFrame::Function(function), how)
+        self.node(parent, PathEnd::Function(function, call_kind(how)))
     }
 
-    fn node(&mut self, parent: Option<usize>, frame: PathFrame<u32, u32>, how: CallKind) -> usize {
-        self.paths.child(parent, (self.region(), frame, how))
+    fn node(&mut self, parent: u32, end: PathEnd) -> u32 {
+        let (region, nodes) = (self.region, &mut self.nodes);
+        *self.paths.entry((region, parent, end)).or_insert_with(|| {
+            nodes.push(CountedPath { region, parent, end, calls: 0, self_ticks: 0 });
+            nodes.len() as u32 - 1
+        })
     }
 
     /// Returns the rows of the path table for the first `regions` regions.
     fn path_rows(&self, regions: usize) -> Vec<PathNode> {
         let mut rows: Vec<PathNode> = Vec::new();
-        let mut place = vec![PathNode::ROOT; self.paths.nodes.len()];
-        for (at, node) in self.paths.nodes.iter().enumerate() {
-            let (region, frame, how) = node.frame;
-            if region as usize >= regions {
-                continue;
-            }
+        let mut place = vec![PathNode::ROOT; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| (node.region as usize) < regions) {
             place[at] = rows.len() as u32;
-            let (kind, comm) = match frame {
-                PathFrame::Thread(thread) => {
-                    let row = self.chosen.threads.get(&thread);
-                    row.map_or((PathKind::Thread, String::new()), super::root_of)
+            let (kind, comm, function, how) = match node.end {
+                PathEnd::Function(function, how) => {
+                    (PathKind::Function, String::new(), FunctionIndex(function), how)
                 }
-                _ => (frame.kind(), String::new()),
+                PathEnd::Interrupt => {
+                    (PathKind::Interrupt, String::new(), FunctionIndex::NONE, CallKind::Call)
+                }
+                PathEnd::Thread(thread) => {
+                    let (kind, comm) = self
+                        .chosen
+                        .threads
+                        .get(&thread)
+                        .map_or((PathKind::Thread, String::new()), super::root_of);
+                    (kind, comm, FunctionIndex::NONE, CallKind::Call)
+                }
             };
             rows.push(PathNode {
-                region,
+                region: node.region,
                 path: place[at],
-                parent: node.parent.map_or(PathNode::ROOT, |parent| place[parent]),
+                parent: place.get(node.parent as usize).copied().unwrap_or(PathNode::ROOT),
                 kind,
                 comm,
-                function: frame.function().map_or(FunctionIndex::NONE, |function| FunctionIndex(*function)),
+                function,
                 how,
-                calls: node.figures.calls,
-                self_ticks: Ticks(node.figures.self_ticks),
-                ..PathNode::default()
+                calls: node.calls,
+                self_ticks: Ticks(node.self_ticks),
+                taken_branches: 0,
+                l1i_misses: 0,
+                itlb_misses: 0,
             });
         }
         rows
     }
 
-    fn is_mine(&self, thread: usize, how: CallKind, below: Option<&FilteredCall>) -> bool {
+    fn is_mine(&self, thread: usize, how: EnterKind, below: Option<&StackFrame>) -> bool {
         match below {
-            _ if how == CallKind::Interrupt => self.chosen.interrupts,
-            Some(below) => below.mine,
+            _ if how == EnterKind::Interrupt => self.chosen.interrupts,
+            Some(below) => below.data.mine,
             None => self.chosen.threads.contains_key(&(thread as u32)),
         }
     }
 
     fn counted(mut self, regions: usize) -> ThreadTables {
-        self.change(|open| open.clear());
+        self.change(&[]);
         let mut counted = ThreadTables {
             functions: Vec::new(),
             arcs: Vec::new(),
@@ -274,142 +295,98 @@ impl<'a> ThreadReader<'a> {
     }
 }
 
-/// Returns the caller of an arc; an interrupt's function has none.
-fn caller(how: CallKind, below: Option<&FilteredCall>) -> u32 {
-    below.filter(|_| how != CallKind::Interrupt).map_or(FunctionIndex::NONE.get(), |below| below.function)
+/// Returns the arc to a function from the frame below it; an interrupt's function has no caller.
+fn arc(function: u32, how: EnterKind, below: Option<&StackFrame>) -> (u32, u32, CallKind) {
+    let caller = below.filter(|_| how != EnterKind::Interrupt);
+    (caller.map_or(FunctionIndex::NONE.get(), |caller| caller.function), function, call_kind(how))
 }
 
 impl EventVisitor for ThreadReader<'_> {
-    type PerFrame = ();
+    type PerFrame = FilteredCall;
 
-    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
-        let goes_on = self.begun && !self.open.is_empty() && machine.now() == opening.begin;
-        if !(goes_on && machine.agrees_with(opening)) {
+    fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
+        if !machine.is_continued_by(opening) {
             machine.adopt(opening);
-            for (thread, frames) in opening.stacks.iter().enumerate() {
-                let mut stack: Vec<FilteredCall> = Vec::with_capacity(frames.len());
-                for &(function, how) in *frames {
-                    let how = how_of(how);
-                    let mine = self.is_mine(thread, how, stack.last());
-                    let begin = opening.begin;
-                    stack.push(FilteredCall {
-                        function,
-                        how,
-                        mine,
-                        whole: false,
-                        begin,
-                        self_ticks: 0,
-                        callees: 0,
-                        stretch: 0,
-                        node: None,
-                    });
+            for thread in 0..=machine.unknown_thread() {
+                let frames = machine.frames_of(thread);
+                for at in 0..frames.len() {
+                    let below = at.checked_sub(1).map(|below| &frames[below]);
+                    frames[at].data.mine = self.is_mine(thread, frames[at].how, below);
                 }
-                self.stacks[thread] = stack;
             }
         }
-        self.begun = true;
-        self.change(|open| *open = opening.regions.to_vec());
+        self.change(opening.regions);
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, _: EventWeights, _: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState, ns: u64, _: EventWeights, _: &Event) {
+        let Some(&mut StackFrame { function, mut data, .. }) = machine.charge(ns) else { return };
+        if !data.mine || ns == 0 {
+            return;
+        }
+        self.here.functions.entry(function).or_default().self_ticks += ns;
+        if data.stretch != self.stretch {
+            self.lead_to(machine.running(), machine.frames_mut());
+            data.node = machine.frames().last().map_or(PathNode::ROOT, |top| top.data.node);
+        }
+        if let Some(node) = self.nodes.get_mut(data.node as usize) {
+            node.self_ticks += ns;
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, machine: &mut ReplayState, function: u32, how: EnterKind) -> FilteredCall {
         let running = machine.running();
-        let Some(top) = self.stacks[running].last_mut() else { return };
-        top.self_ticks += ns;
-        let (mine, is_led_to) = (top.mine, top.stretch == self.stretch);
-        if mine && ns > 0 {
-            self.here.functions.entry(top.function).or_default().self_ticks += ns;
-            if !is_led_to {
-                self.lead_to(running);
-            }
-            if let Some(node) = self.stacks[running].last().and_then(|top| top.node) {
-                self.paths.nodes[node].figures.self_ticks += ns;
-            }
+        let is_led_to = machine.frames().last().is_none_or(|below| below.data.stretch == self.stretch);
+        if !is_led_to && how != EnterKind::Interrupt {
+            self.lead_to(running, machine.frames_mut());
         }
-    }
-
-    #[inline]
-    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: kerntune_trace::EnterKind) {
-        let (how, running) = (how_of(how), machine.running());
-        let is_led_to = self.stacks[running].last().is_none_or(|below| below.stretch == self.stretch);
-        if !is_led_to && how != CallKind::Interrupt {
-            self.lead_to(running);
-        }
-        let below = self.stacks[running].last().copied();
-        let mine = self.is_mine(running, how, below.as_ref());
-        let mut node = None;
+        let below = machine.frames().last();
+        let mine = self.is_mine(running, how, below);
+        let mut node = PathNode::ROOT;
         if mine {
             self.events += 1;
             self.here.functions.entry(function).or_default().calls += 1;
-            self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default()[0] += 1;
-            let at = self.path(running, function, how, below.as_ref());
-            self.paths.nodes[at].figures.calls += 1;
-            node = Some(at);
+            self.here.arcs.entry(arc(function, how, below)).or_default()[0] += 1;
+            node = self.path(running, function, how, below);
+            if let Some(node) = self.nodes.get_mut(node as usize) {
+                node.calls += 1;
+            }
         }
         let (begin, stretch) = (machine.now(), self.stretch);
-        self.stacks[running].push(FilteredCall {
-            function,
-            how,
-            mine,
-            whole: true,
-            begin,
-            self_ticks: 0,
-            callees: 0,
-            stretch,
-            node,
-        });
+        FilteredCall { times: CallTimes::default(), begin, mine, whole: true, stretch, node }
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut ReplayState<()>, _: StackFrame<()>) {
-        let stack = &mut self.stacks[machine.running()];
-        let Some(frame) = stack.pop() else { return };
-        let elapsed = frame.self_ticks + frame.callees;
-        if frame.how != CallKind::Interrupt {
-            if let Some(below) = stack.last_mut() {
-                below.callees += elapsed;
-            }
-        }
-        if !(frame.mine && frame.whole) {
+    fn ended(&mut self, machine: &mut ReplayState, frame: StackFrame) {
+        let total = credit_caller(machine.frames_mut(), frame);
+        let FilteredCall { times: CallTimes { self_ticks, .. }, begin, mine, whole, .. } = frame.data;
+        if !(mine && whole) {
             return;
         }
         self.events += 1;
-        let below = caller(frame.how, stack.last());
         let sums = self.here.functions.entry(frame.function).or_default();
-        sums.min = if sums.ended == 0 { frame.self_ticks } else { sums.min.min(frame.self_ticks) };
-        sums.max = sums.max.max(frame.self_ticks);
-        if sums.ended == 0
-            || elapsed > sums.slowest
-            || elapsed == sums.slowest && frame.begin < sums.slowest_at
-        {
-            (sums.slowest, sums.slowest_at) = (elapsed, frame.begin);
+        sums.min = if sums.ended == 0 { self_ticks } else { sums.min.min(self_ticks) };
+        sums.max = sums.max.max(self_ticks);
+        if sums.ended == 0 || total > sums.slowest || total == sums.slowest && begin < sums.slowest_at {
+            (sums.slowest, sums.slowest_at) = (total, begin);
         }
         sums.ended += 1;
-        sums.ended_self_ticks += frame.self_ticks;
-        sums.elapsed += elapsed;
-        let arc = self.here.arcs.entry((below, frame.function, frame.how)).or_default();
-        (arc[1], arc[2]) = (arc[1] + 1, arc[2] + elapsed);
-        let bucket = bucket_of(Ticks(elapsed));
-        let (count, first) =
-            self.here.buckets.entry((below, frame.function, bucket)).or_insert((0, frame.begin));
-        (*count, *first) = (*count + 1, (*first).min(frame.begin));
+        sums.ended_self_ticks += self_ticks;
+        sums.elapsed += total;
+        let key @ (caller, function, _) = arc(frame.function, frame.how, machine.frames().last());
+        let arc = self.here.arcs.entry(key).or_default();
+        (arc[1], arc[2]) = (arc[1] + 1, arc[2] + total);
+        let bucket = (caller, function, bucket_of(Ticks(total)));
+        let (count, first) = self.here.buckets.entry(bucket).or_insert((0, begin));
+        (*count, *first) = (*count + 1, (*first).min(begin));
     }
 
-    fn region_begun(&mut self, _: &mut ReplayState<()>, region: u32) {
-        self.change(|open| open.push(region));
+    fn region_begun(&mut self, machine: &mut ReplayState, _: u32) {
+        self.change(machine.regions());
     }
 
-    fn region_ended(&mut self, _: &mut ReplayState<()>, region: u32) {
-        self.change(|open| open.retain(|other| *other != region));
-    }
-}
-
-fn how_of(how: kerntune_trace::EnterKind) -> CallKind {
-    match how {
-        kerntune_trace::EnterKind::Call => CallKind::Call,
-        kerntune_trace::EnterKind::Jump => CallKind::Jump,
-        kerntune_trace::EnterKind::Interrupt => CallKind::Interrupt,
-        kerntune_trace::EnterKind::Exception => CallKind::Exception,
-        kerntune_trace::EnterKind::Syscall => CallKind::Syscall,
+    fn region_ended(&mut self, machine: &mut ReplayState, _: u32) {
+        self.change(machine.regions());
     }
 }

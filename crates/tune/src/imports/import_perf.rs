@@ -7,8 +7,8 @@ use kerntune_convert::perf::{BranchStackParser, BranchStacks, PerfTextError, Unp
 use kerntune_kernel::Kernel;
 use kerntune_optimize::quality::LinkedCode;
 use kerntune_profile::{
-    load_manifest, rfc3339, Address, Block, CaptureSummary, Edge, Instructions, KernelId, Manifest, Profile,
-    RunPurpose, Tables, KIND,
+    load_manifest, rfc3339, Address, Anomaly, Block, CaptureSummary, Edge, Instructions, KernelId, Manifest,
+    Profile, RunPurpose, Tables, KIND,
 };
 use kerntune_work::{ContentHash, IoContext, Job, Key, WorkDir};
 use std::collections::BTreeMap;
@@ -176,14 +176,14 @@ fn describe(
     manifest.recorded = rfc3339(modified.unwrap_or_else(|_| SystemTime::now()));
     manifest.capture = CaptureSummary { edges: true, ..CaptureSummary::default() };
     manifest.events = stacks.samples;
-    manifest.health.insert("strange_runs".into(), placed.strange);
-    manifest.health.insert("unplaced_runs".into(), placed.unplaced);
-    manifest.health.insert("speculated_branches".into(), stacks.speculated);
-    manifest.health.insert("strange_lines".into(), stacks.strange.lines);
+    manifest.set_anomaly(Anomaly::StrangeRuns, placed.strange);
+    manifest.set_anomaly(Anomaly::UnplacedRuns, placed.unplaced);
+    manifest.set_anomaly(Anomaly::SpeculatedBranches, stacks.speculated);
+    manifest.set_anomaly(Anomaly::StrangeLines, stacks.strange.lines);
     let boots = stacks.parts.iter().filter(|part| part.samples > 0).count();
-    manifest.health.insert("boots".into(), if boots > 1 { boots as u64 } else { 0 });
+    manifest.set_anomaly(Anomaly::Boots, if boots > 1 { boots as u64 } else { 0 });
     if let Some(silent) = stacks.silent_cpus().filter(|_| !request.idle_cpus) {
-        manifest.health.insert("silent_cpus".into(), silent.into());
+        manifest.set_anomaly(Anomaly::SilentCpus, silent.into());
     }
     let hash = ContentHash::new("file/1").file("content", request.file)?.finish();
     manifest.sources.push(format!("branch records {} ({hash})", request.file.display()));

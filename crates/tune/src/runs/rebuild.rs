@@ -1,11 +1,10 @@
 //! Repeated analysis of the trace of a recording.
 
-use crate::runs::record::UNREAD_IO;
 use crate::runs::run_files::{RunFiles, POINTS, RUN};
 use crate::runs::watch;
 use crate::Result;
 use kerntune_analyze::{analyze, AnalysisInput, MissingChunk};
-use kerntune_profile::{FunctionIndex, Manifest, Profile, Tables, KIND};
+use kerntune_profile::{Anomaly, FunctionIndex, Manifest, Profile, Tables, KIND};
 use kerntune_trace::files;
 use kerntune_work::{interrupt, IoContext, Key, Progress, WorkDir};
 use std::fs;
@@ -63,8 +62,8 @@ pub fn rebuild(
     }
     let mut tables = analysis.describe(&mut manifest);
     take_over(&mut tables, old.tables);
-    if let Some(unread) = old.manifest.health.get(UNREAD_IO) {
-        manifest.health.insert(UNREAD_IO.into(), *unread);
+    if old.manifest.anomaly(Anomaly::UnreadIo) > 0 {
+        manifest.set_anomaly(Anomaly::UnreadIo, old.manifest.anomaly(Anomaly::UnreadIo));
     }
     let manifest = Profile { manifest, tables }.save(staged.path())?;
     let (from, to) = (directory.join(RUN), staged.path().join(RUN));

@@ -14,7 +14,8 @@ use kerntune_kernel::Kernel;
 use kerntune_layout::FrontEndConfig;
 use kerntune_machine::{CaptureRequest, RunOutcome, RunRequest};
 use kerntune_profile::{
-    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, RunPurpose, Symbol, KIND,
+    load_manifest, rfc3339, Address, Anomaly, FunctionIndex, KernelId, Manifest, Profile, RunPurpose, Symbol,
+    KIND,
 };
 use kerntune_trace::data::DataLocation;
 use kerntune_trace::Recording;
@@ -22,9 +23,6 @@ use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// Health counter of requests and packets that could not be read.
-pub(crate) const UNREAD_IO: &str = "unread_io";
 
 /// Name of this machine in manifests and tables.
 pub const MACHINE: &str = "emulator";
@@ -313,10 +311,10 @@ fn analyze(
     manifest.sources.extend_from_slice(detail.option_lines());
     let tables = analysis.describe(&mut manifest);
     if let Some(unread) = io.as_ref().map(|io| io.unread).filter(|unread| *unread > 0) {
-        manifest.health.insert(UNREAD_IO.into(), unread);
+        manifest.set_anomaly(Anomaly::UnreadIo, unread);
     }
     if !manifest.exact {
-        manifest.health.insert("host_disks".into(), 1);
+        manifest.set_anomaly(Anomaly::HostDisks, 1);
     }
     Ok(Profile { manifest, tables })
 }

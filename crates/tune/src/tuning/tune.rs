@@ -119,7 +119,7 @@ pub fn tune(session: &Session, request: &TuneRequest, on_step: &OnStep) -> Resul
     engine.forget_files()?;
     write_atomic(&directory.join("comparison.json"), comparison.to_json().as_bytes())?;
     write_json(&directory.join("proof.json"), &proof)?;
-    link(&tuned.bzimage(), &directory.join("bzImage"))?;
+    link(&tuned.image(), &directory.join("bzImage"))?;
     engine.vouch_for(&["comparison.json", "proof.json", "bzImage"])?;
     let steps = engine.steps();
     Ok(TuneResult { directory, steps, base, tuned, profile, proof, excluded, comparison, before, after })

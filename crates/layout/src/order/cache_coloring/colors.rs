@@ -1,6 +1,7 @@
 //! Choice of a position modulo the size of a way for each piece.
 
 use super::{LoopCode, LoopPiece, ALIGNMENT};
+use crate::xorshift::XorShift64;
 use std::collections::BTreeSet;
 
 /// Cost of a full set relative to a set with one line too many. It is not 0 because the recording
@@ -75,7 +76,7 @@ impl ColoredPieces<'_> {
             return;
         }
         let steps = STEPS_PER_PIECE.saturating_mul(pieces);
-        let mut random = XorShift(seed);
+        let mut random = XorShift64(seed);
         for step in 0..steps {
             let left = 1.0 - f64::from(step) / f64::from(steps);
             let temperature = of_a_line * INITIAL_TEMPERATURE * left;
@@ -238,26 +239,6 @@ impl PieceLines {
     /// Returns the cost of the lines alone, which is a lower bound.
     fn least(&self) -> f64 {
         self.each.iter().map(|line| line.rounds * misses((1, line.frequency), line.ways)).sum()
-    }
-}
-
-/// xorshift64 (G. Marsaglia, Journal of Statistical Software 2003), the same sequence in every run.
-struct XorShift(u64);
-
-impl XorShift {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(end)) >> 32) as u32
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -11,7 +11,7 @@ mod switches;
 use crate::random::PeriodGenerator;
 use crate::{Aggregate, CollectorOptions, Coverage, Error, Result, Source, SourceDescription, StackSample};
 use events::{open, targets, EventKind, EventTarget, SampleRate};
-use kerntune_profile::CounterTotal;
+use kerntune_profile::{Anomaly, CounterTotal};
 use record::{CallChain, PerfRecord, SampleLayout};
 use ring::{EventBuffer, TimeOrder};
 use rustix::time::{clock_gettime, ClockId};
@@ -175,9 +175,9 @@ impl Source for PerfSource {
                     switch_reader.take(tid, period, raw, &chain.kernel, into);
                 }
                 Some(PerfRecord::Lost(count)) if is_time => tally.lost += count,
-                Some(PerfRecord::Lost(count)) => into.note("lost_switch_samples", count),
+                Some(PerfRecord::Lost(count)) => into.note(Anomaly::LostSwitchSamples, count),
                 Some(other) => take(&other, into),
-                None => into.note("damaged_records", 1),
+                None => into.note(Anomaly::DamagedRecords, 1),
             }
         });
         for ring in rings.iter_mut().take(*of_time) {
@@ -248,7 +248,7 @@ fn take(record: &PerfRecord, into: &mut Aggregate) {
                 into.user.cleared(pid);
             }
         }
-        PerfRecord::Throttled => into.note("throttled", 1),
+        PerfRecord::Throttled => into.note(Anomaly::Throttled, 1),
         PerfRecord::Symbol { address, gone: true, .. } => into.code_gone(address),
         PerfRecord::Symbol { address, size, is_bpf, name, .. } => {
             let module = if is_bpf { "bpf" } else { "generated" };

@@ -5,6 +5,7 @@ use super::events::EventKind;
 use super::record::SampleLayout;
 use crate::tracefs::{field, TracefsDir};
 use crate::{Aggregate, SwitchSample};
+use kerntune_profile::Anomaly;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -77,7 +78,7 @@ impl SwitchReader {
                 let (Some(from), Some(to), Some(state)) =
                     (name(raw, from), name(raw, to), number(raw, state))
                 else {
-                    into.note("damaged_records", 1);
+                    into.note(Anomaly::DamagedRecords, 1);
                     return;
                 };
                 let preempted = Some(state == 0 || state & WANTS_TO_RUN != 0);

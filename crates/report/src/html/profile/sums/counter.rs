@@ -3,9 +3,12 @@
 
 use super::super::numbers::code;
 use super::names::{NameTable, NOTHING};
-use kerntune_analyze::events::{ChunkOpening, EventVisitor, ReplayState, StackFrame, TraceBounds};
+use kerntune_analyze::events::{self, credit_caller, CallTimes, ChunkOpening, EventVisitor, TraceBounds};
 use kerntune_profile::{bucket_of, Ticks};
 use kerntune_trace::{EnterKind, Event, EventWeights, Recording};
+
+pub(super) type ReplayState = events::ReplayState<CountedFrame>;
+type StackFrame = events::StackFrame<CountedFrame>;
 
 /// Stride between the histograms of accounts: an upper bound of the number of buckets.
 pub(super) const BUCKETS: usize = 256;
@@ -71,23 +74,34 @@ pub(super) struct OpenFrames {
     pub open: Vec<(u64, u64)>,
 }
 
+/// State of an open call; the default is that of one that was open where counting began.
 #[derive(Debug, Clone, Copy)]
-struct OpenFrame {
-    function: u32,
-    how: EnterKind,
+pub(super) struct CountedFrame {
+    times: CallTimes,
     node: u32,
     begin: u64,
-    self_ticks: u64,
-    callees: u64,
     inherited: bool,
 }
 
-#[derive(Default)]
-struct ThreadStack {
-    frames: Vec<OpenFrame>,
-    /// Number of the region change for which the frames' nodes are valid; 0 for none.
+impl Default for CountedFrame {
+    fn default() -> Self {
+        Self { times: CallTimes::default(), node: NOTHING, begin: 0, inherited: true }
+    }
+}
+
+impl AsMut<CallTimes> for CountedFrame {
+    #[inline]
+    fn as_mut(&mut self) -> &mut CallTimes {
+        &mut self.times
+    }
+}
+
+/// Root of a thread's paths.
+#[derive(Clone, Copy, Default)]
+struct ThreadRoot {
+    /// Number of the region change for which the root and the frames' nodes are valid; 0 for none.
     stamp: u64,
-    root: u32,
+    node: u32,
 }
 
 /// Settings common to all chunks.
@@ -131,11 +145,7 @@ pub(super) struct ChunkCounter {
     /// Numbers of its names in the shared table.
     pub nodes_of_all: Vec<u32>,
     pub accounts_of_all: Vec<u32>,
-    stacks: Vec<ThreadStack>,
-    running: usize,
-    user: bool,
-    waiting_user: Vec<bool>,
-    regions: Vec<u32>,
+    roots: Vec<ThreadRoot>,
     group: Option<u32>,
     stamp: u64,
     from: u64,
@@ -152,18 +162,12 @@ pub(super) struct ChunkCounter {
 
 impl ChunkCounter {
     pub fn new(setting: CountingSetup) -> Self {
-        let stacks = (0..setting.bounds.threads + 2).map(|_| ThreadStack::default()).collect();
-        let cpus = setting.bounds.cpus;
         Self {
+            roots: vec![ThreadRoot::default(); setting.bounds.threads + 2],
             setting,
             names: NameTable::default(),
             nodes_of_all: Vec::new(),
             accounts_of_all: Vec::new(),
-            stacks,
-            running: 0,
-            user: true,
-            waiting_user: vec![true; cpus],
-            regions: Vec::new(),
             group: None,
             stamp: 0,
             from: 0,
@@ -184,20 +188,21 @@ impl ChunkCounter {
     }
 
     /// Returns the counts since the chunk's begin; `end` is its end.
-    pub fn take(&mut self, end: u64) -> ChunkRecord {
-        self.start();
+    pub fn take(&mut self, machine: &mut ReplayState, end: u64) -> ChunkRecord {
+        self.start(machine);
         let mut record = std::mem::take(&mut self.record);
         record.end = end.min(self.until);
-        for (thread, stack) in self.stacks.iter().enumerate() {
-            if stack.frames.is_empty() {
+        for thread in 0..self.roots.len() {
+            let frames = machine.frames_of(thread);
+            if frames.is_empty() {
                 continue;
             }
-            let inherited = stack.frames.iter().take_while(|frame| frame.inherited).count() as u32;
-            let mut open: Vec<(u64, u64)> = Vec::with_capacity(stack.frames.len());
+            let inherited = frames.iter().take_while(|frame| frame.data.inherited).count() as u32;
+            let mut open: Vec<(u64, u64)> = Vec::with_capacity(frames.len());
             let mut above = 0;
-            for frame in stack.frames.iter().rev() {
-                let here = frame.self_ticks + frame.callees + above;
-                open.push((here, frame.begin));
+            for frame in frames.iter().rev() {
+                let here = frame.data.times.total() + above;
+                open.push((here, frame.data.begin));
                 above = if frame.how == EnterKind::Interrupt { 0 } else { here };
             }
             open.reverse();
@@ -216,47 +221,45 @@ impl ChunkCounter {
     }
 
     /// Begins counting: open frames count as begun before.
-    fn start(&mut self) {
+    fn start(&mut self, machine: &mut ReplayState) {
         if self.active {
             return;
         }
         self.active = true;
-        for (thread, stack) in self.stacks.iter_mut().enumerate() {
-            for frame in &mut stack.frames {
-                (frame.inherited, frame.self_ticks, frame.callees) = (true, 0, 0);
+        for thread in 0..self.roots.len() {
+            let frames = machine.frames_of(thread);
+            for frame in frames.iter_mut() {
+                (frame.data.inherited, frame.data.times) = (true, CallTimes::default());
             }
-            if !stack.frames.is_empty() {
-                self.record.base.push((thread as u32, stack.frames.len() as u32));
+            if !frames.is_empty() {
+                self.record.base.push((thread as u32, frames.len() as u32));
             }
         }
     }
 
-    fn region(&mut self) {
-        self.group = self
-            .regions
-            .last()
-            .and_then(|region| self.setting.groups.get(*region as usize).copied().flatten());
+    fn region(&mut self, machine: &mut ReplayState) {
+        let region = machine.regions().last();
+        self.group = region.and_then(|region| self.setting.groups.get(*region as usize).copied().flatten());
         self.stamp += 1;
-        self.arrive();
+        self.arrive(machine);
     }
 
     /// Locates the running thread's frames in the tree after a change of thread or region.
-    fn arrive(&mut self) {
+    fn arrive(&mut self, machine: &mut ReplayState) {
         let Some(group) = self.group else { return };
-        let Self { names, stacks, setting, running, stamp, .. } = self;
-        let Some(stack) = stacks.get_mut(*running) else { return };
-        if stack.stamp == *stamp {
+        let running = machine.running();
+        let Self { names, roots, setting, stamp, .. } = self;
+        if roots[running].stamp == *stamp {
             return;
         }
-        stack.stamp = *stamp;
-        stack.root = names.root(group, setting.roots.get(*running).copied().unwrap_or(code::IDLE));
-        let mut node = stack.root;
-        for frame in &mut stack.frames {
+        let mut node = names.root(group, setting.roots.get(running).copied().unwrap_or(code::IDLE));
+        roots[running] = ThreadRoot { stamp: *stamp, node };
+        for frame in machine.frames_mut() {
             if frame.how == EnterKind::Interrupt {
                 node = names.root(group, code::INTERRUPT);
             }
-            node = names.child(node, frame.function.into(), how_of(frame.how));
-            frame.node = node;
+            node = names.child(node, frame.function.into(), frame.how as u8);
+            frame.data.node = node;
         }
     }
 
@@ -299,17 +302,13 @@ impl ChunkCounter {
         self.cells[cell] += 1;
     }
 
-    fn spend(&mut self, ns: u64, weights: EventWeights) {
-        let (running, is_idle_task) =
-            (self.running, self.setting.roots.get(self.running) == Some(&code::IDLE));
-        let Some(stack) = self.stacks.get_mut(running) else { return };
-        let top = stack.frames.last_mut().map(|top| {
-            top.self_ticks += ns;
-            top.node
-        });
-        let root = stack.root;
+    fn spend(&mut self, machine: &mut ReplayState, ns: u64, weights: EventWeights) {
+        let top = machine.charge(ns).map(|top| top.data.node);
         let Some(group) = self.group else { return };
-        let is_user = top.is_none() && self.user && !is_idle_task;
+        let running = machine.running();
+        let is_idle_task = self.setting.roots.get(running) == Some(&code::IDLE);
+        let is_user = top.is_none() && machine.is_user_mode() && !is_idle_task;
+        let root = self.roots[running].node;
         let node = match top {
             Some(node) => node,
             None => self.names.child(root, if is_user { code::USER } else { code::UNATTRIBUTED }, 0),
@@ -329,20 +328,10 @@ impl ChunkCounter {
     }
 }
 
-fn how_of(how: EnterKind) -> u8 {
-    match how {
-        EnterKind::Call => 0,
-        EnterKind::Jump => 1,
-        EnterKind::Interrupt => 2,
-        EnterKind::Exception => 3,
-        EnterKind::Syscall => 4,
-    }
-}
-
 impl EventVisitor for ChunkCounter {
-    type PerFrame = ();
+    type PerFrame = CountedFrame;
 
-    fn begin(&mut self, machine: &mut ReplayState<()>, opening: &ChunkOpening<'_>) {
+    fn begin(&mut self, machine: &mut ReplayState, opening: &ChunkOpening<'_>) {
         machine.adopt(opening);
         self.record = ChunkRecord {
             begin: opening.begin.max(self.from),
@@ -350,34 +339,11 @@ impl EventVisitor for ChunkCounter {
             ..ChunkRecord::default()
         };
         (self.active, self.done) = (false, false);
-        for (thread, frames) in opening.stacks.iter().enumerate() {
-            let Some(stack) = self.stacks.get_mut(thread) else { continue };
-            stack.frames.clear();
-            stack.stamp = 0;
-            let open = |&(function, how): &(u32, EnterKind)| OpenFrame {
-                function,
-                how,
-                node: NOTHING,
-                begin: 0,
-                self_ticks: 0,
-                callees: 0,
-                inherited: true,
-            };
-            stack.frames.extend(frames.iter().map(open));
-        }
-        self.running = opening.running;
-        self.user = opening.user;
-        for cpu in opening.waiting {
-            if let Some(user) = self.waiting_user.get_mut(cpu.cpu as usize) {
-                *user = cpu.user;
-            }
-        }
-        self.regions.clear();
-        self.regions.extend_from_slice(opening.regions);
+        self.roots.iter_mut().for_each(|root| root.stamp = 0);
         if opening.begin >= self.from {
-            self.start();
+            self.start(machine);
         }
-        self.region();
+        self.region(machine);
     }
 
     #[inline]
@@ -386,7 +352,7 @@ impl EventVisitor for ChunkCounter {
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut ReplayState<()>, ns: u64, weights: EventWeights, event: &Event) {
+    fn pass(&mut self, machine: &mut ReplayState, ns: u64, weights: EventWeights, _: &Event) {
         let now = machine.now();
         let (mut ns, mut weights) = (ns, weights);
         if now.saturating_add(ns) >= self.until {
@@ -396,25 +362,14 @@ impl EventVisitor for ChunkCounter {
         let is_counted = now.saturating_add(ns) >= self.from;
         if is_counted && !self.active {
             ns = (now + ns) - self.from.max(now);
-            self.start();
+            self.start(machine);
         }
         if is_counted && (ns > 0 || weights != EventWeights::NONE) {
-            self.spend(ns, weights);
-        }
-        match event {
-            Event::Leave => self.user = true,
-            Event::Switch { .. } => self.user = false,
-            Event::Cpu { cpu, .. } => {
-                if let Some(user) = self.waiting_user.get_mut(machine.cpu()) {
-                    *user = self.user;
-                }
-                self.user = self.waiting_user.get(*cpu as usize).copied().unwrap_or(true);
-            }
-            _ => {}
+            self.spend(machine, ns, weights);
         }
     }
 
-    fn idle(&mut self, machine: &mut ReplayState<()>, ns: u64) {
+    fn idle(&mut self, machine: &mut ReplayState, ns: u64) {
         let now = machine.now();
         let slept = ns.min(self.until.saturating_sub(now));
         self.done = slept < ns;
@@ -422,93 +377,65 @@ impl EventVisitor for ChunkCounter {
         if end <= self.from && now < self.from {
             return;
         }
-        self.start();
+        self.start(machine);
         if let Some(group) = self.group {
             self.record.times[group as usize][1] += end - self.from.max(now);
         }
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut ReplayState<()>, function: u32, how: EnterKind) {
-        self.user = self.setting.bounds.is_user(function);
-        let running = self.running;
-        let Some(stack) = self.stacks.get(running) else { return };
-        let node = match self.group {
-            None => NOTHING,
+    fn enter(&mut self, machine: &mut ReplayState, function: u32, how: EnterKind) -> CountedFrame {
+        let root = &mut self.roots[machine.running()];
+        let mut node = NOTHING;
+        match self.group {
+            None => root.stamp = 0,
             Some(group) => {
-                let parent = match stack.frames.last() {
+                let parent = match machine.frames().last() {
                     _ if how == EnterKind::Interrupt => self.names.root(group, code::INTERRUPT),
-                    Some(top) => top.node,
-                    None => stack.root,
+                    Some(top) => top.data.node,
+                    None => root.node,
                 };
-                let node = self.names.child(parent, function.into(), how_of(how));
+                node = self.names.child(parent, function.into(), how as u8);
                 if self.active {
                     let at = self.place(node);
                     self.record.calls[at] += 1;
                 }
-                node
             }
-        };
-        let begin = machine.now();
-        let Some(stack) = self.stacks.get_mut(running) else { return };
-        if node == NOTHING {
-            stack.stamp = 0;
         }
-        stack.frames.push(OpenFrame {
-            function,
-            how,
-            node,
-            begin,
-            self_ticks: 0,
-            callees: 0,
-            inherited: false,
-        });
+        CountedFrame { node, begin: machine.now(), inherited: false, ..CountedFrame::default() }
     }
 
     #[inline]
-    fn ended(&mut self, _: &mut ReplayState<()>, _: StackFrame<()>) {
-        let running = self.running;
-        let Some(stack) = self.stacks.get_mut(running) else { return };
-        let Some(frame) = stack.frames.pop() else { return };
-        let elapsed = frame.self_ticks + frame.callees;
-        if frame.how != EnterKind::Interrupt {
-            if let Some(below) = stack.frames.last_mut() {
-                below.callees += elapsed;
-            }
-        }
+    fn ended(&mut self, machine: &mut ReplayState, frame: StackFrame) {
+        let total = credit_caller(machine.frames_mut(), frame);
         if !self.active {
             return;
         }
+        let CountedFrame { node, begin, inherited, .. } = frame.data;
         let account = match self.group {
-            Some(_) => self.names.nodes.get(frame.node as usize).map_or(NOTHING, |node| node.account),
+            Some(_) => self.names.nodes.get(node as usize).map_or(NOTHING, |node| node.account),
             None => NOTHING,
         };
-        if frame.inherited {
-            self.record.theirs.push((running as u32, account, elapsed));
+        if inherited {
+            self.record.theirs.push((machine.running() as u32, account, total));
         } else if account != NOTHING {
-            self.count_ended(account, elapsed, frame.begin);
+            self.count_ended(account, total, begin);
         }
     }
 
-    fn switched(&mut self, machine: &mut ReplayState<()>) {
-        self.running = machine.running();
-        self.arrive();
+    fn switched(&mut self, machine: &mut ReplayState) {
+        self.arrive(machine);
     }
 
-    fn turned(&mut self, machine: &mut ReplayState<()>) {
-        self.running = machine.running();
-        self.arrive();
+    fn turned(&mut self, machine: &mut ReplayState) {
+        self.arrive(machine);
     }
 
-    fn region_begun(&mut self, _: &mut ReplayState<()>, region: u32) {
-        self.regions.push(region);
-        self.region();
+    fn region_begun(&mut self, machine: &mut ReplayState, _: u32) {
+        self.region(machine);
     }
 
-    fn region_ended(&mut self, _: &mut ReplayState<()>, region: u32) {
-        if let Some(place) = self.regions.iter().rposition(|open| *open == region) {
-            self.regions.remove(place);
-        }
-        self.region();
+    fn region_ended(&mut self, machine: &mut ReplayState, _: u32) {
+        self.region(machine);
     }
 }

@@ -16,8 +16,8 @@ use super::numbers::{code, PageIndex};
 use crate::{Error, Result};
 use add::StretchSums;
 use blocks::ChunkBlocks;
-use counter::{ChunkCounter, ChunkRecord, CountingSetup, BUCKETS};
-use kerntune_analyze::events::{replay, ReplayState};
+use counter::{ChunkCounter, ChunkRecord, CountingSetup, ReplayState, BUCKETS};
+use kerntune_analyze::events::replay;
 use kerntune_analyze::{ChunkReader, TraceFile};
 use kerntune_profile::{
     add_up, CallArc, CallKind, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, PathFrame,
@@ -197,7 +197,7 @@ impl<'a> TraceSums<'a> {
         let chunk = reader.read(number).map_err(Error::Trace)?;
         let mut machine = ReplayState::new(self.setting.bounds);
         replay(&mut machine, &mut counter, &chunk).map_err(Error::Trace)?;
-        let mut record = counter.take(chunk.header.end);
+        let mut record = counter.take(&mut machine, chunk.header.end);
         let ChunkCounter { names: mine, nodes_of_all, accounts_of_all, .. } = &mut counter;
         lock(&self.names).learn(mine, nodes_of_all, accounts_of_all);
         for node in &mut record.nodes {

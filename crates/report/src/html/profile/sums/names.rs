@@ -1,40 +1,10 @@
 //! Numbering of call tree nodes and of arcs' accounts, so that chunks' counts can be added up in
 //! columns.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 
 /// Missing node, account or caller.
 pub(super) const NOTHING: u32 = u32::MAX;
-
-/// Fast hasher for numbers of functions and nodes; keys are trusted, so no HashDoS protection.
-#[derive(Default)]
-pub(super) struct IntegerHasher(u64);
-
-impl Hasher for IntegerHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(n.into());
-    }
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(n.into());
-    }
-    fn write_i64(&mut self, n: i64) {
-        self.write_u64(n as u64);
-    }
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-}
-
-type NumberMap<K> = HashMap<K, u32, BuildHasherDefault<IntegerHasher>>;
 
 /// Identity of a node. `what` is a function's number in the trace or a code (`numbers.rs`);
 /// `parent` is [`NOTHING`] for roots.
@@ -65,9 +35,9 @@ pub(super) struct NameTable {
     pub accounts: Vec<AccountName>,
     /// Account and bucket of histogram cells that have calls.
     pub cells: Vec<(u32, u32)>,
-    of_cell: NumberMap<(u32, u32)>,
-    of_node: NumberMap<(u32, u32, i64, u8)>,
-    of_account: HashMap<AccountName, u32, BuildHasherDefault<IntegerHasher>>,
+    of_cell: FxHashMap<(u32, u32), u32>,
+    of_node: FxHashMap<(u32, u32, i64, u8), u32>,
+    of_account: FxHashMap<AccountName, u32>,
 }
 
 impl NameTable {

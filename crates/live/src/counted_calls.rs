@@ -68,6 +68,7 @@ pub(crate) fn system_calls(calls: &CallTable, table: &FunctionTable, source: &st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_profile::Ticks;
 
     #[test]
     fn counts_go_to_the_arcs_that_samples_saw_and_to_new_ones() {

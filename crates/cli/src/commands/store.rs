@@ -1,7 +1,7 @@
 //! The commands `kerntune check`, which verifies the files of all results, and `kerntune gc`, which
 //! deletes what is not needed.
 
-use super::{bytes, work};
+use super::{bytes, work_to_read};
 use crate::args::{CheckOptions, GcOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -19,7 +19,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Verifies every file of every result by its hash.
 pub fn check(global: &GlobalOptions, options: &CheckOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let seen = survey_work_dir(&work, true, output)?;
     let damaged: Vec<&StoreEntry> =
         seen.found.iter().filter(|found| matches!(found.reason, Some(RemovalReason::Damaged(_)))).collect();
@@ -131,7 +131,7 @@ impl SeparateStores {
 
 /// Lists the contents of the work directory and what can be deleted; deletes it with `--remove`.
 pub fn gc(global: &GlobalOptions, options: &GcOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let seen = survey_work_dir(&work, options.thorough, output)?;
     let patience = DAY * u32::try_from(options.older_than).unwrap_or(u32::MAX);
     let unused = options.unused_for.map(|patience| seen.unused(patience)).unwrap_or_default();
@@ -186,6 +186,9 @@ fn why(found: &StoreEntry) -> String {
         Some(RemovalReason::HalfDeleted) => "a deletion that was interrupted".to_string(),
         Some(RemovalReason::HalfWritten) => "a file that was being written when its process ended".into(),
         Some(RemovalReason::Unfinished) => "interrupted work; the same command resumes it".into(),
+        Some(RemovalReason::FailedRun) => {
+            "a run that failed or was interrupted; nothing of it is used again".into()
+        }
         Some(RemovalReason::NoResult) => {
             "made by an older version of kerntune; this version cannot read it".into()
         }
@@ -220,7 +223,7 @@ fn document(work: &WorkDir, seen: &StoreSurvey, results: u64, size: u64, freed: 
                 None => "whole",
                 Some(RemovalReason::HalfDeleted) => "half-deleted",
                 Some(RemovalReason::HalfWritten) => "half-written",
-                Some(RemovalReason::Unfinished) => "unfinished",
+                Some(RemovalReason::Unfinished | RemovalReason::FailedRun) => "unfinished",
                 Some(RemovalReason::NoResult) => "older-version",
                 Some(RemovalReason::Damaged(_)) => "damaged",
             };

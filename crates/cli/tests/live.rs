@@ -30,7 +30,8 @@ fn json(work: &Path, arguments: &[&str]) -> Value {
 /// Returns true if this host allows profiling its kernel; otherwise checks the error message.
 fn is_allowed() -> bool {
     let work = tempfile::tempdir().unwrap();
-    let output = kerntune(work.path(), &["record", "--live", "--all", "--", "sleep", "0.2"]).output().unwrap();
+    let output =
+        kerntune(work.path(), &["record", "--live", "--all", "--", "sleep", "0.2"]).output().unwrap();
     if output.status.success() {
         return true;
     }

@@ -178,7 +178,7 @@ fn profiles_are_listed_oldest_first_and_found() {
     assert_eq!(find(&work, "latest~2").unwrap().manifest.id, "aa22");
     let missing = |name: &str| find(&work, name).unwrap_err().to_string();
     assert!(missing("latest~3").contains("there is no profile \"latest~3\""));
-    for slip in ["lastest", "lates", "latets~1"] {
+    for slip in ["latesd", "latedt", "lateest~1"] {
         assert!(missing(slip).contains("did you mean `latest`?"), "{}", missing(slip));
     }
     assert!(!missing("cafe").contains("did you mean"));

@@ -146,7 +146,7 @@ impl std::fmt::Display for ConsoleTail {
         if self.of_program && self.lines.iter().any(|line| reports_missing_file(line)) {
             write!(
                 f,
-                "\nthe guest lacks what the program looked for: name it in the command by its absolute path, or in `files` or \
+                "\nthe guest lacks what the program looked for: name a path of this machine in the command, or in `files` or \
                  `packages` of a workload file (`kerntune workload new -o FILE -- COMMAND`)"
             )?;
         }

@@ -45,11 +45,7 @@ pub fn check(global: &GlobalOptions, options: &CheckOptions, output: &CliOutput)
             output.note(&format!(
                 "{} can go: `kerntune gc --thorough` shows them; a damaged result is made again when it is \
                  needed",
-                if rest == 0 {
-                    "damaged results".into()
-                } else {
-                    format!("{} entries", rest + damaged.len())
-                }
+                if rest == 0 { "damaged results".into() } else { entries(rest + damaged.len()) }
             ));
         }
     }
@@ -168,8 +164,8 @@ pub fn gc(global: &GlobalOptions, options: &GcOptions, output: &CliOutput) -> Re
     let sum: u64 = going.values().map(|found| found.bytes).sum();
     match (going.len(), options.remove) {
         (0, _) => output.note("nothing can go"),
-        (n, false) => output.note(&format!("{n} entries can go, {}: add `--remove`", bytes(sum))),
-        (n, true) => output.note(&format!("removed {n} entries, {}", bytes(freed))),
+        (n, false) => output.note(&format!("{} can go, {}: add `--remove`", entries(n), bytes(sum))),
+        (n, true) => output.note(&format!("removed {}, {}", entries(n), bytes(freed))),
     }
     Ok(Exit::Ok)
 }
@@ -179,6 +175,14 @@ fn survey_work_dir(work: &WorkDir, thorough: bool, output: &CliOutput) -> Result
     let seen = survey(work, thorough, &mut |path: &Path| output.progress().note(&path.display().to_string()));
     output.progress().end();
     Ok(seen?)
+}
+
+fn entries(count: usize) -> String {
+    if count == 1 {
+        "1 entry".into()
+    } else {
+        format!("{count} entries")
+    }
 }
 
 fn why(found: &StoreEntry) -> String {

@@ -1,6 +1,6 @@
 //! Examples of each command in help and manual pages, from `examples.tsv`.
 
-use clap::Command;
+use clap::{Arg, ArgAction, Command};
 use std::fmt::Write as _;
 
 const TABLE: &str = include_str!("examples.tsv");
@@ -50,10 +50,50 @@ fn below(command: Command, path: &str) -> Command {
         true => command,
         false => command.after_help(section(&examples)),
     };
+    let command = match usage(&command, path) {
+        Some(usage) => command.override_usage(usage),
+        None => command,
+    };
     command.mut_subcommands(|inner| {
         let path = format!("{path} {}", inner.get_name());
         below(inner, path.trim_start())
     })
+}
+
+/// Returns the usage line of a command, what is required first: names, then options. `None` for
+/// commands whose line clap writes as well: those that require no name, or end with a COMMAND.
+fn usage(command: &Command, path: &str) -> Option<String> {
+    let shown: Vec<&Arg> = command.get_arguments().filter(|argument| !argument.is_hide_set()).collect();
+    let (names, options): (Vec<&Arg>, Vec<&Arg>) =
+        shown.iter().partition(|argument| argument.is_positional());
+    let mut line = match path.split_once(' ') {
+        Some(("report", name)) => format!("kerntune report [PROFILE] {name}"),
+        _ if names.iter().any(|name| name.is_required_set())
+            && !names.iter().any(|name| name.is_last_set()) =>
+        {
+            format!("kerntune {path}")
+        }
+        _ => return None,
+    };
+    for name in names {
+        let several = if matches!(name.get_action(), ArgAction::Append) { "..." } else { "" };
+        let _ = match name.is_required_set() {
+            true => write!(line, " <{}>{several}", value_name(name)),
+            false => write!(line, " [{}]{several}", value_name(name)),
+        };
+    }
+    for option in options.into_iter().filter(|option| option.is_required_set()) {
+        let _ = write!(line, " --{} <{}>", option.get_long().unwrap_or_default(), value_name(option));
+    }
+    Some(line + " [OPTIONS]")
+}
+
+/// Returns the names of an argument's values, as help shows them.
+fn value_name(argument: &Arg) -> String {
+    match argument.get_value_names() {
+        Some(names) => names.join("> <"),
+        None => argument.get_id().as_str().to_uppercase(),
+    }
 }
 
 /// Returns the examples of `kerntune` itself, as help shows them.
@@ -162,6 +202,31 @@ mod tests {
                 assert!(argument.chars().all(fits), "{path}: --{argument}");
             }
         }
+    }
+
+    #[test]
+    fn a_usage_line_begins_with_what_is_required() {
+        let said = |line: &str| {
+            let typed: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
+            let error = crate::command().try_get_matches_from(&typed).unwrap_err();
+            crate::with_whole_usage(error, &typed).to_string()
+        };
+        for (line, usage) in [
+            (
+                "kerntune report histogram --by-caller --top 4",
+                "kerntune report [PROFILE] histogram <FUNCTION> [OPTIONS]",
+            ),
+            ("kerntune --dir x compare a", "kerntune compare <BASE> <TUNED> --workload <WORKLOAD> [OPTIONS]"),
+            ("kerntune tune --dir x", "kerntune tune [OPTIONS] --workload <WORKLOAD>"),
+            ("kerntune profile remove", "kerntune profile remove <PROFILES>... [OPTIONS]"),
+            ("kerntune record --frobnicate", "kerntune record [OPTIONS] [-- <COMMAND>...]"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(&format!("\nUsage: {usage}\n")), "{line}: {said}");
+            assert!(!said.contains("--dir"), "{said}");
+        }
+        let missing = said("kerntune report histogram --by-caller");
+        assert!(missing.contains("were not provided:\n  <FUNCTION>\n\n"), "{missing}");
     }
 
     #[test]

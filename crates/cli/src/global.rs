@@ -4,7 +4,8 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use kerntune_report::ReportForm;
 use kerntune_work::WorkDir;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Heading of the global options in help.
@@ -13,9 +14,11 @@ const GLOBAL: &str = "Global options";
 /// Options that every command accepts.
 #[derive(Debug, Args)]
 pub struct GlobalOptions {
-    /// The work directory, where kerntune keeps and finds results
-    #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", hide_env_values = true, default_value = ".kerntune", value_name = "DIR")]
-    pub dir: PathBuf,
+    /// The work directory, where kerntune keeps and finds results [env: KERNTUNE_DIR] [default:
+    /// .kerntune, here or in a directory above]
+    // clap reads no environment: it would show the option in the usage line of every error.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Print details
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub verbose: bool,
@@ -28,6 +31,30 @@ pub struct GlobalOptions {
     /// Do not page long reports and lists; by default, $PAGER or less shows them on a terminal
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,
+}
+
+impl GlobalOptions {
+    /// Returns the work directory: that of `--dir`, of `KERNTUNE_DIR`, or the nearest `.kerntune`
+    /// of the current directory and those above it, where only directories of this user count.
+    pub fn work_dir(&self) -> PathBuf {
+        let variable = || std::env::var_os("KERNTUNE_DIR").filter(|path| !path.is_empty());
+        let named = self.dir.clone().or_else(|| variable().map(PathBuf::from));
+        named.unwrap_or_else(|| match std::env::current_dir() {
+            Ok(here) if !here.join(WORK_DIR).exists() => nearest(&here).unwrap_or(WORK_DIR.into()),
+            _ => WORK_DIR.into(),
+        })
+    }
+}
+
+/// Name of a work directory that nobody named.
+const WORK_DIR: &str = ".kerntune";
+
+/// Finds a work directory of this user above `here`, as git finds a repository: another user's
+/// would have results that this one did not make.
+fn nearest(here: &Path) -> Option<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let above = here.ancestors().skip(1).map(|path| path.join(WORK_DIR));
+    above.into_iter().find(|path| path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,11 +102,36 @@ impl FormOptions {
     }
 }
 
-/// Opens the work directory that `--dir` names; prints its notes unless `--quiet` is given.
+/// Opens the work directory and creates it if needed; prints its notes unless `--quiet` is given.
 pub fn work(global: &GlobalOptions) -> Result<WorkDir, Failure> {
-    let work = WorkDir::open(&global.dir)?;
-    Ok(match global.quiet {
+    Ok(with_notes(global, WorkDir::open(global.work_dir())?))
+}
+
+/// Opens the work directory for a command that starts from results in it; creates nothing.
+pub fn work_to_read(global: &GlobalOptions) -> Result<WorkDir, Failure> {
+    Ok(with_notes(global, WorkDir::open_for_reading(global.work_dir())?))
+}
+
+fn with_notes(global: &GlobalOptions, work: WorkDir) -> WorkDir {
+    match global.quiet {
         true => work,
         false => work.with_notes(Arc::new(|line| eprintln!("kerntune: {line}"))),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_work_directory_of_this_user_is_found() {
+        let top = tempfile::tempdir().unwrap();
+        let [outer, inner] = ["a", "a/b/c"].map(|name| top.path().join(name));
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_eq!(nearest(&inner), None);
+        std::fs::write(top.path().join("a/b/.kerntune"), "a file").unwrap();
+        std::fs::create_dir(outer.join(WORK_DIR)).unwrap();
+        assert_eq!(nearest(&inner), Some(outer.join(WORK_DIR)));
+        assert_eq!(nearest(&outer), None);
+    }
 }

@@ -1,6 +1,9 @@
 //! Keys of the terminal user interfaces.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Rect};
+use ratatui::widgets::{Cell, Row, Table};
+use ratatui::Frame;
 
 /// A key press that a terminal user interface handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,4 +42,11 @@ pub fn key(event: &Event) -> Option<TerminalKey> {
         KeyCode::End => TerminalKey::Down(usize::MAX),
         _ => return None,
     })
+}
+
+/// Draws a list of keys and what they do.
+pub fn key_help(frame: &mut Frame, area: Rect, keys: &[[&'static str; 2]]) {
+    let lines = keys.iter().map(|words| Row::new(words.map(Cell::from)));
+    let widths = [Constraint::Length(40), Constraint::Fill(1)];
+    frame.render_widget(Table::new(lines, widths).column_spacing(1), area);
 }

@@ -42,12 +42,15 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     kerntune_work::interrupt::install();
     let (command, typed) = command_line(std::env::args_os().collect());
-    let parsed = command.try_get_matches_from(typed).and_then(|matches| {
+    let parsed = command.try_get_matches_from(&typed).and_then(|matches| {
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut self::command()))
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return output::parsed(&error, record_tip(&error)).into(),
+        Err(error) => {
+            let tip = record_tip(&error);
+            return output::parsed(&with_whole_usage(error, &typed), tip).into();
+        }
     };
     let output = CliOutput::new(&arguments.global);
     let output = if is_read(&arguments.command) { output.paged(&arguments.global) } else { output };
@@ -56,6 +59,19 @@ fn main() -> ExitCode {
         failure.exit
     });
     output.finish(exit).into()
+}
+
+/// Puts the usage line of the command that was typed into an error. clap's own is made of the options
+/// that were typed, as if they were required.
+fn with_whole_usage(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    if error.get(ContextKind::Usage).is_some() {
+        let mut whole = command();
+        whole.build();
+        let words = typed.iter().skip(1).map_while(|word| word.to_str().filter(|word| *word != "--"));
+        let typed = words.fold(&whole, |inner, word| inner.find_subcommand(word).unwrap_or(inner));
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(typed.clone().render_usage()));
+    }
+    error
 }
 
 /// Returns a tip for `kerntune record ls -l`: other profilers take the command without dashes.
@@ -70,11 +86,35 @@ fn record_tip(error: &clap::Error) -> Option<String> {
     })
 }
 
+/// Former commands, which are options of others now: scripts may still type them.
+const FORMER: [(&str, &str, [&str; 2]); 2] =
+    [("", "explain", ["compare", "--explain"]), ("report", "path-length", ["diff", "--path-length"])];
+
+/// Replaces a former command by what it is now. Each stands below a command, or is the first word.
+fn without_former_commands(typed: Vec<OsString>) -> Vec<OsString> {
+    let mut command = None;
+    let mut is_value = false;
+    let mut words = Vec::with_capacity(typed.len() + 1);
+    for (at, word) in typed.into_iter().enumerate() {
+        let is_name = at > 0 && !is_value && !word.as_encoded_bytes().starts_with(b"-");
+        is_value = word == "--dir" || word == "--color";
+        let above = command.as_deref().unwrap_or("");
+        match FORMER.iter().find(|(below, former, _)| is_name && *below == above && word == *former) {
+            Some((_, _, now)) => words.extend(now.map(OsString::from)),
+            None => words.push(word.clone()),
+        }
+        if is_name && command.is_none() {
+            command = Some(word.to_string_lossy().into_owned());
+        }
+    }
+    words
+}
+
 /// Returns the parser for what was typed. Without arguments it shows the overview, even if environment variables set some
 /// options.
 fn command_line(mut typed: Vec<OsString>) -> (clap::Command, Vec<OsString>) {
     if typed.len() > 1 {
-        return (command(), typed);
+        return (command(), without_former_commands(typed));
     }
     typed.push("--help".into());
     (command().override_help(overview::overview()), typed)
@@ -128,14 +168,40 @@ fn run(arguments: &Arguments, output: &CliOutput) -> Result<Exit, Failure> {
         Command::Prove(options) => commands::prove::run(global, options, output),
         Command::Paper(options) => commands::paper::run(global, options, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
-        Command::Explain(options) => commands::explain::run(global, options, output),
         Command::Guard(command) => commands::guard::run(global, command, output),
         Command::Anatomy(options) => commands::anatomy::run(global, options, output),
         Command::Bench(command) => commands::bench::run(global, command, output),
+        Command::Compare(options) if options.explain => commands::explain::run(global, options, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
         Command::Trim(options) => commands::trim::run(global, options, output),
-        Command::Try(options) => commands::trial::run(global, options, output),
+        Command::Ablate(options) => commands::trial::run(global, options, output),
         Command::Time(options) => commands::time::run(global, options, output),
         Command::Tune(options) => commands::tune::run(global, options, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_commands_are_what_they_became() {
+        for (former, now) in [
+            ("explain a b --workload w --all", "compare --explain a b --workload w --all"),
+            (
+                "-v --dir explain explain a b --workload w",
+                "-v --dir explain compare --explain a b --workload w",
+            ),
+            ("report aa path-length bb --region r", "report aa diff --path-length bb --region r"),
+            ("record -- explain path-length", "record -- explain path-length"),
+            ("ablate c.toml --workload w --by path-length", "ablate c.toml --workload w --by path-length"),
+        ] {
+            let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+            let typed = [vec!["kerntune".into()], words(former)].concat();
+            let changed = without_former_commands(typed);
+            assert_eq!(changed[1..], words(now)[..]);
+            let parsed = command().try_get_matches_from(changed);
+            assert!(parsed.is_ok(), "{now}: {}", parsed.unwrap_err());
+        }
     }
 }

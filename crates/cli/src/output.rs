@@ -16,6 +16,7 @@ use std::sync::{Mutex, OnceLock};
 /// Destination of results, progress and messages, according to the global options.
 pub struct CliOutput {
     quiet: bool,
+    verbose: bool,
     color: ColorMode,
     progress: Box<dyn Progress>,
     /// First error while writing results; nothing more is written after it.
@@ -28,7 +29,8 @@ impl CliOutput {
     pub fn new(global: &GlobalOptions) -> Self {
         let progress: Box<dyn Progress> =
             if global.quiet { Box::new(NoProgress) } else { Box::new(ProgressDisplay::new(global.verbose)) };
-        Self { quiet: global.quiet, color: global.color, progress, unwritten: OnceLock::new(), paged: None }
+        let GlobalOptions { quiet, verbose, color, .. } = *global;
+        Self { quiet, verbose, color, progress, unwritten: OnceLock::new(), paged: None }
     }
 
     /// Collects results for a pager, if standard output is a terminal.
@@ -51,7 +53,12 @@ impl CliOutput {
             ColorMode::Never => false,
             ColorMode::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
         };
-        Style { color, width: terminal.then(terminal_width).flatten() }
+        Style { color, width: terminal.then(terminal_width).flatten(), verbose: self.verbose }
+    }
+
+    /// Returns true if `--verbose` is given.
+    pub fn is_verbose(&self) -> bool {
+        self.verbose
     }
 
     /// Prints a result: text, or a JSON document.

@@ -16,8 +16,8 @@ const FIRST: &[(&str, &str)] = &[
 
 /// All other commands, by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Look", &["advise", "anatomy", "characterize", "explain", "profile", "export", "import", "workload"]),
-    ("Tune", &["kernel", "optimize", "try", "trim", "package"]),
+    ("Look", &["advise", "anatomy", "characterize", "profile", "export", "import", "workload"]),
+    ("Tune", &["kernel", "optimize", "ablate", "trim", "package"]),
     ("Compare", &["compare", "bench", "time", "prove", "paper"]),
     ("Guard", &["guard", "check", "gc"]),
     ("Many machines", &["matrix", "worker", "fleet"]),

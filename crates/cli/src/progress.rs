@@ -19,7 +19,12 @@ struct ProgressStep {
     what: String,
     bar: Option<ProgressBar>,
     started: Instant,
+    /// Time of the last line about it, where there is no bar.
+    said: Instant,
 }
+
+/// Time after which a log without a bar gets a line about a step that still runs.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 
 impl ProgressDisplay {
     pub fn new(verbose: bool) -> Self {
@@ -52,19 +57,23 @@ impl Progress for ProgressDisplay {
         if bar.is_none() {
             say(&format!("  {what} …"));
         }
-        self.with(|current| {
-            *current = Some(ProgressStep { what: what.into(), bar, started: Instant::now() })
-        });
+        let started = Instant::now();
+        self.with(|current| *current = Some(ProgressStep { what: what.into(), bar, started, said: started }));
     }
 
     fn at(&self, done: u64) {
-        self.with(|current| {
-            if let Some(bar) = current.as_ref().and_then(|piece| piece.bar.as_ref()) {
+        self.with(|current| match current {
+            Some(ProgressStep { bar: Some(bar), .. }) => {
                 if bar.length().is_some_and(|length| done > length) {
                     bar.set_length(done);
                 }
                 bar.set_position(done);
             }
+            Some(step) if step.said.elapsed() >= SIGN_OF_LIFE => {
+                step.said = Instant::now();
+                say(&format!("  {} … {:.0} s so far", step.what, step.started.elapsed().as_secs_f64()));
+            }
+            _ => {}
         });
     }
 

@@ -1,7 +1,7 @@
 //! The profile for a report or an export.
 
 use crate::exit::Failure;
-use crate::global::{work, GlobalOptions};
+use crate::global::{work_to_read, GlobalOptions};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{find, Profile};
 use kerntune_report::ThreadFilter;
@@ -21,7 +21,7 @@ pub struct ProfileSubject {
 impl ProfileSubject {
     /// Loads the profile `name`: beginning of an id, directory, or `latest`.
     pub fn open(global: &GlobalOptions, name: &str) -> Result<Self, Failure> {
-        let work = work(global)?;
+        let work = work_to_read(global)?;
         let directory = find(&work, name)?.path;
         Ok(Self { profile: Profile::load(&directory)?, work, directory })
     }

@@ -138,7 +138,9 @@ fn a_kernel_against_itself_has_no_difference() {
 
 #[test]
 fn call_paths_sum_to_the_path_length() {
-    let report = |region| json(["report", profile(), "path-length", profile(), "--region", region, "--json"]);
+    let report = |region| {
+        json(["report", profile(), "diff", profile(), "--path-length", "--region", region, "--json"])
+    };
     for region in ["tcp_rr", "fork_exit", "getpid"] {
         let found = report(region);
         assert_eq!(found["rest"], serde_json::json!([0, 0]), "{region}");
@@ -152,7 +154,7 @@ fn call_paths_sum_to_the_path_length() {
     }
     let nowhere = ["report", profile(), "path-length", profile(), "--region", "nowhere"];
     fails(&mut kerntune(nowhere), 2, &["no region \"nowhere\""]);
-    let much = ["report", profile(), "path-length", profile(), "--min-percent", "101"];
+    let much = ["report", profile(), "diff", profile(), "--path-length", "--min-percent", "101"];
     fails(&mut kerntune(much), 2, &["write a number from 0 to 100"]);
 }
 

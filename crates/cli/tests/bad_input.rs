@@ -161,12 +161,12 @@ fn wrong_words_are_usage_errors() {
         (&["paper", "hpux", "--interval", "bootstrap"], &["--interval", "--timed"]),
         (&["time", "base", "-o", "x", "--cpu", "9999"], &["no CPU 9999"]),
         (&["record", "--kernel", "base", "--workload", "rr", "--", ""], &["COMMAND", "empty"]),
-        (&["try", "/nowhere.toml", "--workload", "rr"], &["CHANGES", "/nowhere.toml"]),
+        (&["ablate", "/nowhere.toml", "--workload", "rr"], &["CHANGES", "/nowhere.toml"]),
         (
-            &["try", "Cargo.toml", "--workload", "rr"],
+            &["ablate", "Cargo.toml", "--workload", "rr"],
             &["Cargo.toml", "a file of changes looks like this", "[[change]]"],
         ),
-        (&["try", "x.toml", "--workload", "rr", "--by", "speed"], &["--by", "path-length"]),
+        (&["ablate", "x.toml", "--workload", "rr", "--by", "speed"], &["--by", "path-length"]),
     ] {
         fails(&mut kerntune(arguments), 2, words);
     }
@@ -190,7 +190,7 @@ fn options_that_mean_nothing_are_refused() {
         (&record, &["--only", "tcp_*", "--model", "zen4"], &["--model", "--edges"]),
         (&record, &["--run", "training", "--", "rr"], &["--run", "cannot be used"]),
         (
-            &["kernel", "order", &kernel, "--label", "x"],
+            &["kernel", "relink", &kernel, "--label", "x"],
             &["--file", "x", "--algorithm", "c3"],
             &["--algorithm", "--file"],
         ),
@@ -246,10 +246,14 @@ fn a_work_directory_that_cannot_be_used_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    for place in [file.display().to_string(), format!("{}/below", file.display()), "/proc/work".into()] {
-        for command in
-            [&["kernel", "list"][..], &["profile", "list"], &["tune", "--workload", "rr", "--dry-run"]]
-        {
+    let new = &["tune", "--workload", "rr", "--dry-run"][..];
+    let all = &[new, &["kernel", "list"], &["profile", "list"]][..];
+    for (place, commands) in [
+        (file.display().to_string(), all),
+        (format!("{}/below", file.display()), all),
+        ("/proc/work".into(), &[new]),
+    ] {
+        for command in commands.iter().copied() {
             let text = fails(kerntune(command).env("KERNTUNE_DIR", &place), 2, &["work directory", &place]);
             assert_eq!(text.matches("kerntune: ").count(), 1, "{text}");
         }

@@ -30,7 +30,8 @@ fn json(work: &Path, arguments: &[&str]) -> Value {
 /// Returns true if this host allows profiling its kernel; otherwise checks the error message.
 fn is_allowed() -> bool {
     let work = tempfile::tempdir().unwrap();
-    let output = kerntune(work.path(), &["record", "--live", "--", "sleep", "0.2"]).output().unwrap();
+    let output =
+        kerntune(work.path(), &["record", "--live", "--all", "--", "sleep", "0.2"]).output().unwrap();
     if output.status.success() {
         return true;
     }
@@ -89,7 +90,8 @@ fn a_commands_kernel_time_is_in_every_report() {
     let work = dir.path();
     let command = redis.benchmark("100000");
     let summary: Value = {
-        let arguments = [&["record", "--live", "--rate", "2000", "--json", "--"][..], &command].concat();
+        let arguments =
+            [&["record", "--live", "--all", "--rate", "2000", "--json", "--"][..], &command].concat();
         serde_json::from_str(&run(work, &arguments)).unwrap()
     };
     let sampled = &summary["sampled"];
@@ -123,6 +125,12 @@ fn a_commands_kernel_time_is_in_every_report() {
         let text = run(work, &["report", "latest", report]);
         assert!(text.contains("Sampled, not exact:") && text.contains("Sampling counts no calls"), "{text}");
         assert!(text.contains('±') && text.contains("Bias: "), "{text}");
+        let notes = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| line.starts_with("note ")).map(ToOwned::to_owned).collect()
+        };
+        assert!(notes(&text).iter().all(|note| note.chars().count() <= 120), "{text}");
+        let whole = run(work, &["report", "latest", report, "-v"]);
+        assert!(notes(&whole).len() + 1 == notes(&text).len() && whole.len() > text.len(), "{whole}");
         let head: Vec<&str> = text.lines().filter(|line| line.contains("calls")).collect();
         assert!(head.iter().all(|line| line.contains("Sampling counts no calls")), "{head:?}");
         let document = json(work, &["report", "latest", report]);
@@ -202,7 +210,7 @@ fn perf_says_the_same_of_the_same_time() {
     let (work, data) = (dir.path(), dir.path().join("perf.data"));
     let watched = ["perf", "record", "-q", "-a", "-g", "-F", "1499", "-o", data.to_str().unwrap(), "--"];
     let watched = [&watched[..], &redis.benchmark("300000")].concat();
-    run(work, &[&["record", "--live", "--rate", "1500", "--"][..], &watched].concat());
+    run(work, &[&["record", "--live", "-a", "--rate", "1500", "--"][..], &watched].concat());
     let (ours, our_samples) = shares_of_kerntune(work);
     let (theirs, their_samples) = shares_of_perf(&data);
     let mut top: Vec<(&String, f64)> = theirs.iter().map(|(name, share)| (name, *share)).collect();
@@ -464,6 +472,8 @@ fn what_cannot_be_watched_is_refused_by_name() {
     let live = |more: &[&str]| kerntune(work, &[&["record", "--live"][..], more].concat());
     fails(&mut live(&[]), 2, &["COMMAND"]);
     fails(&mut live(&["--kernel", "x", "--", "true"]), 2, &["--kernel"]);
+    fails(&mut live(&["--all", "--pid", "1", "--", "true"]), 2, &["--all"]);
+    fails(&mut live(&["--command-only", "--calls", "macro", "--", "true"]), 2, &["--command-only"]);
     fails(
         &mut kerntune(work, &["record", "--kernel", "x", "--workload", "rr", "--rate", "5"]),
         2,
@@ -509,20 +519,20 @@ fn who_may_not_is_told_what_would_help() {
 }
 
 #[test]
-fn only_what_a_command_does_is_watched_if_asked() {
+fn only_what_a_command_does_is_watched() {
     if !is_allowed() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path();
     let load = "i=0; while [ $i -lt 300 ]; do cat /proc/self/maps > /dev/null; i=$((i+1)); done";
-    run(work, &["record", "--live", "--command-only", "--rate", "2000", "--", "sh", "-c", load]);
+    run(work, &["record", "--live", "--rate", "2000", "--", "sh", "-c", load]);
     let threads = json(work, &["report", "latest", "threads"]);
     let names: Vec<&str> =
         threads["threads"].as_array().unwrap().iter().map(|row| row["comm"].as_str().unwrap()).collect();
     let ours = ["sh", "cat", "[interrupt]", "[not sampled]"];
     assert!(names.contains(&"cat") && names.iter().all(|name| ours.contains(name)), "{names:?}");
-    assert_eq!(threads["sampled"]["filter"].as_str().map(|text| text.contains("processes")), Some(true));
+    assert_eq!(threads["sampled"]["filter"].as_str().map(|text| text.contains("process ")), Some(true));
 }
 
 #[test]
@@ -543,7 +553,7 @@ fn call_chains_go_on_into_programs_if_asked() {
     gcc.args(["-O0", "-o"]).arg(&program).arg(&source);
     assert!(gcc.status().unwrap().success());
     let program = program.to_str().unwrap();
-    run(work, &["record", "--live", "--command-only", "--user-chains", "--", program]);
+    run(work, &["record", "--live", "--user-chains", "--", program]);
     let graph = json(work, &["report", "latest", "graph", "--function", "spin"]);
     let entry = &graph["entries"][0];
     println!("{entry}");

@@ -223,3 +223,50 @@ fn a_full_disk_and_a_read_only_one_are_said_and_nothing_is_half_written() {
     assert_eq!(messages.len(), 2, "one message for each that fails:\n{said}");
     assert!(notes.len() == 2 && notes.iter().all(|note| note.starts_with("no ")), "{said}");
 }
+
+/// Commands that read a work directory do not create one, and find the one above, as git does.
+#[test]
+fn readers_create_no_work_directory() {
+    let top = tempfile::tempdir().unwrap();
+    let below = top.path().join("a/b");
+    fs::create_dir_all(&below).unwrap();
+    let ran = |arguments: &[&str]| kerntune(&top, arguments).current_dir(&below).output().unwrap();
+    let nothing = "no profiles yet: `kerntune record -- COMMAND` makes one. Looked in ";
+    for arguments in [
+        &["report"][..],
+        &["report", "latest", "flat"],
+        &["export", "speedscope"],
+        &["view"],
+        &["characterize"],
+        &["advise"],
+        &["anatomy", "read"],
+        &["profile", "show", "latest"],
+    ] {
+        let output = ran(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.starts_with(&format!("kerntune: {nothing}")), "{arguments:?}: {said}");
+        assert!(said.contains("a/b/.kerntune/profiles") && said.contains("--dir or KERNTUNE_DIR"), "{said}");
+    }
+    for arguments in [&["profile", "list"][..], &["kernel", "list"], &["check"], &["gc"], &["doctor"]] {
+        let output = ran(arguments);
+        assert!(output.status.code().unwrap() <= 3, "{arguments:?}: {}", stderr(&output));
+    }
+    assert!(stderr(&ran(&["profile", "list"])).starts_with(nothing));
+    assert_eq!(ran(&["compare", "a", "b", "--workload", "rr"]).status.code(), Some(2));
+    assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
+
+    fs::create_dir_all(top.path().join(".kerntune/profiles")).unwrap();
+    let directory = |mut command: Command| {
+        let output = command.current_dir(&below).args(["gc", "--json"]).output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["directory"].as_str().unwrap().to_owned()
+    };
+    let at = |name: &str| top.path().canonicalize().unwrap().join(name).display().to_string();
+    assert_eq!(directory(kerntune(&top, &[])), at(".kerntune"));
+    let mut named = kerntune(&top, &[]);
+    named.env("KERNTUNE_DIR", "none");
+    assert_eq!(directory(named), at("a/b/none"));
+    fs::create_dir(below.join(".kerntune")).unwrap();
+    assert_eq!(directory(kerntune(&top, &[])), at("a/b/.kerntune"));
+}

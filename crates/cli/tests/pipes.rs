@@ -47,7 +47,7 @@ fn a_pipe_is_no_input_file_of_any_command() {
         "import mcrae names IT",
         "workload check IT",
         "record --kernel none --workload ./IT",
-        "try --workload rr IT",
+        "ablate --workload rr IT",
         "tune --workload rr --config IT",
         "tune --workload rr --fragment IT",
         "tune --workload rr --patch IT",
@@ -194,9 +194,13 @@ fn nothing_of_the_users_is_removed_or_written_over() {
     let change = "[[change]]\nname = \"one\"\nconfig = [\"CONFIG_X=y\"]\n";
     fs::write(at("changes.toml"), change).unwrap();
     let before = ["project", "project/results", "project/patches", "uftrace.data.partial"].map(tree);
-    let output = field.run("\"$K\" try changes.toml --workload rr -o project");
+    let output = field.run("\"$K\" ablate changes.toml --workload rr -o project");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("is not empty, and `kerntune try` did not make it"), "{}", said(&output));
+    assert!(
+        said(&output).contains("is not empty, and `kerntune ablate` did not make it"),
+        "{}",
+        said(&output)
+    );
     field.run("\"$K\" export uftrace latest -o uftrace.data; \"$K\" report latest html -o page.html");
     assert!(at("page.html").is_file());
     assert_eq!(before, ["project", "project/results", "project/patches", "uftrace.data.partial"].map(tree));

@@ -80,7 +80,7 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     assert_eq!(lost, [CHANGED], "{matched}");
     assert_eq!(matched["changed"]["functions"], 1);
     // Recipes reject it and name the alternative.
-    let mut order = kerntune(["kernel", "order", &other, "--profile", &profile, "--label", "x"]);
+    let mut order = kerntune(["kernel", "relink", &other, "--profile", &profile, "--label", "x"]);
     fails(&mut order, 7, &["is refused for kernel ", "(changed0changed0)", "kerntune profile transfer"]);
 
     let carry = |to: &str, at_least: &str| {
@@ -154,7 +154,7 @@ fn branch_records_become_a_profile_and_say_which_cpus_are_missing() {
         1,
         &["the counts of 1 CPUs are missing", "--idle-cpus"],
     );
-    let mut order = kerntune(["kernel", "order", &kernel, "--profile", &half, "--label", "x"]);
+    let mut order = kerntune(["kernel", "relink", &kernel, "--profile", &half, "--label", "x"]);
     fails(&mut order, 7, &["the counts of 1 CPUs are missing"]);
     let all = id(import(&sampled, &["--idle-cpus"]).output().unwrap());
     support::run(["profile", "check", &all]);

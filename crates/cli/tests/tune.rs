@@ -69,7 +69,7 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
 
     // The explanation sums to the whole.
     let tuned = result["tuned"]["id"].as_str().unwrap();
-    let why = json(["explain", base, tuned, "--workload", "rr", "--json"]);
+    let why = json(["compare", base, tuned, "--workload", "rr", "--explain", "--json"]);
     for side in 0..2 {
         let sum = |of: &str| {
             let rows = why["functions"].as_array().unwrap().iter();
@@ -133,7 +133,7 @@ fn an_order_of_ones_own(tuned: &str) {
     let order = |text: &str| {
         std::fs::write(&names, text).unwrap();
         let names = names.to_str().unwrap();
-        kerntune(["kernel", "order", &movable, "--file", names, "--label", "by-hand", "--json"])
+        kerntune(["kernel", "relink", &movable, "--file", names, "--label", "by-hand", "--json"])
     };
     let output = order("# mine\nvfs_write\ntcp_v4_rcv\nvfs_read\n").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
@@ -147,7 +147,7 @@ fn an_order_of_ones_own(tuned: &str) {
     support::fails(&mut order("two words\n"), 2, &["two words", "letters, digits"]);
     let base = support::base_kernel();
     std::fs::write(&names, "vfs_read\n").unwrap();
-    let mut fixed = kerntune(["kernel", "order", &base, "--file", names.to_str().unwrap(), "--label", "x"]);
+    let mut fixed = kerntune(["kernel", "relink", &base, "--file", names.to_str().unwrap(), "--label", "x"]);
     support::fails(&mut fixed, 2, &["cannot be moved", "kernel build --movable"]);
 }
 
@@ -205,7 +205,7 @@ fn what_changes_nothing_is_not_judged_where_runs_differ_by_chance() {
     let directory = tempfile::tempdir().unwrap();
     let changes = directory.path().join("changes.toml");
     std::fs::write(&changes, "[[change]]\nname = \"nothing\"\ncommand_line = \"kt.nothing=1\"\n").unwrap();
-    let tried = json(["try", changes.to_str().unwrap(), "--workload", "redis", "--runs", "3", "--json"]);
+    let tried = json(["ablate", changes.to_str().unwrap(), "--workload", "redis", "--runs", "3", "--json"]);
     let number = |field: &str| tried[field].as_f64().unwrap_or_else(|| panic!("{field}: {tried}"));
     assert_eq!((number("runs"), number("aa")), (3.0, 0.0));
     assert!(number("spread") > 0.0 && number("noise") > number("spread"), "{tried}");

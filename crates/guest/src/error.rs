@@ -15,8 +15,8 @@ pub enum Error {
     Work(#[from] kerntune_work::Error),
     #[error("the workload {} cannot be used:{}", path.display(), list(problems))]
     Invalid { path: PathBuf, problems: Vec<Problem> },
-    #[error("there is no workload {name}; looked for {name}.toml in {searched}; known: {known}")]
-    NotFound { name: String, searched: String, known: String },
+    #[error("there is no workload {name}; looked for {name}.toml in {searched}; {help}")]
+    NotFound { name: String, searched: String, help: String },
     #[error(
         "package {package} of workload {workload} is not installed; install it: apt-get install {package}"
     )]

@@ -37,6 +37,16 @@ pub(crate) fn package_paths(package: &str) -> Result<Vec<PathBuf>> {
     Ok(output.lines().filter(|line| line.starts_with('/') && *line != "/.").map(PathBuf::from).collect())
 }
 
+/// Returns the Debian package that installed a file; `None` if there is none, or no dpkg.
+pub fn package_of(file: &Path) -> Option<String> {
+    let mut command = Command::new("dpkg-query");
+    command.arg("-S").arg("--").arg(file);
+    let (end, output) = Job::new(command).output().ok()?;
+    // `git: /usr/bin/git`, or `libc6:amd64: /lib/…`.
+    let package = output.lines().next()?.split(':').next()?.to_owned();
+    (end.success() && !package.is_empty() && !package.contains(' ')).then_some(package)
+}
+
 fn unanswered(package: &str, end: &JobEnd, output: &str) -> Error {
     let how = match end {
         JobEnd::Exited(status) => status.to_string(),

@@ -55,6 +55,7 @@ pub use check::check;
 pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
 pub use error::{Error, Result};
+pub use host::package_of;
 pub use image::{GuestImage, ImageManifest, PackedFile, KIND, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
 pub use load::SHIPPED;

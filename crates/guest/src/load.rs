@@ -1,6 +1,7 @@
 //! Loads workloads by path, by name, or from those that come with kerntune.
 
 use crate::input::read_text;
+use crate::problem::meant;
 use crate::workload::Workload;
 use crate::{reader, Error, Result};
 use std::path::{Path, PathBuf};
@@ -40,12 +41,17 @@ impl Workload {
         }
         let mut searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         searched.push("the shipped workloads".into());
-        let known: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        Err(Error::NotFound {
-            name: name_or_path.to_owned(),
-            searched: searched.join(", "),
-            known: known.join(", "),
-        })
+        let files = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+        let files: Vec<String> = files
+            .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".toml")?.to_owned()))
+            .collect();
+        let shipped = SHIPPED.iter().map(|(name, _)| *name);
+        let known: Vec<&str> = files.iter().map(String::as_str).chain(shipped).collect();
+        let help = match meant(name_or_path, known.iter().copied()) {
+            Some(near) => format!("did you mean {near}? `kerntune workload list` shows them all"),
+            None => format!("known: {}", known.join(", ")),
+        };
+        Err(Error::NotFound { name: name_or_path.to_owned(), searched: searched.join(", "), help })
     }
 }
 
@@ -74,7 +80,15 @@ mod tests {
 
     #[test]
     fn an_unknown_name_says_where_it_looked() {
-        let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("mailserver.toml"), "").unwrap();
+        let dirs = ["/nowhere".into(), dir.path().to_owned()];
+        let said = |name: &str| Workload::find(name, &dirs).unwrap_err().to_string();
+        let error = said("quake");
         assert!(error.contains("/nowhere") && error.contains("redis, remote, rr"), "{error}");
+        for (wrong, right) in [("rediss", "redis"), ("postgres", "postgresql"), ("mail-server", "mailserver")]
+        {
+            assert!(said(wrong).contains(&format!("did you mean {right}?")), "{}", said(wrong));
+        }
     }
 }

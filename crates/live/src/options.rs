@@ -21,7 +21,10 @@ impl fmt::Display for SamplingFilter {
         let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let mut parts = Vec::new();
         if !self.processes.is_empty() {
-            parts.push(format!("processes {} and what they start", list(&self.processes)));
+            parts.push(match &self.processes[..] {
+                [one] => format!("process {one} and what it starts"),
+                all => format!("processes {} and what they start", list(all)),
+            });
         }
         if let Some(cgroup) = &self.cgroup {
             parts.push(format!("the cgroup {}", cgroup.display()));
@@ -148,6 +151,8 @@ mod tests {
     fn a_filter_says_what_it_leaves() {
         let filter = SamplingFilter { processes: vec![7, 9], cgroup: None, cpus: vec![1] };
         assert_eq!(filter.to_string(), "processes 7, 9 and what they start, CPUs 1");
+        let one = SamplingFilter { processes: vec![7], ..SamplingFilter::default() };
+        assert_eq!(one.to_string(), "process 7 and what it starts");
         assert!(!filter.is_all() && filter.is_of_tasks() && SamplingFilter::default().is_all());
     }
 }

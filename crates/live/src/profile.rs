@@ -104,7 +104,7 @@ impl ProfileBuilder<'_> {
         if self.coverage.ns == 0 || samples == 0 {
             return Err(Error::Nothing(match self.filter.is_all() {
                 true => "there were no samples; record for longer".into(),
-                false => format!("nothing that was selected ran: {}", self.filter),
+                false => format!("nothing that was selected ran long enough: {}", self.filter),
             }));
         }
         // If samples do not cover halted CPUs, they share the remaining time.

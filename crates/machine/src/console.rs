@@ -113,7 +113,7 @@ impl ConsoleReader {
         if !rest.is_empty() {
             lines.push(rest);
         }
-        ConsoleTail { log: self.path.clone(), lines }
+        ConsoleTail { log: self.path.clone(), lines, of_program: false }
     }
 }
 

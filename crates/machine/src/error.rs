@@ -95,24 +95,60 @@ impl ClassifyError for Error {
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The last lines of the guest's console.
+/// The last lines of the guest's console, or of the program whose failure ended the run.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct ConsoleTail {
-    /// Path of the whole console log.
+    /// Path of the whole log.
     pub log: PathBuf,
     /// Last lines, without control characters.
     pub lines: Vec<String>,
+    /// True for the log of a program.
+    #[serde(default)]
+    pub of_program: bool,
+}
+
+impl ConsoleTail {
+    /// Lines of a program that are shown.
+    const PROGRAM_LINES: usize = 20;
+
+    /// Reads the end of a program's log; empty if it cannot be read.
+    pub(crate) fn of_program(log: PathBuf) -> Self {
+        let text = std::fs::read(&log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+        let lines = text.lines().map(printable).filter(|line| !line.trim().is_empty());
+        let lines: Vec<String> = lines.collect();
+        let from = lines.len().saturating_sub(Self::PROGRAM_LINES);
+        Self { lines: lines[from..].to_vec(), log, of_program: true }
+    }
+}
+
+/// Messages by which programs report a missing file or program.
+const MISSING: [&str; 4] = ["No such file or directory", "not found", "No such file", "cannot execute"];
+
+/// Checks whether a line of a program reports a missing file or program.
+pub fn reports_missing_file(line: &str) -> bool {
+    MISSING.iter().any(|words| line.contains(words))
 }
 
 impl std::fmt::Display for ConsoleTail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.lines.is_empty() {
-            return write!(f, "the console shows nothing ({})", self.log.display());
+            let what = if self.of_program { "the program printed" } else { "the console shows" };
+            return write!(f, "{what} nothing ({})", self.log.display());
         }
-        writeln!(f, "last lines of the console ({}):", self.log.display())?;
+        let what = if self.of_program { "its output" } else { "the console" };
+        writeln!(f, "last lines of {what} ({}):", self.log.display())?;
         for (at, line) in self.lines.iter().enumerate() {
             let end = if at + 1 < self.lines.len() { "\n" } else { "" };
             write!(f, "    {line}{end}")?;
+        }
+        if self.of_program && self.lines.iter().any(|line| reports_missing_file(line)) {
+            write!(
+                f,
+                "\nthe guest lacks what the program looked for: name a path of this machine in the command, or in `files` or \
+                 `packages` of a workload file (`kerntune workload new -o FILE -- COMMAND`)"
+            )?;
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub use cpu_times::{CpuTimes, PhaseCpuTimes};
 pub use data_types::{data_names, debug_structures, DataName};
 pub use dwarf_lines::LineError;
 pub use emulator::Emulator;
-pub use error::{ConsoleTail, Error, Result};
+pub use error::{reports_missing_file, ConsoleTail, Error, Result};
 pub use host::{can_contain, Host};
 pub use io_types::has_io;
 pub use kvm::Kvm;

@@ -53,7 +53,7 @@ pub(crate) fn run(
     let guest_files = directory.join("guest");
     let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
     let judged = watched.judge(limits, |end| died(end, &watched));
-    judged.map_err(|error| error.with_service_logs(&archive, &guest_files))?;
+    judged.map_err(|error| error.with_guest_logs(&archive, &guest_files))?;
     if !collected.at("write", &archive)? {
         let message = format!("they are more than the {memory_mb} MB of its memory (files with holes?)");
         return Err(Error::Results { path: archive, message });

@@ -173,7 +173,7 @@ pub(crate) fn run(
     refused(&watched.end, &message)?;
     watched
         .judge(&limits, |end| died(end, message))
-        .map_err(|error| error.with_service_logs(&archive, &guest_files))?;
+        .map_err(|error| error.with_guest_logs(&archive, &guest_files))?;
     results::unpack(&archive, &guest_files)?;
     fs::remove_file(&archive).at("remove", &archive)?;
     Ok((watched, guest_files))

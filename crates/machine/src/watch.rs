@@ -48,6 +48,8 @@ pub(crate) fn watch(
             progress.note(&format!("guest: {phase}"));
             phases.push((phase, started.elapsed().as_secs_f64()));
         }
+        // A sign of life; a run has no other measure of what is done.
+        progress.at(started.elapsed().as_secs());
         no_boot = console.phase.is_empty() && started.elapsed().as_secs() > limits.boot_seconds;
         !no_boot
     });

@@ -38,14 +38,19 @@ pub enum Error {
     Memory { path: PathBuf, source: ParquetError },
     #[error("cannot write the profile's table {table}: {source}")]
     Encode { table: &'static str, source: ParquetError },
-    #[error("there is no profile {wanted:?} in {room}; `kerntune profile list` shows what there is")]
+    #[error("no profiles yet: `kerntune record -- COMMAND` makes one. Looked in {directory}; name another work directory with --dir or KERNTUNE_DIR")]
+    NoProfiles { directory: PathBuf },
+    #[error(
+        "there is no profile {wanted:?} in {directory}; {}`kerntune profile list` shows what there is",
+        latest_hint(wanted)
+    )]
     NotFound {
         wanted: String,
         /// Directory of all profiles.
-        room: PathBuf,
+        directory: PathBuf,
     },
     #[error(
-        "{wanted:?}: {what}; a profile is asked for {}: latest:workload=rr,kernel=base",
+        "{wanted:?}: {what}; a profile is asked for {}: latest:workload=rr,kernel=base, or latest~1 for the one before",
         crate::latest::keys()
     )]
     Filter { wanted: String, what: String },
@@ -67,9 +72,18 @@ impl ClassifyError for Error {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Work(inner) if is_environment_error(inner) => inner.class(),
-            Self::NotFound { .. } | Self::Ambiguous { .. } => ErrorClass::Usage,
+            Self::NoProfiles { .. } | Self::NotFound { .. } | Self::Ambiguous { .. } => ErrorClass::Usage,
             _ => ErrorClass::RefusedResult,
         }
+    }
+}
+
+/// Returns a hint if `wanted` is `latest` with a slip of the pen, which no id can be.
+fn latest_hint(wanted: &str) -> &'static str {
+    let word = wanted.split([':', '~']).next().unwrap_or_default();
+    match word != "latest" && strsim::osa_distance(word, "latest") <= 2 {
+        true => "did you mean `latest`? ",
+        false => "",
     }
 }
 

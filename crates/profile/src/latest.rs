@@ -1,5 +1,5 @@
-//! Names `latest` and `latest:workload=rr,kernel=base`: the most recent profile that passes the
-//! filters.
+//! Names `latest`, `latest~2` and `latest:workload=rr,kernel=base`: the most recent profile that
+//! passes the filters, or one before it.
 
 use crate::{Error, Manifest, Result};
 
@@ -7,10 +7,13 @@ const PREFIX: &str = "latest";
 /// Filters that a name can have, for messages.
 const FILTER_KEYS: &str = "workload, kernel, machine, run and model";
 
-/// Filters of a `latest:` name; a profile must pass all of them.
+/// Filters of a `latest:` name, all of which a profile must pass, and the number of younger ones to
+/// pass over.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LatestFilter {
     wanted: Vec<(FilterKey, String)>,
+    /// Number N of `latest~N`: 0 is the most recent profile.
+    pub before: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +29,22 @@ impl LatestFilter {
     /// Parses a `latest` name; returns `None` for a name of another form.
     pub fn parse(name: &str) -> Result<Option<Self>> {
         let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(None) };
-        let filters = match rest.strip_prefix(':') {
-            Some(filters) => filters,
-            None if rest.is_empty() => return Ok(Some(Self::default())),
-            None => return Ok(None),
+        let (number, filters) = match rest.split_once(':') {
+            Some((number, filters)) => (number, Some(filters)),
+            None => (rest, None),
         };
-        let wanted = filters.split(',').map(|filter| Self::filter(name, filter)).collect::<Result<_>>()?;
-        Ok(Some(Self { wanted }))
+        let before = match (number, number.strip_prefix('~')) {
+            ("", _) => 0,
+            ("~", _) => 1,
+            (_, Some(number)) => number.parse().map_err(|_| Error::Filter {
+                wanted: name.to_owned(),
+                what: format!("`{number}` is not a number of profiles"),
+            })?,
+            (_, None) => return Ok(None),
+        };
+        let filters = filters.into_iter().flat_map(|filters| filters.split(','));
+        let wanted = filters.map(|filter| Self::filter(name, filter)).collect::<Result<_>>()?;
+        Ok(Some(Self { wanted, before }))
     }
 
     fn filter(name: &str, filter: &str) -> Result<(FilterKey, String)> {
@@ -97,11 +109,20 @@ mod tests {
     fn other_names_and_mistakes() {
         assert_eq!(LatestFilter::parse("aa11").unwrap(), None);
         assert_eq!(LatestFilter::parse("latest2").unwrap(), None);
+        assert_eq!(LatestFilter::parse("latest2:workload=rr").unwrap(), None);
+        let before = |name: &str| LatestFilter::parse(name).unwrap().unwrap().before;
+        assert_eq!(
+            [before("latest"), before("latest~"), before("latest~0"), before("latest~12")],
+            [0, 1, 0, 12]
+        );
+        assert_eq!(before("latest~3:workload=rr"), 3);
         for (name, what) in [
             ("latest:", "`` is not KEY=VALUE"),
             ("latest:rr", "`rr` is not KEY=VALUE"),
             ("latest:workload=", "has no value"),
             ("latest:label=base", "`label` is nothing"),
+            ("latest~x", "`x` is not a number"),
+            ("latest~-1", "`-1` is not a number"),
         ] {
             let error = LatestFilter::parse(name).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains(FILTER_KEYS), "{error}");

@@ -39,8 +39,8 @@ pub fn list(work: &WorkDir) -> Result<ProfileList> {
     Ok(listing)
 }
 
-/// Finds a profile by the path of its directory, by the beginning of its id, as `latest`, or as the
-/// latest that passes filters: `latest:workload=rr,kernel=base`.
+/// Finds a profile by the path of its directory, by the beginning of its id, as `latest` or
+/// `latest~N`, or as the latest that passes filters: `latest:workload=rr,kernel=base`.
 pub fn find(work: &WorkDir, wanted: &str) -> Result<StoredProfile> {
     let path = Path::new(wanted);
     if wanted.contains('/') || path.join(MANIFEST_FILE).is_file() {
@@ -88,10 +88,15 @@ pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Finds the most recent profile if `wanted` is a `latest` name; returns `None` for other names.
+/// Finds the profile if `wanted` is a `latest` name; returns `None` for other names.
 fn latest(work: &WorkDir, wanted: &str) -> Result<Option<StoredProfile>> {
     let Some(latest) = LatestFilter::parse(wanted)? else { return Ok(None) };
-    let found = list(work)?.entries.into_iter().rfind(|entry| latest.fits(&entry.manifest));
+    let mut listing = list(work)?;
+    if listing.entries.is_empty() && listing.damaged.is_empty() {
+        return Err(Error::NoProfiles { directory: work.root().join(KIND) });
+    }
+    listing.entries.retain(|entry| latest.fits(&entry.manifest));
+    let found = listing.entries.into_iter().nth_back(latest.before);
     found.map(Some).ok_or_else(|| not_found(work, wanted))
 }
 
@@ -125,5 +130,5 @@ fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
 }
 
 fn not_found(work: &WorkDir, wanted: &str) -> Error {
-    Error::NotFound { wanted: wanted.to_owned(), room: work.root().join(KIND) }
+    Error::NotFound { wanted: wanted.to_owned(), directory: work.root().join(KIND) }
 }

@@ -165,7 +165,7 @@ fn rows_that_refer_to_nothing_are_refused() {
 fn profiles_are_listed_oldest_first_and_found() {
     let dir = tempfile::tempdir().unwrap();
     let work = WorkDir::open(dir.path()).unwrap();
-    assert!(find(&work, "latest").unwrap_err().to_string().contains("there is no profile \"latest\""));
+    assert!(find(&work, "latest").unwrap_err().to_string().starts_with("no profiles yet: `kerntune record"));
     for (id, minute) in [("aa11", 3), ("aa22", 1), ("bb33", 2)] {
         let mut profile = sample(id);
         profile.manifest.recorded = format!("2025-06-01T12:0{minute}:00.000Z");
@@ -174,6 +174,14 @@ fn profiles_are_listed_oldest_first_and_found() {
     let ids: Vec<String> = list(&work).unwrap().entries.into_iter().map(|e| e.manifest.id).collect();
     assert_eq!(ids, ["aa22", "bb33", "aa11"]);
     assert_eq!(find(&work, "latest").unwrap().manifest.id, "aa11");
+    assert_eq!(find(&work, "latest~").unwrap().manifest.id, "bb33");
+    assert_eq!(find(&work, "latest~2").unwrap().manifest.id, "aa22");
+    let missing = |name: &str| find(&work, name).unwrap_err().to_string();
+    assert!(missing("latest~3").contains("there is no profile \"latest~3\""));
+    for slip in ["latesd", "latedt", "lateest~1"] {
+        assert!(missing(slip).contains("did you mean `latest`?"), "{}", missing(slip));
+    }
+    assert!(!missing("cafe").contains("did you mean"));
     assert_eq!(find(&work, "b").unwrap().manifest.id, "bb33");
     assert_eq!(find(&work, "aa22").unwrap().manifest.id, "aa22");
     let path = work.find(KIND, "bb33").unwrap();

@@ -20,7 +20,7 @@ pub struct ConsoleLog {
 impl ConsoleLog {
     /// Parses the output; `log` is the file that contains it.
     pub fn read(text: &str, log: PathBuf) -> Self {
-        let mut console = Self { tail: ConsoleTail { log, lines: Vec::new() }, ..Self::default() };
+        let mut console = Self { tail: ConsoleTail { log, ..ConsoleTail::default() }, ..Self::default() };
         for line in text.lines() {
             match ConsoleMessage::parse(line) {
                 Some(ConsoleMessage::Phase(phase)) => console.phases.push(phase),

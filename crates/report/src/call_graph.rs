@@ -228,7 +228,7 @@ impl<'a> GraphListing<'a> {
 
     /// Renders remarks on the profile's quality; empty if there are none.
     pub fn notes(&self, style: Style) -> String {
-        let notes = health::notes(self.profile);
+        let notes = health::text_notes(self.profile, style);
         let line = |note: &String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(note));
         match notes.is_empty() {
             true => String::new(),

@@ -8,8 +8,19 @@ use kerntune_table::{printable, Document, TextRole};
 
 /// Returns one sentence for each remark that a reader needs; empty if there are none.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
+    with_sampling(profile, sampled::notes(&profile.manifest))
+}
+
+/// Returns the remarks for a text report: those on the sampling in full only if asked for.
+pub(crate) fn text_notes(profile: &Profile, style: Style) -> Vec<String> {
+    match style.verbose {
+        true => notes(profile),
+        false => with_sampling(profile, sampled::brief_notes(&profile.manifest)),
+    }
+}
+
+fn with_sampling(profile: &Profile, mut notes: Vec<String>) -> Vec<String> {
     let manifest = &profile.manifest;
-    let mut notes = sampled::notes(manifest);
     if manifest.lost_events > 0 && manifest.sampled.is_some() {
         notes.push(format!(
             "{} samples were lost: their time is in no function, because it is not known which ran.",
@@ -46,7 +57,7 @@ pub(crate) fn add(document: &mut Document, profile: &Profile) {
 /// Renders the remarks as lines after an empty one; empty if there are none.
 pub(crate) fn text(profile: &Profile, style: Style) -> String {
     let line = |note: String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
-    let lines: String = notes(profile).into_iter().map(line).collect();
+    let lines: String = text_notes(profile, style).into_iter().map(line).collect();
     if lines.is_empty() {
         lines
     } else {

@@ -57,12 +57,45 @@ pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
     if let Some(bias) = &sampled.bias {
         notes.push(format!("Bias: {bias}."));
     }
-    if let Some(filter) = &sampled.filter {
-        notes.push(format!("Only {filter} were watched."));
-    }
-    let said = manifest.sources.iter().filter_map(|source| source.strip_prefix("note: "));
-    notes.extend(said.map(|note| format!("{note}.")));
+    notes.extend(sampled.filter.as_ref().map(watched));
+    notes.extend(lacks(manifest).map(|note| format!("{note}.")));
     notes
+}
+
+/// Returns [`notes`] in at most a short line each, without reasons.
+pub(crate) fn brief_notes(manifest: &Manifest) -> Vec<String> {
+    let Some(sampled) = &manifest.sampled else { return Vec::new() };
+    let each = readable(sampled.sample_ns.get());
+    let mut notes = vec![format!(
+        "Sampled, not exact: {} samples of {each}; {ERROR} is the standard error.",
+        grouped(sampled.samples)
+    )];
+    notes.push(match &sampled.calls {
+        None => "Sampling counts no calls; elapsed is time on the stack.".into(),
+        Some(counter) => {
+            format!("Calls were counted by {}; a function without a number was not counted.", clause(counter))
+        }
+    });
+    notes.extend(sampled.bias.as_ref().map(|bias| format!("Bias: {}.", clause(bias))));
+    notes.extend(sampled.filter.as_ref().map(watched));
+    notes.extend(lacks(manifest).map(|note| format!("{}.", clause(note))));
+    notes.push("`-v` gives reasons.".into());
+    notes
+}
+
+fn watched(filter: &String) -> String {
+    format!("Watched: {filter}, and nothing else.")
+}
+
+/// Returns what the collector lacked on this machine.
+fn lacks(manifest: &Manifest) -> impl Iterator<Item = &str> {
+    manifest.sources.iter().filter_map(|source| source.strip_prefix("note: "))
+}
+
+/// Returns a remark without its reason: up to a colon, a semicolon or a parenthesis.
+fn clause(note: &str) -> &str {
+    let end = [": ", "; ", " ("].into_iter().filter_map(|end| note.find(end)).min();
+    &note[..end.unwrap_or(note.len())]
 }
 
 fn how(sampled: &SamplingSummary) -> String {

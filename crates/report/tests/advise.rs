@@ -122,7 +122,7 @@ fn what_is_not_known_is_said_unless_something_else_decides() {
     let advice = of(&empty, None, None, &built_in());
     let json: Value = serde_json::from_str(&advice.json().unwrap()).unwrap();
     assert_eq!(
-        (advice.proposals(), advice.changes(), json["applies"].as_array().unwrap().len()),
+        (advice.proposals(true), advice.changes(true), json["applies"].as_array().unwrap().len()),
         (0, None, 0)
     );
 }
@@ -139,8 +139,8 @@ fn changes_are_proposed_but_for_what_protects() {
         rule("d-option", &[always, at_stake], "[change]\nconfig = [\"CONFIG_A=n\"]\n"),
     ];
     let advice = of(&profile, Some("tcp_rr"), Some(CONFIG), &rules);
-    assert_eq!(advice.proposals(), 2);
-    let changes: toml::Table = advice.changes().unwrap().parse().unwrap();
+    assert_eq!(advice.proposals(true), 2);
+    let changes: toml::Table = advice.changes(true).unwrap().parse().unwrap();
     let changes = changes["change"].as_array().unwrap();
     let names: Vec<_> = changes.iter().map(|change| change["name"].as_str().unwrap()).collect();
     // Greatest share of busy time first.
@@ -180,4 +180,29 @@ fn a_damaged_kernel_is_no_kernel_that_is_not_at_hand() {
     assert!(text.contains("1 of 2 rules apply") && text.contains("the recorded kernel is damaged"), "{text}");
     let missing = advise(&wanted, RecordedConfig::Missing, &rules).unwrap();
     assert!(missing.unevaluated().is_empty() && missing.text(Style::PLAIN, true).contains("is not at hand"));
+}
+
+#[test]
+fn what_brings_next_to_nothing_is_only_named() {
+    let mut profile = profile();
+    let rule = |name: &str, percent: &str| {
+        let when = format!("[[when]]\nfunctions = [\"tcp_*\"]\npercent = {percent}\n");
+        AdviceRule::parse(name, &format!("{HEAD}{when}[change]\nset = [\"CONFIG_X=y\"]\n")).unwrap()
+    };
+    let text_of = |profile: &Profile, all: bool| {
+        let subject = CharacterSubject { profile, region: None, costs: None };
+        let advice = advise(&subject, RecordedConfig::Missing, &[rule("tiny", "0.0")]).unwrap();
+        (advice.text(Style::PLAIN, all), advice.proposals(all), advice.changes(all).is_some())
+    };
+    let (text, proposals, has_changes) = text_of(&profile, false);
+    assert!(text.contains("\ntiny  ") && proposals == 1 && has_changes, "{text}");
+    // A thousand times as much else to do.
+    for region in &mut profile.tables.regions {
+        region.busy_ticks = Ticks(region.busy_ticks.get() * 1_000);
+    }
+    let (text, proposals, has_changes) = text_of(&profile, false);
+    assert!(text.contains("At stake below 0.1 % (--all): tiny\n") && !text.contains("\ntiny  "), "{text}");
+    assert!(text.contains("1 of 1 rules apply") && proposals == 0 && !has_changes, "{text}");
+    let (text, proposals, has_changes) = text_of(&profile, true);
+    assert!(text.contains("\ntiny  ") && proposals == 1 && has_changes, "{text}");
 }

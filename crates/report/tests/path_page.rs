@@ -274,7 +274,8 @@ fn a_window_within_calls() {
 
 #[test]
 fn color_changes_no_word() {
-    let colored = shown(&read(), "x", true, |s| text(s, Style { color: true, width: Some(20) }));
+    let colored =
+        shown(&read(), "x", true, |s| text(s, Style { color: true, width: Some(20), ..Style::PLAIN }));
     let mut bare = String::new();
     let mut escape = false;
     for c in colored.chars() {

@@ -25,7 +25,7 @@ fn the_top_functions_of_a_region_on_a_narrow_terminal() {
         region: Some("tcp_rr".into()),
         ..FunctionsOptions::default()
     };
-    let style = Style { color: false, width: Some(94) };
+    let style = Style { width: Some(94), ..Style::PLAIN };
     let text = options.text(&sample::before(), style).unwrap();
     golden("functions_tcp_rr_top5_calls.txt", &text);
 }
@@ -162,7 +162,7 @@ fn lost_events_are_said() {
 #[test]
 fn color_is_only_dress() {
     let plain = comparison::table(&sample::comparison(), Style::PLAIN);
-    let mut colored = comparison::table(&sample::comparison(), Style { color: true, width: None });
+    let mut colored = comparison::table(&sample::comparison(), Style { color: true, ..Style::PLAIN });
     assert!(!plain.contains('\x1b') && colored.contains("\x1b[32m"));
     for code in ["0", "1", "2", "31", "32"] {
         colored = colored.replace(&format!("\x1b[{code}m"), "");

@@ -225,14 +225,14 @@ mod tests {
 
     #[test]
     fn the_last_column_is_cut_on_a_narrow_terminal() {
-        let text = table().render(Style { color: false, width: Some(25) });
+        let text = table().render(Style { width: Some(25), ..Style::PLAIN });
         assert!(text.contains("12,345.0  7.1  __tcp_tra…\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 25));
     }
 
     #[test]
     fn color_does_not_move_anything() {
-        let text = table().render(Style { color: true, width: None });
+        let text = table().render(Style { color: true, ..Style::PLAIN });
         assert!(text.contains("       1       \x1b[32mx\x1b[0m\n"), "{text}");
     }
 }

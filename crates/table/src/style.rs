@@ -7,11 +7,13 @@ pub struct Style {
     pub color: bool,
     /// Width of the terminal in columns; tables cut their last column to it. `None` cuts nothing.
     pub width: Option<usize>,
+    /// Prints remarks in full, not in a line each.
+    pub verbose: bool,
 }
 
 impl Style {
-    /// No colors, no cutting.
-    pub const PLAIN: Style = Style { color: false, width: None };
+    /// No colors, no cutting, short remarks.
+    pub const PLAIN: Style = Style { color: false, width: None, verbose: false };
 }
 
 impl Default for Style {
@@ -109,7 +111,7 @@ mod tests {
     #[test]
     fn color_only_when_asked() {
         assert_eq!(Style::PLAIN.paint(TextRole::Good, "-1 %"), "-1 %");
-        let color = Style { color: true, width: None };
+        let color = Style { color: true, ..Style::PLAIN };
         assert_eq!(color.paint(TextRole::Good, "-1 %"), "\x1b[32m-1 %\x1b[0m");
         assert_eq!(color.paint(TextRole::Good, ""), "");
     }
@@ -121,8 +123,10 @@ mod tests {
 
     #[test]
     fn texts_keep_their_lines_and_our_colors_only() {
-        let text =
-            format!("{}\t\x1b[31;8mx\r\n", Style { color: true, width: None }.paint(TextRole::Good, "-1 %"));
+        let text = format!(
+            "{}\t\x1b[31;8mx\r\n",
+            Style { color: true, ..Style::PLAIN }.paint(TextRole::Good, "-1 %")
+        );
         assert_eq!(printable_text(&text, true), "\x1b[32m-1 %\x1b[0m\t\\u001b[31;8mx\\u000d\n");
         assert!(!printable_text(&text, false).contains('\x1b'));
     }

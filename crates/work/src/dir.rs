@@ -9,6 +9,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,15 +43,28 @@ impl WorkDir {
     /// A directory that cannot be created.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref();
-        fs::create_dir_all(root).at("create work directory", root)?;
+        fs::create_dir_all(root)
+            .at("create work directory", root)
+            .map_err(|error| owned_by_another(error, root))?;
         let root = root.canonicalize().at("resolve", root)?;
         Ok(Self { root, notes: None })
     }
 
-    /// Opens the work directory at `root` if it exists, for commands that only read.
-    pub fn open_existing(root: impl AsRef<Path>) -> Option<Self> {
-        let root = root.as_ref().canonicalize().ok().filter(|path| path.is_dir())?;
-        Some(Self { root, notes: None })
+    /// Opens the work directory at `root` for commands that only read: creates nothing. A directory
+    /// that does not exist has no results.
+    ///
+    /// # Errors
+    /// A path that is not a directory, or cannot be looked at.
+    pub fn open_for_reading(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref();
+        let root = match root.metadata() {
+            Ok(found) if found.is_dir() => root.canonicalize(),
+            Ok(_) => Err(Errno::NOTDIR.into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => std::path::absolute(root),
+            Err(error) => Err(error),
+        }
+        .at("open work directory", root)?;
+        Ok(Self { root, notes: None })
     }
 
     /// Sets the receiver of messages to the user.
@@ -70,7 +84,7 @@ impl WorkDir {
     /// A directory that cannot be created.
     pub fn kind_dir(&self, kind: &str) -> Result<PathBuf> {
         let path = self.root.join(kind);
-        fs::create_dir_all(&path).at("create", &path)?;
+        fs::create_dir_all(&path).at("create", &path).map_err(|error| owned_by_another(error, &self.root))?;
         Ok(path)
     }
 
@@ -87,7 +101,11 @@ impl WorkDir {
     /// sorted.
     pub(crate) fn kind_dirs(&self) -> Result<Vec<String>> {
         let mut kind_dirs = Vec::new();
-        for entry in fs::read_dir(&self.root).at("list", &self.root)? {
+        let entries = match fs::read_dir(&self.root) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(kind_dirs),
+            other => other.at("list", &self.root)?,
+        };
+        for entry in entries {
             let entry = entry.at("list", &self.root)?;
             if entry.path().is_dir() {
                 kind_dirs.push(entry.file_name().to_string_lossy().into_owned());
@@ -157,7 +175,7 @@ impl WorkDir {
         let kind_dir = self.root.join(kind);
         let mut found = Vec::new();
         let entries = match fs::read_dir(&kind_dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
             other => other.at("list", &kind_dir)?,
         };
         for entry in entries {
@@ -216,6 +234,7 @@ impl WorkDir {
         }
         let path = self.kind_dir(kind)?.join(format!(".{id}.lock"));
         Lock::take(&path, &|| self.note(&format!("waiting for another process, which makes {kind}/{id}")))
+            .map_err(|error| owned_by_another(error, &self.root))
     }
 
     /// Adds a name to a result.
@@ -282,6 +301,32 @@ pub fn note_use(file: &Path) {
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
     };
     let _ = utimensat(CWD, file, &times, AtFlags::empty());
+}
+
+/// Names the owner of the work directory `root` in an error of permission, if it is another user.
+fn owned_by_another(error: Error, root: &Path) -> Error {
+    let Error::Io { source, .. } = &error else { return error };
+    let existing = root.ancestors().find_map(|path| Some((path, path.metadata().ok()?.uid())));
+    match existing {
+        Some((path, owner))
+            if source.kind() == ErrorKind::PermissionDenied
+                && owner != rustix::process::geteuid().as_raw() =>
+        {
+            Error::OthersWorkDir { path: path.to_owned(), owner: user_name(owner) }
+        }
+        _ => error,
+    }
+}
+
+/// Returns the name of a user in `/etc/passwd`, otherwise its number.
+fn user_name(id: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id.to_string()).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("user {id}"))
 }
 
 /// Returns whether a partial directory was not left by this user: a link, or a directory of another

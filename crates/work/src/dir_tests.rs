@@ -242,3 +242,37 @@ fn a_partial_directory_that_is_a_link_is_not_written_through() {
     assert!(whole.join("file").is_file() && fs::symlink_metadata(&whole).unwrap().is_dir());
     assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
 }
+
+#[test]
+fn reading_creates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("none");
+    let work = WorkDir::open_for_reading(&at).unwrap();
+    assert!(work.kinds().unwrap().is_empty() && work.list("things").unwrap().is_empty());
+    assert!(crate::survey(&work, true, &mut |_| {}).unwrap().found.is_empty());
+    assert!(work.find("things", "0123456789abcdef").is_none() && !at.exists());
+    // A result that is made after all is found.
+    put_one(&work, "a", "text");
+    assert_eq!(WorkDir::open_for_reading(&at).unwrap().list("things").unwrap().len(), 1);
+    fs::write(dir.path().join("file"), "").unwrap();
+    for wrong in ["file", "file/below"] {
+        let error = WorkDir::open_for_reading(dir.path().join(wrong)).unwrap_err().to_string();
+        assert!(error.starts_with("cannot open work directory "), "{error}");
+    }
+}
+
+#[test]
+fn the_owner_of_a_directory_is_named() {
+    let denied =
+        || Error::Io { action: "open lock", path: "l".into(), source: ErrorKind::PermissionDenied.into() };
+    let (init, own) = (Path::new("/proc/1/none"), tempfile::tempdir().unwrap());
+    let (theirs, ours) = (owned_by_another(denied(), init), owned_by_another(denied(), own.path()));
+    assert!(matches!(ours, Error::Io { .. }));
+    if !rustix::process::geteuid().is_root() {
+        assert!(
+            theirs.to_string().starts_with("cannot write in /proc/1, which belongs to root: "),
+            "{theirs}"
+        );
+    }
+    assert_eq!((user_name(0), user_name(4_194_305)), ("root".into(), "user 4194305".into()));
+}

@@ -87,6 +87,8 @@ pub enum Error {
     Changed { dir: PathBuf, what: String },
     #[error("{path} {what}; name a new directory for `kerntune {command}`")]
     OthersDirectory { path: PathBuf, command: String, what: String },
+    #[error("cannot write in {path}, which belongs to {owner}: name another work directory with --dir or KERNTUNE_DIR")]
+    OthersWorkDir { path: PathBuf, owner: String },
     #[error("`{}` is not the name of a result", id.escape_debug())]
     BadId { id: String },
 }

@@ -42,7 +42,10 @@ pub fn take_directory(path: &Path, command: &str, of: &[&str]) -> Result<()> {
         if !fs::symlink_metadata(&mark).is_ok_and(|found| found.is_file()) {
             return Err(refused(format!("is not empty, and `kerntune {command}` did not make it")));
         }
-        let there: DirectoryMark = read_versioned(&mark, SCHEMA)?;
+        let mut there: DirectoryMark = read_versioned(&mark, SCHEMA)?;
+        if there.command == "try" {
+            there.command = "ablate".into(); // its former name
+        }
         if there.command != command || there.of != of {
             let (command, of) = (there.command, there.of.join(", "));
             return Err(refused(format!("is what `kerntune {command}` made of {of}")));
@@ -117,11 +120,12 @@ mod tests {
         take_directory(&at("new/one"), "prove", &["a", "b"]).unwrap();
         fs::create_dir(at("empty")).unwrap();
         take_directory(&at("empty"), "try", &[]).unwrap();
+        take_directory(&at("empty"), "ablate", &[]).unwrap();
         let refused =
             |name: &str, of: &[&str]| take_directory(&at(name), "prove", of).unwrap_err().to_string();
         assert!(refused("new/one", &["a", "c"])
             .contains("is what `kerntune prove` made of a, b; name a new directory"));
-        assert!(refused("empty", &[]).contains("is what `kerntune try` made"));
+        assert!(refused("empty", &[]).contains("is what `kerntune ablate` made"));
         // Many directories contain the files of a bundle.
         fs::create_dir_all(at("project/results")).unwrap();
         fs::write(at("project/repeat.sh"), "").unwrap();

@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime};
 const PLANS: &str = "tunes";
 const PLAN: &str = "plan.json";
 const RUNS: &str = "timings";
+/// The only kind whose unfinished results are resumed; all others begin anew.
+const RESUMED: &str = "kernels";
 
 /// Reason why an entry can be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,9 @@ pub enum RemovalReason {
     HalfWritten,
     /// An unfinished result. The same command would resume it.
     Unfinished,
+    /// An unfinished result of which nothing would be used again: a run that failed or was
+    /// interrupted.
+    FailedRun,
     /// Not sealed: made by an older version of kerntune, which this one cannot read.
     NoResult,
     /// Not as it was sealed; holds the difference.
@@ -152,7 +157,7 @@ impl StoreSurvey {
         match &entry.reason {
             Some(RemovalReason::HalfDeleted) => discard(&entry.path)?,
             Some(RemovalReason::HalfWritten) => fs::remove_file(&entry.path).at("remove", &entry.path)?,
-            Some(RemovalReason::Unfinished) => {
+            Some(RemovalReason::Unfinished | RemovalReason::FailedRun) => {
                 let lock =
                     entry.path.with_file_name(format!(".{}.lock", partial_of(&entry.name).unwrap_or("")));
                 let Some(_lock) = Lock::try_take(&lock)? else { return Ok(false) };
@@ -183,7 +188,7 @@ impl EntryState {
         } else if kind.starts_with('.') || name.starts_with('.') || !path.is_dir() {
             None
         } else if partial_of(name).is_some() || kind == RUNS {
-            because(RemovalReason::Unfinished)
+            because(if kind == RESUMED { RemovalReason::Unfinished } else { RemovalReason::FailedRun })
         } else if kind == PLANS {
             let reason = match read_sealed::<serde_json::Value>(&path.join(PLAN)) {
                 Ok(_) => None,
@@ -309,6 +314,7 @@ mod tests {
         fs::create_dir(&old).unwrap();
         let half = work.stage("profiles", &Key::new("x/1", "")).unwrap();
         fs::write(half.path().join("f"), "").unwrap();
+        fs::create_dir(dir.path().join("kernels/aa11.partial")).unwrap();
         let gone = dir.path().join("profiles/.removed-aa.1-0");
         fs::create_dir(&gone).unwrap();
         fs::write(dir.path().join("profiles/.notes.json.4194305"), "").unwrap();
@@ -327,9 +333,10 @@ mod tests {
         assert_eq!(of(&seen, ".notes.json").reason, Some(RemovalReason::HalfWritten));
         assert_eq!(of(&seen, ".through.sh").reason, Some(RemovalReason::HalfWritten));
         assert!(seen.found.iter().all(|found| found.kind != ".ccache2" || found.name.starts_with('.')));
-        let unfinished = of(&seen, ".partial");
-        assert!(unfinished.reason == Some(RemovalReason::Unfinished) && unfinished.in_use);
-        assert!(!StoreSurvey::delete(&work, &unfinished).unwrap());
+        assert_eq!(of(&seen, "aa11.partial").reason, Some(RemovalReason::Unfinished));
+        let failed = of(&seen, &Key::new("x/1", "").id());
+        assert!(failed.reason == Some(RemovalReason::FailedRun) && failed.in_use);
+        assert!(!StoreSurvey::delete(&work, &failed).unwrap());
         drop(half);
 
         fs::write(profile_path.join("file"), "tex!").unwrap();

@@ -84,10 +84,10 @@ pub struct BenchCompareOptions {
     #[arg(value_name = "TUNED.json")]
     pub tuned: PathBuf,
     /// More results of the base kernel, from other boots or builds; may be repeated
-    #[arg(long = "base", value_name = "FILE")]
+    #[arg(long, alias = "base", value_name = "FILE")]
     pub more_base: Vec<PathBuf>,
     /// More results of the tuned kernel; may be repeated
-    #[arg(long = "tuned", value_name = "FILE")]
+    #[arg(long, alias = "tuned", value_name = "FILE")]
     pub more_tuned: Vec<PathBuf>,
     /// Results of a second measurement of the base kernel, for the A/A comparison; without them,
     /// kerntune compares one half of the base kernel's values with the other half; may be repeated

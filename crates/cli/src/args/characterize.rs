@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct CharacterizeOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     pub profile: String,
     /// Use only events in the regions of this name; adds figures per operation

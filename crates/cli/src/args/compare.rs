@@ -21,6 +21,13 @@ pub struct CompareOptions {
     pub model: ModelOptions,
     #[command(flatten)]
     pub cpus: CpuOptions,
+    /// Explain, function by function, why one kernel needs fewer instructions: what the compiler did
+    /// to each, and what that brought
+    #[arg(long, conflicts_with_all = ["runs", "seeds", "layouts", "models", "picture", "html"])]
+    pub explain: bool,
+    /// With --explain: show every function, not only those that explain most of the difference
+    #[arg(long, requires = "explain")]
+    pub all: bool,
     /// Number of runs of each kernel, each with another start offset: if processes wait for each
     /// other, the path depends on the time of the start [default: 1, and 4 if user code runs
     /// differently on the two kernels]

@@ -25,7 +25,7 @@ pub enum KernelCommand {
         #[arg(long, value_name = "WORKLOAD")]
         workload: Vec<String>,
         /// Put every function into its own section and keep the objects (0.5 GB), so that `kernel
-        /// order` can place functions
+        /// relink` can place functions
         #[arg(long)]
         movable: bool,
         /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
@@ -39,7 +39,8 @@ pub enum KernelCommand {
         format: FormatOptions,
     },
     /// Relink a movable kernel with its functions in another order
-    Order {
+    #[command(alias = "order")]
+    Relink {
         /// Label, beginning of an id, or directory
         kernel: String,
         /// Order the functions by the calls in this recording of the kernel

@@ -56,6 +56,11 @@ impl LiveOptions {
             || !calls.is_empty()
     }
 
+    /// Returns true if the options say what to watch on the machine.
+    pub fn names_a_part(&self) -> bool {
+        !self.pid.is_empty() || self.cgroup.is_some() || !self.calls.is_empty()
+    }
+
     /// Converts the options for the collector. Calls are counted by the module kgmon, which the
     /// caller must still build.
     ///

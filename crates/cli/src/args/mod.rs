@@ -50,7 +50,7 @@ pub use record::{RecordDetail, TagSource};
 pub use store::{CheckOptions, GcOptions};
 pub use tags::TagsOptions;
 pub use time::TimeOptions;
-pub use trial::TryOptions;
+pub use trial::AblateOptions;
 pub use trim::TrimOptions;
 pub use view::ViewOptions;
 
@@ -115,7 +115,7 @@ pub enum Command {
     #[command(alias = "characterise")]
     Characterize(CharacterizeOptions),
     /// Suggest changes that may help a workload: rules that apply to its profile, with evidence,
-    /// risk and source; writes the changes to a file for `try` (docs/advise.md)
+    /// risk and source; writes the changes to a file for `ablate` (docs/advise.md)
     Advise(AdviseOptions),
     /// Write a profile in another tool's format
     #[command(subcommand)]
@@ -127,7 +127,7 @@ pub enum Command {
     Tags(TagsOptions),
     /// Rebuild a kernel for a workload
     Optimize(OptimizeOptions),
-    /// Run a workload on two kernels and compare them exactly
+    /// Run a workload on two kernels and compare them exactly; explain the difference by function
     Compare(CompareOptions),
     /// Run rows of benchmark suites on a machine, and compare timed results of two kernels
     #[command(subcommand)]
@@ -141,9 +141,10 @@ pub enum Command {
     Package(PackageOptions),
     /// Repeat a paper's experiment on today's kernel, and print the paper's tables beside ours
     Paper(PaperOptions),
-    /// Try changes alone, together, and all but one: configuration, patches, command line, sysctl,
-    /// recipes (docs/try.md)
-    Try(TryOptions),
+    /// Measure changes alone, together, and all but one: configuration, patches, command line,
+    /// sysctl, recipes (docs/ablate.md)
+    #[command(alias = "try")]
+    Ablate(AblateOptions),
     /// Switch off kernel options whose code the workloads do not run; build, check and measure the
     /// smaller kernel (docs/trim.md)
     Trim(TrimOptions),
@@ -151,8 +152,6 @@ pub enum Command {
     /// (docs/guard.md)
     #[command(subcommand)]
     Guard(GuardCommand),
-    /// Explain, function by function, why one kernel needs fewer instructions for a workload than another
-    Explain(ExplainOptions),
     /// Show what a system call, an interrupt or any function does: the tree of its calls, and its
     /// work before a boundary
     Anatomy(AnatomyOptions),
@@ -351,19 +350,26 @@ pub struct RecordOptions {
     pub model: ModelOptions,
     #[command(flatten)]
     pub format: FormatOptions,
+    /// Print also what the recorded programs printed, before the summary
+    #[arg(long, conflicts_with_all = ["json", "live"])]
+    pub show_output: bool,
     /// Run this command in the guest: a program of this machine, packed with its libraries and with
     /// the files that its arguments name by absolute path. With --workload it replaces the
     /// workload's run; the workload's services are started first
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
-    /// Run COMMAND on this machine, and profile this machine's kernel while it runs (docs/live.md)
+    /// Run COMMAND on this machine, and profile what this machine's kernel does for it and for the
+    /// processes that it starts (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
           "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: LiveOptions,
-    /// With --live: profile only COMMAND and the processes that it starts, not the whole machine
-    #[arg(long, requires = "live", conflicts_with_all = ["pid", "cgroup"])]
+    /// With --live: profile the whole machine while COMMAND runs; --calls implies it
+    #[arg(short, long, requires = "live", conflicts_with_all = ["pid", "cgroup"])]
+    pub all: bool,
+    /// The default; scripts may still name it.
+    #[arg(long, requires = "live", conflicts_with_all = ["pid", "cgroup", "all", "calls"], hide = true)]
     pub command_only: bool,
 }
 
@@ -376,14 +382,16 @@ pub enum ProfileCommand {
     },
     /// Show the provenance of a profile
     Show {
-        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
         profile: String,
         #[command(flatten)]
         format: FormatOptions,
     },
     /// Analyze the trace of a profile again, and keep the result as another profile
     Rebuild {
-        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
         profile: String,
         /// Leave out damaged chunks of the trace, and list them
         #[arg(long)]
@@ -402,7 +410,8 @@ pub enum ProfileCommand {
     /// Check how well a profile fits a kernel, and suggest what to do if it does not
     /// (docs/quality.md)
     Check {
-        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`; or a
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md); or a
         /// directory of .gcda files as collected from debugfs
         profile: String,
         /// The kernel to check against: label, beginning of an id, or directory [default: the
@@ -422,7 +431,8 @@ pub enum ProfileCommand {
     /// Transfer a profile to another kernel, as far as the functions of both are the same
     #[command(alias = "carry")]
     Transfer {
-        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
         profile: String,
         /// The other kernel: label, beginning of an id, or directory
         #[arg(long, value_name = "KERNEL")]
@@ -496,26 +506,6 @@ fn times(text: &str) -> Result<(String, u32), String> {
     }
 }
 
-#[derive(Debug, Args)]
-pub struct ExplainOptions {
-    /// The base kernel: label, beginning of an id, or directory
-    pub base: String,
-    /// The kernel to compare with it
-    pub tuned: String,
-    /// The workload: a name or a .toml file
-    #[arg(long)]
-    pub workload: String,
-    #[command(flatten)]
-    pub cpus: CpuOptions,
-    /// Show every function, not only those that explain most of the difference
-    #[arg(long)]
-    pub all: bool,
-    #[command(flatten)]
-    pub model: ModelOptions,
-    #[command(flatten)]
-    pub format: FormatOptions,
-}
-
 /// Options that apply to some recipes only.
 #[derive(Debug, Args)]
 pub struct RecipeFlags {
@@ -548,7 +538,7 @@ pub struct TuneOptions {
     pub held_out: Vec<String>,
     /// With auto: try only this recipe; may be repeated
     #[arg(long = "try", value_name = "RECIPE")]
-    pub only: Vec<Recipe>,
+    pub tried: Vec<Recipe>,
     /// With auto: also build the upstream baselines, and compare the best kernel with them
     #[arg(long)]
     pub stock: bool,
@@ -603,6 +593,9 @@ mod tests {
         for old in [
             &["kernel", "check", "base"][..],
             &["kernel", "verify", "base"],
+            &["kernel", "order", "base", "--file", "names", "--label", "x"],
+            &["try", "changes.toml", "--workload", "rr"],
+            &["bench", "compare", "a.json", "b.json", "--base", "c.json", "--tuned", "d.json"],
             &["profile", "carry", "latest", "--to", "base"],
             &["bench", "predict", "--timed", "a", "b", "--exact", "c", "d"],
         ] {

@@ -23,7 +23,7 @@ pub struct GcOptions {
     /// Delete what is not needed; without this option nothing is deleted
     #[arg(long)]
     pub remove: bool,
-    /// Delete interrupted work that did not change for this many days
+    /// Delete interrupted builds of kernels that did not change for this many days
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(..=36_500))]
     pub older_than: u64,
     /// Delete also complete results that no command used for this long ("3h", "30days"), and all

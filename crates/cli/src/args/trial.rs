@@ -1,4 +1,4 @@
-//! Arguments of `kerntune try`.
+//! Arguments of `kerntune ablate`.
 
 use super::{BuildOptions, CpuOptions, FormatOptions, ModelOptions, MAX_MINUTES};
 use clap::Args;
@@ -8,8 +8,8 @@ use kerntune_tune::MAX_RUNS;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub struct TryOptions {
-    /// The changes: a .toml file (docs/try.md)
+pub struct AblateOptions {
+    /// The changes: a .toml file (docs/ablate.md)
     #[arg(value_name = "CHANGES")]
     pub changes: PathBuf,
     /// The workload: a name or a .toml file
@@ -48,7 +48,7 @@ pub struct TryOptions {
     pub format: FormatOptions,
 }
 
-/// Parses the name of a metric that `try` can judge by.
+/// Parses the name of a metric that `ablate` can judge by.
 fn metric(name: &str) -> Result<Metric, String> {
     let named = |metric: &&Metric| metric.title().to_lowercase().replace(' ', "-") == name;
     Metric::all().iter().find(named).copied().ok_or_else(|| {

@@ -5,7 +5,8 @@ use clap::Args;
 /// Options of `kerntune view`: the profile, the profile to compare with, and the way to show them.
 #[derive(Debug, Args)]
 pub struct ViewOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(value_name = "PROFILE", default_value = "latest")]
     pub profile: String,
     /// Show it in the terminal: call tree, functions, paths, difference

@@ -4,7 +4,7 @@ use super::characterize::costs;
 use crate::args::{AdviseOptions, GlobalOptions};
 use crate::exit::{separate_damage, Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::work;
+use crate::global::work_to_read;
 use crate::output::CliOutput;
 use kerntune_guest::read_text;
 use kerntune_kernel::find_recorded;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub fn run(global: &GlobalOptions, options: &AdviseOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let rules = rules(options.rules.as_deref())?;
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let profile = Profile::load(&find(&work, &options.profile)?.path)?;
     let costs = costs(&profile.manifest);
     let wanted = CharacterSubject { profile: &profile, region: options.region.as_deref(), costs };
@@ -35,11 +35,11 @@ pub fn run(global: &GlobalOptions, options: &AdviseOptions, output: &CliOutput) 
         false => output.print(&advice.text(output.style(), options.all)),
     }
     if let Some(file) = &file {
-        match advice.changes() {
+        match advice.changes(options.all) {
             Some(changes) => {
                 file.write(changes.as_bytes())?;
                 let (path, workload) = (file.path().display(), &profile.manifest.workload);
-                output.note(&format!("wrote {path}; next: kerntune try {path} --workload {workload}"));
+                output.note(&format!("wrote {path}; next: kerntune ablate {path} --workload {workload}"));
             }
             None => {
                 output.note(&format!("no change is proposed, so {} was not written", file.path().display()))
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use kerntune_profile::{KernelId, Tables};
 
-    /// Checks that `try` accepts the change of every rule, even of rules that do not apply.
+    /// Checks that `ablate` accepts the change of every rule, even of rules that do not apply.
     #[test]
     fn every_change_that_is_built_in_can_be_tried() {
         let directory = tempfile::tempdir().unwrap();
@@ -119,8 +119,10 @@ mod tests {
             let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
             let profile = Profile { manifest, tables: Tables::default() };
             let wanted = CharacterSubject { profile: &profile, region: None, costs: None };
-            let changes =
-                advise(&wanted, RecordedConfig::Known("CONFIG_X=y\n"), &[rule]).unwrap().changes().unwrap();
+            let changes = advise(&wanted, RecordedConfig::Known("CONFIG_X=y\n"), &[rule])
+                .unwrap()
+                .changes(true)
+                .unwrap();
             let parsed = kerntune_tune::trial::parse(&changes, &directory.path().join("changes.toml"));
             assert_eq!(parsed.unwrap()[0].name, name, "{changes}");
         }

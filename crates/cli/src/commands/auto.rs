@@ -25,9 +25,9 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let exclusions = super::exclusions(&options.exclude)?;
-    let asked = |recipe: &Recipe| match options.only.is_empty() {
+    let asked = |recipe: &Recipe| match options.tried.is_empty() {
         true => options.stock || !recipe.is_upstream(),
-        false => options.only.contains(recipe) || (options.stock && recipe.is_upstream()),
+        false => options.tried.contains(recipe) || (options.stock && recipe.is_upstream()),
     };
     let recipes: Vec<Recipe> = Recipe::all().filter(asked).collect();
     let of_recipe = options.of_recipe.options();

@@ -3,7 +3,7 @@
 use crate::args::{CharacterizeOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
-use crate::global::work;
+use crate::global::work_to_read;
 use crate::output::CliOutput;
 use kerntune_compare::ModelCosts;
 use kerntune_profile::{find, Error, Manifest, Profile};
@@ -24,7 +24,7 @@ pub fn run(
     output: &CliOutput,
 ) -> Result<Exit, Failure> {
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let path = find(&work, &options.profile)?.path;
     let profile = Profile::load(&path)?;
     let region = options.region.as_deref();

@@ -1,6 +1,6 @@
 //! The command `kerntune compare`.
 
-use super::{provenance, work, workload};
+use super::{provenance, work_to_read, workload};
 use crate::args::{CompareOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
@@ -14,7 +14,7 @@ use kerntune_tune::Session;
 
 pub fn run(global: &GlobalOptions, options: &CompareOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let html = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find(false)?;
     let picture = options.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;

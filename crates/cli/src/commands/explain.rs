@@ -1,7 +1,7 @@
-//! The command `kerntune explain`.
+//! `kerntune compare --explain`.
 
-use super::{work, workload};
-use crate::args::{ExplainOptions, GlobalOptions};
+use super::{work_to_read, workload};
+use crate::args::{CompareOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
 use kerntune_compare::number::grouped;
@@ -11,8 +11,8 @@ use kerntune_tune::Session;
 /// Without `--all`, the functions shown explain this share of all changes.
 const SHOWN: f64 = 0.8;
 
-pub fn run(global: &GlobalOptions, options: &ExplainOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+pub fn run(global: &GlobalOptions, options: &CompareOptions, output: &CliOutput) -> Result<Exit, Failure> {
+    let work = work_to_read(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find(false)?;
     let base = kerntune_kernel::find(&work, &options.base)?;

@@ -1,6 +1,6 @@
 //! The commands `kerntune kernel build|order|list|show|selftest|reproduce|bisect|remove`.
 
-use super::{build_request, bytes, work, workload};
+use super::{build_request, bytes, work, work_to_read, workload};
 use crate::args::{CpuOptions, GlobalOptions, KernelCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -28,7 +28,10 @@ struct KernelJson<'a> {
 }
 
 pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = match command {
+        KernelCommand::Build { .. } => work(global)?,
+        _ => work_to_read(global)?,
+    };
     match command {
         KernelCommand::Build {
             build,
@@ -55,7 +58,7 @@ pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) 
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
-        KernelCommand::Order { kernel, profile, algorithm, cache_coloring, file, label, format } => {
+        KernelCommand::Relink { kernel, profile, algorithm, cache_coloring, file, label, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let given = match (file, profile) {
                 (Some(file), _) => OrderSource::File(file),
@@ -89,7 +92,7 @@ pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) 
     Ok(Exit::Ok)
 }
 
-/// Source of the function order for `kernel order`.
+/// Source of the function order for `kernel relink`.
 enum OrderSource<'a> {
     File(&'a Path),
     Profile { profile: &'a str, algorithm: &'a str, cache_coloring: bool },
@@ -235,7 +238,7 @@ fn list(work: &WorkDir, json: bool, output: &CliOutput) -> Result<(), Failure> {
             kernels.iter().map(|k| KernelJson { path: &k.dir, manifest: &k.manifest }).collect();
         output.json(&shown);
     } else if kernels.is_empty() {
-        output.note("no kernels yet: `kerntune kernel build` makes one");
+        output.note("no kernels yet: `kerntune kernel build` makes one. Another work directory: --dir or KERNTUNE_DIR");
     } else {
         output.table(
             &["ID", "LABEL", "VERSION", "RECIPE", "COMPILER", "#TEXT", "#IMAGE", "BUILT"],

@@ -34,7 +34,7 @@ pub mod workload;
 use crate::args::{BuildOptions, CpuOptions, ExcludeOptions, SOURCE};
 use crate::exit::Failure;
 use crate::files::{check_config, check_input};
-use crate::global::work;
+use crate::global::{work, work_to_read};
 use crate::output::CliOutput;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};

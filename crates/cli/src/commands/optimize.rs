@@ -1,6 +1,6 @@
 //! The command `kerntune optimize`.
 
-use super::{work, workload};
+use super::{work_to_read, workload};
 use crate::args::{GlobalOptions, OptimizeOptions};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -30,7 +30,7 @@ struct OptimizeJson<'a> {
 
 pub fn run(global: &GlobalOptions, options: &OptimizeOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::on(base.manifest.arch, &work, output.progress())?.with_jobs(options.jobs);

@@ -1,6 +1,6 @@
 //! The command `kerntune package`.
 
-use super::{bytes, work};
+use super::{bytes, work_to_read};
 use crate::args::{GlobalOptions, PackageOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
@@ -21,7 +21,7 @@ struct PackageJson<'a> {
 }
 
 pub fn run(global: &GlobalOptions, options: &PackageOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let kernel = kerntune_kernel::find(&work, &options.kernel)?;
     if let Some(directory) = &options.output {
         output_directory("--output", directory)?;

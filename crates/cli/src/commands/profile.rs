@@ -1,6 +1,6 @@
 //! The commands `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
 
-use super::work;
+use super::work_to_read;
 use crate::args::{GlobalOptions, ProfileCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -61,7 +61,7 @@ fn missing(chunk: &MissingChunk) -> String {
 }
 
 pub fn run(global: &GlobalOptions, command: &ProfileCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     match command {
         ProfileCommand::List { format } => {
             let listing = list(&work)?;
@@ -73,7 +73,8 @@ pub fn run(global: &GlobalOptions, command: &ProfileCommand, output: &CliOutput)
                     listing.entries.iter().map(|e| ProfileJson::new(&e.path, &e.manifest)).collect();
                 output.json(&shown);
             } else if listing.entries.is_empty() && listing.damaged.is_empty() {
-                output.note("no profiles yet: `kerntune record` makes one");
+                let directory = work.root().join(kerntune_profile::KIND);
+                output.note(&kerntune_profile::Error::NoProfiles { directory }.to_string());
             } else if !listing.entries.is_empty() {
                 output.table(
                     &["ID", "KERNEL", "WORKLOAD", "RUN", "MACHINE", "#EVENTS", "DATE"],

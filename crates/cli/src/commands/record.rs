@@ -5,7 +5,7 @@ use crate::args::{GlobalOptions, RecordOptions, TagSource};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
 use crate::standard_input::command_input;
-use kerntune_guest::{AdHocWorkload, MetricValue, Workload};
+use kerntune_guest::{check, read_text, AdHocWorkload, MetricValue, Problem, Workload};
 use kerntune_kernel::Triggers;
 use kerntune_machine::FunctionSelection;
 use kerntune_profile::Profile;
@@ -17,6 +17,8 @@ use kerntune_tune::import_mcrae::no_triggers;
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
+use kerntune_work::IoContext;
+use std::path::{Path, PathBuf};
 
 pub fn run(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if options.watch.is_given() {
@@ -95,6 +97,13 @@ pub fn run(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) 
     )?;
     let profile = Profile::load(&recorded.path)?;
     let figures = outputs::of_recording(&workload, run, &recorded.path)?;
+    let logs = outputs::step_logs(&workload, run, &recorded.path);
+    if options.show_output {
+        for log in &logs {
+            let text = std::fs::read(log).at("read", log)?;
+            output.print(&String::from_utf8_lossy(&text));
+        }
+    }
     if options.format.json {
         output.print(&with_figures(&summary::SummaryOptions.json(&profile)?, &figures)?);
     } else {
@@ -109,9 +118,11 @@ pub fn run(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) 
         if input.is_none() && workload.context.is_some() {
             command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
         }
+        let printed: Vec<String> = logs.iter().map(|log| format!("\noutput: {}", log.display())).collect();
         output.note(&format!(
-            "\nprofile {}\n`kerntune report {}` shows the functions",
+            "\nprofile {}{}\n`kerntune report {}` shows the functions",
             recorded.path.display(),
+            printed.concat(),
             recorded.manifest.id
         ));
     }
@@ -139,10 +150,23 @@ fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Fa
         return Ok(workload);
     };
     let mut workload = workload(name, &options.cpus)?;
+    for problem in problems(name) {
+        output.note(&format!("{}:{problem}", name));
+    }
     if !options.command.is_empty() {
         workload.run_instead(&options.command);
     }
     Ok(workload)
+}
+
+/// Returns what `kerntune workload check` says of a workload's file; nothing of those that come with
+/// kerntune.
+fn problems(name: &str) -> Vec<Problem> {
+    let file = match name.contains('/') || name.ends_with(".toml") {
+        true => PathBuf::from(name),
+        false => Path::new("workloads").join(format!("{name}.toml")),
+    };
+    read_text("read workload", &file).map_or(Vec::new(), |text| check(&text, &file))
 }
 
 /// Formats the figures that the workload's programs printed, one line each.

@@ -1,7 +1,7 @@
 //! The commands `kerntune check`, which verifies the files of all results, and `kerntune gc`, which
 //! deletes what is not needed.
 
-use super::{bytes, work};
+use super::{bytes, work_to_read};
 use crate::args::{CheckOptions, GcOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -19,7 +19,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Verifies every file of every result by its hash.
 pub fn check(global: &GlobalOptions, options: &CheckOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let seen = survey_work_dir(&work, true, output)?;
     let damaged: Vec<&StoreEntry> =
         seen.found.iter().filter(|found| matches!(found.reason, Some(RemovalReason::Damaged(_)))).collect();
@@ -45,11 +45,7 @@ pub fn check(global: &GlobalOptions, options: &CheckOptions, output: &CliOutput)
             output.note(&format!(
                 "{} can go: `kerntune gc --thorough` shows them; a damaged result is made again when it is \
                  needed",
-                if rest == 0 {
-                    "damaged results".into()
-                } else {
-                    format!("{} entries", rest + damaged.len())
-                }
+                if rest == 0 { "damaged results".into() } else { entries(rest + damaged.len()) }
             ));
         }
     }
@@ -131,7 +127,7 @@ impl SeparateStores {
 
 /// Lists the contents of the work directory and what can be deleted; deletes it with `--remove`.
 pub fn gc(global: &GlobalOptions, options: &GcOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let seen = survey_work_dir(&work, options.thorough, output)?;
     let patience = DAY * u32::try_from(options.older_than).unwrap_or(u32::MAX);
     let unused = options.unused_for.map(|patience| seen.unused(patience)).unwrap_or_default();
@@ -168,8 +164,8 @@ pub fn gc(global: &GlobalOptions, options: &GcOptions, output: &CliOutput) -> Re
     let sum: u64 = going.values().map(|found| found.bytes).sum();
     match (going.len(), options.remove) {
         (0, _) => output.note("nothing can go"),
-        (n, false) => output.note(&format!("{n} entries can go, {}: add `--remove`", bytes(sum))),
-        (n, true) => output.note(&format!("removed {n} entries, {}", bytes(freed))),
+        (n, false) => output.note(&format!("{} can go, {}: add `--remove`", entries(n), bytes(sum))),
+        (n, true) => output.note(&format!("removed {}, {}", entries(n), bytes(freed))),
     }
     Ok(Exit::Ok)
 }
@@ -181,11 +177,22 @@ fn survey_work_dir(work: &WorkDir, thorough: bool, output: &CliOutput) -> Result
     Ok(seen?)
 }
 
+fn entries(count: usize) -> String {
+    if count == 1 {
+        "1 entry".into()
+    } else {
+        format!("{count} entries")
+    }
+}
+
 fn why(found: &StoreEntry) -> String {
     let reason = match &found.reason {
         Some(RemovalReason::HalfDeleted) => "a deletion that was interrupted".to_string(),
         Some(RemovalReason::HalfWritten) => "a file that was being written when its process ended".into(),
         Some(RemovalReason::Unfinished) => "interrupted work; the same command resumes it".into(),
+        Some(RemovalReason::FailedRun) => {
+            "a run that failed or was interrupted; nothing of it is used again".into()
+        }
         Some(RemovalReason::NoResult) => {
             "made by an older version of kerntune; this version cannot read it".into()
         }
@@ -220,7 +227,7 @@ fn document(work: &WorkDir, seen: &StoreSurvey, results: u64, size: u64, freed: 
                 None => "whole",
                 Some(RemovalReason::HalfDeleted) => "half-deleted",
                 Some(RemovalReason::HalfWritten) => "half-written",
-                Some(RemovalReason::Unfinished) => "unfinished",
+                Some(RemovalReason::Unfinished | RemovalReason::FailedRun) => "unfinished",
                 Some(RemovalReason::NoResult) => "older-version",
                 Some(RemovalReason::Damaged(_)) => "damaged",
             };

@@ -1,6 +1,6 @@
 //! The command `kerntune time`.
 
-use super::{counters, work, workload};
+use super::{counters, work_to_read, workload};
 use crate::args::{CpuOptions, GlobalOptions, TimeOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
@@ -28,7 +28,7 @@ pub fn run(global: &GlobalOptions, options: &TimeOptions, output: &CliOutput) ->
             "--interval: give --until-width as well: `kerntune time` computes intervals only to see when they are narrow",
         ));
     }
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let workload = workload(&options.workload, &CpuOptions::default())?;
     let names = std::iter::once(&options.base).chain(&options.others);
     let kernels: Vec<Kernel> =

@@ -1,7 +1,7 @@
-//! The command `kerntune try`.
+//! The command `kerntune ablate`.
 
 use super::{build_request, work, workload};
-use crate::args::{GlobalOptions, TryOptions};
+use crate::args::{AblateOptions, GlobalOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::check_input;
 use crate::output::CliOutput;
@@ -18,13 +18,13 @@ use std::time::Duration;
 /// Label of a base kernel that is built with non-default options.
 const CHANGED: &str = "try-base";
 
-pub fn run(global: &GlobalOptions, options: &TryOptions, output: &CliOutput) -> Result<Exit, Failure> {
+pub fn run(global: &GlobalOptions, options: &AblateOptions, output: &CliOutput) -> Result<Exit, Failure> {
     check_input("CHANGES", &options.changes)?;
     let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
     let workload = workload(&options.workload, &options.cpus)?;
     workload.require_run("measured")?;
     if let Some(directory) = &options.output {
-        take_directory(directory, "try", &[])
+        take_directory(directory, "ablate", &[])
             .map_err(|error| Failure::usage(format!("--output: {error}")))?;
     }
     // The usual label stays with the default base kernel.
@@ -86,7 +86,7 @@ fn alone<'a>(found: &'a TrialResult, change: &str) -> Option<&'a TriedSet> {
     found.tried.iter().find(|tried| tried.changes == [change])
 }
 
-fn print(found: &TrialResult, options: &TryOptions, output: &CliOutput) {
+fn print(found: &TrialResult, options: &AblateOptions, output: &CliOutput) {
     let of = match found.operation.as_str() {
         TOTAL => format!("all of {}", found.workload),
         operation => format!("{operation} of {}", found.workload),

@@ -28,7 +28,7 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
         return super::auto::run(global, options, output);
     }
     let of_auto =
-        [!options.held_out.is_empty(), options.budget.is_some(), options.stock, !options.only.is_empty()];
+        [!options.held_out.is_empty(), options.budget.is_some(), options.stock, !options.tried.is_empty()];
     if of_auto.contains(&true) {
         return Err(Failure::usage("--held-out, --budget, --stock and --try are for --recipe auto"));
     }

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, ExportAutofdoOptions>("autofdo", 0);
 /// Executed code and taken branches for LLVM's AutoFDO (llvm-profgen --unsymbolized-profile)
 #[derive(Debug, Args)]
 pub struct ExportAutofdoOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     profile: String,
     // Old position of the file name, before the option `--output`.
     #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]

@@ -16,7 +16,8 @@ pub const ENTRY: Entry = entry::<_, ExportBoltOptions>("bolt", 2);
 /// Taken branches and the code between them for LLVM BOLT (llvm-bolt --pa)
 #[derive(Debug, Args)]
 pub struct ExportBoltOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     profile: String,
     // Old position of the file name, before the option `--output`.
     #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]

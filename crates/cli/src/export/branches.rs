@@ -17,7 +17,8 @@ pub const ENTRY: Entry = entry::<_, ExportBranchesOptions>("branches", 1);
 /// (llvm-profgen --perfscript)
 #[derive(Debug, Args)]
 pub struct ExportBranchesOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     profile: String,
     // Old position of the file name, before the option `--output`.
     #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, ExportCallgrindOptions>("callgrind", 24);
     after_help = "Examples:\n  kerntune export callgrind latest\n  callgrind_annotate --inclusive=yes callgrind.out"
 )]
 pub struct ExportCallgrindOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

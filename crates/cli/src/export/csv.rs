@@ -19,7 +19,8 @@ pub const ENTRY: Entry = entry::<_, ExportCsvOptions>("csv", 25);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  kerntune export csv latest --table paths -o paths.csv")]
 pub struct ExportCsvOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

@@ -26,7 +26,8 @@ pub const ENTRY: Entry = entry::<_, ExportFirefoxOptions>("firefox", 26);
     after_help = "Examples:\n  kerntune export firefox latest --region tcp_rr\n  kerntune export firefox latest --from 5.12s --to 5.13s"
 )]
 pub struct ExportFirefoxOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

@@ -20,7 +20,8 @@ pub const ENTRY: Entry = entry::<_, ExportFlamegraphOptions>("flamegraph", 21);
     after_help = "Examples:\n  kerntune export flamegraph latest -o flames.svg\n  kerntune export flamegraph 4c1e --against 8028 -o difference.svg"
 )]
 pub struct ExportFlamegraphOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, ExportFoldedOptions>("folded", 20);
     after_help = "Examples:\n  kerntune export folded latest -o stacks.folded\n  flamegraph.pl --countname instructions stacks.folded > flames.svg"
 )]
 pub struct ExportFoldedOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

@@ -17,7 +17,8 @@ pub const ENTRY: Entry = entry::<_, ExportGmonOptions>("gmon", 3);
 /// Self times and arcs for GNU gprof (gmon.out), with a symbol file
 #[derive(Debug, Args)]
 pub struct ExportGmonOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file; its symbols go into FILE.symbols, for `gprof -S`

@@ -24,7 +24,8 @@ pub const ENTRY: Entry = entry::<_, ExportPerfettoOptions>("perfetto", 27);
     after_help = "Examples:\n  kerntune export perfetto latest --region tcp_rr\n  kerntune export perfetto latest --events 100000000"
 )]
 pub struct ExportPerfettoOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

@@ -17,7 +17,8 @@ pub const ENTRY: Entry = entry::<_, ExportPprofOptions>("pprof", 23);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  kerntune export pprof latest\n  pprof -http=: profile.pb.gz")]
 pub struct ExportPprofOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this file

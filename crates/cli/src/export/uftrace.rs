@@ -15,7 +15,8 @@ pub const ENTRY: Entry = entry::<_, ExportUftraceOptions>("uftrace", 4);
 /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
 #[derive(Debug, Args)]
 pub struct ExportUftraceOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// Write to this new directory, for `uftrace report -d`

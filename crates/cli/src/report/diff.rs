@@ -4,11 +4,12 @@ use super::{row_limit, Entry};
 use crate::exit::{Exit, Failure};
 use crate::global::FormatOptions;
 use crate::output::CliOutput;
+use crate::percent::percent;
 use crate::registry::{entry, RunSubcommand};
 use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
-use kerntune_report::diff;
+use kerntune_report::{diff, path_length};
 use kerntune_symbols::inlined;
 
 pub const ENTRY: Entry = entry::<_, ReportDiffOptions>("diff", 12);
@@ -21,10 +22,18 @@ pub struct ReportDiffOptions {
     /// Compare by call path instead of function
     #[arg(long)]
     paths: bool,
+    /// Explain by call path why an operation's path is longer or shorter in B, even if a frame is
+    /// missing in one kernel (docs/anatomy.md)
+    #[arg(long, conflicts_with_all = ["paths", "per_operation", "as_compiled"])]
+    path_length: bool,
+    /// With --path-length: smallest change with its own line in the tree, in percent of this
+    /// profile's path length
+    #[arg(long, alias = "min", requires = "path_length", value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    min_percent: f64,
     /// Show times and calls per operation; JSON has the totals in either case
     #[arg(long)]
     per_operation: bool,
-    /// Show at most N rows [default: 40 in text, all in JSON]
+    /// Show at most N rows, of --path-length N single paths [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Use only events in the regions of this name
@@ -41,6 +50,9 @@ pub struct ReportDiffOptions {
 impl RunSubcommand<ProfileSubject> for ReportDiffOptions {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
+        if self.path_length {
+            return self.path_length(of, &other, output);
+        }
         // Two profiles of one kernel have the same inlining.
         let apart = !self.as_compiled && of.profile.manifest.kernel != other.manifest.kernel;
         let wanted = diff::DiffOptions {
@@ -57,6 +69,21 @@ impl RunSubcommand<ProfileSubject> for ReportDiffOptions {
         output.print(&match self.format.json {
             true => diff::json(&of.profile, &other, &wanted)?,
             false => diff::text(&of.profile, &other, &wanted, output.style())?,
+        });
+        Ok(Exit::Ok)
+    }
+}
+
+impl ReportDiffOptions {
+    fn path_length(&self, of: &ProfileSubject, other: &Profile, output: &CliOutput) -> Result<Exit, Failure> {
+        let wanted = path_length::PathLengthOptions {
+            region: self.region.clone(),
+            top: row_limit(self.top, self.format),
+            min_percent: self.min_percent,
+        };
+        output.print(&match self.format.json {
+            true => path_length::json(&of.profile, other, &wanted)?,
+            false => path_length::text(&of.profile, other, &wanted, output.style())?,
         });
         Ok(Exit::Ok)
     }

@@ -20,7 +20,8 @@ pub use path::typical_path;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
 pub struct ReportOptions {
-    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
     #[arg(default_value = "latest")]
     profile: String,
     /// The report to print: summary and functions if not given

@@ -1,7 +1,7 @@
 //! Advice on a workload: rules that apply to its profile, each with evidence, risk and source.
 //!
 //! A rule does not predict a gain. It shows where one is possible, and [`Advice::changes`] writes a
-//! file for `kerntune try`, which measures it. Start from [`advise`]; rules are [`built_in`] or
+//! file for `kerntune ablate`, which measures it. Start from [`advise`]; rules are [`built_in`] or
 //! parsed with [`AdviceRule::parse`]. `docs/advise.md` describes them.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //! let profile = Profile { manifest, tables: Tables::default() };
 //! let subject = CharacterSubject { profile: &profile, region: None, costs: None };
 //! let advice = advise(&subject, RecordedConfig::Missing, &built_in())?;
-//! assert_eq!(advice.changes(), None);
+//! assert_eq!(advice.changes(true), None);
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 
@@ -26,6 +26,7 @@ pub use rule::{built_in, AdviceRule};
 use crate::characterize::event::FigureBasis;
 use crate::characterize::facts::WorkloadCharacter;
 use crate::characterize::marks;
+use crate::characterize::split::PartGroup;
 use crate::characterize::CharacterSubject;
 use kerntune_table::{printable, TextRole};
 use crate::{Result, Style};
@@ -51,7 +52,7 @@ struct AppliedRule {
     /// gain.
     at_stake_percent: Option<f64>,
     evidence: Vec<String>,
-    /// Change in the form that `kerntune try` takes; empty if the advice is not a setting.
+    /// Change in the form that `kerntune ablate` takes; empty if the advice is not a setting.
     change: Table,
 }
 
@@ -73,9 +74,23 @@ pub struct Advice {
     workload: String,
     machine: String,
     basis: FigureBasis,
+    /// Share of the kernel in the busy time, in per cent, which bounds what all rules can bring.
+    #[serde(skip)]
+    kernel_percent: f64,
     applies: Vec<AppliedRule>,
     does_not_apply: Vec<SkippedRule>,
     not_known: Vec<SkippedRule>,
+}
+
+/// Stake below which a rule is only named, in per cent of the busy time.
+const SMALL_STAKE: f64 = 0.1;
+/// Share of the kernel in the busy time, in per cent, below which the advice begins with it.
+const SMALL_KERNEL: f64 = 25.0;
+
+impl AppliedRule {
+    fn is_small(&self) -> bool {
+        self.at_stake_percent.is_some_and(|percent| percent < SMALL_STAKE)
+    }
 }
 
 /// Evaluates rules against a workload's profile.
@@ -94,6 +109,7 @@ pub fn advise(wanted: &CharacterSubject, config: RecordedConfig<'_>, rules: &[Ad
         workload: character.workload.clone(),
         machine: character.machine.clone(),
         basis: character.basis,
+        kernel_percent: 100.0 - character.percent_of_busy(PartGroup::User),
         applies: Vec::new(),
         does_not_apply: Vec::new(),
         not_known: Vec::new(),
@@ -146,24 +162,31 @@ impl Advice {
         of_kernel.map(|passed| passed.rule.as_str()).collect()
     }
 
+    /// Returns the rules that apply and are worth a paragraph: with `all` each, otherwise those
+    /// with 0.1 % of the busy time at stake or more, and those whose stake is not known.
+    fn shown(&self, all: bool) -> impl Iterator<Item = &AppliedRule> {
+        self.applies.iter().filter(move |applied| all || !applied.is_small())
+    }
+
     /// Returns the rules that propose a change.
-    fn proposed(&self) -> impl Iterator<Item = &AppliedRule> {
-        self.applies.iter().filter(|applied| !applied.hardening && !applied.change.is_empty())
+    fn proposed(&self, all: bool) -> impl Iterator<Item = &AppliedRule> {
+        self.shown(all).filter(|applied| !applied.hardening && !applied.change.is_empty())
     }
 
-    /// Returns the number of proposed changes.
-    pub fn proposals(&self) -> usize {
-        self.proposed().count()
+    /// Returns the number of proposed changes; `all` includes those with next to nothing at stake.
+    pub fn proposals(&self, all: bool) -> usize {
+        self.proposed(all).count()
     }
 
-    /// Returns the proposed changes as a file for `kerntune try`; `None` without changes.
-    pub fn changes(&self) -> Option<String> {
+    /// Returns the proposed changes as a file for `kerntune ablate`; `None` without changes. `all` as
+    /// for [`proposals`](Self::proposals).
+    pub fn changes(&self, all: bool) -> Option<String> {
         let mut text = format!(
-            "# What may help {}, of profile {}. `kerntune try` measures each.\n",
+            "# What may help {}, of profile {}. `kerntune ablate` measures each.\n",
             printable(&self.workload),
             printable(&self.profile)
         );
-        for applied in self.proposed() {
+        for applied in self.proposed(all) {
             for evidence in &applied.evidence {
                 text += &format!("\n# evidence: {}", printable(evidence));
             }
@@ -171,12 +194,12 @@ impl Advice {
             change.insert("name".into(), applied.rule.clone().into());
             change.insert("about".into(), applied.about.clone().into());
             change.extend(applied.change.clone());
-            let all = Table::from_iter([("change".to_owned(), Value::Array(vec![Value::Table(change)]))]);
-            let all = all.to_string();
+            let file = Table::from_iter([("change".to_owned(), Value::Array(vec![Value::Table(change)]))]);
+            let file = file.to_string();
             text +=
-                &format!("\n# risk: {}\n# source: {}\n{}\n", applied.risk, applied.source, all.trim_end());
+                &format!("\n# risk: {}\n# source: {}\n{}\n", applied.risk, applied.source, file.trim_end());
         }
-        (self.proposals() > 0).then_some(text)
+        (self.proposals(all) > 0).then_some(text)
     }
 
     /// Renders the JSON document (`docs/json.md`), with a newline at its end.
@@ -187,8 +210,8 @@ impl Advice {
         crate::to_json(self)
     }
 
-    /// Renders the advice as text, with a newline at its end; `all` adds why the other rules do not
-    /// apply.
+    /// Renders the advice as text, with a newline at its end; `all` adds the rules with next to
+    /// nothing at stake, and why the other rules do not apply.
     pub fn text(&self, style: Style, all: bool) -> String {
         let rules = self.applies.len() + self.does_not_apply.len() + self.not_known.len();
         let region =
@@ -206,14 +229,20 @@ impl Advice {
             printable(&self.profile),
             self.basis.name()
         );
-        out += &format!("{} can be tried as changes", self.proposals());
+        if self.kernel_percent < SMALL_KERNEL {
+            out += &format!(
+                "The kernel is {} % of the busy time: no change to it can bring more than that.\n",
+                fixed(self.kernel_percent, 1)
+            );
+        }
+        out += &format!("{} can be tried as changes", self.proposals(all));
         out += match guards {
             0 => ".\n",
             _ => "; protections are not proposed, only named, with how to measure their price.\n",
         };
         out += "At stake: self time of the functions that a rule is about, as a scale, not a forecast. \
-                `kerntune try` measures the gain.\n";
-        for applied in &self.applies {
+                `kerntune ablate` measures the gain.\n";
+        for applied in self.shown(all) {
             let stake = match applied.at_stake_percent {
                 Some(percent) => format!("{} % of the busy time", fixed(percent, 2)),
                 None => "not known beforehand".into(),
@@ -237,6 +266,16 @@ impl Advice {
                     .for_each(|(key, value)| line(head, &format!("{key}: {}", setting(value))));
             }
             line("source", &applied.source);
+        }
+        let small: Vec<String> = self
+            .applies
+            .iter()
+            .filter(|applied| applied.is_small())
+            .map(|small| printable(&small.rule))
+            .collect();
+        if !all && !small.is_empty() {
+            let title = style.paint(TextRole::Head, &format!("At stake below {SMALL_STAKE} % (--all)"));
+            out += &format!("\n{title}: {}\n", small.join(", "));
         }
         for (title, passed) in [("Does not apply", &self.does_not_apply), ("Not known", &self.not_known)] {
             if passed.is_empty() {

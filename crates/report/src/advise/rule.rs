@@ -30,7 +30,7 @@ pub struct AdviceRule {
     pub(crate) hardening: bool,
     /// Conditions, which must all hold.
     pub(crate) when: Vec<RuleCondition>,
-    /// Change in the form that `kerntune try` takes, without its name; empty if it is not a setting
+    /// Change in the form that `kerntune ablate` takes, without its name; empty if it is not a setting
     /// of a kernel or machine.
     #[serde(default)]
     pub(crate) change: Table,

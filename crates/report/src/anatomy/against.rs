@@ -98,7 +98,7 @@ pub fn text_against(sides: [&AnatomyView; 2], style: Style) -> Result<String> {
         for (what, count) in head::left_out(side.anatomy) {
             out += &style.paint(TextRole::Faint, &format!("{which}: {}: {count}\n", what.to_lowercase()));
         }
-        for note in health::notes(side.profile) {
+        for note in health::text_notes(side.profile, style) {
             out += &format!("{}  {which}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
         }
     }

@@ -37,6 +37,7 @@ pub(crate) fn sections(of: &WorkloadCharacter) -> Vec<PageSection> {
 pub(crate) fn head(of: &WorkloadCharacter) -> Vec<String> {
     let region = of.region.as_ref().map_or(String::new(), |region| format!(", region {region}"));
     let operations = match (of.operations, of.regions.as_slice()) {
+        (Some(1), _) => "1 operation".into(),
         (Some(count), _) => format!("{} operations", grouped(count)),
         (None, []) => "no regions".into(),
         (None, [_]) => "no operations: figures are only per second".into(),

@@ -104,7 +104,7 @@ pub fn text(base: &Profile, other: &Profile, options: &DiffOptions, style: Style
     }
     out += &moved([base, other], &found, options, style);
     for (side, profile) in ["A", "B"].into_iter().zip([base, other]) {
-        for note in health::notes(profile) {
+        for note in health::text_notes(profile, style) {
             out += &format!("{}  {side}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
         }
     }

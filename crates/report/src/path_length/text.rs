@@ -37,7 +37,7 @@ pub fn text(base: &Profile, other: &Profile, options: &PathLengthOptions, style:
     ];
     lines.iter().for_each(|line| out += &(style.paint(TextRole::Faint, line) + "\n"));
     for (side, profile) in ["A", "B"].into_iter().zip(profiles) {
-        for note in health::notes(profile) {
+        for note in health::text_notes(profile, style) {
             out += &format!("{}  {side}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
         }
     }

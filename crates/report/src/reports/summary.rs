@@ -29,6 +29,8 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> TableBuilder {
     let unit = DisplayUnit::for_largest(regions.iter().map(|row| row.elapsed).max().unwrap_or(0));
     let elapsed = format!("elapsed\n{}", unit.name());
     let events = events(profile);
+    // Of a sampled profile, no count is known.
+    let known = if profile.manifest.sampled.is_some() { 4 } else { usize::MAX };
     let heads = [
         ("region", Alignment::Left),
         ("operations", Alignment::Right),
@@ -41,7 +43,7 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> TableBuilder {
         ("iTLB misses\n/op, model", Alignment::Right),
     ];
     let more = events.iter().map(|&event| (title(event), Alignment::Right));
-    let mut table = TableBuilder::with(heads.into_iter().chain(more));
+    let mut table = TableBuilder::with(heads.into_iter().chain(more).take(known));
     for row in regions {
         // Figures that were not captured are unknown, not 0.
         let counts = profile.manifest.sampled.is_none();
@@ -64,7 +66,7 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> TableBuilder {
             Some(&count) => per(true, count),
             None => "-".into(),
         });
-        table.row_of(cells.into_iter().chain(more).collect());
+        table.row_of(cells.into_iter().chain(more).take(known).collect());
     }
     table
 }
@@ -194,9 +196,11 @@ impl Report for SummaryOptions {
         line(
             "elapsed",
             match &manifest.sampled {
+                // Of what was watched alone, the time is that of the CPUs that ran it.
                 Some(s) => format!(
-                    "{} ({} CPUs in {})",
+                    "{}{} ({} CPUs in {})",
                     readable(times.elapsed),
+                    if s.filter.is_some() { " of CPU time" } else { "" },
                     grouped(s.cpus),
                     readable(s.wall_ns.get())
                 ),
@@ -213,10 +217,11 @@ impl Report for SummaryOptions {
         let events = if manifest.sampled.is_some() { "samples" } else { "events" };
         line(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
         if let Some(sampled) = &manifest.sampled {
-            line("source", format!("{}: {}", sampled.source, sampled.period));
+            let period = if style.verbose { format!(": {}", sampled.period) } else { String::new() };
+            line("source", format!("{}{period}", sampled.source));
             line("memory", format!("at most {} KiB", grouped(sampled.bound_bytes.div_ceil(1024))));
         }
-        let notes = health::notes(profile);
+        let notes = health::text_notes(profile, style);
         if notes.is_empty() {
             line("health", "good: every event was kept and attributed".into());
         }

@@ -137,9 +137,12 @@ fn binary(session: &Session, image: &GuestImage, word: &str) -> Result<(PathBuf,
     })?;
     let binary = load_user_binary(&path)?;
     if binary.dynamic_only {
+        let package = kerntune_guest::package_of(&path);
+        let remedy = package.map_or("use a file that is not stripped".into(), |package| {
+            format!("install {package}-dbgsym, or use a file that is not stripped")
+        });
         session.progress.note(&format!(
-            "{} has only the symbols that other files need: functions that it keeps to itself will look like \
-             parts of their callers (an unstripped file shows them)",
+            "warning: {} is stripped: its own functions have no symbols and look like parts of their callers; {remedy}",
             path.display()
         ));
     }

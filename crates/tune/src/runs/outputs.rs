@@ -6,7 +6,7 @@
 use crate::runs::run_files::RUN;
 use crate::{Error, Result};
 use kerntune_guest::{step_log, MetricValue, Workload};
-use kerntune_machine::ServiceLogTail;
+use kerntune_machine::{reports_missing_file, ServiceLogTail};
 use kerntune_work::IoContext;
 use serde::Serialize;
 use std::fs;
@@ -60,9 +60,6 @@ pub fn of_recording(workload: &Workload, run: &str, profile: &Path) -> Result<Ve
     judge(workload, run, &profile.join(RUN).join("guest"))
 }
 
-/// Messages by which programs report a missing file or program.
-const MISSING: [&str; 4] = ["No such file or directory", "not found", "No such file", "cannot execute"];
-
 /// Maximum length of a shown line, in characters.
 const LINE_WIDTH: usize = 160;
 
@@ -70,18 +67,22 @@ const LINE_WIDTH: usize = 160;
 /// printed one. Such a step may succeed and still measure other work than intended; some workloads
 /// do this on purpose.
 pub fn missing_files(workload: &Workload, run: &str, profile: &Path) -> Vec<(PathBuf, String)> {
-    let files = profile.join(RUN).join("guest");
-    let steps = workload.runs().into_iter().filter(|(name, _)| *name == run).flat_map(|(_, run)| &run.steps);
-    let logs = steps.zip(1..).map(|(step, number)| files.join(step_log(run, number, &step.command)));
-    logs.filter_map(|log| {
+    let missing = step_logs(workload, run, profile).into_iter().filter_map(|log| {
         let text = fs::read(&log).ok()?;
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().find(|line| MISSING.iter().any(|words| line.contains(words)))?;
+        let line = text.lines().find(|line| reports_missing_file(line))?;
         let shown =
             line.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(LINE_WIDTH).collect();
         Some((log, shown))
-    })
-    .collect()
+    });
+    missing.collect()
+}
+
+/// Returns the files with what the programs of a run's steps printed, in order.
+pub fn step_logs(workload: &Workload, run: &str, profile: &Path) -> Vec<PathBuf> {
+    let files = profile.join(RUN).join("guest");
+    let steps = workload.runs().into_iter().filter(|(name, _)| *name == run).flat_map(|(_, run)| &run.steps);
+    steps.zip(1..).map(|(step, number)| files.join(step_log(run, number, &step.command))).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `try`: changes alone, all but one, and together, on the stand-in kernel.
+//! `ablate`: changes alone, all but one, and together, on the stand-in kernel.
 
 use crate::support::{build_request, TestBench};
 use kerntune_compare::{Metric, TOTAL};

@@ -1,7 +1,7 @@
 //! The command `kerntune bench correlate`.
 
 use crate::args::{BenchCorrelateOptions, GlobalOptions};
-use crate::commands::{work, workload};
+use crate::commands::{work_to_read, workload};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::CliOutput;
@@ -106,7 +106,7 @@ fn of_kernels(
             model.name
         )));
     }
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let session = Session::new(&work, output.progress())?;
     let (mut recipes, mut changes) = (Vec::new(), BTreeMap::new());
     for (timed, names) in timed.iter().zip(asked.kernels.chunks_exact(2)) {

@@ -4,7 +4,7 @@ use super::ask::{ask_collector, died, unexpected_answer};
 use super::{dump, keep, kernel_id, print_sources, with_module};
 use crate::args::{GlobalOptions, LiveCommand, LiveOptions};
 use crate::exit::{Exit, Failure};
-use crate::global::work;
+use crate::global::{work, work_to_read};
 use crate::output::CliOutput;
 use kerntune_compare::number::grouped;
 use kerntune_live::daemon::{
@@ -24,7 +24,10 @@ const READY: &str = "ready";
 const READY_VARIABLE: &str = "KERNTUNE_LIVE_READY";
 
 pub fn run(global: &GlobalOptions, command: &LiveCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = match command {
+        LiveCommand::Start { .. } | LiveCommand::Top { .. } => work(global)?,
+        _ => work_to_read(global)?,
+    };
     match command {
         LiveCommand::Start { watch, foreground: true } => collect(&work, watch, output),
         LiveCommand::Start { watch, foreground: false } => start(&work, watch, output),

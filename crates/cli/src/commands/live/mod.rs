@@ -34,7 +34,8 @@ pub fn record(global: &GlobalOptions, options: &RecordOptions, output: &CliOutpu
     // standard error.
     let stdout = if options.format.json { Stdio::from(std::io::stderr()) } else { Stdio::inherit() };
     let mut command = StoppedCommand::new(&options.command, stdout)?;
-    if options.command_only {
+    let alone = !options.all && !options.watch.names_a_part();
+    if alone {
         watch.filter.processes = vec![command.id()];
         watch.on_exec = true;
     }
@@ -55,7 +56,15 @@ pub fn record(global: &GlobalOptions, options: &RecordOptions, output: &CliOutpu
     let kernel = own.as_ref().map(kernel_id);
     let labels =
         ProfileLabels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };
-    let (path, profile) = keep(&work, &mut collector, labels)?;
+    let (path, profile) = keep(&work, &mut collector, labels).map_err(|error| match error {
+        kerntune_live::Error::Nothing(why) if alone => Failure {
+            exit: Exit::Recording,
+            message: format!(
+                "no time was recorded: {why}; take more samples (--rate), or watch the whole machine (--all)"
+            ),
+        },
+        error => error.into(),
+    })?;
     if options.format.json {
         output.print(&summary::SummaryOptions.json(&profile)?);
     } else {
@@ -90,11 +99,12 @@ fn with_module(work: &WorkDir, mut options: CollectorOptions, output: &CliOutput
 fn print_sources(collector: &Collector, output: &CliOutput) {
     for description in collector.descriptions() {
         output.note(&format!("{}, memory at most {}", description.name, super::bytes(collector.bound())));
-        for lack in description.lacks {
+        // The profile's reports have them, too.
+        for lack in description.lacks.iter().filter(|_| output.is_verbose()) {
             output.note(&format!("note: {lack}"));
         }
     }
-    for note in &collector.running().notes {
+    for note in collector.running().notes.iter().filter(|_| output.is_verbose()) {
         output.note(&format!("note: {note}"));
     }
 }

@@ -3,7 +3,7 @@
 
 mod bundle;
 
-use super::{work, workload};
+use super::{work_to_read, workload};
 use crate::args::{CpuOptions, GlobalOptions, ProveMachine, ProveOptions};
 use crate::exit::{Exit, Failure};
 use crate::output::CliOutput;
@@ -40,7 +40,7 @@ struct ProofJson {
 }
 
 pub fn run(global: &GlobalOptions, options: &ProveOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
+    let work = work_to_read(global)?;
     let workload = workload(&options.workload, &CpuOptions::default())?;
     let [base, tuned] = [&options.base, &options.tuned].map(|name| kerntune_kernel::find(&work, name));
     let (base, tuned) = (base?, tuned?);
@@ -164,7 +164,7 @@ fn no_kvm(global: &GlobalOptions, kernel: &Kernel) -> Option<String> {
         recorder: kerntune_machine::find_recorder().ok(),
         kernel: Some(kernel.image()),
         uml: None,
-        work_dir: global.dir.clone(),
+        work_dir: global.work_dir(),
     });
     let kvm = kerntune_doctor::Ability::Kvm;
     if report.ready_for.contains(&kvm) {

@@ -10,8 +10,21 @@ pub(super) fn open(named: &Path) -> Result<File> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let exists = |path: &Path| path.join("cgroup.procs").exists();
     let directory = find(named, &CgroupHierarchies::of(&mounts), &exists).map_err(Error::Filter)?;
-    File::open(&directory).map_err(Error::io("open the cgroup", &directory))
+    let opened = File::open(&directory).map_err(Error::io("open the cgroup", &directory))?;
+    let kind =
+        rustix::fs::fstatfs(&opened).map_err(|error| Error::io("look at", &directory)(error.into()))?.f_type;
+    match [CGROUP_MAGIC, CGROUP2_MAGIC].contains(&(kind as u64)) {
+        true => Ok(opened),
+        false => Err(Error::Filter(format!(
+            "{} is not a cgroup: it is on another file system. Mount cgroup2 (`mount -t cgroup2 none DIR`), and give a directory below it",
+            directory.display()
+        ))),
+    }
 }
+
+/// Types of file systems in which perf events follow cgroups (`linux/magic.h`).
+const CGROUP_MAGIC: u64 = 0x0027_e0eb;
+const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 /// Mounted cgroup hierarchy.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,6 +134,14 @@ mod tests {
         let exists = |path: &Path| there.iter().any(|there| path == Path::new(there));
         let found = find(Path::new(named), &CgroupHierarchies::of(mounts), &exists);
         found.map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn a_plain_directory_is_no_cgroup() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("cgroup.procs"), "").unwrap();
+        let said = open(dir.path()).unwrap_err().to_string();
+        assert!(said.contains("is not a cgroup: it is on another file system"), "{said}");
     }
 
     #[test]

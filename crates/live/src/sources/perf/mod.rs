@@ -271,6 +271,11 @@ fn refused(source: io::Error) -> Error {
         Some(38) => Error::NoPerf { source },
         // ESRCH: the thread has ended since the list was read.
         Some(3) => Error::Filter("the process has ended".into()),
+        // EBADF: of the directories that are opened, only a cgroup's can be of the wrong kind.
+        Some(9) => Error::Filter(
+            "perf events cannot follow this cgroup: give one of version 2 (`mount -t cgroup2 none DIR`)"
+                .into(),
+        ),
         _ => Error::Event { what: "this kernel with perf events".into(), source },
     }
 }

@@ -1,6 +1,7 @@
 //! Draws the state of `live top` on the screen.
 
 use super::state::{TopRow, TopSort, TopState, TopTab};
+use crate::keys::key_help;
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_live::TopView;
 use kerntune_report::printable;
@@ -11,7 +12,20 @@ use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, Tabs};
 use ratatui::Frame;
 
 /// Help line with the keys.
-const KEYS: &str = "1-5 Tab list  s sort  / filter  space freeze  i interval  w keep as profile  q quit";
+const KEYS: &str =
+    "1-5 Tab list  s sort  / filter  space freeze  i interval  w keep as profile  ? keys  q quit";
+/// All keys, for the help.
+const ALL_KEYS: &[[&str; 2]] = &[
+    ["1 … 5, Tab, Shift-Tab", "another list: functions, paths, subsystems, interrupts, rates"],
+    ["up, down, Page Up, Page Down, Home, End", "scroll"],
+    ["s", "sort by self time, total time, name"],
+    ["/", "show only names or source paths with a text; Enter keeps it, Esc ends it"],
+    ["space", "freeze the screen; the collector goes on"],
+    ["i", "the last interval, not everything since the start"],
+    ["w", "keep what was collected as a profile"],
+    ["?", "these keys"],
+    ["q, Esc, Ctrl-C", "quit"],
+];
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 
@@ -31,7 +45,10 @@ pub fn draw(frame: &mut Frame, state: &mut TopState) {
         Tabs::new(titles).select(chosen).highlight_style(BOLD.add_modifier(Modifier::REVERSED)),
         tabs,
     );
-    rows(frame, list, state);
+    match state.help {
+        true => key_help(frame, list, ALL_KEYS),
+        false => rows(frame, list, state),
+    }
     let text = match (&state.said, state.typing) {
         (_, true) => format!("/{}_", printable(&state.filter)),
         (said, false) if !said.is_empty() => printable(said),

@@ -83,6 +83,8 @@ pub struct TopState {
     pub filter: String,
     /// Set while the user types the filter.
     pub typing: bool,
+    /// Set while the keys are shown instead of the list, until the next key.
+    pub help: bool,
     /// Set while the display is frozen.
     pub frozen: bool,
     /// Set to show changes since the last update, not totals since the start.
@@ -141,10 +143,14 @@ impl TopState {
             self.top = 0;
             return TopAction::Nothing;
         }
+        if std::mem::take(&mut self.help) {
+            return TopAction::Nothing;
+        }
         match key {
             TerminalKey::Char('q') | TerminalKey::Escape => return TopAction::Quit,
             TerminalKey::Char('w') => return TopAction::Save,
             TerminalKey::Char('/') => self.typing = true,
+            TerminalKey::Char('?') => self.help = true,
             TerminalKey::Char('s') => self.sort = self.sort.next(),
             TerminalKey::Char('i') => self.recent = !self.recent,
             TerminalKey::Char(' ') => {

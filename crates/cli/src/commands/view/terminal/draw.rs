@@ -1,17 +1,30 @@
 //! Draws the state of `view --tui` on the screen.
 
 use super::state::{ViewRow, ViewSort, ViewState, ViewTab};
+use crate::keys::key_help;
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_report::diff::DiffLine as Change;
 use kerntune_report::printable;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, Tabs};
+use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, Tabs, Wrap};
 use ratatui::Frame;
 
 /// Help line with the keys.
-const KEYS: &str = "1-4 Tab list  arrows move, open, close  Enter in the tree  s sort  / filter  q quit";
+const KEYS: &str =
+    "1-4 Tab list  arrows move, open, close  Enter in the tree  s sort  / filter  ? keys  q quit";
+/// All keys, for the help.
+const ALL_KEYS: &[[&str; 2]] = &[
+    ["1 … 4, Tab, Shift-Tab", "another list: call tree, functions, paths, difference"],
+    ["up, down, Page Up, Page Down, Home, End", "another line"],
+    ["right, left", "open, close a line of the tree"],
+    ["Enter", "open or close; of a function or a path: show it in the tree"],
+    ["s", "sort by self time, total time, calls, name"],
+    ["/", "show only names with a text; Enter keeps it, Esc ends it"],
+    ["?", "these keys"],
+    ["q, Ctrl-C", "quit"],
+];
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -21,18 +34,24 @@ const WORSE: Style = Style::new().fg(Color::Red);
 
 /// Draws the screen; keeps the selected line visible.
 pub fn draw(frame: &mut Frame, state: &mut ViewState) {
+    // A title that is too long for a line goes on in the next.
+    let columns = usize::from(frame.area().width).max(1);
+    let title = state.model.title.chars().count().div_ceil(columns).max(1);
     let [head, tabs, list, foot] = Layout::vertical([
-        Constraint::Length(2),
+        Constraint::Length(u16::try_from(title).unwrap_or(1) + 1),
         Constraint::Length(1),
         Constraint::Min(2),
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(Paragraph::new(head_lines(state)), head);
+    frame.render_widget(Paragraph::new(head_lines(state)).wrap(Wrap { trim: false }), head);
     let titles = ViewTab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
     let chosen = ViewTab::ALL.iter().position(|tab| *tab == state.tab);
     frame.render_widget(Tabs::new(titles).select(chosen).highlight_style(BOLD.patch(CHOSEN)), tabs);
-    rows(frame, list, state);
+    match state.help {
+        true => key_help(frame, list, ALL_KEYS),
+        false => rows(frame, list, state),
+    }
     let text = match (state.typing, state.filter.is_empty()) {
         (true, _) => format!("/{}_", printable(&state.filter)),
         (false, true) => KEYS.to_string(),

@@ -73,6 +73,8 @@ pub struct ViewState {
     pub filter: String,
     /// Set while the user types the filter.
     pub typing: bool,
+    /// Set while the keys are shown instead of the list, until the next key.
+    pub help: bool,
     /// Index of the selected row.
     pub at: usize,
     /// First visible row.
@@ -94,6 +96,7 @@ impl ViewState {
             sort: ViewSort::default(),
             filter: String::new(),
             typing: false,
+            help: false,
             at: 0,
             top: 0,
             open,
@@ -143,6 +146,9 @@ impl ViewState {
             self.begin();
             return true;
         }
+        if std::mem::take(&mut self.help) {
+            return true;
+        }
         match key {
             TerminalKey::Char('q') => return false,
             TerminalKey::Escape if self.filter.is_empty() => return false,
@@ -151,6 +157,7 @@ impl ViewState {
                 self.begin();
             }
             TerminalKey::Char('/') => self.typing = true,
+            TerminalKey::Char('?') => self.help = true,
             TerminalKey::Char('s') => {
                 self.sort = self.sort.next();
                 self.begin();

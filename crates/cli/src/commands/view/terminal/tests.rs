@@ -162,3 +162,19 @@ fn every_list_fits_any_screen() {
         }
     }
 }
+
+#[test]
+fn a_question_mark_shows_all_keys_and_a_long_title_goes_on() {
+    let mut state = ViewState::new(model());
+    state.model.title = format!("profile p1: {}", "rr ".repeat(20));
+    keys(&mut state, [TerminalKey::Char('?')]);
+    let lines = screen(&mut state, 60, 14);
+    assert!(lines[1].starts_with("rr ") && lines[2] == "1,000 instr. in all; 4 lines", "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("Enter ") && line.contains("open or close")),
+        "{lines:?}"
+    );
+    // The next key only ends the help.
+    keys(&mut state, [TerminalKey::Char('q')]);
+    assert!(screen(&mut state, 60, 14).iter().any(|line| line.contains("call tree")));
+}

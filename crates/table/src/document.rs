@@ -12,6 +12,7 @@ pub struct Document<'a> {
     /// Sentences on the report, for documentation.
     pub about: &'static str,
     pub(crate) parts: Vec<Part<'a>>,
+    is_text_ended: bool,
 }
 
 /// Part of a document.
@@ -26,7 +27,7 @@ pub(crate) enum Part<'a> {
 impl<'a> Document<'a> {
     /// Creates an empty document.
     pub fn new(schema: &'static str, about: &'static str) -> Self {
-        Self { schema, about, parts: Vec::new() }
+        Self { schema, about, parts: Vec::new(), is_text_ended: false }
     }
 
     /// Adds a JSON member.
@@ -44,12 +45,31 @@ impl<'a> Document<'a> {
         self.parts.push(Part::Field(spec, value.to_value()));
     }
 
+    /// Adds a JSON member that is a record.
+    pub fn object<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: &R) {
+        self.nested(ColumnSpec::new(key, help, Value::TYPE), fields, Some(value));
+    }
+
+    /// Adds a JSON member that is a record, null if it is `None`.
+    pub fn nullable<R>(
+        &mut self,
+        key: &'static str,
+        help: &'static str,
+        fields: Columns<R>,
+        value: Option<&R>,
+    ) {
+        self.nested(ColumnSpec::new(key, help, Option::<Value>::TYPE), fields, value);
+    }
+
     /// Adds a JSON member that is a record, left out if it is `None`.
     pub fn record<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: Option<R>) {
-        let record = value.as_ref().map(|value| fields.to_record(value));
-        let specs = fields.specs().cloned().collect();
-        let spec = ColumnSpec { is_optional: true, fields: specs, ..ColumnSpec::new(key, help, Value::TYPE) };
-        self.parts.push(Part::Field(spec, record.to_value()));
+        let spec = ColumnSpec { is_optional: true, ..ColumnSpec::new(key, help, Value::TYPE) };
+        self.nested(spec, fields, value.as_ref());
+    }
+
+    fn nested<R>(&mut self, spec: ColumnSpec, fields: Columns<R>, value: Option<&R>) {
+        let spec = ColumnSpec { fields: fields.specs().cloned().collect(), ..spec };
+        self.parts.push(Part::Field(spec, value.map(|value| fields.to_record(value)).to_value()));
     }
 
     /// Adds the members of a record.
@@ -69,7 +89,9 @@ impl<'a> Document<'a> {
 
     /// Adds text in the color of `role`.
     pub fn painted(&mut self, role: TextRole, text: impl Into<String>) {
-        self.parts.push(Part::Text(role, text.into()));
+        if !self.is_text_ended {
+            self.parts.push(Part::Text(role, text.into()));
+        }
     }
 
     /// Adds a line of a report's head: label and value.
@@ -77,8 +99,14 @@ impl<'a> Document<'a> {
         self.text(format!("{label:<20} = {value}\n"));
     }
 
+    /// Ends the texts: what is added after it is only in JSON.
+    pub fn end_text(&mut self) {
+        self.is_text_ended = true;
+    }
+
     /// Adds a table.
     pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
+        let table = if self.is_text_ended { table.only_if(false) } else { table };
         self.parts.push(Part::Table(Box::new(table)));
     }
 

@@ -1,7 +1,7 @@
 //! Table: rows with the columns that are declared of them.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::{ColumnSpec, Columns, Value};
+use crate::columns::{Alignment, TableBuilder, TextCell, TextTable};
+use crate::{ColumnSpec, Columns, TextRole, Value};
 
 /// Table of a document. Renderers see it as [`TableRows`], whatever its rows are.
 pub struct Table<'a, R> {
@@ -12,7 +12,10 @@ pub struct Table<'a, R> {
     default_rows: usize,
     is_hidden_if_empty: bool,
     is_optional: bool,
+    is_hidden: bool,
+    title: (TextRole, String),
     rows: Vec<R>,
+    foot: Vec<R>,
     columns: Columns<'a, R>,
 }
 
@@ -27,7 +30,10 @@ impl<'a, R> Table<'a, R> {
             default_rows: crate::DEFAULT_ROWS,
             is_hidden_if_empty: false,
             is_optional: false,
+            is_hidden: false,
+            title: (TextRole::Plain, String::new()),
             rows: rows.into_iter().collect(),
+            foot: Vec::new(),
             columns,
         }
     }
@@ -68,6 +74,34 @@ impl<'a, R> Table<'a, R> {
         self.is_optional = true;
         self.hidden_if_empty()
     }
+
+    /// Leaves the table out of texts unless `condition` holds. JSON keeps it.
+    pub fn only_if(mut self, condition: bool) -> Self {
+        self.is_hidden = !condition;
+        self
+    }
+
+    /// Puts a line above the table, in texts.
+    pub fn title(mut self, role: TextRole, title: impl Into<String>) -> Self {
+        self.title = (role, title.into());
+        self
+    }
+
+    /// Adds rows that only texts have, below those that they show: totals.
+    pub fn foot(mut self, rows: impl IntoIterator<Item = R>) -> Self {
+        self.foot.extend(rows);
+        self
+    }
+}
+
+impl<R> From<Table<'_, R>> for TextTable {
+    fn from(table: Table<'_, R>) -> Self {
+        let mut out = TextTable::new(heads(&table));
+        for cells in table.cells(table.shown()) {
+            out.row(cells.into_iter().map(|cell| cell.0).collect());
+        }
+        out
+    }
 }
 
 /// Table as renderers see it.
@@ -90,7 +124,10 @@ pub trait TableRows {
     /// Returns every row as a record of the columns that have a key.
     fn records(&self) -> Vec<Value>;
 
-    /// Returns every row's displayed cells, of the columns that have a head.
+    /// Line above the table in texts; empty for none.
+    fn title(&self) -> (TextRole, &str);
+
+    /// Returns the displayed cells of so many rows and of the foot, of the columns that have a head.
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>>;
 
     /// Name of the rows, and number of those that a text leaves out.
@@ -129,8 +166,12 @@ impl<R> TableRows for Table<'_, R> {
         rows.map(|row| self.columns.to_record(row)).collect()
     }
 
+    fn title(&self) -> (TextRole, &str) {
+        (self.title.0, self.title.1.as_str())
+    }
+
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>> {
-        self.rows.iter().take(rows).map(|row| self.columns.cells(row)).collect()
+        self.rows.iter().take(rows).chain(&self.foot).map(|row| self.columns.cells(row)).collect()
     }
 
     fn rest(&self) -> (&'static str, usize) {
@@ -138,7 +179,7 @@ impl<R> TableRows for Table<'_, R> {
     }
 
     fn is_hidden(&self) -> bool {
-        self.is_hidden_if_empty && self.rows.is_empty()
+        self.is_hidden || self.is_hidden_if_empty && self.rows.is_empty()
     }
 
     fn has_gap(&self) -> bool {
@@ -148,11 +189,14 @@ impl<R> TableRows for Table<'_, R> {
 
 /// Aligns the cells of `rows` rows under their headings.
 pub(crate) fn aligned(table: &dyn TableRows, rows: usize) -> TableBuilder {
-    let specs = table.specs();
-    let heads = specs.iter().filter_map(|spec| Some((spec.head.as_deref()?, spec.alignment)));
-    let mut aligned = TableBuilder::with(heads.collect::<Vec<(&str, Alignment)>>());
+    let mut aligned = TableBuilder::with(heads(table));
     for cells in table.cells(rows) {
         aligned.row_of(cells);
     }
     aligned
+}
+
+/// Returns the headings of the columns that have one.
+fn heads(table: &dyn TableRows) -> Vec<(&str, Alignment)> {
+    table.specs().into_iter().filter_map(|spec| Some((spec.head.as_deref()?, spec.alignment))).collect()
 }

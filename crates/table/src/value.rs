@@ -125,6 +125,14 @@ impl<T: ToValue> ToValue for Vec<T> {
     }
 }
 
+impl<T: ToValue, const N: usize> ToValue for [T; N] {
+    const TYPE: TypeName = TypeName::of("array");
+
+    fn to_value(self) -> Value {
+        Value::List(self.into_iter().map(T::to_value).collect())
+    }
+}
+
 impl ToValue for Value {
     const TYPE: TypeName = TypeName::of("object");
 

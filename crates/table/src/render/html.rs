@@ -27,6 +27,7 @@ fn table(table: &dyn TableRows) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(table.key()) {
             table {
+                @if !table.title().1.is_empty() { caption { (table.title().1) } }
                 thead {
                     tr {
                         @for spec in &specs {

@@ -35,7 +35,11 @@ fn flush(out: &mut String, lines: &mut String) {
 fn table(table: &dyn TableRows) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let specs: Vec<_> = table.specs().into_iter().filter(|spec| spec.head.is_some()).collect();
-    let mut out = line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
+    let mut out = match table.title().1 {
+        "" => String::new(),
+        title => format!("{}\n\n", escaped(title)),
+    };
+    out += &line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
     let rule = |alignment| match alignment {
         Alignment::Left => "---",
         Alignment::Right => "---:",

@@ -20,6 +20,10 @@ pub fn text(document: &Document, style: Style) -> String {
                 if table.has_gap() {
                     out.push('\n');
                 }
+                let (role, title) = table.title();
+                if !title.is_empty() {
+                    out += &(style.paint(role, title) + "\n");
+                }
                 out += &aligned(&**table, table.shown()).render(style);
                 let (noun, rest) = table.rest();
                 if rest > 0 {

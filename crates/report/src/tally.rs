@@ -1,9 +1,9 @@
 //! Histograms of times: ordered buckets, merged if there are many, with percentiles.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::share;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{bounds, Ticks};
+use kerntune_table::columns::{TableBuilder, TextTable};
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -105,27 +105,25 @@ impl BucketTally {
 
     /// Converts the histogram to a table; `what` heads the bounds, `each` the counts.
     pub fn table(&self, what: &str, each: &str) -> TableBuilder {
-        let mut table = TableBuilder::new([
-            (what, Alignment::Right),
-            (each, Alignment::Right),
-            ("%", Alignment::Right),
-            ("cum. %", Alignment::Right),
-            ("", Alignment::Left),
-        ]);
+        TextTable::from(self.to_table(what, each)).columns()
+    }
+
+    /// Converts the histogram to a table for texts; `what` heads the bounds, `each` the counts.
+    pub fn to_table<'a>(&self, what: &str, each: &str) -> Table<'a, (HistogramRow, u64)> {
         let (rows, all) = (self.merged(), self.count());
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
         let mut below: u64 = 0;
-        for row in rows {
+        let rows = rows.into_iter().map(|row| {
             below = below.saturating_add(row.count);
-            table.row([
-                range(row.from_ns, row.to_ns).into(),
-                grouped(row.count).into(),
-                fixed(share(row.count, all), 2).into(),
-                fixed(share(below, all), 2).into(),
-                TextCell::from(bar(row.count, most)),
-            ]);
-        }
-        table
+            (row, below)
+        });
+        let mut columns = Columns::<(HistogramRow, u64)>::new();
+        columns.text_only(what, |(row, _)| range(row.from_ns, row.to_ns)).right();
+        columns.text_only(each, |(row, _)| row.count);
+        columns.share("%", all, |(row, _)| row.count);
+        columns.share("cum. %", all, |(_, below)| *below);
+        columns.text_only("", move |(row, _)| bar(row.count, most));
+        Table::new("", rows, columns).default_rows(usize::MAX).hidden_if_empty()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Remarks on a profile's anomalies and limits, in sentences.
 
 use crate::sampled;
-use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_table::number::grouped;
 use kerntune_profile::Profile;
+use kerntune_table::number::grouped;
 use kerntune_table::Document;
+use kerntune_table::{printable, TextRole};
 
 /// Counters of [`kerntune_profile::Manifest::health`] that are no faults: checks and corrections,
 /// calls that were open when recording began or paused, and counts that another remark covers.
@@ -56,6 +56,14 @@ pub(crate) fn add(document: &mut Document, profile: &Profile) {
         document.text(if at == 0 { "\n" } else { "" });
         document.painted(TextRole::Bad, "note");
         document.text(format!("  {}\n", printable(&note)));
+    }
+}
+
+/// Adds the remarks on one of two profiles, `A` or `B`.
+pub(crate) fn add_side(document: &mut Document, side: &str, profile: &Profile) {
+    for note in notes(profile) {
+        document.painted(TextRole::Bad, "note");
+        document.text(format!("  {side}: {}\n", printable(&note)));
     }
 }
 

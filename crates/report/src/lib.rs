@@ -71,6 +71,7 @@ pub mod prediction;
 pub mod prove;
 pub mod reports;
 mod sampled;
+mod side_by_side;
 pub mod study;
 mod subcommand;
 pub mod subsystems;
@@ -90,7 +91,7 @@ pub use reports::*;
 pub use subcommand::Subcommand;
 pub use thread_filter::ThreadFilter;
 pub use kerntune_table::columns::plain_table;
-pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
+pub use kerntune_table::{printable, printable_text, render, DisplayUnit, Style, DEFAULT_ROWS};
 pub use unit::TickUnit;
 pub use view::scope;
 

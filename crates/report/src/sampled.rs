@@ -77,8 +77,16 @@ fn how(sampled: &SamplingSummary) -> String {
     )
 }
 
+/// Meaning of the JSON member `sampled`.
+pub(crate) const HELP: &str = "Only of a sampled profile: how it was sampled.";
+
 /// Adds the description of the sampling as `sampled`; measured profiles have none.
 pub(crate) fn add(document: &mut Document, profile: &Profile) {
+    document.record("sampled", HELP, columns(), profile.manifest.sampled.clone());
+}
+
+/// Declares the members of the description.
+pub(crate) fn columns<'a>() -> Columns<'a, SamplingSummary> {
     let mut fields = Columns::<SamplingSummary>::new();
     fields.add("source", "Sampler: `perf: cpu-clock`, `perf: cycles`.", |row| row.source.clone());
     fields.add("samples", "Samples that were kept.", |row| row.samples);
@@ -99,8 +107,7 @@ pub(crate) fn add(document: &mut Document, profile: &Profile) {
     );
     fields
         .add("bound_bytes", "Greatest memory of the collector's tables and buffers.", |row| row.bound_bytes);
-    let help = "Only of a sampled profile: how it was sampled.";
-    document.record("sampled", help, fields, profile.manifest.sampled.clone());
+    fields
 }
 
 /// Description of the sampling, for JSON.

@@ -91,7 +91,7 @@ pub use reports::*;
 pub use subcommand::Subcommand;
 pub use thread_filter::ThreadFilter;
 pub use kerntune_table::columns::plain_table;
-pub use kerntune_table::{printable, printable_text, render, DisplayUnit, Style, DEFAULT_ROWS};
+pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
 pub use unit::TickUnit;
 pub use view::scope;
 

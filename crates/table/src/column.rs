@@ -118,6 +118,20 @@ impl<'a, R> Columns<'a, R> {
         column
     }
 
+    /// Adds a column of a record that each row has, with the columns of `fields`, for JSON.
+    pub fn object<S: 'a>(
+        &mut self,
+        key: &'static str,
+        help: &'static str,
+        fields: Columns<'a, S>,
+        get: impl Fn(&R) -> &S + 'a,
+    ) -> &mut Column<'a, R> {
+        let specs = fields.specs().cloned().collect();
+        let column = self.add(key, help, move |row| fields.to_record(get(row)));
+        column.spec.fields = specs;
+        column
+    }
+
     /// Adds the columns of a part of the row.
     pub fn part<S: 'a>(&mut self, columns: Columns<'a, S>, get: impl Fn(&R) -> &S + Clone + 'a)
     where
@@ -142,7 +156,7 @@ impl<'a, R> Columns<'a, R> {
         let members = self.0.iter().filter(|column| !column.spec.key.is_empty()).filter_map(|column| {
             let value = (column.get)(row);
             let is_absent = column.spec.is_optional && value == Value::Null;
-            (!is_absent).then_some((column.spec.key, value))
+            (!is_absent).then_some((column.spec.key.into(), value))
         });
         Value::Record(members.collect())
     }
@@ -153,7 +167,8 @@ impl<'a, R> Columns<'a, R> {
     }
 
     pub(crate) fn fields(&self, row: &R) -> Vec<(ColumnSpec, Value)> {
-        self.0.iter().map(|column| (column.spec.clone(), (column.get)(row))).collect()
+        let columns = self.0.iter().filter(|column| !column.spec.key.is_empty());
+        columns.map(|column| (column.spec.clone(), (column.get)(row))).collect()
     }
 }
 

@@ -45,6 +45,8 @@ pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
 pub struct TableBuilder {
     heads: Vec<(Vec<String>, Alignment)>,
     rows: Vec<Vec<TextCell>>,
+    /// Line between groups.
+    pub(crate) rule: &'static str,
 }
 
 impl TableBuilder {
@@ -56,7 +58,7 @@ impl TableBuilder {
     /// Creates a table whose number of columns is known only at run time.
     pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Alignment)>) -> Self {
         let head = |(text, side): (&str, Alignment)| (text.split('\n').map(String::from).collect(), side);
-        Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new() }
+        Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new(), rule: "" }
     }
 
     /// Adds a row with one cell per column.
@@ -70,7 +72,7 @@ impl TableBuilder {
         self.rows.push(cells);
     }
 
-    /// Adds an empty line between groups.
+    /// Adds a line between groups, empty unless a rule was chosen.
     pub fn gap(&mut self) {
         self.rows.push(Vec::new());
     }
@@ -116,7 +118,10 @@ impl TableBuilder {
             self.line(&mut out, &cells, &widths, style);
         }
         for row in &self.rows {
-            self.line(&mut out, row, &widths, style);
+            match row.is_empty() {
+                true => out += &format!("{}\n", self.rule),
+                false => self.line(&mut out, row, &widths, style),
+            }
         }
         out
     }

@@ -1,5 +1,6 @@
 //! Document: fields, lines of text, and tables.
 
+use crate::number::grouped;
 use crate::{ColumnSpec, Columns, Table, TableRows, TextRole, ToValue, Value};
 
 /// Report as data, from which every form is rendered.
@@ -52,6 +53,13 @@ impl<'a> Document<'a> {
         self.parts.push(Part::Field(spec, record.to_value()));
     }
 
+    /// Adds a JSON member that is a record.
+    pub fn object<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: &R) {
+        let specs = fields.specs().cloned().collect();
+        let spec = ColumnSpec { fields: specs, ..ColumnSpec::new(key, help, Value::TYPE) };
+        self.parts.push(Part::Field(spec, fields.to_record(value)));
+    }
+
     /// Adds the members of a record.
     pub fn fields<R>(&mut self, columns: &Columns<R>, record: &R) {
         self.parts.extend(columns.fields(record).into_iter().map(|(spec, value)| Part::Field(spec, value)));
@@ -77,6 +85,13 @@ impl<'a> Document<'a> {
         self.text(format!("{label:<20} = {value}\n"));
     }
 
+    /// Adds the line on so many `noun` that a text leaves out; none if there are no such.
+    pub fn rest(&mut self, rest: usize, noun: &str) {
+        if rest > 0 {
+            self.painted(TextRole::Faint, rest_line(rest, noun));
+        }
+    }
+
     /// Adds a table.
     pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
         self.parts.push(Part::Table(Box::new(table)));
@@ -89,4 +104,10 @@ impl<'a> Document<'a> {
             Part::Table(_) | Part::Field(..) | Part::Text(..) => None,
         })
     }
+}
+
+/// Returns the line on so many `noun` that a text leaves out.
+pub(crate) fn rest_line(rest: usize, noun: &str) -> String {
+    let gap = if noun.is_empty() { "" } else { " " };
+    format!("{} more{gap}{noun} (--top)\n", grouped(rest as u64))
 }

@@ -24,6 +24,7 @@ fn table(table: &dyn TableRows) -> Markup {
     html! {
         div.wide {
             table {
+                @if !table.title().1.is_empty() { caption { (table.title().1) } }
                 thead {
                     tr {
                         @for spec in &specs {

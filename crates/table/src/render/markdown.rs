@@ -35,13 +35,17 @@ fn flush(out: &mut String, lines: &mut String) {
 fn table(table: &dyn TableRows) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let specs: Vec<_> = table.specs().into_iter().filter(|spec| spec.head.is_some()).collect();
-    let mut out = line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
+    let mut out = match table.title().1 {
+        "" => String::new(),
+        title => format!("{}\n\n", escaped(title)),
+    };
+    out += &line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
     let rule = |alignment| match alignment {
         Alignment::Left => "---",
         Alignment::Right => "---:",
     };
     out += &line(specs.iter().map(|spec| rule(spec.alignment).into()).collect());
-    for cells in table.cells(table.shown()) {
+    for cells in table.cells(table.shown()).into_iter().filter(|cells| !cells.is_empty()) {
         out += &line(cells.iter().map(|cell| escaped(&cell.0)).collect());
     }
     let (noun, rest) = table.rest();

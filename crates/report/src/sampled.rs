@@ -9,14 +9,8 @@ use serde::Serialize;
 /// Head of a column of standard errors.
 pub(crate) const ERROR: &str = "±";
 
-/// Formats a number of calls for a table; empty if calls of the function were not counted.
-pub(crate) fn calls(calls: u64) -> String {
-    if calls == 0 {
-        String::new()
-    } else {
-        grouped(calls)
-    }
-}
+/// Meaning of the JSON member `error`.
+pub(crate) const ERROR_HELP: &str = "Only of a sampled profile: standard error of `self`.";
 
 /// Returns a number of calls for JSON; `None` if calls of the function were not counted.
 pub(crate) fn calls_of(profile: &Profile, calls: u64) -> Option<u64> {

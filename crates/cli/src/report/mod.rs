@@ -108,14 +108,23 @@ impl RunSubcommand<ProfileSubject> for TableReport {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let Self(report, format) = self;
         let narrowed = of.narrowed(report.thread_filter())?;
-        let of = narrowed.as_ref();
-        let text = || report.text(&of.profile, output.style());
-        match report.names_its_profile() && !format.json {
-            true => output.print(&text()?),
-            false => print(of, output, *format, || report.json(&of.profile), text)?,
-        }
-        Ok(Exit::Ok)
+        print_report(&**report, narrowed.as_ref(), output, *format)
     }
+}
+
+/// Prints a report of `crates/report`.
+fn print_report(
+    report: &dyn Report,
+    of: &ProfileSubject,
+    output: &CliOutput,
+    format: FormatOptions,
+) -> Result<Exit, Failure> {
+    let text = || report.text(&of.profile, output.style());
+    match report.names_its_profile() && !format.json {
+        true => output.print(&text()?),
+        false => print(of, output, format, || report.json(&of.profile), text)?,
+    }
+    Ok(Exit::Ok)
 }
 
 /// Prints a report: JSON, or text below a heading that names the profile.

@@ -67,6 +67,13 @@ pub struct Selection {
     pub region: Option<String>,
 }
 
+impl Selection {
+    /// Returns the rows that a text has of a table.
+    pub(crate) fn shown<'a, R>(&self, rows: &'a [R]) -> &'a [R] {
+        &rows[..self.top.unwrap_or(crate::DEFAULT_ROWS).min(rows.len())]
+    }
+}
+
 /// Subcommand of `kerntune report PROFILE`, without `--json`, which all reports have.
 pub type Entry = crate::Subcommand<dyn Report>;
 

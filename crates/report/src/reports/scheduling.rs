@@ -231,8 +231,9 @@ impl Report for SchedulingOptions {
         out += &delays(&found, top).below(found.delays.len(), top, style);
         out += &migrations(&found, top).below(found.migrations.len(), top, style);
         if found.spread.count() > 0 {
-            out.push('\n');
-            out += &found.spread.table("ns", "waits").render(style);
+            let mut spread = kerntune_table::Document::new("", "");
+            spread.table(found.spread.to_table("ns", "waits"));
+            out += &kerntune_table::render::text(&spread, style);
         }
         out += &health::text(profile, style);
         Ok(out)

@@ -17,21 +17,13 @@ pub(crate) struct JsonHead<'a> {
     unit: &'static str,
     /// Selected region; `None` for the whole profile.
     region: Option<&'a str>,
-    /// Selected threads; empty for all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    threads: Vec<String>,
 }
 
 impl<'a> JsonHead<'a> {
     pub fn new(schema: &'static str, profile: &'a Profile, region: &'a Option<String>) -> Self {
         let unit = TickUnit::of(profile).name();
         let region = region.as_deref();
-        Self { schema, profile: &profile.manifest.id, unit, region, threads: Vec::new() }
-    }
-
-    /// Adds the selected threads.
-    pub fn of(self, thread_filter: &ThreadFilter) -> Self {
-        Self { threads: thread_filter.names(), ..self }
+        Self { schema, profile: &profile.manifest.id, unit, region }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Remarks and figures of sampled times.
 
-use crate::unit::{readable, DisplayUnit};
+use crate::unit::readable;
 use kerntune_profile::{Manifest, Profile, SamplingSummary, Ticks};
 use kerntune_table::number::grouped;
 use kerntune_table::{Columns, Document};
@@ -30,11 +30,6 @@ pub(crate) fn has_calls(profile: &Profile) -> bool {
 /// Returns the standard error of a time, in ns; `None` if the time was measured.
 pub(crate) fn error_ns(profile: &Profile, ns: u64) -> Option<u64> {
     profile.manifest.sampled.as_ref().map(|sampled| sampled.error(Ticks(ns)).get())
-}
-
-/// Formats the standard error of a time for a table.
-pub(crate) fn error(profile: &Profile, ns: u64, unit: DisplayUnit) -> String {
-    error_ns(profile, ns).map_or(String::new(), |ns| unit.format(ns))
 }
 
 /// Returns sentences on the sampling and on what is missing; empty for measured profiles.

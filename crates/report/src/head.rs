@@ -3,37 +3,7 @@
 use crate::thread_filter::ThreadFilter;
 use crate::unit::TickUnit;
 use kerntune_profile::{KernelId, Manifest, Profile};
-use kerntune_table::printable;
-use kerntune_table::{Columns, Document};
-use serde::Serialize;
-
-/// Common first fields of the JSON documents: schema, profile, unit, selection.
-#[derive(Serialize)]
-pub(crate) struct JsonHead<'a> {
-    schema: &'static str,
-    /// Id of the profile.
-    profile: &'a str,
-    /// Unit of code times: `instructions` on the exact machine, else `ns`.
-    unit: &'static str,
-    /// Selected region; `None` for the whole profile.
-    region: Option<&'a str>,
-    /// Selected threads; empty for all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    threads: Vec<String>,
-}
-
-impl<'a> JsonHead<'a> {
-    pub fn new(schema: &'static str, profile: &'a Profile, region: &'a Option<String>) -> Self {
-        let unit = TickUnit::of(profile).name();
-        let region = region.as_deref();
-        Self { schema, profile: &profile.manifest.id, unit, region, threads: Vec::new() }
-    }
-
-    /// Adds the selected threads.
-    pub fn of(self, thread_filter: &ThreadFilter) -> Self {
-        Self { threads: thread_filter.names(), ..self }
-    }
-}
+use kerntune_table::{printable, Columns, Document};
 
 /// Begins the document of a report on a profile with its common first fields: profile, unit,
 /// selected region and threads.

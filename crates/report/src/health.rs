@@ -1,7 +1,6 @@
 //! Remarks on a profile's anomalies and limits, in sentences.
 
 use crate::sampled;
-use crate::Style;
 use kerntune_profile::Profile;
 use kerntune_table::number::grouped;
 use kerntune_table::Document;
@@ -64,17 +63,6 @@ pub(crate) fn add_side(document: &mut Document, side: &str, profile: &Profile) {
     for note in notes(profile) {
         document.painted(TextRole::Bad, "note");
         document.text(format!("  {side}: {}\n", printable(&note)));
-    }
-}
-
-/// Renders the remarks as lines after an empty one; empty if there are none.
-pub(crate) fn text(profile: &Profile, style: Style) -> String {
-    let line = |note: String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
-    let lines: String = notes(profile).into_iter().map(line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("\n{lines}")
     }
 }
 

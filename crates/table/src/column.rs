@@ -160,7 +160,7 @@ impl<'a, R> Columns<'a, R> {
                 Some(applies) => !applies(row),
                 None => column.spec.is_optional && value == Value::Null,
             };
-            (!is_absent).then_some((column.spec.key, value))
+            (!is_absent).then_some((column.spec.key.into(), value))
         });
         Value::Record(members.collect())
     }
@@ -171,12 +171,14 @@ impl<'a, R> Columns<'a, R> {
     }
 
     pub(crate) fn fields(&self, row: &R) -> Vec<(ColumnSpec, Value)> {
-        let applies = |column: &&Column<R>| column.applies.as_ref().is_none_or(|applies| applies(row));
+        let has_field = |column: &&Column<R>| {
+            !column.spec.key.is_empty() && column.applies.as_ref().is_none_or(|applies| applies(row))
+        };
         let field = |column: &Column<R>| {
             let is_optional = column.spec.is_optional && column.applies.is_none();
             (ColumnSpec { is_optional, ..column.spec.clone() }, (column.get)(row))
         };
-        self.0.iter().filter(applies).map(field).collect()
+        self.0.iter().filter(has_field).map(field).collect()
     }
 }
 

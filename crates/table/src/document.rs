@@ -1,5 +1,6 @@
 //! Document: fields, lines of text, and tables.
 
+use crate::number::grouped;
 use crate::{ColumnSpec, Columns, Table, TableRows, TextRole, ToValue, Value};
 
 /// Report as data, from which every form is rendered.
@@ -104,6 +105,13 @@ impl<'a> Document<'a> {
         self.is_text_ended = true;
     }
 
+    /// Adds the line on so many `noun` that a text leaves out; none if there are no such.
+    pub fn rest(&mut self, rest: usize, noun: &str) {
+        if rest > 0 {
+            self.painted(TextRole::Faint, rest_line(rest, noun));
+        }
+    }
+
     /// Adds a table.
     pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
         let table = if self.is_text_ended { table.only_if(false) } else { table };
@@ -117,4 +125,10 @@ impl<'a> Document<'a> {
             Part::Table(_) | Part::Field(..) | Part::Text(..) => None,
         })
     }
+}
+
+/// Returns the line on so many `noun` that a text leaves out.
+pub(crate) fn rest_line(rest: usize, noun: &str) -> String {
+    let gap = if noun.is_empty() { "" } else { " " };
+    format!("{} more{gap}{noun} (--top)\n", grouped(rest as u64))
 }

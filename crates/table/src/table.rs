@@ -13,10 +13,16 @@ pub struct Table<'a, R> {
     is_hidden_if_empty: bool,
     is_optional: bool,
     is_hidden: bool,
+    has_rest: bool,
+    /// Whether the table has a value, if it can be null.
+    has_value: Option<bool>,
     title: (TextRole, String),
     rows: Vec<R>,
     foot: Vec<R>,
     columns: Columns<'a, R>,
+    text_if: Box<dyn Fn(&R) -> bool + 'a>,
+    rule: &'static str,
+    rule_if: Box<dyn Fn(&R) -> bool + 'a>,
 }
 
 impl<'a, R> Table<'a, R> {
@@ -31,10 +37,15 @@ impl<'a, R> Table<'a, R> {
             is_hidden_if_empty: false,
             is_optional: false,
             is_hidden: false,
+            has_rest: true,
+            has_value: None,
             title: (TextRole::Plain, String::new()),
             rows: rows.into_iter().collect(),
             foot: Vec::new(),
             columns,
+            text_if: Box::new(|_| true),
+            rule: "",
+            rule_if: Box::new(|_| false),
         }
     }
 
@@ -81,6 +92,18 @@ impl<'a, R> Table<'a, R> {
         self
     }
 
+    /// Makes the table null in JSON, and leaves it out of texts, unless `condition` holds.
+    pub fn null_unless(mut self, condition: bool) -> Self {
+        self.has_value = Some(condition);
+        self
+    }
+
+    /// Leaves out the line on rows that a text does not have; [`crate::Document::rest`] adds one.
+    pub fn without_rest(mut self) -> Self {
+        self.has_rest = false;
+        self
+    }
+
     /// Puts a line above the table, in texts.
     pub fn title(mut self, role: TextRole, title: impl Into<String>) -> Self {
         self.title = (role, title.into());
@@ -91,6 +114,22 @@ impl<'a, R> Table<'a, R> {
     pub fn foot(mut self, rows: impl IntoIterator<Item = R>) -> Self {
         self.foot.extend(rows);
         self
+    }
+
+    /// Leaves rows for which `condition` does not hold out of texts. JSON keeps them.
+    pub fn text_if(mut self, condition: impl Fn(&R) -> bool + 'a) -> Self {
+        self.text_if = Box::new(condition);
+        self
+    }
+
+    /// Draws the line `rule` below each row for which `condition` holds, in texts.
+    pub fn rule(mut self, rule: &'static str, condition: impl Fn(&R) -> bool + 'a) -> Self {
+        (self.rule, self.rule_if) = (rule, Box::new(condition));
+        self
+    }
+
+    fn text_rows(&self) -> impl Iterator<Item = &R> {
+        self.rows.iter().filter(|row| (self.text_if)(row))
     }
 }
 
@@ -124,8 +163,17 @@ pub trait TableRows {
     /// Returns every row as a record of the columns that have a key.
     fn records(&self) -> Vec<Value>;
 
+    /// JSON can have null instead of the rows.
+    fn is_nullable(&self) -> bool;
+
+    /// JSON has null instead of the rows.
+    fn is_null(&self) -> bool;
+
     /// Line above the table in texts; empty for none.
     fn title(&self) -> (TextRole, &str);
+
+    /// Line below groups of rows, in place of rows without cells.
+    fn rule(&self) -> &'static str;
 
     /// Returns the displayed cells of so many rows and of the foot, of the columns that have a head.
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>>;
@@ -154,7 +202,7 @@ impl<R> TableRows for Table<'_, R> {
     }
 
     fn shown(&self) -> usize {
-        self.top.unwrap_or(self.default_rows).min(self.rows.len())
+        self.top.unwrap_or(self.default_rows).min(self.text_rows().count())
     }
 
     fn is_absent(&self) -> bool {
@@ -166,20 +214,40 @@ impl<R> TableRows for Table<'_, R> {
         rows.map(|row| self.columns.to_record(row)).collect()
     }
 
+    fn is_nullable(&self) -> bool {
+        self.has_value.is_some()
+    }
+
+    fn is_null(&self) -> bool {
+        self.has_value == Some(false)
+    }
+
     fn title(&self) -> (TextRole, &str) {
         (self.title.0, self.title.1.as_str())
     }
 
+    fn rule(&self) -> &'static str {
+        self.rule
+    }
+
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>> {
-        self.rows.iter().take(rows).chain(&self.foot).map(|row| self.columns.cells(row)).collect()
+        let mut out = Vec::new();
+        for row in self.text_rows().take(rows).chain(&self.foot) {
+            out.push(self.columns.cells(row));
+            out.extend((self.rule_if)(row).then(Vec::new));
+        }
+        out
     }
 
     fn rest(&self) -> (&'static str, usize) {
-        (self.noun, self.rows.len() - self.shown())
+        (self.noun, if self.has_rest { self.text_rows().count() - self.shown() } else { 0 })
     }
 
     fn is_hidden(&self) -> bool {
-        self.is_hidden || self.is_hidden_if_empty && self.rows.is_empty()
+        self.is_hidden
+            || self.is_null()
+            || self.columns.specs().all(|spec| spec.head.is_none())
+            || self.is_hidden_if_empty && self.text_rows().next().is_none()
     }
 
     fn has_gap(&self) -> bool {
@@ -190,8 +258,12 @@ impl<R> TableRows for Table<'_, R> {
 /// Aligns the cells of `rows` rows under their headings.
 pub(crate) fn aligned(table: &dyn TableRows, rows: usize) -> TableBuilder {
     let mut aligned = TableBuilder::with(heads(table));
+    aligned.rule = table.rule();
     for cells in table.cells(rows) {
-        aligned.row_of(cells);
+        match cells.is_empty() {
+            true => aligned.gap(),
+            false => aligned.row_of(cells),
+        }
     }
     aligned
 }
@@ -199,4 +271,45 @@ pub(crate) fn aligned(table: &dyn TableRows, rows: usize) -> TableBuilder {
 /// Returns the headings of the columns that have one.
 fn heads(table: &dyn TableRows) -> Vec<(&str, Alignment)> {
     table.specs().into_iter().filter_map(|spec| Some((spec.head.as_deref()?, spec.alignment))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{render, Document, Style};
+
+    fn table<'a>() -> Table<'a, u64> {
+        let mut columns = Columns::new();
+        columns.add("count", "", |count: &u64| *count).head("n");
+        Table::new("counts", [1, 2, 3, 4], columns)
+    }
+
+    fn rendered(table: Table<u64>) -> (String, String) {
+        let mut document = Document::new("test/1", "");
+        document.table(table);
+        let json: String = render::json(&document).split_whitespace().collect();
+        (render::text(&document, Style::PLAIN), json)
+    }
+
+    #[test]
+    fn texts_can_have_other_rows_than_json() {
+        let (text, json) = rendered(table().text_if(|count| *count != 2).top(Some(2)).noun("counts"));
+        assert_eq!(text, "n\n1\n3\n1 more counts (--top)\n");
+        assert_eq!(json, r#"{"schema":"test/1","counts":[{"count":1},{"count":2}]}"#);
+        let (text, json) = rendered(table().top(Some(1)).foot([9]).without_rest());
+        assert_eq!(text, "n\n1\n9\n");
+        assert_eq!(json, r#"{"schema":"test/1","counts":[{"count":1}]}"#);
+    }
+
+    #[test]
+    fn a_table_without_a_value_is_null() {
+        let (text, json) = rendered(table().null_unless(false));
+        assert_eq!((text.as_str(), json.as_str()), ("", r#"{"schema":"test/1","counts":null}"#));
+    }
+
+    #[test]
+    fn rules_divide_rows() {
+        let table = table().title(TextRole::Head, "Counts").rule("--", |count| count % 2 == 0);
+        assert_eq!(rendered(table).0, "Counts\nn\n1\n2\n--\n3\n4\n--\n");
+    }
 }

@@ -45,7 +45,7 @@ fn table(table: &dyn TableRows) -> String {
         Alignment::Right => "---:",
     };
     out += &line(specs.iter().map(|spec| rule(spec.alignment).into()).collect());
-    for cells in table.cells(table.shown()) {
+    for cells in table.cells(table.shown()).into_iter().filter(|cells| !cells.is_empty()) {
         out += &line(cells.iter().map(|cell| escaped(&cell.0)).collect());
     }
     let (noun, rest) = table.rest();

@@ -2,14 +2,16 @@
 //! share.
 
 use crate::pattern::{is_below, is_of_set, matches};
-use kerntune_table::{printable, TextRole};
-use crate::unit::{DisplayUnit, TickUnit};
+use crate::reports::Selection;
+use crate::unit::TickUnit;
 use crate::view::scope;
-use crate::{health, names, Error, Result, Style, ThreadFilter};
+use crate::{head, names, sampled, Error, Result, ThreadFilter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use kerntune_analyze::graph::{ArcChanges, CallGraph, GraphFunction};
 use kerntune_profile::{Profile, Symbol};
+use kerntune_table::number::grouped;
+use kerntune_table::{printable, share, Columns, DisplayUnit, Document, Table};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -19,9 +21,6 @@ pub use kerntune_analyze::graph::Propagation;
 // Help shows the subcommand's own doc comment, not this one.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct GraphOptions {
-    /// Show at most N functions or entries [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
     /// Show only this function, those of a pattern with * and ?, or those of a directory or file of
     /// the source (net/ipv4); may be repeated
     #[arg(long, value_name = "NAME|GLOB|DIR")]
@@ -29,9 +28,9 @@ pub struct GraphOptions {
     /// Show only entries with at least this share of the time, in per cent
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     pub min_percent: f64,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
     /// Divide a function's time among its callers as measured call by call (exact), or in
     /// proportion to the number of calls as gprof does (counts) [default: exact if calls were
     /// timed, else counts]
@@ -54,12 +53,7 @@ impl GraphOptions {
     /// Returns the row limit of text output: none if functions or a minimum share are chosen.
     pub(crate) fn most_in_text(&self) -> usize {
         let all = !self.function.is_empty() || self.min_percent > 0.0;
-        self.top.unwrap_or(if all { usize::MAX } else { crate::DEFAULT_ROWS })
-    }
-
-    /// Returns the row limit of JSON output: none without `--top`.
-    pub(crate) fn most_in_json(&self) -> usize {
-        self.top.unwrap_or(usize::MAX)
+        self.select.top.unwrap_or(if all { usize::MAX } else { crate::DEFAULT_ROWS })
     }
 }
 
@@ -100,7 +94,7 @@ impl<'a> GraphListing<'a> {
     /// Builds the listing with arcs added and cut as `changes` says.
     pub fn with(profile: &'a Profile, options: &GraphOptions, changes: &ArcChanges) -> Result<Self> {
         let tables = &profile.tables;
-        let scope = scope(profile, options.region.as_deref())?;
+        let scope = scope(profile, options.select.region.as_deref())?;
         let propagation = options.propagate.unwrap_or_else(|| CallGraph::suits(tables));
         let graph = CallGraph::of_tables_with(tables, |region| scope.contains(region), propagation, changes)?;
         let functions = (0..graph.functions.len()).filter(|at| graph.ran(*at));
@@ -152,7 +146,7 @@ impl<'a> GraphListing<'a> {
 
     /// Returns the share of all time, in per cent.
     pub fn percent(&self, ns: u64) -> f64 {
-        kerntune_table::share(ns, self.graph.total_ns)
+        share(ns, self.graph.total_ns)
     }
 
     /// Returns a function's unique name with its cycle and its number.
@@ -204,35 +198,56 @@ impl<'a> GraphListing<'a> {
         Ok((never, all.len()))
     }
 
-    /// Renders the functions of the set that never ran; empty without `--never-called`.
-    pub fn never_called_text(&self, options: &GraphOptions) -> Result<String> {
-        let Some(set) = &options.never_called else { return Ok(String::new()) };
-        let (never, all) = self.never_called(set)?;
-        let grouped = |count: usize| kerntune_table::number::grouped(count as u64);
-        let mut out = format!(
-            "\nNever called: {} of {} functions of {}\n",
-            grouped(never.len()),
-            grouped(all),
-            printable(set)
+    /// Begins a document with the fields that the flat profile and the call graph share.
+    pub fn document(
+        &self,
+        schema: &'static str,
+        about: &'static str,
+        options: &GraphOptions,
+    ) -> Document<'a> {
+        let region = options.select.region.as_deref();
+        let mut document = head::document(schema, about, self.profile, region, Some(&options.threads));
+        document.field(
+            "propagation",
+            "Division of time among callers: `exact` (as measured call by call) or `counts` (in proportion to \
+             calls, as gprof does).",
+            self.graph.propagation.as_str(),
         );
-        let mut file = None;
-        for symbol in never {
-            if file != Some(&symbol.file) {
-                file = Some(&symbol.file);
-                out += &format!("{}\n", printable(symbol.file.as_deref().unwrap_or("(file not known)")));
-            }
-            out += &format!("    {}\n", printable(&symbol.name));
-        }
-        Ok(out)
+        document.field(
+            "total",
+            "Self time of all functions, which percentages refer to.",
+            self.graph.total_ns,
+        );
+        sampled::add(&mut document, self.profile);
+        document
     }
 
-    /// Renders remarks on the profile's quality; empty if there are none.
-    pub fn notes(&self, style: Style) -> String {
-        let notes = health::text_notes(self.profile, style);
-        let line = |note: &String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(note));
-        match notes.is_empty() {
-            true => String::new(),
-            false => format!("\n{}", notes.iter().map(line).collect::<String>()),
+    /// Adds the functions of `--never-called` that never ran.
+    pub fn add_never_called(&self, document: &mut Document<'a>, options: &GraphOptions) -> Result<()> {
+        let mut never = Vec::new();
+        if let Some(set) = &options.never_called {
+            let all;
+            (never, all) = self.never_called(set)?;
+            let [few, all] = [never.len(), all].map(|count| grouped(count as u64));
+            document.text(format!("\nNever called: {few} of {all} functions of {}\n", printable(set)));
         }
+        let mut file = None;
+        for symbol in &never {
+            if file != Some(&symbol.file) {
+                file = Some(&symbol.file);
+                let file = symbol.file.as_deref().unwrap_or("(file not known)");
+                document.text(format!("{}\n", printable(file)));
+            }
+            document.text(format!("    {}\n", printable(&symbol.name)));
+        }
+        let mut columns = Columns::<&Symbol>::new();
+        columns.add("name", "Name in the symbol table.", |row| row.name.as_str());
+        columns.add("file", "Source file, where known.", |row| row.file.as_deref());
+        document.table(
+            Table::new("never_called", never, columns)
+                .help("Functions of `--never-called` that never ran; null without the option.")
+                .null_unless(options.never_called.is_some()),
+        );
+        Ok(())
     }
 }

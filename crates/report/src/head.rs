@@ -1,39 +1,9 @@
 //! Common head of all reports of a profile, as text and as JSON.
 
-use kerntune_table::printable;
 use crate::thread_filter::ThreadFilter;
 use crate::unit::TickUnit;
 use kerntune_profile::{KernelId, Manifest, Profile};
-use kerntune_table::Document;
-use serde::Serialize;
-
-/// Common first fields of the JSON documents: schema, profile, unit, selection.
-#[derive(Serialize)]
-pub(crate) struct JsonHead<'a> {
-    schema: &'static str,
-    /// Id of the profile.
-    profile: &'a str,
-    /// Unit of code times: `instructions` on the exact machine, else `ns`.
-    unit: &'static str,
-    /// Selected region; `None` for the whole profile.
-    region: Option<&'a str>,
-    /// Selected threads; empty for all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    threads: Vec<String>,
-}
-
-impl<'a> JsonHead<'a> {
-    pub fn new(schema: &'static str, profile: &'a Profile, region: &'a Option<String>) -> Self {
-        let unit = TickUnit::of(profile).name();
-        let region = region.as_deref();
-        Self { schema, profile: &profile.manifest.id, unit, region, threads: Vec::new() }
-    }
-
-    /// Adds the selected threads.
-    pub fn of(self, thread_filter: &ThreadFilter) -> Self {
-        Self { threads: thread_filter.names(), ..self }
-    }
-}
+use kerntune_table::{printable, Columns, Document};
 
 /// Begins the document of a report on a profile with its common first fields: profile, unit,
 /// selected region and threads.
@@ -61,6 +31,26 @@ pub(crate) fn document<'a>(
         document.optional("threads", "Threads that everything is restricted to, as they were given.", names);
     }
     document
+}
+
+/// Declares the members that identify one of several profiles: id, kernel, workload.
+pub(crate) fn of_profile<'a>() -> Columns<'a, &'a Profile> {
+    let mut columns = Columns::<&'a Profile>::new();
+    columns.add("profile", "Id of the profile.", |row| row.manifest.id.clone());
+    columns.part(of_kernel(), |row| row);
+    columns
+}
+
+/// Declares the members that identify what was recorded: kernel and workload.
+pub(crate) fn of_kernel<'a>() -> Columns<'a, &'a Profile> {
+    let mut kernel = Columns::<KernelId>::new();
+    kernel.add("id", "Id in the work directory, or the build id.", |row| row.id.clone());
+    kernel.add("label", "Label that the user gave the kernel.", |row| row.label.clone());
+    kernel.add("version", "Kernel release.", |row| row.version.clone());
+    let mut columns = Columns::<&'a Profile>::new();
+    columns.object("kernel", "Kernel that ran.", kernel, |row| &row.manifest.kernel);
+    columns.add("workload", "Workload that it ran.", |row| row.manifest.workload.clone());
+    columns
 }
 
 /// Returns the line before a report that identifies the profile: id, workload or command, kernel,

@@ -1,22 +1,19 @@
 //! Remarks on a profile's anomalies and limits, in sentences.
 
 use crate::sampled;
-use crate::Style;
 use kerntune_profile::{Anomaly, AnomalyWeight, Profile};
 use kerntune_table::number::grouped;
-use kerntune_table::{printable, Document, TextRole};
+use kerntune_table::{printable, Detail, Document, TextRole};
 
 /// Returns one sentence for each remark that a reader needs; empty if there are none.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     with_sampling(profile, sampled::notes(&profile.manifest))
 }
 
-/// Returns the remarks for a text report: those on the sampling in full only if asked for.
-pub(crate) fn text_notes(profile: &Profile, style: Style) -> Vec<String> {
-    match style.verbose {
-        true => notes(profile),
-        false => with_sampling(profile, sampled::brief_notes(&profile.manifest)),
-    }
+/// Returns the remarks of texts without and with details; those on the sampling differ.
+pub(crate) fn by_detail(profile: &Profile) -> [(Detail, Vec<String>); 2] {
+    let brief = with_sampling(profile, sampled::brief_notes(&profile.manifest));
+    [(Detail::Brief, brief), (Detail::Verbose, notes(profile))]
 }
 
 fn with_sampling(profile: &Profile, mut notes: Vec<String>) -> Vec<String> {
@@ -47,22 +44,24 @@ fn with_sampling(profile: &Profile, mut notes: Vec<String>) -> Vec<String> {
 
 /// Adds the remarks as lines after an empty one.
 pub(crate) fn add(document: &mut Document, profile: &Profile) {
-    for (at, note) in notes(profile).into_iter().enumerate() {
-        document.text(if at == 0 { "\n" } else { "" });
-        document.painted(TextRole::Bad, "note");
-        document.text(format!("  {}\n", printable(&note)));
+    for (detail, notes) in by_detail(profile) {
+        for (at, note) in notes.iter().enumerate() {
+            document.detailed(detail, TextRole::Plain, if at == 0 { "\n" } else { "" });
+            line(document, detail, note);
+        }
     }
 }
 
-/// Renders the remarks as lines after an empty one; empty if there are none.
-pub(crate) fn text(profile: &Profile, style: Style) -> String {
-    let line = |note: String| format!("{}  {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
-    let lines: String = text_notes(profile, style).into_iter().map(line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("\n{lines}")
+/// Adds the remarks on one of two profiles, `A` or `B`.
+pub(crate) fn add_side(document: &mut Document, side: &str, profile: &Profile) {
+    for (detail, notes) in by_detail(profile) {
+        notes.iter().for_each(|note| line(document, detail, &format!("{side}: {note}")));
     }
+}
+
+fn line(document: &mut Document, detail: Detail, note: &str) {
+    document.detailed(detail, TextRole::Bad, "note");
+    document.detailed(detail, TextRole::Plain, format!("  {}\n", printable(note)));
 }
 
 /// Describes in one sentence how far the guest's clock and the recorder's count differed.

@@ -31,11 +31,12 @@
 //!
 //! ```
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
-//! use kerntune_report::{functions, Report, Style};
+//! use kerntune_report::{functions, Report, Selection, Style};
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
 //! let sort = functions::FunctionSort::Calls;
-//! let options = functions::FunctionsOptions { top: Some(10), sort, ..Default::default() };
+//! let select = Selection { top: Some(10), region: None };
+//! let options = functions::FunctionsOptions { select, sort, ..Default::default() };
 //! let text = options.text(&profile, Style::PLAIN)?;
 //! assert!(text.starts_with("Elapsed time         = 0 sec      0 us  (0 events)"));
 //! # Ok::<(), kerntune_report::Error>(())
@@ -71,6 +72,7 @@ pub mod prediction;
 pub mod prove;
 pub mod reports;
 mod sampled;
+mod side_by_side;
 pub mod study;
 mod subcommand;
 pub mod subsystems;

@@ -1,15 +1,14 @@
 //! Memory touched by a workload: pages, lines and accesses by page size, and the reach of data
 //! TLBs.
 
-use kerntune_table::columns::Alignment;
-use kerntune_table::share;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Profile, RegionScope};
-use serde::Serialize;
+use kerntune_table::number::grouped;
+use kerntune_table::{share, Columns};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Kernel or user memory in pages of one size.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TouchedMemory {
     /// `kernel` or `user`, by address, whichever mode accesses it.
     pub memory: String,
@@ -27,7 +26,7 @@ pub(crate) struct TouchedMemory {
 }
 
 /// Reach of one of the model's data TLBs with pages of one size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TlbReach {
     /// `dtlb`, `dtlb_large` or `stlb`.
     pub tlb: String,
@@ -37,7 +36,7 @@ pub(crate) struct TlbReach {
 }
 
 /// Touched memory by page size, with the reach of the model's TLBs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct MemoryUse {
     pub touched: Vec<TouchedMemory>,
     pub reach: Vec<TlbReach>,
@@ -79,6 +78,19 @@ impl MemoryUse {
         }
     }
 
+    /// Declares the members of the JSON form.
+    pub fn columns<'a>() -> Columns<'a, Self> {
+        let mut of_reach = Columns::<TlbReach>::new();
+        of_reach.add("tlb", "`dtlb`, `dtlb_large` or `stlb`.", |row| row.tlb.clone());
+        of_reach.add("page_bytes", "Size of a page.", |row| row.page_bytes);
+        of_reach.add("entries", "Entries for such pages.", |row| row.entries);
+        of_reach.add("bytes", "Memory that they reach.", |row| row.bytes);
+        let mut fields = Columns::<Self>::new();
+        fields.records("touched", "Memory by page size.", columns(), |row| row.touched.clone());
+        fields.records("reach", "Data TLBs of the model.", of_reach, |row| row.reach.clone());
+        fields
+    }
+
     /// Returns the bytes of all touched lines.
     pub fn bytes(&self) -> Option<u64> {
         let known: Vec<u64> = self.touched.iter().filter_map(|row| row.bytes_of_lines).collect();
@@ -111,31 +123,45 @@ impl MemoryUse {
     }
 }
 
-/// Column heads of the memory table.
-pub(crate) const HEADS: [(&str, Alignment); 8] = [
-    ("pages", Alignment::Right),
-    ("of", Alignment::Right),
-    ("pages\nKiB", Alignment::Right),
-    ("lines", Alignment::Right),
-    ("lines\nKiB", Alignment::Right),
-    ("accesses", Alignment::Right),
-    ("% of\naccesses", Alignment::Right),
-    ("memory", Alignment::Left),
-];
+impl Serialize for MemoryUse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::columns().to_record(self).serialize(serializer)
+    }
+}
 
-pub(crate) fn cells(row: &TouchedMemory) -> [String; HEADS.len()] {
-    let count = |count: Option<u64>| count.map_or("-".into(), grouped);
-    let kib = |bytes: Option<u64>| count(bytes.map(|bytes| bytes.div_ceil(1024)));
-    [
-        count(row.pages),
-        readable(row.page_bytes),
-        kib(row.bytes_of_pages),
-        count(row.lines),
-        kib(row.bytes_of_lines),
-        grouped(row.loads.saturating_add(row.stores)),
-        fixed(row.percent_of_accesses, 2),
-        row.memory.clone(),
-    ]
+/// Declares the columns of the table of touched memory.
+pub(crate) fn columns<'a>() -> Columns<'a, TouchedMemory> {
+    let kib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| grouped(bytes.div_ceil(1024)));
+    let mut columns = Columns::<TouchedMemory>::new();
+    columns
+        .add("pages", "Pages that were touched; null of a merged profile.", |row| row.pages)
+        .head("pages")
+        .null("-");
+    columns
+        .add("page_bytes", "Size of a page.", |row| row.page_bytes)
+        .head("of")
+        .text(|row| readable(row.page_bytes));
+    columns
+        .add("bytes_of_pages", "Bytes of these pages; null of a merged profile.", |row| row.bytes_of_pages)
+        .head("pages\nKiB")
+        .text(move |row| kib(row.bytes_of_pages));
+    columns
+        .add("lines", "Lines that were touched; null of a merged profile.", |row| row.lines)
+        .head("lines")
+        .null("-");
+    columns
+        .add("bytes_of_lines", "Bytes of these lines; null of a merged profile.", |row| row.bytes_of_lines)
+        .head("lines\nKiB")
+        .text(move |row| kib(row.bytes_of_lines));
+    columns.add("loads", "Loads.", |row| row.loads);
+    columns.add("stores", "Stores.", |row| row.stores);
+    columns.text_only("accesses", |row| row.loads.saturating_add(row.stores));
+    columns
+        .add("percent_of_accesses", "Share of all accesses, in percent.", |row| row.percent_of_accesses)
+        .head("% of\naccesses")
+        .decimals(2);
+    columns.add("memory", "`kernel` or `user`, by address.", |row| row.memory.clone()).head("memory");
+    columns
 }
 
 /// Formats a power-of-two size: `4 KiB`, `2 MiB`, `1 GiB`.

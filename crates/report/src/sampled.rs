@@ -1,22 +1,15 @@
 //! Remarks and figures of sampled times.
 
-use crate::unit::{readable, DisplayUnit};
+use crate::unit::readable;
 use kerntune_profile::{Manifest, Profile, SamplingSummary, Ticks};
 use kerntune_table::number::grouped;
 use kerntune_table::{Columns, Document};
-use serde::Serialize;
 
 /// Head of a column of standard errors.
 pub(crate) const ERROR: &str = "±";
 
-/// Formats a number of calls for a table; empty if calls of the function were not counted.
-pub(crate) fn calls(calls: u64) -> String {
-    if calls == 0 {
-        String::new()
-    } else {
-        grouped(calls)
-    }
-}
+/// Meaning of the JSON member `error`.
+pub(crate) const ERROR_HELP: &str = "Only of a sampled profile: standard error of `self`.";
 
 /// Returns a number of calls for JSON; `None` if calls of the function were not counted.
 pub(crate) fn calls_of(profile: &Profile, calls: u64) -> Option<u64> {
@@ -36,11 +29,6 @@ pub(crate) fn has_calls(profile: &Profile) -> bool {
 /// Returns the standard error of a time, in ns; `None` if the time was measured.
 pub(crate) fn error_ns(profile: &Profile, ns: u64) -> Option<u64> {
     profile.manifest.sampled.as_ref().map(|sampled| sampled.error(Ticks(ns)).get())
-}
-
-/// Formats the standard error of a time for a table.
-pub(crate) fn error(profile: &Profile, ns: u64, unit: DisplayUnit) -> String {
-    error_ns(profile, ns).map_or(String::new(), |ns| unit.format(ns))
 }
 
 /// Returns sentences on the sampling and on what is missing; empty for measured profiles.
@@ -110,8 +98,16 @@ fn how(sampled: &SamplingSummary) -> String {
     )
 }
 
+/// Meaning of the JSON member `sampled`.
+pub(crate) const HELP: &str = "Only of a sampled profile: how it was sampled.";
+
 /// Adds the description of the sampling as `sampled`; measured profiles have none.
 pub(crate) fn add(document: &mut Document, profile: &Profile) {
+    document.record("sampled", HELP, columns(), profile.manifest.sampled.clone());
+}
+
+/// Declares the members of the description.
+pub(crate) fn columns<'a>() -> Columns<'a, SamplingSummary> {
     let mut fields = Columns::<SamplingSummary>::new();
     fields.add("source", "Sampler: `perf: cpu-clock`, `perf: cycles`.", |row| row.source.clone());
     fields.add("samples", "Samples that were kept.", |row| row.samples);
@@ -132,38 +128,5 @@ pub(crate) fn add(document: &mut Document, profile: &Profile) {
     );
     fields
         .add("bound_bytes", "Greatest memory of the collector's tables and buffers.", |row| row.bound_bytes);
-    let help = "Only of a sampled profile: how it was sampled.";
-    document.record("sampled", help, fields, profile.manifest.sampled.clone());
-}
-
-/// Description of the sampling, for JSON.
-#[derive(Serialize)]
-pub(crate) struct JsonSampled<'a> {
-    source: &'a str,
-    samples: u64,
-    sample_ns: u64,
-    cpus: u64,
-    wall_ns: u64,
-    period: &'a str,
-    bias: Option<&'a str>,
-    filter: Option<&'a str>,
-    calls: Option<&'a str>,
-    bound_bytes: u64,
-}
-
-/// Returns the description of the sampling; `None` for measured profiles.
-pub(crate) fn json(profile: &Profile) -> Option<JsonSampled<'_>> {
-    let sampled = profile.manifest.sampled.as_ref()?;
-    Some(JsonSampled {
-        source: &sampled.source,
-        samples: sampled.samples,
-        sample_ns: sampled.sample_ns.get(),
-        cpus: sampled.cpus,
-        wall_ns: sampled.wall_ns.get(),
-        period: &sampled.period,
-        bias: sampled.bias.as_deref(),
-        filter: sampled.filter.as_deref(),
-        calls: sampled.calls.as_deref(),
-        bound_bytes: sampled.bound_bytes,
-    })
+    fields
 }

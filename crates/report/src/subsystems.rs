@@ -1,20 +1,21 @@
 //! Time by groups of functions, and calls between the groups.
 
-use kerntune_table::columns::{Alignment, TableBuilder};
 use crate::groups::Grouping;
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
+use crate::reports::Selection;
 use crate::unit::{header, TickUnit};
-use crate::view::scope;
-use kerntune_table::share;
-use crate::{health, sampled, Result, Style};
-use kerntune_table::number::{fixed, grouped};
+use crate::view::{scope, ScopeTimes};
+use crate::{head, health, sampled, Report, Result};
 use kerntune_profile::{CallKind, FunctionIndex, Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Document, Table};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-subsystems/3";
+
+/// Description of the JSON form.
+const ABOUT: &str =
+    "Time by groups of functions. The groups' `self`, `user` and `unattributed` sum exactly to `busy`.";
 
 /// Options of the subsystems report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,29 +24,26 @@ pub struct SubsystemsOptions {
     pub grouping: Grouping,
     /// Adds the matrix of calls between groups.
     pub matrix: bool,
-    /// Largest number of groups and of pairs; `None` for all.
-    pub top: Option<usize>,
-    /// Region to report on; `None` for the whole profile.
-    pub region: Option<String>,
+    /// Region and number of groups and of pairs.
+    pub select: Selection,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 struct SubsystemRow {
     group: String,
-    #[serde(rename = "self")]
     self_ticks: u64,
-    calls: u64,
-    functions: u64,
+    /// `None` of rows that are no group.
+    calls: Option<u64>,
+    functions: Option<u64>,
 }
 
 /// Calls from one group into another, or within a group.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct GroupPair {
     from: String,
     to: String,
     calls: u64,
-    #[serde(rename = "elapsed")]
-    elapsed_ns: u64,
+    total_ticks: u64,
 }
 
 struct SubsystemTables {
@@ -59,7 +57,7 @@ struct SubsystemTables {
 
 fn find(profile: &Profile, options: &SubsystemsOptions) -> Result<SubsystemTables> {
     let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
+    let scope = scope(profile, options.select.region.as_deref())?;
     let totals = scope.totals(profile);
     let mut known: HashMap<FunctionIndex, String> = HashMap::new();
     let mut of = |function: FunctionIndex| {
@@ -69,14 +67,14 @@ fn find(profile: &Profile, options: &SubsystemsOptions) -> Result<SubsystemTable
     for row in tables.functions.iter().filter(|row| scope.contains(row.region)) {
         let (group, functions) = groups.entry(of(row.function)).or_default();
         group.self_ticks = group.self_ticks.saturating_add(row.self_ticks.get());
-        group.calls = group.calls.saturating_add(row.calls);
+        group.calls = Some(group.calls.unwrap_or(0).saturating_add(row.calls));
         functions.insert(row.function);
     }
     let mut groups: Vec<SubsystemRow> = groups
         .into_iter()
         .map(|(name, (group, functions))| SubsystemRow {
             group: name,
-            functions: functions.len() as u64,
+            functions: Some(functions.len() as u64),
             ..group
         })
         .collect();
@@ -94,139 +92,93 @@ fn find(profile: &Profile, options: &SubsystemsOptions) -> Result<SubsystemTable
         let sum = pairs.entry((from, of(arc.callee))).or_default();
         *sum = (sum.0.saturating_add(arc.calls), sum.1.saturating_add(arc.total_ticks.get()));
     }
-    let pair = |((from, to), (calls, elapsed_ns))| GroupPair { from, to, calls, elapsed_ns };
+    let pair = |((from, to), (calls, total_ticks))| GroupPair { from, to, calls, total_ticks };
     let mut matrix: Vec<GroupPair> = pairs.into_iter().map(pair).collect();
     matrix.sort_by(|a, b| {
-        b.elapsed_ns.cmp(&a.elapsed_ns).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to)))
+        b.total_ticks.cmp(&a.total_ticks).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to)))
     });
     Ok(SubsystemTables { totals, groups, matrix })
 }
 
-/// Renders header, groups and matrix as text.
-pub fn text(profile: &Profile, options: &SubsystemsOptions, style: Style) -> Result<String> {
-    let found = find(profile, options)?;
-    let busy = found.totals.busy_ticks.get();
-    let mut out = header(profile, &found.totals, options.region.as_deref());
-    out.push('\n');
-    let beside = [
-        ("[user]", found.totals.user_ticks.get()),
-        ("[unattributed]", found.totals.unattributed_ticks.get()),
-    ];
-    let unit = TickUnit::of(profile).unit(busy);
-    let has_calls = sampled::has_calls(profile);
-    let error = format!("{} net\n{}", sampled::ERROR, unit.name());
-    let mut table = TableBuilder::new([
-        (format!("net\n{}", unit.name()).as_str(), Alignment::Right),
-        ("% net", Alignment::Right),
-        (if has_calls { "calls" } else { &error }, Alignment::Right),
-        ("functions", Alignment::Right),
-        ("group", Alignment::Left),
-    ]);
-    let calls = |group: &SubsystemRow| match has_calls {
-        true => grouped(group.calls),
-        false => sampled::error(profile, group.self_ticks, unit),
-    };
-    let shown = options.top.unwrap_or(found.groups.len()).min(found.groups.len());
-    let (groups, rest) = found.groups.split_at(shown);
-    for group in groups {
-        table.row([
-            unit.format(group.self_ticks).into(),
-            fixed(share(group.self_ticks, busy), 2).into(),
-            calls(group).into(),
-            grouped(group.functions).into(),
-            printable(&group.group).into(),
-        ]);
+impl Report for SubsystemsOptions {
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let SubsystemTables { totals, groups, matrix } = find(profile, self)?;
+        let Selection { top, region } = &self.select;
+        let times = ScopeTimes::from(&totals);
+        let mut document = head::document(SCHEMA, ABOUT, profile, region.as_deref(), None);
+        times.add(&mut document);
+        sampled::add(&mut document, profile);
+        document.text(header(profile, &totals, region.as_deref()) + "\n");
+        let unit = TickUnit::of(profile).unit(times.busy);
+        let has_calls = sampled::has_calls(profile);
+        let rest = &groups[self.select.shown(&groups).len()..];
+        let beside =
+            |group: String, self_ticks| SubsystemRow { group, self_ticks, ..SubsystemRow::default() };
+        let rest = (!rest.is_empty()).then(|| {
+            let own = rest.iter().fold(0, |sum: u64, group| sum.saturating_add(group.self_ticks));
+            beside(format!("{} more groups (--top)", grouped(rest.len() as u64)), own)
+        });
+        let others = [("[user]", times.user), ("[unattributed]", times.unattributed)];
+        let others = others.into_iter().filter(|(_, own)| *own > 0);
+        let foot: Vec<_> =
+            rest.into_iter().chain(others.map(|(name, own)| beside(name.into(), own))).collect();
+        let mut columns = Columns::<SubsystemRow>::new();
+        columns.add("self", "Time in functions of the group.", |row| row.self_ticks).head("net").unit(unit);
+        columns.share("% net", times.busy, |row| row.self_ticks);
+        columns.add("calls", "Calls of these.", |row| row.calls).head("calls").only_if(has_calls);
+        columns
+            .text_only(format!("{} net", sampled::ERROR), move |row| {
+                row.calls.and_then(|_| sampled::error_ns(profile, row.self_ticks))
+            })
+            .unit(unit)
+            .only_if(!has_calls);
+        columns.add("functions", "Functions of the group that ran.", |row| row.functions).head("functions");
+        columns.add("group", "Name of the group.", |row| row.group.clone()).head("group");
+        document.table(
+            Table::new("groups", groups, columns)
+                .help("By `self`, greatest first.")
+                .top(*top)
+                .foot(foot)
+                .without_rest(),
+        );
+        let between = matrix.iter().filter(|pair| pair.from != pair.to);
+        let unit = TickUnit::of(profile).unit(between.map(|pair| pair.total_ticks).max().unwrap_or(0));
+        let mut columns = Columns::<GroupPair>::new();
+        columns
+            .add("elapsed", "Elapsed time of the calls; such times nest and sum to nothing.", |row| {
+                row.total_ticks
+            })
+            .head("elapsed")
+            .unit(unit);
+        columns.share("% busy", times.busy, |row| row.total_ticks);
+        columns.add("calls", "Calls.", |row| row.calls).head("calls").only_if(has_calls);
+        columns
+            .text_only(sampled::ERROR, move |row| sampled::error_ns(profile, row.total_ticks))
+            .unit(unit)
+            .only_if(!has_calls);
+        columns
+            .add(
+                "from",
+                "Group of the caller; without one `[syscall]`, `[interrupt]`, `[user]` (exceptions of user code) \
+                 or `[nothing]` (where threads begin).",
+                |row| row.from.clone(),
+            )
+            .head("from");
+        columns.add("to", "Group of the callee.", |row| row.to.clone()).head("into");
+        if self.matrix {
+            document.text("\n");
+        }
+        document.table(
+            Table::new("matrix", matrix, columns)
+                .help(
+                    "With `--matrix`, else null: calls between groups and within each, by `elapsed`, greatest first.",
+                )
+                .noun("pairs")
+                .top(*top)
+                .text_if(|pair| pair.from != pair.to)
+                .null_unless(self.matrix),
+        );
+        health::add(&mut document, profile);
+        Ok(document)
     }
-    let mut more = |name: &str, net: u64| {
-        table.row([
-            unit.format(net).into(),
-            fixed(share(net, busy), 2).into(),
-            "".into(),
-            "".into(),
-            name.into(),
-        ]);
-    };
-    if !rest.is_empty() {
-        let net = rest.iter().fold(0, |sum: u64, group| sum.saturating_add(group.self_ticks));
-        more(&format!("{} more groups (--top)", grouped(rest.len() as u64)), net);
-    }
-    beside.iter().filter(|(_, net)| *net > 0).for_each(|(name, net)| more(name, *net));
-    out += &table.render(style);
-    if options.matrix {
-        out += &matrix(profile, &found, options, style);
-    }
-    out += &health::text(profile, style);
-    Ok(out)
-}
-
-/// Renders the calls between groups; calls within a group are left out.
-fn matrix(profile: &Profile, found: &SubsystemTables, options: &SubsystemsOptions, style: Style) -> String {
-    let pairs: Vec<&GroupPair> = found.matrix.iter().filter(|pair| pair.from != pair.to).collect();
-    let unit = TickUnit::of(profile).unit(pairs.iter().map(|pair| pair.elapsed_ns).max().unwrap_or(0));
-    let has_calls = sampled::has_calls(profile);
-    let error = format!("{}\n{}", sampled::ERROR, unit.name());
-    let calls = |pair: &GroupPair| match has_calls {
-        true => grouped(pair.calls),
-        false => sampled::error(profile, pair.elapsed_ns, unit),
-    };
-    let mut table = TableBuilder::new([
-        (format!("elapsed\n{}", unit.name()).as_str(), Alignment::Right),
-        ("% busy", Alignment::Right),
-        (if has_calls { "calls" } else { &error }, Alignment::Right),
-        ("from", Alignment::Left),
-        ("into", Alignment::Left),
-    ]);
-    let shown = options.top.unwrap_or(pairs.len()).min(pairs.len());
-    for pair in pairs.iter().take(shown) {
-        table.row([
-            unit.format(pair.elapsed_ns).into(),
-            fixed(share(pair.elapsed_ns, found.totals.busy_ticks.get()), 2).into(),
-            calls(pair).into(),
-            printable(&pair.from).into(),
-            printable(&pair.to).into(),
-        ]);
-    }
-    let mut out = format!("\n{}", table.render(style));
-    if shown < pairs.len() {
-        let rest = format!("{} more pairs (--top)\n", grouped((pairs.len() - shown) as u64));
-        out += &style.paint(TextRole::Faint, &rest);
-    }
-    out
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct SubsystemsReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    idle_ns: u64,
-    #[serde(rename = "user")]
-    user_ticks: u64,
-    #[serde(rename = "unattributed")]
-    unattributed_ticks: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    groups: &'a [SubsystemRow],
-    matrix: Option<&'a [GroupPair]>,
-}
-
-/// Renders the JSON document (`docs/json.md`), with a newline at its end. It includes calls within
-/// a group.
-pub fn json(profile: &Profile, options: &SubsystemsOptions) -> Result<String> {
-    let found = find(profile, options)?;
-    let top = |all: usize| options.top.unwrap_or(all).min(all);
-    crate::to_json(&SubsystemsReport {
-        head: JsonHead::new(SCHEMA, profile, &options.region),
-        elapsed_ns: found.totals.elapsed_ticks.get(),
-        busy_ticks: found.totals.busy_ticks.get(),
-        idle_ns: found.totals.idle_ticks.get(),
-        user_ticks: found.totals.user_ticks.get(),
-        unattributed_ticks: found.totals.unattributed_ticks.get(),
-        sampled: sampled::json(profile),
-        groups: &found.groups[..top(found.groups.len())],
-        matrix: options.matrix.then(|| &found.matrix[..top(found.matrix.len())]),
-    })
 }

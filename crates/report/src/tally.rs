@@ -1,10 +1,8 @@
 //! Histograms of times: ordered buckets, merged if there are many, with percentiles.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::share;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{bounds, Ticks};
-use serde::Serialize;
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Table};
 use std::collections::BTreeMap;
 
 /// Number of rows above which buckets are merged, to one row per power of two.
@@ -19,11 +17,9 @@ pub(crate) struct BucketTally {
 }
 
 /// Row of a histogram, with inclusive bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistogramRow {
-    #[serde(rename = "from")]
     pub from_ns: u64,
-    #[serde(rename = "to")]
     pub to_ns: u64,
     pub count: u64,
     /// Virtual time at which the first call in the row began; 0 if unknown.
@@ -31,13 +27,33 @@ pub(crate) struct HistogramRow {
 }
 
 /// Bounds of the bucket in which a percentile lies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PercentileRange {
     pub percent: f64,
-    #[serde(rename = "from")]
     pub from_ns: u64,
-    #[serde(rename = "to")]
     pub to_ns: u64,
+}
+
+impl HistogramRow {
+    /// Returns the columns of the bounds, under these keys, and of the count, for JSON.
+    pub fn columns<'a>(from: &'static str, to: &'static str) -> Columns<'a, Self> {
+        let mut columns = Columns::new();
+        columns.add(from, "Least time of the bucket.", |row: &Self| row.from_ns);
+        columns.add(to, "Greatest time of the bucket.", |row| row.to_ns);
+        columns.add("count", "Times in the bucket.", |row| row.count);
+        columns
+    }
+}
+
+impl PercentileRange {
+    /// Returns the columns of all members, for JSON.
+    pub fn columns<'a>() -> Columns<'a, Self> {
+        let mut columns = Columns::new();
+        columns.add("percent", "Percentile.", |row: &Self| row.percent);
+        columns.add("from", "Least time of the bucket in which it lies.", |row| row.from_ns);
+        columns.add("to", "Greatest time of the bucket in which it lies.", |row| row.to_ns);
+        columns
+    }
 }
 
 impl BucketTally {
@@ -103,29 +119,21 @@ impl BucketTally {
         None
     }
 
-    /// Converts the histogram to a table; `what` heads the bounds, `each` the counts.
-    pub fn table(&self, what: &str, each: &str) -> TableBuilder {
-        let mut table = TableBuilder::new([
-            (what, Alignment::Right),
-            (each, Alignment::Right),
-            ("%", Alignment::Right),
-            ("cum. %", Alignment::Right),
-            ("", Alignment::Left),
-        ]);
+    /// Converts the histogram to a table for texts; `what` heads the bounds, `each` the counts.
+    pub fn to_table<'a>(&self, what: &str, each: &str) -> Table<'a, (HistogramRow, u64)> {
         let (rows, all) = (self.merged(), self.count());
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
-        let mut below: u64 = 0;
-        for row in rows {
-            below = below.saturating_add(row.count);
-            table.row([
-                range(row.from_ns, row.to_ns).into(),
-                grouped(row.count).into(),
-                fixed(share(row.count, all), 2).into(),
-                fixed(share(below, all), 2).into(),
-                TextCell::from(bar(row.count, most)),
-            ]);
-        }
-        table
+        let rows = rows.into_iter().scan(0, |below: &mut u64, row| {
+            *below = below.saturating_add(row.count);
+            Some((row, *below))
+        });
+        let mut columns = Columns::<(HistogramRow, u64)>::new();
+        columns.text_only(what, |(row, _)| range(row.from_ns, row.to_ns)).right();
+        columns.text_only(each, |(row, _)| row.count);
+        columns.share("%", all, |(row, _)| row.count);
+        columns.share("cum. %", all, |(_, below)| *below);
+        columns.text_only("", move |(row, _)| bar(row.count, most));
+        Table::new("", rows, columns).default_rows(usize::MAX).hidden_if_empty()
     }
 }
 

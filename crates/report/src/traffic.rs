@@ -1,11 +1,8 @@
 //! Block device requests and network packets, added up: sizes, seeks, queue depths and times.
 
-use kerntune_table::columns::{Alignment, TableBuilder};
-use kerntune_table::share;
-use crate::Style;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{bounds, bucket_of, Profile, RegionScope, Ticks};
-use serde::Serialize;
+use kerntune_table::number::grouped;
+use kerntune_table::{share, Columns, Table, TextRole};
 use std::collections::BTreeMap;
 
 /// Reason why a profile has no requests or packets.
@@ -75,59 +72,36 @@ impl ValueCounts {
         ranges.into_iter().map(|(bucket, count)| (name(bucket), count)).collect()
     }
 
-    /// Renders an empty line, a title, and a table of the values; empty without values.
-    pub fn table(&self, what: &str, unit: &str, style: Style) -> String {
-        let all = self.count();
-        if all == 0 {
-            return String::new();
-        }
-        let mut table = TableBuilder::new([
-            (unit, Alignment::Right),
-            ("count", Alignment::Right),
-            ("%", Alignment::Right),
-        ]);
-        for (value, count) in self.lines() {
-            table.row([value.into(), grouped(count).into(), fixed(share(count, all), 2).into()]);
-        }
-        format!("\n{what}\n{}", table.render(style))
+    /// Converts the values to a table for texts, with a title.
+    pub fn table<'a>(&self, title: String, unit: &str) -> Table<'a, (String, u64)> {
+        let mut columns = Columns::<(String, u64)>::new();
+        columns.text_only(unit, |row| row.0.clone()).right();
+        columns.text_only("count", |row| row.1);
+        columns.share("%", self.count(), |row| row.1);
+        let table = Table::new("", self.lines(), columns).title(TextRole::Plain, title);
+        table.default_rows(usize::MAX).hidden_if_empty()
     }
 
-    /// Returns the statistics for JSON.
-    pub fn figures(&self) -> ValueStats {
-        let values = self.0.iter().map(|(value, count)| [*value, *count]).collect();
-        ValueStats { values, ..self.summary() }
-    }
-
-    /// Returns the statistics without the single values.
-    pub fn summary(&self) -> ValueStats {
-        ValueStats {
-            count: self.count(),
-            sum: self.sum(),
-            mean: self.mean(),
-            median: self.quantile(50),
-            p99: self.quantile(99),
-            max: self.max(),
-            values: Vec::new(),
+    /// Declares the statistics for JSON; `has_values` includes the single values.
+    pub fn columns<'a>(has_values: bool) -> Columns<'a, Self> {
+        let mut columns = Columns::<Self>::new();
+        columns.add("count", "Number of values.", Self::count);
+        columns.add("sum", "Sum of the values.", Self::sum);
+        columns.add("mean", "Mean; null of no values.", Self::mean);
+        columns.add("median", "Median; null of no values.", |of| of.quantile(50));
+        columns.add("p99", "99th percentile; null of no values.", |of| of.quantile(99));
+        columns.add("max", "Greatest value; null of no values.", Self::max);
+        if has_values {
+            let values = |of: &Self| of.0.iter().map(|(value, count)| [*value, *count]).collect::<Vec<_>>();
+            let values = move |of: &Self| Some(values(of)).filter(|values| !values.is_empty());
+            columns.add("values", "Each value with its count, in order.", values).optional();
         }
+        columns
     }
 }
 
 /// Largest number of values that are shown one by one.
 const MAX_SINGLE_VALUES: usize = 16;
-
-/// Statistics of [`ValueCounts`]; those of no values are `None`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct ValueStats {
-    pub count: u64,
-    pub sum: u64,
-    pub mean: Option<f64>,
-    pub median: Option<u64>,
-    pub p99: Option<u64>,
-    pub max: Option<u64>,
-    /// Each value with its count; empty if only the summary was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<[u64; 2]>,
-}
 
 /// Requests to one device or all, for one operation or all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! Sums over a profile's regions that several reports need.
 
 use crate::{Error, Result};
-use kerntune_profile::{FunctionTotals, ModelEvent, Profile, RegionScope, RegionStats, Tables, Ticks};
+use kerntune_profile::{
+    FunctionTotals, ModelEvent, Profile, RegionScope, RegionStats, ScopeTotals, Tables, Ticks,
+};
+use kerntune_table::Document;
 use std::collections::BTreeMap;
 
 /// Function with its totals over the selected regions.
@@ -21,6 +24,29 @@ pub(crate) struct ScopeTimes {
     pub user: u64,
     /// Kernel code with no known function open.
     pub unattributed: u64,
+}
+
+impl ScopeTimes {
+    /// Adds the JSON members.
+    pub fn add(&self, document: &mut Document) {
+        document.field("elapsed_ns", "Time inside regions.", self.elapsed);
+        document.field("busy", "What code took: `elapsed_ns` − `idle_ns`.", self.busy);
+        document.field("idle_ns", "Time in which the CPU was halted.", self.idle);
+        document.field("user", "What user code took.", self.user);
+        document.field("unattributed", "Kernel code with no known function open.", self.unattributed);
+    }
+}
+
+impl From<&ScopeTotals> for ScopeTimes {
+    fn from(totals: &ScopeTotals) -> Self {
+        Self {
+            elapsed: totals.elapsed_ticks.get(),
+            busy: totals.busy_ticks.get(),
+            idle: totals.idle_ticks.get(),
+            user: totals.user_ticks.get(),
+            unattributed: totals.unattributed_ticks.get(),
+        }
+    }
 }
 
 /// Sums over all regions of one name.
@@ -137,7 +163,6 @@ pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
     }
     rows
 }
-
 
 /// Returns the regions of this name and those within them; all regions without a name.
 pub fn scope(profile: &Profile, region: Option<&str>) -> Result<RegionScope> {

@@ -8,7 +8,7 @@ use kerntune_profile::{
     Address, CallArc, CallKind as Word, DataPath, FunctionIndex, FunctionStats, KernelId, Manifest, Profile,
     RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::anatomy::{json, text, text_against, AnatomyQuestion, AnatomyView};
+use kerntune_report::anatomy::{json, text, AnatomyQuestion, AnatomyView};
 use kerntune_report::Style;
 use kerntune_trace::{
     encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, ModeCounters, OpenStack, RecordedRegion,
@@ -291,7 +291,7 @@ fn shown<T>(
 }
 
 fn plain(shown: &AnatomyView) -> String {
-    text(shown, Style::PLAIN).unwrap()
+    text(shown, None, Style::PLAIN).unwrap()
 }
 
 fn parse(text: kerntune_report::Result<String>) -> Value {
@@ -372,7 +372,7 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
 
 #[test]
 fn two_kernels_side_by_side() {
-    let against = |a: &AnatomyView, b: &AnatomyView| text_against([a, b], Style::PLAIN).unwrap();
+    let against = |a: &AnatomyView, b: &AnatomyView| text(a, Some(b), Style::PLAIN).unwrap();
     golden("anatomy_against.txt", &side_by_side(&READ, against));
     let json = side_by_side(&READ, |a, b| parse(json(a, Some(b))));
     let (against, rows) = (&json["against"], json["against"]["functions"].as_array().unwrap());
@@ -410,7 +410,7 @@ fn a_boundary_that_is_never_reached_and_an_operation_without_whole_calls() {
     let fault = AnatomyCase { operation: "asm_exc_page_fault", ..READ };
     shown(&trace, &profile, &fault, |of| assert_eq!(of.anatomy.all.ns.count, 1));
     shown(&self::trace(BASE, &[]), &profile, &READ, |of| {
-        let error = text(of, Style::PLAIN).unwrap_err().to_string();
+        let error = text(of, None, Style::PLAIN).unwrap_err().to_string();
         assert_eq!(
             error,
             "no call of __x64_sys_read was seen from its entry to its exit: 0 began or ended where nothing was recorded, \

@@ -12,7 +12,7 @@ use kerntune_profile::{
     Ticks,
 };
 use kerntune_report::graph::{StaticCalls, UnknownCallees};
-use kerntune_report::{flat, graph, DisplayUnit, GraphOptions, Report, Style};
+use kerntune_report::{flat, graph, DisplayUnit, GraphOptions, Report, Selection, Style};
 use serde_json::Value;
 
 /// Name, self time in milliseconds.
@@ -203,11 +203,11 @@ fn the_code_says_who_was_not_called() {
     arcs.sort();
     let unknown = [(at("EXAMPLE"), UnknownCallees { calls: 3, jumps: 1, patched: 0 })].into();
     let code = StaticCalls { arcs, unknown, binds: false };
-    let options = graph::GraphReportOptions {
-        graph: GraphOptions { function: vec!["EXAMPLE".into(), "SUB3".into()], ..GraphOptions::default() },
-        ..Default::default()
-    };
-    let text = options.text_with(&of, Some(&code), Style::PLAIN).unwrap();
+    let function = vec!["EXAMPLE".into(), "SUB3".into()];
+    let graph = GraphOptions { function, ..GraphOptions::default() };
+    let with = |code| graph::GraphReportOptions { graph: graph.clone(), code: Some(code), cut: Vec::new() };
+    let options = with(code.clone());
+    let text = options.text(&of, Style::PLAIN).unwrap();
     println!("{text}");
     let has = |words: &[&str]| text.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == *words);
     assert!(has(&["0.00", "0.00", "0/5", "SUB3", "[11]"]), "as in the figure");
@@ -215,12 +215,12 @@ fn the_code_says_who_was_not_called() {
     assert!(has(&["?", "<3", "indirect", "calls,", "1", "indirect", "jump>"]));
     assert!(has(&["0/5", "<2", "callers", "in", "the", "code", "that", "did", "not>"]), "of SUB3");
     assert!(has(&["[2]", "41.5", "0.50", "3.00", "10+4", "EXAMPLE", "[2]"]), "no time moves");
-    let json: Value = serde_json::from_str(&options.json_with(&of, Some(&code)).unwrap()).unwrap();
+    let json: Value = serde_json::from_str(&options.json(&of).unwrap()).unwrap();
     assert_eq!((&json["code"]["arcs"], &json["code"]["never_taken"]), (&5.into(), &4.into()));
     let entry = &json["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == "EXAMPLE").unwrap();
     assert_eq!((&entry["unknown"]["calls"], &entry["unknown"]["jumps"]), (&3.into(), &1.into()));
-    let bound = StaticCalls { binds: true, ..code };
-    let json: Value = serde_json::from_str(&options.json_with(&of, Some(&bound)).unwrap()).unwrap();
+    let bound = with(StaticCalls { binds: true, ..code });
+    let json: Value = serde_json::from_str(&bound.json(&of).unwrap()).unwrap();
     let cycles: Vec<&Value> =
         json["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "cycle").collect();
     println!("{cycles:?}");
@@ -273,7 +273,10 @@ fn options_choose() {
         .unwrap()
     };
     let count = |options| json(options)["entries"].as_array().unwrap().len();
-    assert_eq!(count(GraphOptions { top: Some(3), ..GraphOptions::default() }), 3);
+    assert_eq!(
+        count(GraphOptions { select: Selection { top: Some(3), region: None }, ..GraphOptions::default() }),
+        3
+    );
     // The cycle has 59.3 %, CALLER2 above half.
     assert_eq!(count(GraphOptions { min_percent: 50.0, ..GraphOptions::default() }), 2);
     let never = GraphOptions { never_called: Some("lib/".into()), ..GraphOptions::default() };
@@ -290,6 +293,7 @@ fn options_choose() {
     let exact =
         GraphOptions { propagate: Some(kerntune_report::Propagation::Exact), ..GraphOptions::default() };
     assert!(table(exact).unwrap_err().to_string().contains("counted but not timed"));
-    let nowhere = GraphOptions { region: Some("x".into()), ..GraphOptions::default() };
+    let select = Selection { top: None, region: Some("x".into()) };
+    let nowhere = GraphOptions { select, ..GraphOptions::default() };
     assert!(table(nowhere).unwrap_err().to_string().contains("it has all"));
 }

@@ -14,8 +14,9 @@
 //! ```
 
 use kerntune_profile::*;
+use kerntune_report::subsystems::SubsystemsOptions;
 use kerntune_report::{
-    diff, histogram, idle, interrupts, subsystems, switches, threads, Grouping, GroupsFile, Report, Style,
+    diff, histogram, idle, interrupts, switches, threads, Grouping, GroupsFile, Report, Selection, Style,
 };
 use serde_json::{json, Value};
 
@@ -184,6 +185,14 @@ fn sum(rows: &Value, field: &str) -> i64 {
 
 const INNER: Option<&str> = Some("inner");
 
+fn inner_region() -> Selection {
+    Selection { top: None, region: INNER.map(Into::into) }
+}
+
+fn top_row() -> Selection {
+    Selection { top: Some(1), region: None }
+}
+
 #[test]
 fn a_histogram_with_percentiles() {
     let options =
@@ -214,7 +223,7 @@ fn a_histogram_with_percentiles() {
 fn a_histogram_of_a_region_and_of_no_calls() {
     let inner = |function: &str| histogram::HistogramOptions {
         function: function.into(),
-        region: INNER.map(Into::into),
+        select: inner_region(),
         ..Default::default()
     };
     assert_eq!(parse(inner("tcp_recv").json(&profile()))["calls"], 1);
@@ -226,8 +235,8 @@ fn a_histogram_of_a_region_and_of_no_calls() {
 
 #[test]
 fn groups_user_and_unattributed_time_are_the_busy_time() {
-    let options = subsystems::SubsystemsOptions { matrix: true, ..Default::default() };
-    let json = parse(subsystems::json(&profile(), &options));
+    let options = SubsystemsOptions { matrix: true, ..Default::default() };
+    let json = parse(options.json(&profile()));
     let groups: Vec<_> =
         json["groups"].as_array().unwrap().iter().map(|g| (&g["group"], &g["self"])).collect();
     let expected = [
@@ -261,8 +270,8 @@ fn groups_user_and_unattributed_time_are_the_busy_time() {
 fn groups_of_ones_own() {
     let groups = GroupsFile::parse("read: sys_* tcp_*\nentry: arch/x86/entry\n", "g").unwrap();
     let grouping = Grouping::File(groups);
-    let options = subsystems::SubsystemsOptions { grouping, top: Some(1), ..Default::default() };
-    let text = subsystems::text(&profile(), &options, Style::PLAIN).unwrap();
+    let options = SubsystemsOptions { grouping, select: top_row(), ..Default::default() };
+    let text = options.text(&profile(), Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     // 250 + 230; 120, 45 + 50 + 50 in the others; percentages are of 950 ns.
     let expected = "net                              \n ns  % net  calls  functions  group\n\
@@ -290,7 +299,7 @@ threads  tgid  kind        ns      ns    ns  % net        in  name
       1     7  idle        10      10     0   1.05         1  swapper
 ";
     assert_eq!(table, expected);
-    let inner = threads::ThreadsOptions { region: INNER.map(Into::into), ..Default::default() };
+    let inner = threads::ThreadsOptions { select: inner_region(), ..Default::default() };
     assert_eq!(sum(&parse(inner.json(&profile()))["threads"], "self"), 225);
 }
 
@@ -312,7 +321,7 @@ exceptions     second       ns  % busy   ns       ns             at  entry
          5  5,000,000       50    5.26   10       11  0.000000070 s  fault
 ";
     assert_eq!(text, expected);
-    let inner = interrupts::InterruptsOptions { region: INNER.map(Into::into) };
+    let inner = interrupts::InterruptsOptions { select: inner_region() };
     let json = parse(inner.json(&profile()));
     assert_eq!((&json["interrupts"][0]["count"], &json["interrupt"]), (&json!(1), &json!(25)));
     assert_eq!(json["exceptions"], json!([]));
@@ -326,7 +335,7 @@ fn switches_by_reason_and_by_pair() {
     assert_eq!(json["reasons"][0], json!({"reason": "tcp_recv", "kind": "voluntary", "count": 4}));
     assert_eq!(json["reasons"][1]["reason"], Value::Null);
     assert_eq!(json["pairs"][1], json!({"from": "swapper", "to": "rr", "count": 2, "preempted": 2}));
-    let options = switches::SwitchesOptions { top: Some(1), ..Default::default() };
+    let options = switches::SwitchesOptions { select: top_row() };
     let text = options.text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Context switches     =             6  (6,000,000 per second)
@@ -426,8 +435,8 @@ fn per_operation_and_of_a_region() {
 
 #[test]
 fn a_region_that_is_not_there() {
-    let region = Some("tcp".to_string());
-    let error = idle::IdleOptions { region }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
+    let select = Selection { top: None, region: Some("tcp".into()) };
+    let error = idle::IdleOptions { select }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has all, inner");
 }
 
@@ -438,11 +447,11 @@ fn the_contract_is_documented() {
     let (one, two) = (profile(), other());
     let histogram =
         histogram::HistogramOptions { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
-    let subsystems = subsystems::SubsystemsOptions { matrix: true, ..Default::default() };
+    let subsystems = SubsystemsOptions { matrix: true, ..Default::default() };
     let paths = diff::DiffOptions { paths: true, ..Default::default() };
     for text in [
         histogram.json(&one),
-        subsystems::json(&one, &subsystems),
+        subsystems.json(&one),
         threads::ThreadsOptions::default().json(&one),
         interrupts::InterruptsOptions::default().json(&one),
         switches::SwitchesOptions::default().json(&one),

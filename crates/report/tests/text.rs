@@ -4,12 +4,17 @@ use crate::sample;
 use crate::sample::golden;
 use clap::ValueEnum;
 use kerntune_report::functions::{FunctionSort, FunctionsOptions};
-use kerntune_report::{bench, comparison, summary, Report, Style};
+use kerntune_report::{bench, comparison, summary, Report, Selection, Style};
 use kerntune_stats::{BenchResults, JoinedResults, TimedComparison};
 use serde_json::{json, Value};
 
 fn by(sort: FunctionSort) -> FunctionsOptions {
     FunctionsOptions { sort, ..FunctionsOptions::default() }
+}
+
+fn of_region(name: &str) -> FunctionsOptions {
+    let select = Selection { top: None, region: Some(name.into()) };
+    FunctionsOptions { select, ..FunctionsOptions::default() }
 }
 
 #[test]
@@ -20,9 +25,8 @@ fn functions_by_net_time() {
 #[test]
 fn the_top_functions_of_a_region_on_a_narrow_terminal() {
     let options = FunctionsOptions {
-        top: Some(5),
         sort: FunctionSort::Calls,
-        region: Some("tcp_rr".into()),
+        select: Selection { top: Some(5), region: Some("tcp_rr".into()) },
         ..FunctionsOptions::default()
     };
     let style = Style { width: Some(94), ..Style::PLAIN };
@@ -117,7 +121,7 @@ fn every_order_is_the_one_that_it_says() {
 
 #[test]
 fn a_region_that_is_not_there_is_said_with_those_that_are() {
-    let options = FunctionsOptions { region: Some("tcp".into()), ..FunctionsOptions::default() };
+    let options = of_region("tcp");
     let error = options.text(&sample::before(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has tcp_rr, getpid, setup");
 }
@@ -127,7 +131,7 @@ fn figures_of_a_region_and_those_within_it() {
     let mut profile = sample::before();
     profile.tables.regions[1].depth = 1;
     profile.tables.functions[0].region = 1;
-    let options = FunctionsOptions { region: Some("tcp_rr".into()), ..FunctionsOptions::default() };
+    let options = of_region("tcp_rr");
     let text = options.json(&profile).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["elapsed_ns"], 214_272_000 + 278_800_000);

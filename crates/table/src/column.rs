@@ -14,6 +14,7 @@ pub struct Column<'a, R> {
     get: Box<dyn Fn(&R) -> Value + 'a>,
     text: Option<Box<dyn Fn(&R) -> String + 'a>>,
     role: Option<Box<dyn Fn(&R) -> TextRole + 'a>>,
+    applies: Option<Box<dyn Fn(&R) -> bool + 'a>>,
 }
 
 /// Properties of a column that do not depend on rows.
@@ -118,6 +119,20 @@ impl<'a, R> Columns<'a, R> {
         column
     }
 
+    /// Adds a column of a record that each row has, with the columns of `fields`, for JSON.
+    pub fn object<S: 'a>(
+        &mut self,
+        key: &'static str,
+        help: &'static str,
+        fields: Columns<'a, S>,
+        get: impl Fn(&R) -> &S + 'a,
+    ) -> &mut Column<'a, R> {
+        let specs = fields.specs().cloned().collect();
+        let column = self.add(key, help, move |row| fields.to_record(get(row)));
+        column.spec.fields = specs;
+        column
+    }
+
     /// Adds the columns of a part of the row.
     pub fn part<S: 'a>(&mut self, columns: Columns<'a, S>, get: impl Fn(&R) -> &S + Clone + 'a)
     where
@@ -141,8 +156,11 @@ impl<'a, R> Columns<'a, R> {
     pub fn to_record(&self, row: &R) -> Value {
         let members = self.0.iter().filter(|column| !column.spec.key.is_empty()).filter_map(|column| {
             let value = (column.get)(row);
-            let is_absent = column.spec.is_optional && value == Value::Null;
-            (!is_absent).then_some((column.spec.key, value))
+            let is_absent = match &column.applies {
+                Some(applies) => !applies(row),
+                None => column.spec.is_optional && value == Value::Null,
+            };
+            (!is_absent).then_some((column.spec.key.into(), value))
         });
         Value::Record(members.collect())
     }
@@ -153,14 +171,21 @@ impl<'a, R> Columns<'a, R> {
     }
 
     pub(crate) fn fields(&self, row: &R) -> Vec<(ColumnSpec, Value)> {
-        self.0.iter().map(|column| (column.spec.clone(), (column.get)(row))).collect()
+        let has_field = |column: &&Column<R>| {
+            !column.spec.key.is_empty() && column.applies.as_ref().is_none_or(|applies| applies(row))
+        };
+        let field = |column: &Column<R>| {
+            let is_optional = column.spec.is_optional && column.applies.is_none();
+            (ColumnSpec { is_optional, ..column.spec.clone() }, (column.get)(row))
+        };
+        self.0.iter().filter(has_field).map(field).collect()
     }
 }
 
 impl<'a, R> Column<'a, R> {
     fn new<V: ToValue>(key: &'static str, help: &'static str, get: impl Fn(&R) -> V + 'a) -> Self {
         let spec = ColumnSpec::new(key, help, V::TYPE);
-        Self { spec, get: Box::new(move |row| get(row).to_value()), text: None, role: None }
+        Self { spec, get: Box::new(move |row| get(row).to_value()), text: None, role: None, applies: None }
     }
 
     /// Shows the column in texts under this heading.
@@ -236,17 +261,25 @@ impl<'a, R> Column<'a, R> {
         self
     }
 
+    /// Leaves the member out of JSON of rows for which `condition` does not hold; null stays.
+    pub fn when(&mut self, condition: impl Fn(&R) -> bool + 'a) -> &mut Self {
+        self.spec.is_optional = true;
+        self.applies = Some(Box::new(condition));
+        self
+    }
+
     fn of<S: 'a>(self, get: impl Fn(&S) -> &R + Clone + 'a) -> Column<'a, S>
     where
         R: 'a,
     {
-        let Self { spec, get: value, text, role } = self;
-        let (for_text, for_role) = (get.clone(), get.clone());
+        let Self { spec, get: value, text, role, applies } = self;
+        let (for_text, for_role, for_applies) = (get.clone(), get.clone(), get.clone());
         Column {
             spec,
             get: Box::new(move |row| value(get(row))),
             text: text.map(|text| Box::new(move |row: &S| text(for_text(row))) as _),
             role: role.map(|role| Box::new(move |row: &S| role(for_role(row))) as _),
+            applies: applies.map(|applies| Box::new(move |row: &S| applies(for_applies(row))) as _),
         }
     }
 

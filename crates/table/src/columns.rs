@@ -1,6 +1,5 @@
 //! Aligned columns of text.
 
-use crate::number::grouped;
 use crate::{printable, Style, TextRole};
 
 /// Alignment of a column's texts.
@@ -45,6 +44,8 @@ pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
 pub struct TableBuilder {
     heads: Vec<(Vec<String>, Alignment)>,
     rows: Vec<Vec<TextCell>>,
+    /// Line between groups.
+    pub(crate) rule: &'static str,
 }
 
 impl TableBuilder {
@@ -56,7 +57,7 @@ impl TableBuilder {
     /// Creates a table whose number of columns is known only at run time.
     pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Alignment)>) -> Self {
         let head = |(text, side): (&str, Alignment)| (text.split('\n').map(String::from).collect(), side);
-        Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new() }
+        Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new(), rule: "" }
     }
 
     /// Adds a row with one cell per column.
@@ -70,22 +71,9 @@ impl TableBuilder {
         self.rows.push(cells);
     }
 
-    /// Adds an empty line between groups.
+    /// Adds a line between groups, empty unless a rule was chosen.
     pub fn gap(&mut self) {
         self.rows.push(Vec::new());
-    }
-
-    /// Renders an empty line, the table, and the number of rows beyond the first `top`; empty if
-    /// `all` is 0.
-    pub fn below(&self, all: usize, top: usize, style: Style) -> String {
-        if all == 0 {
-            return String::new();
-        }
-        let more = match all.saturating_sub(top) {
-            0 => String::new(),
-            more => style.paint(TextRole::Faint, &format!("{} more (--top)\n", grouped(more as u64))),
-        };
-        format!("\n{}{more}", self.render(style))
     }
 
     /// Renders all lines, each with its newline.
@@ -116,7 +104,10 @@ impl TableBuilder {
             self.line(&mut out, &cells, &widths, style);
         }
         for row in &self.rows {
-            self.line(&mut out, row, &widths, style);
+            match row.is_empty() {
+                true => out += &format!("{}\n", self.rule),
+                false => self.line(&mut out, row, &widths, style),
+            }
         }
         out
     }

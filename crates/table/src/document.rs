@@ -1,5 +1,6 @@
 //! Document: fields, lines of text, and tables.
 
+use crate::number::grouped;
 use crate::{ColumnSpec, Columns, Table, TableRows, TextRole, ToValue, Value};
 
 /// Report as data, from which every form is rendered.
@@ -12,6 +13,18 @@ pub struct Document<'a> {
     /// Sentences on the report, for documentation.
     pub about: &'static str,
     pub(crate) parts: Vec<Part<'a>>,
+    is_text_ended: bool,
+}
+
+/// Texts in which a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// All texts.
+    Always,
+    /// Texts without details.
+    Brief,
+    /// Texts with details ([`crate::Style::verbose`]).
+    Verbose,
 }
 
 /// Part of a document.
@@ -19,14 +32,14 @@ pub(crate) enum Part<'a> {
     /// Member of the JSON document.
     Field(ColumnSpec, Value),
     /// Text that ends with a newline.
-    Text(TextRole, String),
+    Text(TextRole, String, Detail),
     Table(Box<dyn TableRows + 'a>),
 }
 
 impl<'a> Document<'a> {
     /// Creates an empty document.
     pub fn new(schema: &'static str, about: &'static str) -> Self {
-        Self { schema, about, parts: Vec::new() }
+        Self { schema, about, parts: Vec::new(), is_text_ended: false }
     }
 
     /// Adds a JSON member.
@@ -44,12 +57,31 @@ impl<'a> Document<'a> {
         self.parts.push(Part::Field(spec, value.to_value()));
     }
 
+    /// Adds a JSON member that is a record.
+    pub fn object<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: &R) {
+        self.nested(ColumnSpec::new(key, help, Value::TYPE), fields, Some(value));
+    }
+
+    /// Adds a JSON member that is a record, null if it is `None`.
+    pub fn nullable<R>(
+        &mut self,
+        key: &'static str,
+        help: &'static str,
+        fields: Columns<R>,
+        value: Option<&R>,
+    ) {
+        self.nested(ColumnSpec::new(key, help, Option::<Value>::TYPE), fields, value);
+    }
+
     /// Adds a JSON member that is a record, left out if it is `None`.
     pub fn record<R>(&mut self, key: &'static str, help: &'static str, fields: Columns<R>, value: Option<R>) {
-        let record = value.as_ref().map(|value| fields.to_record(value));
-        let specs = fields.specs().cloned().collect();
-        let spec = ColumnSpec { is_optional: true, fields: specs, ..ColumnSpec::new(key, help, Value::TYPE) };
-        self.parts.push(Part::Field(spec, record.to_value()));
+        let spec = ColumnSpec { is_optional: true, ..ColumnSpec::new(key, help, Value::TYPE) };
+        self.nested(spec, fields, value.as_ref());
+    }
+
+    fn nested<R>(&mut self, spec: ColumnSpec, fields: Columns<R>, value: Option<&R>) {
+        let spec = ColumnSpec { fields: fields.specs().cloned().collect(), ..spec };
+        self.parts.push(Part::Field(spec, value.map(|value| fields.to_record(value)).to_value()));
     }
 
     /// Adds the members of a record.
@@ -69,7 +101,14 @@ impl<'a> Document<'a> {
 
     /// Adds text in the color of `role`.
     pub fn painted(&mut self, role: TextRole, text: impl Into<String>) {
-        self.parts.push(Part::Text(role, text.into()));
+        self.detailed(Detail::Always, role, text);
+    }
+
+    /// Adds text that only some texts have.
+    pub fn detailed(&mut self, detail: Detail, role: TextRole, text: impl Into<String>) {
+        if !self.is_text_ended {
+            self.parts.push(Part::Text(role, text.into(), detail));
+        }
     }
 
     /// Adds a line of a report's head: label and value.
@@ -77,8 +116,21 @@ impl<'a> Document<'a> {
         self.text(format!("{label:<20} = {value}\n"));
     }
 
+    /// Ends the texts: what is added after it is only in JSON.
+    pub fn end_text(&mut self) {
+        self.is_text_ended = true;
+    }
+
+    /// Adds the line on so many `noun` that a text leaves out; none if there are no such.
+    pub fn rest(&mut self, rest: usize, noun: &str) {
+        if rest > 0 {
+            self.painted(TextRole::Faint, rest_line(rest, noun));
+        }
+    }
+
     /// Adds a table.
     pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
+        let table = if self.is_text_ended { table.only_if(false) } else { table };
         self.parts.push(Part::Table(Box::new(table)));
     }
 
@@ -89,4 +141,10 @@ impl<'a> Document<'a> {
             Part::Table(_) | Part::Field(..) | Part::Text(..) => None,
         })
     }
+}
+
+/// Returns the line on so many `noun` that a text leaves out.
+pub(crate) fn rest_line(rest: usize, noun: &str) -> String {
+    let gap = if noun.is_empty() { "" } else { " " };
+    format!("{} more{gap}{noun} (--top)\n", grouped(rest as u64))
 }

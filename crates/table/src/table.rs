@@ -1,7 +1,7 @@
 //! Table: rows with the columns that are declared of them.
 
-use crate::columns::{Alignment, TableBuilder, TextCell};
-use crate::{ColumnSpec, Columns, Value};
+use crate::columns::{Alignment, TableBuilder, TextCell, TextTable};
+use crate::{ColumnSpec, Columns, TextRole, Value};
 
 /// Table of a document. Renderers see it as [`TableRows`], whatever its rows are.
 pub struct Table<'a, R> {
@@ -12,8 +12,17 @@ pub struct Table<'a, R> {
     default_rows: usize,
     is_hidden_if_empty: bool,
     is_optional: bool,
+    is_hidden: bool,
+    has_rest: bool,
+    /// Whether the table has a value, if it can be null.
+    has_value: Option<bool>,
+    title: (TextRole, String),
     rows: Vec<R>,
+    foot: Vec<R>,
     columns: Columns<'a, R>,
+    text_if: Box<dyn Fn(&R) -> bool + 'a>,
+    rule: &'static str,
+    rule_if: Box<dyn Fn(&R) -> bool + 'a>,
 }
 
 impl<'a, R> Table<'a, R> {
@@ -27,8 +36,16 @@ impl<'a, R> Table<'a, R> {
             default_rows: crate::DEFAULT_ROWS,
             is_hidden_if_empty: false,
             is_optional: false,
+            is_hidden: false,
+            has_rest: true,
+            has_value: None,
+            title: (TextRole::Plain, String::new()),
             rows: rows.into_iter().collect(),
+            foot: Vec::new(),
             columns,
+            text_if: Box::new(|_| true),
+            rule: "",
+            rule_if: Box::new(|_| false),
         }
     }
 
@@ -68,6 +85,62 @@ impl<'a, R> Table<'a, R> {
         self.is_optional = true;
         self.hidden_if_empty()
     }
+
+    /// Leaves the table out of texts unless `condition` holds. JSON keeps it.
+    pub fn only_if(mut self, condition: bool) -> Self {
+        self.is_hidden = !condition;
+        self
+    }
+
+    /// Makes the table null in JSON, and leaves it out of texts, unless `condition` holds.
+    pub fn null_unless(mut self, condition: bool) -> Self {
+        self.has_value = Some(condition);
+        self
+    }
+
+    /// Leaves out the line on rows that a text does not have; [`crate::Document::rest`] adds one.
+    pub fn without_rest(mut self) -> Self {
+        self.has_rest = false;
+        self
+    }
+
+    /// Puts a line above the table, in texts.
+    pub fn title(mut self, role: TextRole, title: impl Into<String>) -> Self {
+        self.title = (role, title.into());
+        self
+    }
+
+    /// Adds rows that only texts have, below those that they show: totals.
+    pub fn foot(mut self, rows: impl IntoIterator<Item = R>) -> Self {
+        self.foot.extend(rows);
+        self
+    }
+
+    /// Leaves rows for which `condition` does not hold out of texts. JSON keeps them.
+    pub fn text_if(mut self, condition: impl Fn(&R) -> bool + 'a) -> Self {
+        self.text_if = Box::new(condition);
+        self
+    }
+
+    /// Draws the line `rule` below each row for which `condition` holds, in texts.
+    pub fn rule(mut self, rule: &'static str, condition: impl Fn(&R) -> bool + 'a) -> Self {
+        (self.rule, self.rule_if) = (rule, Box::new(condition));
+        self
+    }
+
+    fn text_rows(&self) -> impl Iterator<Item = &R> {
+        self.rows.iter().filter(|row| (self.text_if)(row))
+    }
+}
+
+impl<R> From<Table<'_, R>> for TextTable {
+    fn from(table: Table<'_, R>) -> Self {
+        let mut out = TextTable::new(heads(&table));
+        for cells in table.cells(table.shown()) {
+            out.row(cells.into_iter().map(|cell| cell.0).collect());
+        }
+        out
+    }
 }
 
 /// Table as renderers see it.
@@ -90,7 +163,19 @@ pub trait TableRows {
     /// Returns every row as a record of the columns that have a key.
     fn records(&self) -> Vec<Value>;
 
-    /// Returns every row's displayed cells, of the columns that have a head.
+    /// JSON can have null instead of the rows.
+    fn is_nullable(&self) -> bool;
+
+    /// JSON has null instead of the rows.
+    fn is_null(&self) -> bool;
+
+    /// Line above the table in texts; empty for none.
+    fn title(&self) -> (TextRole, &str);
+
+    /// Line below groups of rows, in place of rows without cells.
+    fn rule(&self) -> &'static str;
+
+    /// Returns the displayed cells of so many rows and of the foot, of the columns that have a head.
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>>;
 
     /// Name of the rows, and number of those that a text leaves out.
@@ -117,7 +202,7 @@ impl<R> TableRows for Table<'_, R> {
     }
 
     fn shown(&self) -> usize {
-        self.top.unwrap_or(self.default_rows).min(self.rows.len())
+        self.top.unwrap_or(self.default_rows).min(self.text_rows().count())
     }
 
     fn is_absent(&self) -> bool {
@@ -129,16 +214,40 @@ impl<R> TableRows for Table<'_, R> {
         rows.map(|row| self.columns.to_record(row)).collect()
     }
 
+    fn is_nullable(&self) -> bool {
+        self.has_value.is_some()
+    }
+
+    fn is_null(&self) -> bool {
+        self.has_value == Some(false)
+    }
+
+    fn title(&self) -> (TextRole, &str) {
+        (self.title.0, self.title.1.as_str())
+    }
+
+    fn rule(&self) -> &'static str {
+        self.rule
+    }
+
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>> {
-        self.rows.iter().take(rows).map(|row| self.columns.cells(row)).collect()
+        let mut out = Vec::new();
+        for row in self.text_rows().take(rows).chain(&self.foot) {
+            out.push(self.columns.cells(row));
+            out.extend((self.rule_if)(row).then(Vec::new));
+        }
+        out
     }
 
     fn rest(&self) -> (&'static str, usize) {
-        (self.noun, self.rows.len() - self.shown())
+        (self.noun, if self.has_rest { self.text_rows().count() - self.shown() } else { 0 })
     }
 
     fn is_hidden(&self) -> bool {
-        self.is_hidden_if_empty && self.rows.is_empty()
+        self.is_hidden
+            || self.is_null()
+            || self.columns.specs().all(|spec| spec.head.is_none())
+            || self.is_hidden_if_empty && self.text_rows().next().is_none()
     }
 
     fn has_gap(&self) -> bool {
@@ -148,11 +257,59 @@ impl<R> TableRows for Table<'_, R> {
 
 /// Aligns the cells of `rows` rows under their headings.
 pub(crate) fn aligned(table: &dyn TableRows, rows: usize) -> TableBuilder {
-    let specs = table.specs();
-    let heads = specs.iter().filter_map(|spec| Some((spec.head.as_deref()?, spec.alignment)));
-    let mut aligned = TableBuilder::with(heads.collect::<Vec<(&str, Alignment)>>());
+    let mut aligned = TableBuilder::with(heads(table));
+    aligned.rule = table.rule();
     for cells in table.cells(rows) {
-        aligned.row_of(cells);
+        match cells.is_empty() {
+            true => aligned.gap(),
+            false => aligned.row_of(cells),
+        }
     }
     aligned
+}
+
+/// Returns the headings of the columns that have one.
+fn heads(table: &dyn TableRows) -> Vec<(&str, Alignment)> {
+    table.specs().into_iter().filter_map(|spec| Some((spec.head.as_deref()?, spec.alignment))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{render, Document, Style};
+
+    fn table<'a>() -> Table<'a, u64> {
+        let mut columns = Columns::new();
+        columns.add("count", "", |count: &u64| *count).head("n");
+        Table::new("counts", [1, 2, 3, 4], columns)
+    }
+
+    fn rendered(table: Table<u64>) -> (String, String) {
+        let mut document = Document::new("test/1", "");
+        document.table(table);
+        let json: String = render::json(&document).split_whitespace().collect();
+        (render::text(&document, Style::PLAIN), json)
+    }
+
+    #[test]
+    fn texts_can_have_other_rows_than_json() {
+        let (text, json) = rendered(table().text_if(|count| *count != 2).top(Some(2)).noun("counts"));
+        assert_eq!(text, "n\n1\n3\n1 more counts (--top)\n");
+        assert_eq!(json, r#"{"schema":"test/1","counts":[{"count":1},{"count":2}]}"#);
+        let (text, json) = rendered(table().top(Some(1)).foot([9]).without_rest());
+        assert_eq!(text, "n\n1\n9\n");
+        assert_eq!(json, r#"{"schema":"test/1","counts":[{"count":1}]}"#);
+    }
+
+    #[test]
+    fn a_table_without_a_value_is_null() {
+        let (text, json) = rendered(table().null_unless(false));
+        assert_eq!((text.as_str(), json.as_str()), ("", r#"{"schema":"test/1","counts":null}"#));
+    }
+
+    #[test]
+    fn rules_divide_rows() {
+        let table = table().title(TextRole::Head, "Counts").rule("--", |count| count % 2 == 0);
+        assert_eq!(rendered(table).0, "Counts\nn\n1\n2\n--\n3\n4\n--\n");
+    }
 }

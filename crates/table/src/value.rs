@@ -1,6 +1,8 @@
 //! Values of columns and fields, as JSON has them.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Value of a cell or field. Numbers keep all their digits; texts are raw and escaped by each
 /// renderer.
@@ -21,7 +23,7 @@ pub enum Value {
     /// Values in order.
     List(Vec<Value>),
     /// Members in order.
-    Record(Vec<(&'static str, Value)>),
+    Record(Vec<(Cow<'static, str>, Value)>),
 }
 
 impl Serialize for Value {
@@ -122,6 +124,22 @@ impl<T: ToValue> ToValue for Vec<T> {
 
     fn to_value(self) -> Value {
         Value::List(self.into_iter().map(T::to_value).collect())
+    }
+}
+
+impl<T: ToValue, const N: usize> ToValue for [T; N] {
+    const TYPE: TypeName = TypeName::of("array");
+
+    fn to_value(self) -> Value {
+        Value::List(self.into_iter().map(T::to_value).collect())
+    }
+}
+
+impl<K: Into<Cow<'static, str>>, T: ToValue> ToValue for BTreeMap<K, T> {
+    const TYPE: TypeName = TypeName::of("object");
+
+    fn to_value(self) -> Value {
+        Value::Record(self.into_iter().map(|(key, value)| (key.into(), value.to_value())).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::subject::ProfileSubject;
 use kerntune_analyze::anatomy::{self, anatomy};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::Profile;
-use kerntune_report::anatomy::{json, text, text_against, AnatomyQuestion, AnatomyView};
+use kerntune_report::anatomy::{json, text, AnatomyQuestion, AnatomyView};
 use kerntune_trace::Recording;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::watch;
@@ -30,10 +30,9 @@ pub fn run(global: &GlobalOptions, options: &AnatomyOptions, output: &CliOutput)
     let one = look(one, options, output)?;
     let other = other.map(|other| look(other, options, output)).transpose()?;
     let (one, other) = (shown(&one, options), other.as_ref().map(|other| shown(other, options)));
-    output.print(&match (options.format.json, &other) {
-        (true, other) => json(&one, other.as_ref())?,
-        (false, Some(other)) => text_against([&one, other], output.style())?,
-        (false, None) => text(&one, output.style())?,
+    output.print(&match options.format.json {
+        true => json(&one, other.as_ref())?,
+        false => text(&one, other.as_ref(), output.style())?,
     });
     Ok(Exit::Ok)
 }

@@ -12,7 +12,7 @@ use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{
     functions, html, markdown, paper as report, study as study_report, survey as survey_report,
 };
-use kerntune_report::{Report, Style};
+use kerntune_report::{Report, Selection, Style};
 use kerntune_stats::{JoinedResults, TimedComparison};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::study::{study, StudyRequest};
@@ -215,9 +215,8 @@ fn figure_text(figure: &SurveyFigure, directory: &Path) -> Result<String, Failur
     let region = figure.at.region.as_deref();
     match &figure.shows {
         FigureReport::Functions => {
-            let (top, region) = (Some(figure.top), region.map(String::from));
-            Ok(functions::FunctionsOptions { top, region, ..Default::default() }
-                .text(&profile, Style::PLAIN)?)
+            let select = Selection { top: Some(figure.top), region: region.map(String::from) };
+            Ok(functions::FunctionsOptions { select, ..Default::default() }.text(&profile, Style::PLAIN)?)
         }
         FigureReport::Path(name) => {
             let text = typical_path(directory, &profile, name, region)?;

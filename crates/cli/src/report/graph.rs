@@ -1,9 +1,9 @@
 //! The report `graph` of `kerntune report`: the call graph of the profile's tables, optionally with
 //! calls that exist only in the kernel's code.
 
-use super::{print, Entry};
+use super::{print_report, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::FormatOptions;
+use crate::global::FormOptions;
 use crate::output::CliOutput;
 use crate::registry::{entry, RunSubcommand};
 use crate::subject::ProfileSubject;
@@ -12,7 +12,7 @@ use clap::Args;
 use kerntune_analyze::graph::CodeArc;
 use kerntune_kernel::{CodeCalls, Symbols};
 use kerntune_profile::Symbol;
-use kerntune_report::graph::{self, StaticCalls, UnknownCallees};
+use kerntune_report::graph::{GraphReportOptions, StaticCalls, UnknownCallees};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = entry::<_, ReportGraphOptions>("graph", 3);
 #[derive(Debug, Clone, Args)]
 pub struct ReportGraphOptions {
     #[command(flatten)]
-    graph: graph::GraphReportOptions,
+    graph: GraphReportOptions,
     /// Show also calls in the kernel's code that were never executed, as 0/5, and the number of
     /// indirect call sites; with `cycles` these calls can form cycles, as with gprof's -c
     #[arg(long = "static", num_args = 0..=1, default_missing_value = "shown", value_name = "HOW", value_parser = how())]
@@ -33,7 +33,7 @@ pub struct ReportGraphOptions {
     #[arg(long, value_name = "FILE", requires = "code")]
     image: Option<PathBuf>,
     #[command(flatten)]
-    format: FormatOptions,
+    format: FormOptions,
 }
 
 /// Returns a parser for `--code`; true if calls that were never executed form cycles.
@@ -49,10 +49,7 @@ impl RunSubcommand<ProfileSubject> for ReportGraphOptions {
             Some(binds) => Some(StaticCalls { binds, ..self.read(of)? }),
             None => None,
         };
-        let code = code.as_ref();
-        let text = || self.graph.text_with(&of.profile, code, output.style());
-        print(of, output, self.format, || self.graph.json_with(&of.profile, code), text)?;
-        Ok(Exit::Ok)
+        print_report(&GraphReportOptions { code, ..self.graph.clone() }, of, output, self.format)
     }
 }
 

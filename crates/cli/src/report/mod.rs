@@ -108,16 +108,25 @@ impl RunSubcommand<ProfileSubject> for TableReport {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
         let Self(report, format) = self;
         let narrowed = of.narrowed(report.thread_filter())?;
-        let of = narrowed.as_ref();
-        match (report.names_its_profile(), format.form()) {
-            (true, ReportForm::Text) => output.print(&report.text(&of.profile, output.style())?),
-            (_, form) => {
-                let document = report.document(&of.profile)?;
-                output.print(&render(&document, form, &profile_line(&of.profile), output.style()));
-            }
-        }
-        Ok(Exit::Ok)
+        print_report(&**report, narrowed.as_ref(), output, *format)
     }
+}
+
+/// Prints a report of `crates/report`.
+fn print_report(
+    report: &dyn Report,
+    of: &ProfileSubject,
+    output: &CliOutput,
+    format: FormOptions,
+) -> Result<Exit, Failure> {
+    output.print(&match (report.names_its_profile(), format.form()) {
+        (true, ReportForm::Text) => report.text(&of.profile, output.style())?,
+        (_, form) => {
+            let document = report.document(&of.profile)?;
+            render(&document, form, &profile_line(&of.profile), output.style())
+        }
+    });
+    Ok(Exit::Ok)
 }
 
 /// Prints a report: JSON, or text below a heading that names the profile.

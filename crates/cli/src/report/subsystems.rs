@@ -1,14 +1,15 @@
 //! The report `subsystems` of `kerntune report`.
 
-use super::{print, row_limit, Entry};
+use super::{print_report, Entry};
 use crate::exit::{Exit, Failure};
-use crate::global::FormatOptions;
+use crate::global::FormOptions;
 use crate::output::CliOutput;
 use crate::registry::{entry, RunSubcommand};
 use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_guest::read_text;
-use kerntune_report::{subsystems, Grouping, GroupsFile};
+use kerntune_report::subsystems::SubsystemsOptions;
+use kerntune_report::{Grouping, GroupsFile, Selection};
 use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, ReportSubsystemsOptions>("subsystems", 6);
@@ -28,14 +29,10 @@ pub struct ReportSubsystemsOptions {
     /// Show also the calls between the parts
     #[arg(long)]
     matrix: bool,
-    /// Show at most N rows [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
-    /// Use only events in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    region: Option<String>,
     #[command(flatten)]
-    format: FormatOptions,
+    select: Selection,
+    #[command(flatten)]
+    format: FormOptions,
 }
 
 impl RunSubcommand<ProfileSubject> for ReportSubsystemsOptions {
@@ -47,10 +44,7 @@ impl RunSubcommand<ProfileSubject> for ReportSubsystemsOptions {
                 Grouping::File(GroupsFile::parse(&text, &file.display().to_string())?)
             }
         };
-        let (top, region) = (row_limit(self.top, self.format), self.region.clone());
-        let wanted = subsystems::SubsystemsOptions { grouping, matrix: self.matrix, top, region };
-        let text = || subsystems::text(&of.profile, &wanted, output.style());
-        print(of, output, self.format, || subsystems::json(&of.profile, &wanted), text)?;
-        Ok(Exit::Ok)
+        let report = SubsystemsOptions { grouping, matrix: self.matrix, select: self.select.clone() };
+        print_report(&report, of, output, self.format)
     }
 }

@@ -1,29 +1,29 @@
 //! Comparison of one operation in two profiles: its figures, and the functions that explain the
 //! difference.
 
-use super::{head, AnatomyView};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, Style, TextRole};
+use super::{before, head, AnatomyView};
+use crate::side_by_side::{change_role, SideBySide};
 use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{FigureSpread, FigureSpreads};
-use kerntune_table::number::{change, figure, fixed, grouped};
 use kerntune_profile::{
-    difference, FunctionDifference, FunctionTotals, KernelId, Profile, RegionStats, Tables, Ticks,
+    difference, FunctionDifference, FunctionTotals, Profile, RegionStats, Tables, Ticks,
 };
+use kerntune_table::number::{change, fixed, grouped};
+use kerntune_table::{printable, Columns, Document, Table, TextRole};
 use std::collections::BTreeMap;
 
 /// Functions of both profiles, largest contribution to the difference per operation first.
-pub(super) struct ExplainedFunctions {
-    pub rows: Vec<FunctionDifference>,
+struct ExplainedFunctions {
+    rows: Vec<FunctionDifference>,
     /// Time of each profile that is in no row: 0.
-    pub rest: [i128; 2],
+    rest: [i128; 2],
 }
 
 /// Explains the difference by function.
 ///
 /// # Errors
 /// [`Error::Sum`] if the rows do not sum to the times of both: an internal error.
-pub(super) fn explain(sides: [&AnatomyView; 2]) -> Result<ExplainedFunctions> {
+fn explain(sides: [&AnatomyView; 2]) -> Result<ExplainedFunctions> {
     let profiles = sides.map(of_operation);
     let found = difference(&profiles[0], &profiles[1]);
     let times = sides.map(|side| i128::from(side.anatomy.all.ns.sum));
@@ -75,68 +75,80 @@ fn of_operation(shown: &AnatomyView) -> Profile {
     Profile { manifest: shown.profile.manifest.clone(), tables }
 }
 
-/// Renders the figures of both profiles, then the functions, as text.
+/// Adds the comparison, and ends the texts; without `other` it is null.
 ///
 /// # Errors
-/// No complete call in one of them, or [`Error::Sum`].
-pub fn text_against(sides: [&AnatomyView; 2], style: Style) -> Result<String> {
-    sides[0].check()?;
-    sides[1].check()?;
+/// No complete call in the other profile, or [`Error::Sum`].
+pub(super) fn add<'a>(
+    document: &mut Document<'a>,
+    shown: &AnatomyView<'a>,
+    other: Option<&AnatomyView<'a>>,
+) -> Result<()> {
+    let explained = match other {
+        Some(other) => {
+            other.check()?;
+            Some((*other, explain([shown, other])?))
+        }
+        None => None,
+    };
+    let help = "`--against`: the other profile, and the difference by function.";
+    document.nullable("against", help, columns(*other.unwrap_or(shown)), explained.as_ref());
+    if let Some((other, explained)) = explained {
+        add_text(document, [shown, &other], explained);
+        document.end_text();
+    }
+    Ok(())
+}
+
+/// Declares the members of `against`.
+fn columns<'a>(other: AnatomyView<'a>) -> Columns<'a, (AnatomyView<'a>, ExplainedFunctions)> {
+    let mut functions = Columns::<FunctionDifference>::new();
+    functions.add("function", "Function.", |row| row.name.clone());
+    functions.add("file", "Its source file.", |row| row.file.clone());
+    functions.add("symbols", "As in `kerntune-diff/4`.", |row| row.symbols.clone());
+    functions.add("only", "Profile in which alone it is: `A` or `B`.", only);
+    functions.add("self", "Time of both in all calls.", |row| [0, 1].map(|side| row.self_ticks(side)));
+    functions.add("calls", "Calls of both.", |row| [0, 1].map(|side| row.calls(side)));
+    let mut columns = Columns::<(AnatomyView<'a>, ExplainedFunctions)>::new();
+    columns.part(crate::head::of_profile(), |row| &row.0.profile);
+    columns.part(head::counts(other), |row| &row.0);
+    columns.record("before", "As `before` above.", before::columns(other), |row| row.0.until.map(|_| row.0));
+    let help = "Functions, greatest difference per call first.";
+    columns.records("functions", help, functions, |row| row.1.rows.clone());
+    columns.add("rest", "Time of both that is in no row: 0, or the command fails.", |row| row.1.rest);
+    columns
+}
+
+fn add_text(document: &mut Document, sides: [&AnatomyView; 2], explained: ExplainedFunctions) {
     let names = sides.map(|side| side.name(side.function));
     let name = if names[0] == names[1] { names[0].clone() } else { names.join(" and ") };
-    let mut out = style.paint(TextRole::Head, &format!("Anatomy of {name}")) + "\n\n";
-    out += &figures(sides).render(style);
-    out.push('\n');
-    let explained = explain(sides)?;
+    document.painted(TextRole::Head, format!("Anatomy of {name}\n"));
+    document.text("\n");
+    document.table(figures(sides));
     let top = sides[0].top.unwrap_or(crate::DEFAULT_ROWS);
-    out += &table(sides, &explained, top).render(style);
-    if explained.rows.iter().take(top).any(|row| row.symbols.iter().any(|names| !names.is_empty())) {
-        let note = "*  copies and pieces that the compiler made in one kernel only are one row with their function\n";
-        out += &style.paint(TextRole::Faint, note);
+    let is_several =
+        explained.rows.iter().take(top).any(|row| row.symbols.iter().any(|names| !names.is_empty()));
+    document.table(table(sides, explained, top));
+    if is_several {
+        document.note(
+            "*  copies and pieces that the compiler made in one kernel only are one row with their function",
+        );
     }
     for (which, side) in ["A", "B"].into_iter().zip(sides) {
         for (what, count) in head::left_out(side.anatomy) {
-            out += &style.paint(TextRole::Faint, &format!("{which}: {}: {count}\n", what.to_lowercase()));
+            document.note(&format!("{which}: {}: {count}", what.to_lowercase()));
         }
-        for note in health::text_notes(side.profile, style) {
-            out += &format!("{}  {which}: {}\n", style.paint(TextRole::Bad, "note"), printable(&note));
-        }
+        health::add_side(document, which, side.profile);
     }
-    Ok(out)
 }
 
-fn figures(sides: [&AnatomyView; 2]) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("", Alignment::Left),
-        ("A", Alignment::Right),
-        ("B", Alignment::Right),
-        ("B - A", Alignment::Right),
-        ("%", Alignment::Right),
-    ]);
-    let mut words = |head: &str, of: &dyn Fn(&AnatomyView) -> String| {
-        let [a, b] = sides.map(|side| TextCell::from(printable(&of(side))));
-        table.row([TextCell(head.into(), TextRole::Head), a, b, "".into(), "".into()]);
-    };
-    words("profile", &|side| side.profile.manifest.id.clone());
-    words("kernel", &|side| {
-        let KernelId { label, version, .. } = &side.profile.manifest.kernel;
-        format!("{label} {version}")
-    });
-    words("workload", &|side| side.profile.manifest.workload.clone());
-    if let Some(region) = sides[0].region {
-        words("region", &|_| region.to_string());
-    }
-    words("calls seen whole", &|side| grouped(side.calls()));
+fn figures<'a>(sides: [&AnatomyView; 2]) -> Table<'a, Vec<String>> {
+    let profiles = sides.map(|side| side.profile);
+    let mut table = SideBySide::new(&["A", "B", "B - A", "%"], profiles, sides[0].region);
+    table.row("calls seen whole", sides.map(|side| grouped(side.calls())));
     let mut row = |head: String, [a, b]: [f64; 2], write: fn(f64) -> String| {
         let percent = if a == 0.0 { "-".into() } else { change(100.0 * (b - a) / a, 2) };
-        let difference = signed(b - a, write).into();
-        table.row([
-            TextCell(head, TextRole::Head),
-            write(a).into(),
-            write(b).into(),
-            difference,
-            percent.into(),
-        ]);
+        table.row(head, [write(a), write(b), signed(b - a, write), percent]);
     };
     let mut spread = |what: &str, of: &dyn Fn(&FigureSpreads) -> FigureSpread, before: bool| {
         let both = sides.map(|side| match before {
@@ -162,7 +174,7 @@ fn figures(sides: [&AnatomyView; 2]) -> TableBuilder {
         let reach = sides.map(|side| side.anatomy.before.spreads.ns.count as f64);
         row(format!("calls that reach {}", printable(until)), reach, whole);
     }
-    table
+    table.into_table()
 }
 
 fn mean(spread: &FigureSpread) -> f64 {
@@ -190,69 +202,61 @@ fn signed(value: f64, write: fn(f64) -> String) -> String {
     format!("{sign}{}", write(value.abs()))
 }
 
-fn table(sides: [&AnatomyView; 2], explained: &ExplainedFunctions, top: usize) -> TableBuilder {
-    let unit = if sides[0].profile.manifest.exact { "instr." } else { "ns" };
-    let heads = ["self A", "self B", "B - A"].map(|head| format!("{head}\n{unit}/op"));
-    let mut table = TableBuilder::new([
-        (heads[0].as_str(), Alignment::Right),
-        (heads[1].as_str(), Alignment::Right),
-        (heads[2].as_str(), Alignment::Right),
-        ("calls A\n/op", Alignment::Right),
-        ("calls B\n/op", Alignment::Right),
-        ("function", Alignment::Left),
-    ]);
-    let operations = sides.map(|side| side.calls() as f64);
-    let per = |values: [i128; 2]| [values[0] as f64 / operations[0], values[1] as f64 / operations[1]];
-    let mut row = |self_ns: [i128; 2], calls: Option<[i128; 2]>, name: TextCell| {
-        let [a, b] = per(self_ns);
-        let role = match b - a {
-            less if less < 0.0 => TextRole::Good,
-            more if more > 0.0 => TextRole::Bad,
-            _ => TextRole::Plain,
+/// Line of the table of functions.
+struct FunctionLine {
+    self_ticks: [i128; 2],
+    calls: Option<[i128; 2]>,
+    name: String,
+    role: TextRole,
+}
+
+fn table<'a>(sides: [&AnatomyView; 2], explained: ExplainedFunctions, top: usize) -> Table<'a, FunctionLine> {
+    let sums = |rows: &[FunctionDifference]| {
+        let sum = |of: fn(&FunctionDifference, usize) -> i128| -> [i128; 2] {
+            [0, 1].map(|side| rows.iter().map(|row| of(row, side)).sum())
         };
-        let [calls_a, calls_b] = calls.map_or(Default::default(), |calls| per(calls).map(figure));
-        table.row([
-            tenths(a).into(),
-            tenths(b).into(),
-            TextCell(signed(b - a, tenths), role),
-            calls_a.into(),
-            calls_b.into(),
-            name,
-        ]);
+        (sum(FunctionDifference::self_ticks), Some(sum(FunctionDifference::calls)))
     };
+    let line = |(self_ticks, calls), name: String, role| FunctionLine { self_ticks, calls, name, role };
     let (shown, more) = explained.rows.split_at(top.min(explained.rows.len()));
-    for function in shown {
-        let only = match only(function) {
-            Some(side) => format!("  only here: {side}"),
-            None => String::new(),
-        };
-        let several = if function.symbols.iter().any(|names| !names.is_empty()) { " *" } else { "" };
-        let name = format!("{}{several}{only}", printable(&function.name));
-        row(
-            [function.self_ticks(0), function.self_ticks(1)],
-            Some([function.calls(0), function.calls(1)]),
-            name.into(),
-        );
-    }
+    let mut lines: Vec<FunctionLine> = shown
+        .iter()
+        .map(|row| {
+            let only = only(row).map_or(String::new(), |side| format!("  only here: {side}"));
+            let several = if row.symbols.iter().any(|names| !names.is_empty()) { " *" } else { "" };
+            let name = format!("{}{several}{only}", printable(&row.name));
+            line(sums(std::slice::from_ref(row)), name, TextRole::Plain)
+        })
+        .collect();
     if !more.is_empty() {
-        let sum = |of: fn(&FunctionDifference, usize) -> i128| {
-            [0, 1].map(|side| more.iter().map(|row| of(row, side)).sum())
-        };
         let name = format!("{} more functions (--top)", grouped(more.len() as u64));
-        row(
-            sum(FunctionDifference::self_ticks),
-            Some(sum(FunctionDifference::calls)),
-            TextCell(name, TextRole::Faint),
-        );
+        lines.push(line(sums(more), name, TextRole::Faint));
     }
-    row(explained.rest, None, TextCell("rest".into(), TextRole::Faint));
+    lines.push(line((explained.rest, None), "rest".into(), TextRole::Faint));
     let times = sides.map(|side| i128::from(side.anatomy.all.ns.sum));
-    row(times, None, TextCell("total".into(), TextRole::Head));
-    table
+    lines.push(line((times, None), "total".into(), TextRole::Head));
+
+    let unit = if sides[0].profile.manifest.exact { "instr." } else { "ns" };
+    let operations = sides.map(|side| side.calls() as f64);
+    let per = move |side: usize, values: &[i128; 2]| values[side] as f64 / operations[side];
+    let moved = move |line: &FunctionLine| per(1, &line.self_ticks) - per(0, &line.self_ticks);
+    let mut columns = Columns::<FunctionLine>::new();
+    for (side, head) in ["self A", "self B"].into_iter().enumerate() {
+        columns.text_only(format!("{head}\n{unit}/op"), move |line| per(side, &line.self_ticks)).decimals(1);
+    }
+    columns
+        .text_only(format!("B - A\n{unit}/op"), move |line| signed(moved(line), tenths))
+        .right()
+        .role(move |line| change_role(moved(line)));
+    for (side, head) in ["calls A\n/op", "calls B\n/op"].into_iter().enumerate() {
+        columns.text_only(head, move |line| Some(per(side, &line.calls?)));
+    }
+    columns.text_only("function", |line| line.name.clone()).role(|line| line.role);
+    Table::new("", lines, columns).default_rows(usize::MAX).hidden_if_empty()
 }
 
 /// Names the profile that a function is in, if it is not in both.
-pub(super) fn only(row: &FunctionDifference) -> Option<&'static str> {
+fn only(row: &FunctionDifference) -> Option<&'static str> {
     match row.totals {
         [Some(_), None] => Some("A"),
         [None, Some(_)] => Some("B"),

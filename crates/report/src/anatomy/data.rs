@@ -1,38 +1,41 @@
 //! Cache misses of data accesses within an operation, for recordings with `--data`.
 
 use super::{per, AnatomyView};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, Style, TextRole};
 use crate::view::scope;
 use kerntune_profile::{CallKind, Tables};
-use serde::Serialize;
+use kerntune_table::{printable, Columns, Document, Table, TextRole};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Default number of rows in text.
 const SECTION_ROWS: usize = 15;
 
-/// Misses in a model's caches, summed over all calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct CacheMisses {
-    pub l1d_misses: u64,
-    pub l2_misses: u64,
-    pub l3_misses: u64,
-    pub transfers: u64,
-    pub dtlb_misses: u64,
-}
+/// Misses in a model's caches: key, heading and meaning.
+const MISSES: [(&str, &str, &str); 5] = [
+    ("l1d_misses", "L1D", "Misses of the L1 data cache."),
+    ("l2_misses", "L2", "Misses of the L2 cache."),
+    ("l3_misses", "L3", "Misses of all caches."),
+    ("transfers", "transfers", "Lines taken from other CPUs' caches."),
+    ("dtlb_misses", "dTLB", "Misses of the first-level data TLB."),
+];
+
+/// Sums of [`MISSES`] over all calls, in that order.
+type CacheMisses = [u64; MISSES.len()];
+
+/// Path below the operation, with its misses.
+type PathMisses = (Vec<String>, CacheMisses);
 
 /// Misses by call path below the operation.
-pub(super) struct MissesByPath {
-    pub total: CacheMisses,
+struct MissesByPath {
+    total: CacheMisses,
     /// Most misses first.
-    pub paths: Vec<(Vec<String>, CacheMisses)>,
+    paths: Vec<PathMisses>,
 }
 
 /// Collects the misses within the operation, in the selected regions. Returns `None` for a
 /// recording without them, and if another function has the operation's name, since paths consist of
 /// names.
-pub(super) fn find(shown: &AnatomyView) -> Option<MissesByPath> {
+fn find(shown: &AnatomyView) -> Option<MissesByPath> {
     let tables = &shown.profile.tables;
     let name = tables.name(shown.function);
     let scope = scope(shown.profile, shown.region).ok()?;
@@ -46,15 +49,13 @@ pub(super) fn find(shown: &AnatomyView) -> Option<MissesByPath> {
     for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
         let Some(path) = within(&row.path, name, &interrupts) else { continue };
         let sum = paths.entry(path).or_default();
-        for sum in [&mut total, sum] {
-            sum.l1d_misses += row.l1d_misses;
-            sum.l2_misses += row.l2_misses;
-            sum.l3_misses += row.l3_misses;
-            sum.transfers += row.transfers;
-            sum.dtlb_misses += row.dtlb_misses;
+        let misses = [row.l1d_misses, row.l2_misses, row.l3_misses, row.transfers, row.dtlb_misses];
+        for ((total, sum), misses) in total.iter_mut().zip(sum).zip(misses) {
+            *total += misses;
+            *sum += misses;
         }
     }
-    let mut paths: Vec<(Vec<String>, CacheMisses)> = paths
+    let mut paths: Vec<PathMisses> = paths
         .into_iter()
         .map(|(path, misses)| (path.into_iter().map(String::from).collect(), misses))
         .collect();
@@ -83,42 +84,49 @@ fn within<'a>(path: &'a str, operation: &str, interrupts: &BTreeSet<&str>) -> Op
     (!found.is_empty()).then_some(found)
 }
 
-/// Renders the misses as a table; empty for a recording without data.
-pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
-    let Some(data) = find(shown) else { return String::new() };
-    let mut table = TableBuilder::new([
-        ("L1D", Alignment::Right),
-        ("L2", Alignment::Right),
-        ("L3", Alignment::Right),
-        ("transfers", Alignment::Right),
-        ("dTLB", Alignment::Right),
-        ("path, from its end", Alignment::Left),
-    ]);
-    let calls = shown.calls();
-    let mut row = |misses: &CacheMisses, name: TextCell| {
-        let CacheMisses { l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses } = *misses;
-        let [l1d, l2, l3, transfers, dtlb] = [l1d_misses, l2_misses, l3_misses, transfers, dtlb_misses]
-            .map(|sum| TextCell::from(per(sum, calls)));
-        table.row([l1d, l2, l3, transfers, dtlb, name]);
-    };
-    let top = shown.top.unwrap_or(SECTION_ROWS);
-    for (path, misses) in data.paths.iter().take(top) {
-        let names: Vec<String> = path.iter().rev().map(|name| printable(name)).collect();
-        row(misses, names.join(" < ").into());
+/// Declares the columns of misses, in rows that `get` returns them of.
+fn misses<'a, R: 'a>(calls: u64, get: impl Fn(&R) -> &CacheMisses + Copy + 'a) -> Columns<'a, R> {
+    let mut columns = Columns::<R>::new();
+    for (at, (key, head, help)) in MISSES.into_iter().enumerate() {
+        let column = columns.add(key, help, move |row| get(row)[at]);
+        column.head(head).text(move |row| per(get(row)[at], calls));
     }
-    row(&data.total, TextCell("total".into(), TextRole::Head));
-    let model = shown.profile.manifest.model.as_deref().unwrap_or("none");
-    let heading = format!("Data lines missed per call (model {})", printable(model));
-    let cut = match shown.anatomy.cut {
-        0 => "",
-        _ => "Misses are of all calls, those that were not seen whole among them.\n",
+    columns
+}
+
+/// Adds the misses; `data` is null for a recording without them.
+pub(super) fn add<'a>(document: &mut Document<'a>, shown: &AnatomyView<'a>) {
+    let (calls, data) = (shown.calls(), find(shown));
+    let path_columns = || {
+        let mut columns = misses(calls, |row: &PathMisses| &row.1);
+        columns
+            .add("path", "Functions from the operation on.", |row| row.0.clone())
+            .head("path, from its end")
+            .text(|row| match row.0[..] {
+                [] => "total".into(),
+                [..] => row.0.iter().rev().map(|name| printable(name)).collect::<Vec<_>>().join(" < "),
+            })
+            .role(|row| if row.0.is_empty() { TextRole::Head } else { TextRole::Plain });
+        columns
     };
-    format!(
-        "\n{}{}{}",
-        style.paint(TextRole::Head, &heading),
-        table.below(data.paths.len(), top, style),
-        style.paint(TextRole::Faint, cut)
-    )
+    let top = shown.top.unwrap_or(usize::MAX);
+    let mut fields = Columns::<MissesByPath>::new();
+    fields.object("total", "Sum over all paths.", misses(calls, |row: &CacheMisses| row), |data| &data.total);
+    fields.records("paths", "Call paths, most misses first.", path_columns(), move |data| {
+        data.paths.iter().take(top).cloned().collect()
+    });
+    let help =
+        "Lines missed within the operation in all calls, by a model; null of a recording without `--data`.";
+    document.nullable("data", help, fields, data.as_ref());
+    let Some(data) = data.filter(|data| !data.paths.is_empty()) else { return };
+    let model = shown.profile.manifest.model.as_deref().unwrap_or("none");
+    let title = format!("Data lines missed per call (model {})", printable(model));
+    let table = Table::new("", data.paths, path_columns()).foot([(Vec::new(), data.total)]);
+    let table = table.title(TextRole::Head, title).top(shown.top).default_rows(SECTION_ROWS);
+    document.table(table.hidden_if_empty());
+    if shown.anatomy.cut > 0 {
+        document.note("Misses are of all calls, those that were not seen whole among them.");
+    }
 }
 
 #[cfg(test)]

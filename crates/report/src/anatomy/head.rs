@@ -1,46 +1,68 @@
 //! Head of the report: operation, number of calls, distribution of their figures.
 
-use super::{per, AnatomyView};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, Style, TextRole};
+use super::figures::{call, function};
+use super::{figures, per, AnatomyView};
 use kerntune_analyze::anatomy::{Anatomy, ExampleCall, FigureSpread, FigureSpreads};
 use kerntune_table::number::grouped;
+use kerntune_table::{printable, Columns, Document, Table, TextRole};
 
-/// Renders title, numbers of calls, and distribution of their figures.
-pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
-    let anatomy = shown.anatomy;
-    let place = shown.file(shown.function).map_or(String::new(), |file| format!(" ({})", printable(file)));
-    let mut out =
-        style.paint(TextRole::Head, &format!("Anatomy of {}{place}", shown.name(shown.function))) + "\n\n";
-    let mut line = |head: &str, value: String| out += &format!("{head:<20} = {value}\n");
+/// Adds the operation, numbers of calls, and distribution of their figures.
+pub(super) fn add<'a>(document: &mut Document<'a>, shown: &AnatomyView<'a>) {
+    let (anatomy, manifest) = (shown.anatomy, &shown.profile.manifest);
+    document.fields(&crate::head::of_kernel(), &shown.profile);
+    document.field("exact", "Counted by instruction.", manifest.exact);
+    document.field("until", "Boundary, as it was asked for.", shown.until);
+    document.fields(&counts(*shown), shown);
+    document.nullable("typical", "First call with the median time.", call(*shown), anatomy.typical.as_ref());
+    document.nullable("worst", "First call with the greatest time.", call(*shown), anatomy.worst.as_ref());
+    let file = shown.symbol(shown.function).and_then(|symbol| symbol.file.as_deref());
+    let place = file.map_or(String::new(), |file| format!(" ({})", printable(file)));
+    document.painted(TextRole::Head, format!("Anatomy of {}{place}\n", shown.name(shown.function)));
+    document.text("\n");
     if let Some(region) = shown.region {
-        line("Region", printable(region));
+        document.line("Region", printable(region));
     }
-    line("Calls", format!("{}, each from entry to exit", grouped(shown.calls())));
+    document.line("Calls", format!("{}, each from entry to exit", grouped(shown.calls())));
     for (head, value) in left_out(anatomy) {
-        line(head, value);
+        document.line(head, value);
     }
     for (head, call) in [("Typical call", &anatomy.typical), ("Worst call", &anatomy.worst)] {
         if let Some(call) = call {
-            line(head, call_line(shown, call));
+            document.line(head, call_line(shown, call));
         }
     }
     let rounding = anatomy.all.ns.rounding;
     if rounding > 0 {
-        line("Median", format!("within {} {}", grouped(rounding), shown.unit()));
+        document.line("Median", format!("within {} {}", grouped(rounding), shown.unit()));
     }
-    out.push('\n');
-    out += &spreads(shown, &anatomy.all, None).render(style);
+    document.table(spreads(shown, &anatomy.all, None).hidden_if_empty());
     if let Some(call) = &anatomy.worst {
-        let hint = format!(
-            "kerntune report {} path --function {} --at {} shows the worst call\n",
-            shown.profile.manifest.id,
+        document.note(&format!(
+            "kerntune report {} path --function {} --at {} shows the worst call",
+            manifest.id,
             shown.asked(),
             call.begin_ns
-        );
-        out += &style.paint(TextRole::Faint, &hint);
+        ));
     }
-    out
+}
+
+/// Declares the members on the operation and its calls.
+pub(super) fn counts<'a>(shown: AnatomyView<'a>) -> Columns<'a, AnatomyView<'a>> {
+    let mut columns = function(shown, |of: &AnatomyView| Some(of.function));
+    columns.add("calls_whole", "Calls from entry to exit that ended in the regions.", |of| of.calls());
+    columns.add("calls_cut", "Calls of which some was not recorded.", |of| of.anatomy.cut);
+    columns.add("calls_elsewhere", "Calls that ended in other regions.", |of| of.anatomy.elsewhere);
+    columns.add("calls_crowded", "Calls left out since 1,024 others were open.", |of| of.anatomy.crowded);
+    columns.add(
+        "folded",
+        "Calls below without room in a tree of 65,535 nodes: counted, and their time is their caller's.",
+        |of| of.anatomy.folded,
+    );
+    columns.add("missing_events", "Events in damaged parts of the trace.", |of| {
+        of.anatomy.missing.iter().map(|missing| missing.events).sum::<u64>()
+    });
+    columns.object("all", "Figures of the whole calls.", figures::spreads(), |of| &of.anatomy.all);
+    columns
 }
 
 /// Counts the calls that are excluded from the figures.
@@ -75,36 +97,25 @@ pub(super) fn call_line(shown: &AnatomyView, call: &ExampleCall) -> String {
     )
 }
 
-/// Renders a row for each figure; `after` is time after the boundary.
-pub(super) fn spreads(
+/// Returns a row for each figure, for texts; `after` is time after the boundary.
+pub(super) fn spreads<'a>(
     shown: &AnatomyView,
     spreads: &FigureSpreads,
     after: Option<&FigureSpread>,
-) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("", Alignment::Left),
-        ("least", Alignment::Right),
-        ("median", Alignment::Right),
-        ("mean", Alignment::Right),
-        ("greatest", Alignment::Right),
-    ]);
-    let after_head = format!("{} after", shown.unit());
+) -> Table<'a, (String, FigureSpread)> {
+    let unit = shown.unit();
     let rows = [
-        (shown.unit(), Some(&spreads.ns)),
-        ("calls", Some(&spreads.calls)),
-        ("functions", Some(&spreads.functions)),
-        ("depth", Some(&spreads.depth)),
-        (after_head.as_str(), after),
+        (unit.to_owned(), Some(&spreads.ns)),
+        ("calls".into(), Some(&spreads.calls)),
+        ("functions".into(), Some(&spreads.functions)),
+        ("depth".into(), Some(&spreads.depth)),
+        (format!("{unit} after"), after),
     ];
-    for (head, spread) in rows {
-        let Some(spread) = spread else { continue };
-        table.row([
-            TextCell(head.into(), TextRole::Head),
-            grouped(spread.least).into(),
-            grouped(spread.median).into(),
-            per(spread.sum, spread.count).into(),
-            grouped(spread.greatest).into(),
-        ]);
-    }
-    table
+    let mut columns = Columns::<(String, FigureSpread)>::new();
+    columns.text_only("", |row| row.0.clone()).role(|_| TextRole::Head);
+    columns.text_only("least", |row| row.1.least);
+    columns.text_only("median", |row| row.1.median);
+    columns.text_only("mean", |row| per(row.1.sum, row.1.count)).right();
+    columns.text_only("greatest", |row| row.1.greatest);
+    Table::new("", rows.into_iter().filter_map(|(head, spread)| Some((head, *spread?))), columns)
 }

@@ -2,27 +2,34 @@
 //! functions; also of two kernels side by side.
 //!
 //! [`AnatomyQuestion`] resolves the names, [`kerntune_analyze::anatomy::anatomy`] reads the trace,
-//! [`text`] and [`json`] render the result, [`text_against`] that of two profiles.
+//! [`document`] makes the report of the result, also beside that of another profile.
 
 mod against;
 mod before;
 mod data;
+mod figures;
 mod head;
-mod json;
 mod question;
 mod repeated;
 mod tree;
 
-pub use against::text_against;
-pub use json::{json, SCHEMA};
 pub use question::AnatomyQuestion;
 
 use crate::names;
-use kerntune_table::printable;
 use crate::{health, Error, Result, Style};
 use kerntune_analyze::anatomy::{Anatomy, AnatomyNode, NodeFigures};
-use kerntune_profile::{FunctionIndex, Profile};
+use kerntune_profile::{FunctionIndex, Profile, Symbol};
+use kerntune_table::{printable, render, Document};
 use kerntune_trace::Recording;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-anatomy/2";
+
+/// Description of the JSON form.
+const ABOUT: &str = "What the calls of one function do ([anatomy.md](anatomy.md)). Figures are sums over all calls, so that \
+     they are exact; divided by `calls_whole`, or before the boundary by `reach`, they are those of one call. `--depth` \
+     and `--min-percent` choose lines as in text (`--min-percent` is 0 if not given), `--top` the rows of `repeated` and \
+     of `paths`.";
 
 /// Anatomy of an operation with its profile, and options for display.
 #[derive(Clone, Copy)]
@@ -48,7 +55,7 @@ pub struct AnatomyView<'a> {
     pub min_percent: f64,
 }
 
-impl AnatomyView<'_> {
+impl<'a> AnatomyView<'a> {
     /// Checks that at least one call was recorded completely.
     ///
     /// # Errors
@@ -78,16 +85,14 @@ impl AnatomyView<'_> {
     fn asked(&self) -> String {
         let tables = &self.profile.tables;
         let name = tables.name(self.function);
-        let symbol = tables.symbols.get(self.function.get() as usize);
-        printable(&match (names::function(tables, name), symbol) {
+        printable(&match (names::function(tables, name), self.symbol(self.function)) {
             (Err(_), Some(symbol)) => format!("{name}@{}", symbol.address),
             _ => name.into(),
         })
     }
 
-    fn file(&self, function: FunctionIndex) -> Option<&str> {
-        let symbol = self.profile.tables.symbols.get(function.get() as usize)?;
-        symbol.file.as_deref()
+    fn symbol(&self, function: FunctionIndex) -> Option<&'a Symbol> {
+        self.profile.tables.symbols.get(function.get() as usize)
     }
 
     /// Returns the unit of times, in words.
@@ -100,19 +105,37 @@ impl AnatomyView<'_> {
     }
 }
 
-/// Renders the whole report as text.
+/// Makes the whole report. With the view of another profile, texts have only the comparison.
 ///
 /// # Errors
-/// No complete call was recorded.
-pub fn text(shown: &AnatomyView, style: Style) -> Result<String> {
+/// No complete call was recorded in one of them, or [`Error::Sum`].
+pub fn document<'a>(shown: &AnatomyView<'a>, other: Option<&AnatomyView<'a>>) -> Result<Document<'a>> {
     shown.check()?;
-    let mut out = head::text(shown, style);
-    out += &before::text(shown, style);
-    out += &tree::text(shown, style);
-    out += &repeated::text(shown, style);
-    out += &data::text(shown, style);
-    out += &health::text(shown.profile, style);
-    Ok(out)
+    let mut document = crate::head::document(SCHEMA, ABOUT, shown.profile, shown.region, None);
+    against::add(&mut document, shown, other)?;
+    head::add(&mut document, shown);
+    before::add(&mut document, shown);
+    tree::add(&mut document, shown);
+    repeated::add(&mut document, shown);
+    data::add(&mut document, shown);
+    health::add(&mut document, shown.profile);
+    Ok(document)
+}
+
+/// Renders the report as text.
+///
+/// # Errors
+/// Same as [`document`].
+pub fn text(shown: &AnatomyView, other: Option<&AnatomyView>, style: Style) -> Result<String> {
+    Ok(render::text(&document(shown, other)?, style))
+}
+
+/// Renders the JSON document (`docs/json.md`), with a newline at its end.
+///
+/// # Errors
+/// Same as [`document`].
+pub fn json(shown: &AnatomyView, other: Option<&AnatomyView>) -> Result<String> {
+    Ok(render::json(&document(shown, other)?))
 }
 
 /// Returns the indices of a node's children.

@@ -1,11 +1,11 @@
 //! Functions that the typical call enters more than once.
 
+use super::figures::function;
 use super::AnatomyView;
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{Style, TextRole};
 use kerntune_analyze::anatomy::AnatomyNode;
-use kerntune_table::number::grouped;
 use kerntune_profile::FunctionIndex;
+use kerntune_table::number::grouped;
+use kerntune_table::{Document, Table, TextRole};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const MAX_CALLERS: usize = 4;
 
 /// Function that the typical call enters more than once.
 #[derive(Debug)]
-pub(super) struct RepeatedFunction {
+struct RepeatedFunction {
     pub function: FunctionIndex,
     pub times: u64,
     /// Total time of all entries; nested entries count once.
@@ -26,7 +26,7 @@ pub(super) struct RepeatedFunction {
 }
 
 /// Finds the repeated functions, greatest time first.
-pub(super) fn find(nodes: &[AnatomyNode]) -> Vec<RepeatedFunction> {
+fn find(nodes: &[AnatomyNode]) -> Vec<RepeatedFunction> {
     let mut found: BTreeMap<FunctionIndex, (u64, u64, BTreeMap<FunctionIndex, u64>)> = BTreeMap::new();
     // Functions that are open around a node, and in how many nodes each function is.
     let (mut open, mut within): (Vec<FunctionIndex>, BTreeMap<FunctionIndex, u32>) = Default::default();
@@ -59,36 +59,38 @@ pub(super) fn find(nodes: &[AnatomyNode]) -> Vec<RepeatedFunction> {
     all
 }
 
-/// Renders a table; empty if every function is entered once.
-pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
-    let all = find(&shown.anatomy.nodes);
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut table = TableBuilder::new([
-        ("times", Alignment::Right),
-        ("elapsed", Alignment::Right),
-        ("function", Alignment::Left),
-        ("from", Alignment::Left),
-    ]);
-    let top = shown.top.unwrap_or(SECTION_ROWS);
-    for row in all.iter().take(top) {
-        let name =
-            |(caller, times): &(FunctionIndex, u64)| format!("{} ×{}", shown.name(*caller), grouped(*times));
-        let mut callers: Vec<String> = row.callers.iter().take(MAX_CALLERS).map(name).collect();
-        let more = row.callers.len().saturating_sub(MAX_CALLERS);
-        if more > 0 {
-            callers.push(format!("{} more", grouped(more as u64)));
-        }
-        table.row([
-            grouped(row.times).into(),
-            grouped(row.elapsed_ns).into(),
-            shown.name(row.function).into(),
-            TextCell(callers.join(", "), TextRole::Faint),
-        ]);
-    }
-    let heading = "Done more than once in the typical call (a trace has no arguments: whether on the same object is not known)";
-    format!("\n{}{}", style.paint(TextRole::Head, heading), table.below(all.len(), top, style))
+/// Adds the functions.
+pub(super) fn add<'a>(document: &mut Document<'a>, shown: &AnatomyView<'a>) {
+    let shown = *shown;
+    let mut callers = function(shown, |row: &(FunctionIndex, u64)| Some(row.0));
+    callers.add("times", "Its calls.", |row| row.1);
+    let mut columns = function(shown, |row: &RepeatedFunction| Some(row.function));
+    columns.add("times", "Entries in the typical call.", |row| row.times).head("times");
+    columns
+        .add("elapsed", "Time with callees, once where they are within each other.", |row| row.elapsed_ns)
+        .head("elapsed");
+    columns.text_only("function", move |row| shown.name(row.function));
+    columns
+        .records("callers", "Callers, most calls first.", callers, |row| row.callers.clone())
+        .head("from")
+        .text(move |row| {
+            let name = |(caller, times): &(FunctionIndex, u64)| {
+                format!("{} ×{}", shown.name(*caller), grouped(*times))
+            };
+            let mut callers: Vec<String> = row.callers.iter().take(MAX_CALLERS).map(name).collect();
+            let more = row.callers.len().saturating_sub(MAX_CALLERS);
+            if more > 0 {
+                callers.push(format!("{} more", grouped(more as u64)));
+            }
+            callers.join(", ")
+        })
+        .role(|_| TextRole::Faint);
+    let title = "Done more than once in the typical call (a trace has no arguments: whether on the same object is not known)";
+    let table = Table::new("repeated", find(&shown.anatomy.nodes), columns)
+        .help("Functions that the typical call enters more than once, greatest time first.")
+        .top(shown.top)
+        .default_rows(SECTION_ROWS);
+    document.table(table.title(TextRole::Head, title).hidden_if_empty());
 }
 
 #[cfg(test)]

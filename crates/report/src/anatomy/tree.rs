@@ -1,17 +1,17 @@
 //! The tree of calls: on average, in the typical call, and in the worst.
 
+use super::figures::{function, node};
 use super::{children, per, AnatomyView, NodeFold};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{Style, TextRole};
 use kerntune_analyze::anatomy::{AnatomyNode, NodeFigures, NodeSums};
+use kerntune_profile::{CallKind, FunctionIndex};
 use kerntune_table::number::grouped;
-use kerntune_profile::CallKind;
+use kerntune_table::{Columns, Document, Table, TextRole};
 
 /// Largest depth that is shown; bounds the recursion of consumers.
 const MAX_DEPTH: u32 = 1_000;
 
 /// Line of the tree: a node, or several folded into one line.
-pub(super) enum TreeLine {
+enum TreeLine {
     /// Index of a node.
     Node(usize),
     /// Depth, and folded nodes with their subtrees: too small, or too deep to be shown.
@@ -19,7 +19,7 @@ pub(super) enum TreeLine {
 }
 
 /// Returns the lines of the whole tree. Together they have every call and all time, each once.
-pub(super) fn lines(shown: &AnatomyView) -> Vec<TreeLine> {
+fn lines(shown: &AnatomyView) -> Vec<TreeLine> {
     let mut out = Vec::new();
     walk(shown, 0, &mut out);
     out
@@ -67,69 +67,104 @@ pub(super) fn label(shown: &AnatomyView, node: &AnatomyNode) -> String {
 }
 
 /// Returns `… 3 more functions`.
-pub(super) fn more(depth: u32, functions: u64) -> TextCell {
+pub(super) fn more(depth: u32, functions: u64) -> String {
     let what = if functions == 1 { "function" } else { "functions" };
-    let text = format!("{:indent$}… {} more {what}", "", grouped(functions), indent = indent(depth));
-    TextCell(text, TextRole::Faint)
+    format!("{:indent$}… {} more {what}", "", grouped(functions), indent = indent(depth))
 }
 
 fn indent(depth: u32) -> usize {
     2 * depth as usize
 }
 
-/// Renders the tree as a table.
-pub(super) fn text(shown: &AnatomyView, style: Style) -> String {
-    let unit = if shown.profile.manifest.exact { "instr." } else { "ns" };
-    let [typical, worst] = ["typical", "worst"].map(|head| format!("{head}\n{unit}"));
-    let mut table = TableBuilder::new([
-        ("calls\nper op", Alignment::Right),
-        ("self\nper op", Alignment::Right),
-        ("elapsed\nper op", Alignment::Right),
-        ("functions", Alignment::Right),
-        ("typical\ncalls", Alignment::Right),
-        (typical.as_str(), Alignment::Right),
-        ("worst\ncalls", Alignment::Right),
-        (worst.as_str(), Alignment::Right),
-        ("function", Alignment::Left),
-    ]);
-    let calls = shown.calls();
+/// Line with its figures.
+struct TreeRow {
+    depth: u32,
+    /// `None` for several nodes.
+    function: Option<FunctionIndex>,
+    how: Option<CallKind>,
+    operations: Option<u64>,
+    /// In all calls, in the typical one, and in the worst.
+    all: NodeFigures,
+    typical: NodeFigures,
+    worst: NodeFigures,
+    /// In all calls before the boundary; `None` without one.
+    before: Option<NodeFigures>,
+    name: String,
+}
+
+fn row(shown: &AnatomyView, line: TreeLine) -> TreeRow {
     let nodes = &shown.anatomy.nodes;
-    let mut row = |all: NodeFigures, typical: NodeFigures, worst: NodeFigures, name: TextCell| {
-        table.row([
-            per(all.calls, calls).into(),
-            per(all.self_ticks, calls).into(),
-            per(all.elapsed_ns, calls).into(),
-            grouped(all.functions).into(),
-            count(typical.calls).into(),
-            count(typical.elapsed_ns).into(),
-            count(worst.calls).into(),
-            count(worst.elapsed_ns).into(),
-            name,
-        ]);
-    };
-    for line in lines(shown) {
-        match line {
-            TreeLine::Node(at) => {
-                let node = &nodes[at];
-                row(node.all.whole, node.typical.whole, node.worst.whole, label(shown, node).into());
+    let is_divided = shown.until.is_some();
+    match line {
+        TreeLine::Node(at) => {
+            let node = &nodes[at];
+            TreeRow {
+                depth: node.depth,
+                function: Some(node.function),
+                how: Some(node.how),
+                operations: Some(node.all.operations),
+                all: node.all.whole,
+                typical: node.typical.whole,
+                worst: node.worst.whole,
+                before: is_divided.then_some(node.all.before),
+                name: label(shown, node),
             }
-            TreeLine::Fold(depth, roots) => {
-                let fold = NodeFold { nodes, roots: &roots };
-                let all = fold.part(|node| node.all.whole);
-                let name = more(depth, all.functions);
-                row(all, fold.part(|node| node.typical.whole), fold.part(|node| node.worst.whole), name);
+        }
+        TreeLine::Fold(depth, roots) => {
+            let fold = NodeFold { nodes, roots: &roots };
+            let all = fold.part(|node| node.all.whole);
+            TreeRow {
+                depth,
+                function: None,
+                how: None,
+                operations: None,
+                all,
+                typical: fold.part(|node| node.typical.whole),
+                worst: fold.part(|node| node.worst.whole),
+                before: is_divided.then(|| fold.part(|node| node.all.before)),
+                name: more(depth, all.functions),
             }
         }
     }
-    let heading = "Calls within it: on average per operation, in the typical one, and in the worst";
-    format!("\n{}\n{}", style.paint(TextRole::Head, heading), table.render(style))
 }
 
-/// Formats a count; empty for 0.
-pub(super) fn count(value: u64) -> String {
-    if value == 0 {
-        String::new()
-    } else {
-        grouped(value)
-    }
+/// Adds the tree.
+pub(super) fn add<'a>(document: &mut Document<'a>, shown: &AnatomyView<'a>) {
+    let calls = shown.calls();
+    let unit = if shown.profile.manifest.exact { "instr." } else { "ns" };
+    let mut columns = Columns::<TreeRow>::new();
+    columns.add(
+        "kind",
+        "`call`; `more` for several with all that is below them: too deep (`--depth`), or too small (`--min-percent`).",
+        |row| if row.function.is_some() { "call" } else { "more" },
+    );
+    columns.add("depth", "0 for the operation; children follow, one deeper.", |row| row.depth);
+    columns.part(function(*shown, |row: &TreeRow| row.function), |row| row);
+    columns.add("how", "`call`, `jump`, `interrupt`, `exception` or `syscall`; null for `more`.", |row| {
+        row.how.map(CallKind::as_str)
+    });
+    columns
+        .add("operations", "Calls of the operation in which it is; null for `more`.", |row| row.operations);
+    columns
+        .object("all", "In all calls; `calls` and `self` sum to those of the calls.", node(), |row| &row.all);
+    columns.object("typical", "In the typical call.", node(), |row| &row.typical);
+    columns.object("worst", "In the worst call.", node(), |row| &row.worst);
+    let help = "In all calls before the boundary; null without `--until`.";
+    columns.record("before", help, node(), |row| row.before);
+    columns.text_only("calls\nper op", move |row| per(row.all.calls, calls)).right();
+    columns.text_only("self\nper op", move |row| per(row.all.self_ticks, calls)).right();
+    columns.text_only("elapsed\nper op", move |row| per(row.all.elapsed_ns, calls)).right();
+    columns.text_only("functions", |row| row.all.functions);
+    columns.text_only("typical\ncalls", |row| row.typical.calls).zero("");
+    columns.text_only(format!("typical\n{unit}"), |row| row.typical.elapsed_ns).zero("");
+    columns.text_only("worst\ncalls", |row| row.worst.calls).zero("");
+    columns.text_only(format!("worst\n{unit}"), |row| row.worst.elapsed_ns).zero("");
+    columns.text_only("function", |row| row.name.clone()).role(|row| match row.function {
+        Some(_) => TextRole::Plain,
+        None => TextRole::Faint,
+    });
+    let rows = lines(shown).into_iter().map(|line| row(shown, line));
+    let title = "Calls within it: on average per operation, in the typical one, and in the worst";
+    let table = Table::new("tree", rows, columns).help("Calls as a tree, in preorder.");
+    document.table(table.title(TextRole::Head, title).default_rows(usize::MAX).hidden_if_empty());
 }

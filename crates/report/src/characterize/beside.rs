@@ -4,10 +4,10 @@ use super::event::FigureBasis;
 use super::facts::WorkloadCharacter;
 use super::similarity::Similarity;
 use super::split::PartGroup;
-use kerntune_table::columns::{Alignment, TextTable};
 use crate::html::PageSection;
-use kerntune_table::printable;
+use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::{figure, fixed};
+use kerntune_table::printable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,15 +41,15 @@ const MAIN_FIGURES: [MainFigure; 30] = [
     ("interrupts", "interrupts a second", |of| a_second(of, of.interrupts())),
     ("page_faults", "page faults a second", |of| item(of, "page_faults")),
     ("bios", "block I/Os a second", |of| item(of, "bios")),
-    ("io_bytes", "mean bytes of a request to a block device", |of| of.disk.as_ref()?.all.bytes.mean),
+    ("io_bytes", "mean bytes of a request to a block device", |of| of.disk.as_ref()?.all.bytes.mean()),
     ("io_sequential", "sequential reads and writes of block devices, %", |of| {
-        of.disk.as_ref()?.all.sequential_percent
+        of.disk.as_ref()?.all.percent_sequential()
     }),
-    ("io_depth", "mean queue depth of block devices", |of| of.disk.as_ref()?.all.depth.mean),
-    ("io_time", "mean time of a request to a block device, ns", |of| of.disk.as_ref()?.all.time_ns.mean),
+    ("io_depth", "mean queue depth of block devices", |of| of.disk.as_ref()?.all.depths.mean()),
+    ("io_time", "mean time of a request to a block device, ns", |of| of.disk.as_ref()?.all.times.mean()),
     ("packets_received", "packets received a second", |of| item(of, "packets_received")),
     ("packet_bytes", "mean bytes of a packet received", |of| {
-        of.network.as_ref()?.all.iter().find(|row| row.direction == "received")?.bytes.mean
+        of.network.as_ref()?.all.iter().find(|row| row.direction == "received")?.bytes.mean()
     }),
     ("touched_bytes", "bytes of the lines that are touched", |of| {
         of.memory.bytes().map(|bytes| bytes as f64)

@@ -3,12 +3,12 @@
 use super::event::{time, EventCount, EventStats, FigureBasis};
 use super::facts::WorkloadCharacter;
 use super::path::{ModelCycles, PathFigure};
-use kerntune_table::columns::{Alignment, TextTable};
 use crate::html::PageSection;
-use kerntune_table::printable;
 use crate::unit::{readable, DisplayUnit, TickUnit};
 use crate::{io, memory, packets};
+use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::{figure, fixed, grouped};
+use kerntune_table::{printable, Table};
 use std::collections::BTreeMap;
 
 /// Number of events that a section shows; JSON has all.
@@ -467,12 +467,9 @@ fn disk(of: &WorkloadCharacter) -> Option<PageSection> {
         per(disk.per_operation, "per operation"),
         per(disk.per_second, "a second")
     ));
-    let mut table = TextTable::new(io::HEADS);
-    let all = (disk.rows.len() > 1).then_some(&disk.all);
-    for row in disk.rows.iter().take(MAX_ROWS).chain(all) {
-        table.row(io::cells(row).into());
-    }
-    section.table = Some(table);
+    let all = (disk.rows.len() > 1).then(|| disk.all.clone());
+    let table = Table::new("", disk.rows.iter().cloned(), io::columns(false)).top(Some(MAX_ROWS));
+    section.table = Some(table.foot(all).into());
     more(&mut section, disk.rows.len(), "devices and operations");
     section.notes.extend(disk.notes.iter().cloned());
     Some(section)
@@ -486,11 +483,8 @@ fn network(of: &WorkloadCharacter) -> Option<PageSection> {
         return Some(section);
     }
     section.about.push(packets::BYTES.into());
-    let mut table = TextTable::new(packets::HEADS);
-    for row in network.rows.iter().take(MAX_ROWS) {
-        table.row(packets::cells(row).into());
-    }
-    section.table = Some(table);
+    let table = Table::new("", network.rows.iter().cloned(), packets::columns(false)).top(Some(MAX_ROWS));
+    section.table = Some(table.into());
     more(&mut section, network.rows.len(), "devices and directions");
     Some(section)
 }
@@ -511,11 +505,7 @@ fn touched(of: &WorkloadCharacter) -> Option<PageSection> {
     }
     let mut section = PageSection::new("memory", format!("Memory touched ({})", of.basis.name()));
     section.about.push("Pages by virtual address of each process, lines in them.".into());
-    let mut table = TextTable::new(memory::HEADS);
-    for row in &memory.touched {
-        table.row(memory::cells(row).into());
-    }
-    section.table = Some(table);
+    section.table = Some(Table::new("", memory.touched.iter().cloned(), memory::columns()).into());
     section.notes.extend(memory.reach());
     Some(section)
 }

@@ -1,8 +1,8 @@
 //! Requests to block devices and network packets of a workload.
 
 use super::event::CharacterInput;
-use crate::traffic::{all_packets, all_requests, packets, requests, ValueCounts};
-use crate::{io, packets as of_packets};
+use crate::io;
+use crate::traffic::{all_packets, all_requests, packets, requests, BlockRequests, PacketSizes};
 use serde::Serialize;
 
 /// Requests to block devices, with rates.
@@ -10,8 +10,8 @@ use serde::Serialize;
 pub(crate) struct DiskFigures {
     pub per_operation: Option<f64>,
     pub per_second: Option<f64>,
-    pub all: io::RequestRow,
-    pub rows: Vec<io::RequestRow>,
+    pub all: BlockRequests,
+    pub rows: Vec<BlockRequests>,
     /// Remarks on requests that are not in the figures.
     pub notes: Vec<String>,
 }
@@ -20,8 +20,8 @@ pub(crate) struct DiskFigures {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct NetworkFigures {
     /// By direction, over all devices.
-    pub all: Vec<of_packets::PacketRow>,
-    pub rows: Vec<of_packets::PacketRow>,
+    pub all: Vec<PacketSizes>,
+    pub rows: Vec<PacketSizes>,
 }
 
 /// Collects requests; `None` if they were not recorded.
@@ -36,8 +36,8 @@ pub(crate) fn disk(of: &CharacterInput) -> Option<DiskFigures> {
         per_operation: of.rates.per_operation(count),
         per_second: of.rates.per_second(count),
         notes: io::notes(&all),
-        all: io::RequestRow::of(&all, ValueCounts::summary),
-        rows: rows.iter().map(|row| io::RequestRow::of(row, ValueCounts::summary)).collect(),
+        all,
+        rows,
     })
 }
 
@@ -47,9 +47,5 @@ pub(crate) fn network(of: &CharacterInput) -> Option<NetworkFigures> {
         return None;
     }
     let rows = packets(of.profile, of.scope);
-    let row = |row| of_packets::PacketRow::of(row, ValueCounts::summary);
-    Some(NetworkFigures {
-        all: all_packets(&rows).iter().map(row).collect(),
-        rows: rows.iter().map(row).collect(),
-    })
+    Some(NetworkFigures { all: all_packets(&rows), rows })
 }

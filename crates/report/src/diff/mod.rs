@@ -4,18 +4,16 @@
 //! A function that is inlined in one kernel only counts as its caller in both, and is named beside
 //! the caller. [`DiffOptions::as_compiled`] keeps such functions apart.
 
-mod json;
-mod text;
+mod document;
 
 pub use crate::inlining::InlinedFunctions;
-pub use json::json;
-pub use text::text;
+pub use document::document;
 
 use crate::inlining::{unite, InlineMoves};
 use crate::view::scope;
-use crate::{Error, Result};
+use crate::{Error, Result, Style};
 use kerntune_profile::{difference_within, upwards, PathDifference, Profile, ProfileDifference};
-use serde::Serialize;
+use kerntune_table::{render, TextRole};
 use std::collections::{BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -39,21 +37,19 @@ pub struct DiffOptions {
 }
 
 /// Part of the total: a function, a path, or time outside of functions.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 struct DiffRow {
+    /// Color of the name.
+    role: TextRole,
     /// Names from the root, if paths are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<Vec<String>>,
     name: String,
     file: Option<String>,
-    #[serde(rename = "self")]
     self_ticks: [i128; 2],
-    #[serde(rename = "self_change")]
     self_change_ticks: i128,
     /// `None` for time outside of functions.
     calls: Option<[i128; 2]>,
-    #[serde(rename = "elapsed")]
-    elapsed_ns: Option<[i128; 2]>,
+    total_ticks: Option<[i128; 2]>,
     /// Symbols that the row combines, where they differ between the kernels.
     symbols: [Vec<String>; 2],
     /// Functions that count as this one because one of the kernels inlines them.
@@ -68,17 +64,34 @@ impl DiffRow {
 
     fn beside(name: &str, self_ticks: [i128; 2]) -> Self {
         Self {
+            role: TextRole::Plain,
             path: None,
             name: name.into(),
             file: None,
             self_ticks,
             self_change_ticks: self_ticks[1] - self_ticks[0],
             calls: None,
-            elapsed_ns: None,
+            total_ticks: None,
             symbols: Default::default(),
             with: Vec::new(),
         }
     }
+}
+
+/// Renders the totals of both profiles, then the rows, as text.
+///
+/// # Errors
+/// Same as [`document()`].
+pub fn text(base: &Profile, other: &Profile, options: &DiffOptions, style: Style) -> Result<String> {
+    Ok(render::text(&document(base, other, options)?, style))
+}
+
+/// Renders the JSON document (`docs/json.md`), with a newline at its end.
+///
+/// # Errors
+/// Same as [`document()`].
+pub fn json(base: &Profile, other: &Profile, options: &DiffOptions) -> Result<String> {
+    Ok(render::json(&document(base, other, options)?))
 }
 
 /// Row of the difference, for display by the caller.
@@ -97,7 +110,7 @@ pub struct DiffLine {
 /// Returns the rows, largest contribution first.
 ///
 /// # Errors
-/// Same as [`text()`].
+/// Same as [`document()`].
 pub fn lines(base: &Profile, other: &Profile, options: &DiffOptions) -> Result<Vec<DiffLine>> {
     let line = |row: DiffRow| DiffLine {
         name: row.name,
@@ -176,6 +189,7 @@ fn functions(difference: &ProfileDifference, moves: &InlineMoves) -> Vec<DiffRow
             return None;
         }
         Some(DiffRow {
+            role: TextRole::Plain,
             path: None,
             name: function.name.clone(),
             file: function.file.clone(),
@@ -183,7 +197,7 @@ fn functions(difference: &ProfileDifference, moves: &InlineMoves) -> Vec<DiffRow
             self_change_ticks: self_ticks[1] - self_ticks[0],
             calls: Some(calls),
             // The total time is of all calls; for the remaining calls alone it is unknown.
-            elapsed_ns: (!moved).then(|| [function.total_ticks(0), function.total_ticks(1)]),
+            total_ticks: (!moved).then(|| [function.total_ticks(0), function.total_ticks(1)]),
             symbols: function.symbols.clone(),
             with: with
                 .get(&at)
@@ -204,13 +218,14 @@ fn paths(difference: &ProfileDifference, of_both: &[PathDifference]) -> Vec<Diff
         names.reverse();
         let function = difference.function(&path.frame);
         rows.push(DiffRow {
+            role: TextRole::Plain,
             path: Some(names),
             name: difference.name(&path.frame).into_owned(),
             file: function.and_then(|function| function.file.clone()),
             self_ticks: path.figures.map(|figures| figures.self_ticks),
             self_change_ticks: path.self_change(),
             calls: function.map(|_| path.figures.map(|figures| figures.calls)),
-            elapsed_ns: Some(path.figures.map(|figures| figures.total_ticks)),
+            total_ticks: Some(path.figures.map(|figures| figures.total_ticks)),
             symbols: function.map_or(Default::default(), |function| function.symbols.clone()),
             with: Vec::new(),
         });

@@ -1,8 +1,8 @@
 //! Call graph profile of gprof: an entry for each function and each cycle, callers above, callees
 //! below (McKusick, "Using gprof to Tune the 4.2BSD Kernel", 2.1.2 and Figure 1).
 //!
-//! [`GraphReportOptions`] renders a profile's graph; [`GraphReportOptions::text_with`] and
-//! [`GraphReportOptions::json_with`] add the arcs of a kernel's [`StaticCalls`] that no run took.
+//! [`GraphReportOptions`] renders a profile's graph, with the arcs of a kernel's [`StaticCalls`] that
+//! no run took.
 
 mod cut;
 mod json;
@@ -10,20 +10,21 @@ mod text;
 
 pub use cut::ArcCut;
 
-use crate::call_graph::{GraphEntry, GraphListing, GraphOptions, Propagation};
-use crate::head::threads_line;
-use kerntune_table::TextRole;
-use crate::unit::TickUnit;
-use crate::{Report, Result, Style, ThreadFilter};
+use crate::call_graph::{GraphEntry, GraphListing, GraphOptions};
+use crate::{health, Report, Result, ThreadFilter};
 use clap::Args;
-use kerntune_analyze::graph::{ArcChanges, ArcShare, CodeArc};
-use kerntune_table::number::grouped;
+use kerntune_analyze::graph::{ArcBinding, ArcChanges, ArcShare, CodeArc, CutReason};
 use kerntune_profile::Profile;
+use kerntune_table::Document;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-graph/3";
+
+/// Description of the JSON form.
+const ABOUT: &str = "gprof's call graph: functions that ran and cycles.";
 
 /// Callers and callees of each function and cycle, with propagated time (gprof's call graph)
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -36,6 +37,9 @@ pub struct GraphReportOptions {
     /// its cycle), auto:PERCENT sets the share; may be repeated
     #[arg(long, value_name = "CALLER/CALLEE|auto")]
     pub cut: Vec<ArcCut>,
+    /// Adds the calls of the kernel's code.
+    #[arg(skip)]
+    pub code: Option<StaticCalls>,
 }
 
 /// Calls found in a kernel's code (gprof's static call graph). Functions are numbered as in the
@@ -51,7 +55,7 @@ pub struct StaticCalls {
 }
 
 /// Call sites of a function whose callees the code does not reveal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnknownCallees {
     /// Calls through a register or memory.
     pub calls: u32,
@@ -68,11 +72,34 @@ impl StaticCalls {
         let at = self.arcs.binary_search_by_key(&key, |arc| (arc.caller, arc.callee)).ok()?;
         self.arcs.get(at).copied()
     }
+
+    /// Returns the sums of the call sites with unknown callees.
+    fn all_unknown(&self) -> UnknownCallees {
+        self.unknown.values().fold(UnknownCallees::default(), |sum, places| UnknownCallees {
+            calls: sum.calls.saturating_add(places.calls),
+            jumps: sum.jumps.saturating_add(places.jumps),
+            patched: sum.patched.saturating_add(places.patched),
+        })
+    }
+
+    /// Returns the number of arcs of the code that were never taken.
+    fn never_taken(&self, listing: &GraphListing) -> usize {
+        let arcs = listing.graph.arcs.iter();
+        arcs.filter(|arc| arc.calls == 0 && self.places(arc).is_some()).count()
+    }
+}
+
+/// Names the reason why an arc was cut.
+fn cut_by(arc: &ArcShare) -> &'static str {
+    match arc.tie {
+        ArcBinding::Cut(CutReason::Heuristic) => "auto",
+        _ => "name",
+    }
 }
 
 impl GraphListing<'_> {
     /// Returns the selected entries, in order.
-    fn wanted(&self, options: &GraphOptions, most: usize) -> Vec<GraphEntry> {
+    fn wanted(&self, options: &GraphOptions) -> Vec<GraphEntry> {
         let chosen = |entry: &&GraphEntry| match **entry {
             GraphEntry::Function(at) => self.is_chosen(at),
             GraphEntry::Cycle(at) => {
@@ -80,14 +107,26 @@ impl GraphListing<'_> {
             }
         };
         let enough = |entry: &&GraphEntry| self.percent(self.total(**entry)) >= options.min_percent;
-        let entries = self.entries.iter().filter(chosen).filter(enough).copied();
-        entries.take(most).collect()
+        self.entries.iter().filter(chosen).filter(enough).copied().collect()
     }
 
     fn total(&self, entry: GraphEntry) -> u64 {
+        let [own, descendants, ..] = self.figures(entry);
+        own.saturating_add(descendants)
+    }
+
+    /// Returns self time, time of descendants, calls, and recursive calls (of a cycle: calls between
+    /// different members).
+    fn figures(&self, entry: GraphEntry) -> [u64; 4] {
         match entry {
-            GraphEntry::Function(at) => self.graph.functions[at].total_ns(),
-            GraphEntry::Cycle(at) => self.graph.cycles[at].total_ns(),
+            GraphEntry::Function(at) => {
+                let function = &self.graph.functions[at];
+                [function.self_ns, function.descendants_ns, function.calls, function.self_calls]
+            }
+            GraphEntry::Cycle(at) => {
+                let cycle = &self.graph.cycles[at];
+                [cycle.self_ns, cycle.descendants_ns, cycle.calls, cycle.inner_calls]
+            }
         }
     }
 
@@ -118,54 +157,15 @@ impl GraphListing<'_> {
 
 impl GraphReportOptions {
     /// Builds the profile's graph, with the requested cuts and the arcs of the code.
-    fn listing<'a>(&self, profile: &'a Profile, code: Option<&StaticCalls>) -> Result<GraphListing<'a>> {
+    fn listing<'a>(&self, profile: &'a Profile) -> Result<GraphListing<'a>> {
+        let code = self.code.as_ref();
         let changes = ArcChanges {
-            cut: cut::named(profile, &self.cut, self.graph.region.as_deref())?,
+            cut: cut::named(profile, &self.cut, self.graph.select.region.as_deref())?,
             auto: cut::automatic(&self.cut),
             code: code.map_or(&[], |code| &code.arcs),
             code_binds: code.is_some_and(|code| code.binds),
         };
         GraphListing::with(profile, &self.graph, &changes)
-    }
-
-    /// Renders [`Report::text`] with the arcs of the code.
-    ///
-    /// # Errors
-    /// Same as [`Report::text`]; a cut that matches no arc.
-    pub fn text_with(&self, profile: &Profile, code: Option<&StaticCalls>, style: Style) -> Result<String> {
-        let options = &self.graph;
-        let listing = self.listing(profile, code)?;
-        let entries = listing.wanted(options, options.most_in_text());
-        let how = match listing.graph.propagation {
-            Propagation::Exact if profile.manifest.sampled.is_some() => "as sampled",
-            Propagation::Exact => "as measured",
-            Propagation::Counts => "in proportion to calls",
-        };
-        let total = TickUnit::of(profile).whole(listing.graph.total_ns);
-        let mut out = threads_line(&options.threads);
-        out += &format!("Time in functions    = {total}  (handed to callers {how})\n");
-        out += &text::code_line(&listing, code);
-        out.push('\n');
-        let unit =
-            listing.unit(options, entries.iter().map(|entry| listing.total(*entry)).max().unwrap_or(0));
-        out += &text::cuts(&listing, self, style);
-        out += &text::columns(profile, &listing, &entries, code, unit, style);
-        if entries.len() < listing.entries.len() && options.function.is_empty() {
-            let rest = grouped((listing.entries.len() - entries.len()) as u64);
-            out += &style.paint(TextRole::Faint, &format!("{rest} more entries (--top, --min-percent)\n"));
-        }
-        out += &text::index(&listing, &entries);
-        out += &listing.never_called_text(options)?;
-        out += &listing.notes(style);
-        Ok(out)
-    }
-
-    /// Renders [`Report::json`] with the arcs of the code.
-    ///
-    /// # Errors
-    /// Same as [`GraphReportOptions::text_with`].
-    pub fn json_with(&self, profile: &Profile, code: Option<&StaticCalls>) -> Result<String> {
-        json::json(self, profile, code)
     }
 }
 
@@ -174,11 +174,14 @@ impl Report for GraphReportOptions {
         Some(&self.graph.threads)
     }
 
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        self.text_with(profile, None, style)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        self.json_with(profile, None)
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let listing = Rc::new(self.listing(profile)?);
+        let mut document = listing.document(SCHEMA, ABOUT, &self.graph);
+        let entries = listing.wanted(&self.graph);
+        text::add(&mut document, &listing, self, &entries, profile);
+        json::add(&mut document, &listing, self, entries);
+        listing.add_never_called(&mut document, &self.graph)?;
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

@@ -1,27 +1,32 @@
 //! Lines of an entry, and the tables after the entries.
 
-use super::StaticCalls;
+use super::{cut_by, GraphReportOptions, StaticCalls};
 use crate::call_graph::{GraphEntry, GraphListing, Propagation};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use crate::head::threads_line;
 use crate::reports::flat::called;
-use kerntune_table::TextRole;
-use crate::unit::DisplayUnit;
-use crate::{sampled, Style};
-use kerntune_analyze::graph::{ArcBinding, ArcShare, CutReason};
-use kerntune_table::number::{fixed, grouped};
+use crate::sampled;
+use crate::unit::TickUnit;
+use kerntune_analyze::graph::{ArcBinding, ArcShare};
 use kerntune_profile::Profile;
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, DisplayUnit, Document, Table, TextRole};
+use std::cmp::Reverse;
+use std::rc::Rc;
 
 /// Separator between entries.
 const RULE: &str = "-----------------------------------------------";
 
 /// Line of an entry before its columns are aligned.
+#[derive(Default)]
 struct GraphLine {
     index: String,
-    percent: String,
+    /// Only of the line of the entry itself.
+    percent: Option<f64>,
     times: Option<(u64, u64)>,
     /// Columns of calls: `4` and `/10`, `10` and `+4`.
     called: (String, String),
-    name: TextCell,
+    name: String,
+    ends_entry: bool,
 }
 
 impl GraphLine {
@@ -34,19 +39,16 @@ impl GraphLine {
         let cut = if arc.tie.is_cut() { " (cut)" } else { "" };
         let all = format!("/{}", grouped(listing.graph.calls_from_outside(arc.callee)));
         Self {
-            index: String::new(),
-            percent: String::new(),
             times: (!inner).then_some((arc.self_ns, arc.descendants_ns)),
             called: (grouped(arc.calls), if inner { String::new() } else { all }),
-            name: format!("    {name}{cut}").into(),
+            name: format!("    {name}{cut}"),
+            ..Self::default()
         }
     }
 
     /// Creates a line without times.
-    fn of_words(calls: (String, String), words: &str) -> Self {
-        let nothing = String::new;
-        let name = format!("    <{words}>").into();
-        Self { index: nothing(), percent: nothing(), times: None, called: calls, name }
+    fn of_words(called: (String, String), words: &str) -> Self {
+        Self { called, name: format!("    <{words}>"), ..Self::default() }
     }
 
     fn calls(calls: u64, self_calls: u64) -> (String, String) {
@@ -60,12 +62,15 @@ impl GraphLine {
 /// Creates the lines of an entry.
 fn lines(listing: &GraphListing, entry: GraphEntry, code: Option<&StaticCalls>) -> Vec<GraphLine> {
     let graph = &listing.graph;
-    let main = |index: String, (own, descendants): (u64, u64), called, name: String| GraphLine {
+    let line = |of: GraphEntry, name: String| {
+        let [own, descendants, calls, self_calls] = listing.figures(of);
+        let called = GraphLine::calls(calls, self_calls);
+        GraphLine { times: Some((own, descendants)), called, name, ..GraphLine::default() }
+    };
+    let main = |index: String, name: String| GraphLine {
         index,
-        percent: fixed(listing.percent(own.saturating_add(descendants)), 1),
-        times: Some((own, descendants)),
-        called,
-        name: TextCell(name, TextRole::Head),
+        percent: Some(listing.percent(listing.total(entry))),
+        ..line(entry, name)
     };
     let parent = |arc: &ArcShare| GraphLine::of_arc(listing, arc, true, listing.caller(arc));
     let child = |arc: &ArcShare| {
@@ -74,9 +79,8 @@ fn lines(listing: &GraphListing, entry: GraphEntry, code: Option<&StaticCalls>) 
         GraphLine::of_arc(listing, arc, false, listing.label(arc.callee) + how)
     };
     let is_loose = |arc: &&ArcShare| arc.tie == ArcBinding::Loose;
-    match entry {
+    let mut lines = match entry {
         GraphEntry::Function(at) => {
-            let function = &graph.functions[at];
             let (loose, parents): (Vec<&ArcShare>, Vec<&ArcShare>) =
                 listing.parents(at).into_iter().partition(is_loose);
             let mut lines = Vec::new();
@@ -95,8 +99,6 @@ fn lines(listing: &GraphListing, entry: GraphEntry, code: Option<&StaticCalls>) 
             }
             lines.push(main(
                 listing.number(at).map(|number| format!("[{number}]")).unwrap_or_default(),
-                (function.self_ns, function.descendants_ns),
-                GraphLine::calls(function.calls, function.self_calls),
                 listing.label(at),
             ));
             lines.extend(listing.children(at).into_iter().map(child));
@@ -123,76 +125,53 @@ fn lines(listing: &GraphListing, entry: GraphEntry, code: Option<&StaticCalls>) 
                 .collect();
             entering.sort_by_key(|arc| (arc.total_ns(), arc.calls, arc.caller, arc.callee));
             let mut lines: Vec<GraphLine> = entering.into_iter().map(parent).collect();
-            lines.push(main(
-                format!("[c{}]", at + 1),
-                (cycle.self_ns, cycle.descendants_ns),
-                GraphLine::calls(cycle.calls, cycle.inner_calls),
-                format!("<cycle {} as a whole>", at + 1),
-            ));
+            lines.push(main(format!("[c{}]", at + 1), format!("<cycle {} as a whole>", at + 1)));
             lines.extend(cycle.members.iter().map(|member| {
-                let function = &graph.functions[*member];
-                GraphLine {
-                    index: String::new(),
-                    percent: String::new(),
-                    times: Some((function.self_ns, function.descendants_ns)),
-                    called: GraphLine::calls(function.calls, function.self_calls),
-                    name: format!("    {}", listing.label(*member)).into(),
-                }
+                line(GraphEntry::Function(*member), format!("    {}", listing.label(*member)))
             }));
             lines
         }
-    }
+    };
+    lines.iter_mut().rev().take(1).for_each(|line| line.ends_entry = true);
+    lines
 }
 
-pub(super) fn columns(
-    profile: &Profile,
-    listing: &GraphListing,
-    entries: &[GraphEntry],
-    code: Option<&StaticCalls>,
-    unit: DisplayUnit,
-    style: Style,
-) -> String {
-    let blocks: Vec<Vec<GraphLine>> = entries.iter().map(|entry| lines(listing, *entry, code)).collect();
-    let width = |part: fn(&GraphLine) -> &String| {
-        blocks.iter().flatten().map(|line| part(line).len()).max().unwrap_or(0)
-    };
+fn table<'a>(profile: &'a Profile, lines: Vec<GraphLine>, unit: DisplayUnit) -> Table<'a, GraphLine> {
+    let width =
+        |part: fn(&GraphLine) -> &String| lines.iter().map(|line| part(line).len()).max().unwrap_or(0);
     let (left, right) = (width(|line| &line.called.0), width(|line| &line.called.1));
     let has_calls = sampled::has_calls(profile);
-    let error = format!("\n{} both\n{}", sampled::ERROR, unit.name());
-    let mut table = TableBuilder::new([
-        ("\nindex\n", Alignment::Left),
-        ("\n% time\n", Alignment::Right),
-        (format!("\nself\n{}", unit.name()).as_str(), Alignment::Right),
-        (format!("\ndescendants\n{}", unit.name()).as_str(), Alignment::Right),
-        (if has_calls { "called/total\ncalled+self\ncalled/total" } else { &error }, Alignment::Right),
-        ("    parents\nname [index]\n    children", Alignment::Left),
-    ]);
-    for block in blocks {
-        for line in block {
-            let time = |time: Option<u64>| TextCell::from(time.map_or(String::new(), |ns| unit.format(ns)));
+    let mut columns = Columns::<GraphLine>::new();
+    columns.text_only("\nindex\n", |line| line.index.clone());
+    columns.text_only("\n% time\n", |line| line.percent).decimals(1);
+    columns.text_only("\nself", |line| line.times.map(|(own, _)| own)).unit(unit);
+    columns.text_only("\ndescendants", |line| line.times.map(|(_, descendants)| descendants)).unit(unit);
+    columns
+        .text_only("called/total\ncalled+self\ncalled/total", move |line| {
             let (calls, rest) = &line.called;
-            let both = line.times.map(|(own, descendants)| own.saturating_add(descendants));
-            let called = match has_calls {
-                true => format!("{calls:>left$}{rest:<right$}"),
-                false => both.map_or(String::new(), |both| sampled::error(profile, both, unit)),
-            };
-            table.row([
-                line.index.into(),
-                line.percent.into(),
-                time(line.times.map(|times| times.0)),
-                time(line.times.map(|times| times.1)),
-                called.into(),
-                line.name,
-            ]);
+            format!("{calls:>left$}{rest:<right$}")
+        })
+        .right()
+        .only_if(has_calls);
+    columns
+        .text_only(format!("\n{} both", sampled::ERROR), move |line| {
+            let (own, descendants) = line.times?;
+            sampled::error_ns(profile, own.saturating_add(descendants))
+        })
+        .unit(unit)
+        .only_if(!has_calls);
+    columns.text_only("    parents\nname [index]\n    children", |line| line.name.clone()).role(|line| {
+        if line.percent.is_some() {
+            TextRole::Head
+        } else {
+            TextRole::Plain
         }
-        table.gap();
-    }
-    let text = table.render(style);
-    text.lines().map(|line| if line.is_empty() { RULE } else { line }.to_string() + "\n").collect()
+    });
+    Table::new("", lines, columns).default_rows(usize::MAX).rule(RULE, |line| line.ends_entry)
 }
 
 /// Renders the index by name of the shown entries.
-pub(super) fn index(listing: &GraphListing, entries: &[GraphEntry]) -> String {
+fn index(listing: &GraphListing, entries: &[GraphEntry]) -> String {
     let mut names: Vec<(String, String)> = entries
         .iter()
         .map(|entry| match *entry {
@@ -213,66 +192,85 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Summarizes the static call graph; empty if it was not requested.
-pub(super) fn code_line(listing: &GraphListing, code: Option<&StaticCalls>) -> String {
-    let Some(code) = code else { return String::new() };
-    let never = listing.graph.arcs.iter().filter(|arc| arc.calls == 0 && code.places(arc).is_some()).count();
-    let sum = |part: fn(&super::UnknownCallees) -> u32| {
-        grouped(code.unknown.values().map(|places| u64::from(part(places))).sum::<u64>())
-    };
+/// Summarizes the static call graph.
+fn code_line(listing: &GraphListing, code: &StaticCalls) -> String {
+    let unknown = code.all_unknown();
+    let [calls, jumps, patched] =
+        [unknown.calls, unknown.jumps, unknown.patched].map(|count| grouped(count.into()));
     format!(
-        "Arcs in the code     = {}, {} of them never taken{}; {} indirect calls, {} indirect jumps, {} set while it runs\n",
+        "{}, {} of them never taken{}; {calls} indirect calls, {jumps} indirect jumps, {patched} set while it runs",
         grouped(code.arcs.len() as u64),
-        grouped(never as u64),
+        grouped(code.never_taken(listing) as u64),
         if code.binds { " and yet part of cycles" } else { "" },
-        sum(|places| places.calls),
-        sum(|places| places.jumps),
-        sum(|places| places.patched),
     )
 }
 
-/// Renders the cut arcs with their calls and measured times; empty without cuts.
-pub(super) fn cuts(listing: &GraphListing, of: &super::GraphReportOptions, style: Style) -> String {
-    if of.cut.is_empty() {
-        return String::new();
-    }
-    let mut arcs: Vec<&ArcShare> = listing.graph.cuts().collect();
+/// Adds the cut arcs with their calls and measured times.
+fn add_cuts<'a>(document: &mut Document<'a>, listing: &Rc<GraphListing<'a>>, options: &GraphReportOptions) {
+    let mut arcs: Vec<ArcShare> = listing.graph.cuts().copied().collect();
     // These are small beside the entries' times.
-    let unit = listing.unit(&of.graph, arcs.iter().map(|arc| arc.total_ns()).max().unwrap_or(0));
-    arcs.sort_by_key(|arc| (std::cmp::Reverse(arc.calls), arc.caller, arc.callee));
+    let unit = listing.unit(&options.graph, arcs.iter().map(|arc| arc.total_ns()).max().unwrap_or(0));
+    arcs.sort_by_key(|arc| (Reverse(arc.calls), arc.caller, arc.callee));
     let calls = arcs.iter().fold(0, |sum: u64, arc| sum.saturating_add(arc.calls));
-    let cycles = counted(listing.graph.cycles.len() as u64, "cycle is", "cycles are");
-    let mut out = format!(
-        "Cut: {}, {}; {cycles} left\n",
+    document.text(format!(
+        "Cut: {}, {}; {} left\n",
         counted(arcs.len() as u64, "arc", "arcs"),
-        counted(calls, "call", "calls")
-    );
-    if arcs.is_empty() {
-        return out + "\n";
-    }
+        counted(calls, "call", "calls"),
+        counted(listing.graph.cycles.len() as u64, "cycle is", "cycles are"),
+    ));
     let measured = listing.graph.propagation == Propagation::Exact;
-    out += match measured {
-        true => "     (their time stays with the callee and counts for no caller above)\n\n",
-        false => "     (these calls are ignored: the callee's time goes to its other callers)\n\n",
-    };
-    let head = |word: &str| format!("{word}\n{}", unit.name());
-    let (own, descendants) = (head("self"), head("descendants"));
-    let times = [(own.as_str(), Alignment::Right), (descendants.as_str(), Alignment::Right)];
-    let times = times.into_iter().filter(|_| measured);
-    let rest = [("caller / callee", Alignment::Left), ("cut by", Alignment::Left)];
-    let mut table = TableBuilder::with([("calls", Alignment::Right)].into_iter().chain(times).chain(rest));
-    for arc in arcs {
-        let mut cells: Vec<TextCell> = vec![grouped(arc.calls).into()];
-        if measured {
-            cells.extend([unit.format(arc.self_ns).into(), unit.format(arc.descendants_ns).into()]);
-        }
-        let by = match arc.tie {
-            ArcBinding::Cut(CutReason::Heuristic) => "auto",
-            _ => "name",
-        };
-        let arc = format!("{} / {}", listing.caller(arc), listing.label(arc.callee));
-        cells.extend([TextCell(arc, TextRole::Head), by.into()]);
-        table.row_of(cells);
+    if !arcs.is_empty() {
+        document.text(match measured {
+            true => "     (their time stays with the callee and counts for no caller above)\n",
+            false => "     (these calls are ignored: the callee's time goes to its other callers)\n",
+        });
     }
-    out + &table.render(style) + "\n"
+    let mut columns = Columns::<ArcShare>::new();
+    columns.text_only("calls", |arc| arc.calls);
+    columns.text_only("self", |arc| arc.self_ns).unit(unit).only_if(measured);
+    columns.text_only("descendants", |arc| arc.descendants_ns).unit(unit).only_if(measured);
+    let names = listing.clone();
+    columns
+        .text_only("caller / callee", move |arc| {
+            format!("{} / {}", names.caller(arc), names.label(arc.callee))
+        })
+        .role(|_| TextRole::Head);
+    columns.text_only("cut by", cut_by);
+    document.table(Table::new("", arcs, columns).default_rows(usize::MAX).hidden_if_empty());
+    document.text("\n");
+}
+
+/// Adds the lines of the entries.
+pub(super) fn add<'a>(
+    document: &mut Document<'a>,
+    listing: &Rc<GraphListing<'a>>,
+    options: &GraphReportOptions,
+    entries: &[GraphEntry],
+    profile: &'a Profile,
+) {
+    let (graph, code) = (&options.graph, options.code.as_ref());
+    let entries = &entries[..graph.most_in_text().min(entries.len())];
+    let how = match listing.graph.propagation {
+        Propagation::Exact if sampled::is(profile) => "as sampled",
+        Propagation::Exact => "as measured",
+        Propagation::Counts => "in proportion to calls",
+    };
+    let total = TickUnit::of(profile).whole(listing.graph.total_ns);
+    document.text(threads_line(&graph.threads));
+    document.line("Time in functions", format!("{total}  (handed to callers {how})"));
+    if let Some(code) = code {
+        document.line("Arcs in the code", code_line(listing, code));
+    }
+    document.text("\n");
+    if !options.cut.is_empty() {
+        add_cuts(document, listing, options);
+    }
+    let unit = listing.unit(graph, entries.iter().map(|entry| listing.total(*entry)).max().unwrap_or(0));
+    let lines = entries.iter().flat_map(|entry| lines(listing, *entry, code)).collect();
+    document.table(table(profile, lines, unit));
+    let rest = listing.entries.len() - entries.len();
+    if rest > 0 && graph.function.is_empty() {
+        document.note(&format!("{} more entries (--top, --min-percent)", grouped(rest as u64)));
+    }
+    document.text(index(listing, entries));
 }

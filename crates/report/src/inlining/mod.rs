@@ -13,7 +13,6 @@ use kerntune_profile::{
     source_name, CallKind, CallTree, FunctionTotals, PathDifference, PathFigures, PathFrame, Profile,
     ProfileDifference, RowFrame,
 };
-use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -29,8 +28,7 @@ const MAX_RETURN_INSTRUCTIONS: u64 = 4;
 pub type InlinedFunctions = BTreeMap<String, BTreeSet<String>>;
 
 /// Evidence that a function is inlined into its caller in one of the kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum InlineEvidence {
     /// Absence of a function of that name in one kernel.
     NoSymbol,

@@ -1,17 +1,12 @@
 //! CPUs: time and counters of each, its interrupts, and interrupts sent between CPUs.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
+use super::{entry, Entry, Report, Selection};
 use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
-use kerntune_table::share;
-use crate::{health, Result, Style};
+use crate::{head, health, Result};
 use clap::Args;
-use kerntune_table::number::{fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_profile::{FunctionIndex, Profile, RegionScope};
+use kerntune_table::{Columns, Document, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -21,71 +16,42 @@ pub const SCHEMA: &str = "kerntune-cpus/2";
 /// Registry entry of `kerntune report PROFILE cpus`.
 pub const ENTRY: Entry = entry::<CpusOptions>("cpus", 11);
 
+/// Description of the JSON form.
+const ABOUT: &str =
+    "Time and counters of several CPUs, and their interrupts ([cpus.md](cpus.md)). Lists are empty in \
+     a profile of one CPU.";
+
 /// Several CPUs: time and counters of each, and interrupts received and sent (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct CpusOptions {
-    /// Show at most N rows of a table [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Default)]
 struct CpuRow {
     cpu: u32,
     kernel_instructions: u64,
     user_instructions: u64,
-    #[serde(rename = "busy")]
     busy_ticks: u64,
-    halted_ns: u64,
-    /// Time in which the CPU was runnable and another one had its turn.
-    waited_ns: u64,
+    halted_ticks: u64,
     interrupts: u64,
     switches: u64,
-    /// `None` if no front-end model was active.
-    #[serde(flatten)]
-    front_end: Option<CpuFrontEnd>,
+    /// Taken branches, L1I and iTLB misses of kernel code; `None` if no front-end model was active.
+    front_end: Option<[u64; 3]>,
 }
 
-/// Front-end counters of the CPU's kernel code.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-struct CpuFrontEnd {
-    kernel_taken_branches: u64,
-    kernel_l1i_misses: u64,
-    kernel_itlb_misses: u64,
+impl CpuRow {
+    /// Returns the time in which the CPU was runnable and another one had its turn.
+    fn waited_ticks(&self, elapsed: u64) -> u64 {
+        elapsed.saturating_sub(self.busy_ticks).saturating_sub(self.halted_ticks)
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct InterruptCounts {
-    function: String,
-    /// Counts by CPU.
-    counts: Vec<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct InterruptSignal {
-    from: u32,
-    to: u32,
-    /// Function that sends the interrupt; `None` if no function was open.
-    function: Option<String>,
-    /// Function on whose behalf it is sent.
-    reason: Option<String>,
-    count: u64,
-}
-
-struct CpuTables {
-    totals: ScopeTotals,
-    cpus: Vec<CpuRow>,
-    interrupts: Vec<InterruptCounts>,
-    signals: Vec<InterruptSignal>,
-}
-
-fn find(profile: &Profile, options: &CpusOptions) -> Result<CpuTables> {
+/// Adds up the CPUs' times and counters.
+fn cpus(profile: &Profile, scope: &RegionScope) -> Vec<CpuRow> {
     let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
-    let totals = scope.totals(profile);
     let mut cpus: BTreeMap<u32, CpuRow> = BTreeMap::new();
     for row in tables.cpus.iter().filter(|row| scope.outermost().contains(&row.region)) {
         let sum = cpus.entry(row.cpu).or_insert(CpuRow { cpu: row.cpu, ..CpuRow::default() });
@@ -93,7 +59,7 @@ fn find(profile: &Profile, options: &CpusOptions) -> Result<CpuTables> {
             (&mut sum.kernel_instructions, row.kernel_instructions.0),
             (&mut sum.user_instructions, row.user_instructions.0),
             (&mut sum.busy_ticks, row.kernel_instructions.0.saturating_add(row.user_instructions.0)),
-            (&mut sum.halted_ns, row.halted_ticks.get()),
+            (&mut sum.halted_ticks, row.halted_ticks.get()),
             (&mut sum.interrupts, row.interrupts),
             (&mut sum.switches, row.switches),
         ] {
@@ -103,19 +69,66 @@ fn find(profile: &Profile, options: &CpusOptions) -> Result<CpuTables> {
     for row in tables.cpu_front_ends.iter().filter(|row| scope.outermost().contains(&row.region)) {
         let Some(cpu) = cpus.get_mut(&row.cpu) else { continue };
         let sum = cpu.front_end.get_or_insert_default();
-        for (sum, more) in [
-            (&mut sum.kernel_taken_branches, row.kernel_taken_branches),
-            (&mut sum.kernel_l1i_misses, row.kernel_l1i_misses),
-            (&mut sum.kernel_itlb_misses, row.kernel_itlb_misses),
-        ] {
+        let counts = [row.kernel_taken_branches, row.kernel_l1i_misses, row.kernel_itlb_misses];
+        for (sum, more) in sum.iter_mut().zip(counts) {
             *sum = sum.saturating_add(more);
         }
     }
-    for cpu in cpus.values_mut() {
-        cpu.waited_ns =
-            totals.elapsed_ticks.get().saturating_sub(cpu.busy_ticks).saturating_sub(cpu.halted_ns);
+    cpus.into_values().collect()
+}
+
+/// Declares the columns of the CPUs' table.
+fn cpu_columns<'a>(elapsed: u64, has_model: bool) -> Columns<'a, CpuRow> {
+    let unit = DisplayUnit::for_largest(elapsed);
+    let mut columns = Columns::<CpuRow>::new();
+    columns.add("cpu", "Number of the CPU.", |row| row.cpu).head("CPU");
+    columns
+        .add("kernel_instructions", "Instructions executed in the kernel.", |row| row.kernel_instructions)
+        .head("kernel\ninstr.");
+    columns
+        .add("user_instructions", "Instructions executed in user mode.", |row| row.user_instructions)
+        .head("user\ninstr.");
+    columns.add("busy", "Instructions executed.", |row| row.busy_ticks);
+    columns.share("executed\n%", elapsed, |row| row.busy_ticks);
+    columns
+        .add("halted_ns", "Time in which the CPU was halted.", |row| row.halted_ticks)
+        .head("halted")
+        .unit(unit);
+    columns.share("halted\n%", elapsed, |row| row.halted_ticks);
+    columns
+        .add("waited_ns", "Time in which it was another CPU's turn.", move |row| row.waited_ticks(elapsed));
+    columns.share("others' turn\n%", elapsed, move |row| row.waited_ticks(elapsed));
+    columns.add("interrupts", "Interrupts received.", |row| row.interrupts).head("interrupts");
+    columns.add("switches", "Context switches.", |row| row.switches).head("switches");
+    let counters = [
+        (
+            "kernel_taken_branches",
+            "taken\nbranches",
+            "Branches taken by kernel code; only of a front-end model.",
+        ),
+        ("kernel_l1i_misses", "L1I misses\n(model)", "L1I misses of kernel code; only of a front-end model."),
+        (
+            "kernel_itlb_misses",
+            "iTLB misses\n(model)",
+            "iTLB misses of kernel code; only of a front-end model.",
+        ),
+    ];
+    for (at, (key, head, help)) in counters.into_iter().enumerate() {
+        let column = columns.add(key, help, move |row| row.front_end.map(|counts| counts[at]));
+        column.head(head).only_if(has_model).null("0").optional();
     }
-    let number = cpus.keys().next_back().map_or(0, |last| *last as usize + 1);
+    columns
+}
+
+struct InterruptCounts<'a> {
+    function: &'a str,
+    /// Counts by CPU.
+    counts: Vec<u64>,
+}
+
+/// Adds up interrupts by function, for CPUs up to `number`.
+fn interrupts<'a>(profile: &'a Profile, scope: &RegionScope, number: usize) -> Vec<InterruptCounts<'a>> {
+    let tables = &profile.tables;
     let mut interrupts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for row in tables.cpu_interrupts.iter().filter(|row| scope.contains(row.region)) {
         let counts = interrupts.entry(tables.name(row.function)).or_insert_with(|| vec![0; number]);
@@ -123,118 +136,34 @@ fn find(profile: &Profile, options: &CpusOptions) -> Result<CpuTables> {
             *sum = sum.saturating_add(row.count);
         }
     }
-    let mut interrupts: Vec<InterruptCounts> = interrupts
-        .into_iter()
-        .map(|(function, counts)| InterruptCounts { function: function.into(), counts })
-        .collect();
-    interrupts.sort_by_key(|row| Reverse(row.counts.iter().sum::<u64>()));
-    let name =
-        |function: kerntune_profile::FunctionIndex| function.known().map(|f| tables.name(f).to_owned());
-    let mut signals: BTreeMap<(u32, u32, Option<String>, Option<String>), u64> = BTreeMap::new();
+    let mut rows: Vec<InterruptCounts> =
+        interrupts.into_iter().map(|(function, counts)| InterruptCounts { function, counts }).collect();
+    rows.sort_by_key(|row| Reverse(row.counts.iter().sum::<u64>()));
+    rows
+}
+
+/// Interrupts from one CPU to another.
+struct InterruptSignal<'a> {
+    from: u32,
+    to: u32,
+    function: Option<&'a str>,
+    reason: Option<&'a str>,
+    count: u64,
+}
+
+fn signals<'a>(profile: &'a Profile, scope: &RegionScope) -> Vec<InterruptSignal<'a>> {
+    let tables = &profile.tables;
+    let name = |function: FunctionIndex| function.known().map(|function| tables.name(function));
+    let mut signals: BTreeMap<(u32, u32, Option<&str>, Option<&str>), u64> = BTreeMap::new();
     for row in tables.signals.iter().filter(|row| scope.contains(row.region)) {
         let key = (row.from_cpu, row.to_cpu, name(row.function), name(row.reason));
         let sum = signals.entry(key).or_default();
         *sum = sum.saturating_add(row.count);
     }
-    let mut signals: Vec<InterruptSignal> = signals
-        .into_iter()
-        .map(|((from, to, function, reason), count)| InterruptSignal { from, to, function, reason, count })
-        .collect();
-    signals.sort_by_key(|row| Reverse(row.count));
-    Ok(CpuTables { totals, cpus: cpus.into_values().collect(), interrupts, signals })
-}
-
-fn cpus(found: &CpuTables) -> TableBuilder {
-    let elapsed = found.totals.elapsed_ticks.get();
-    let unit = DisplayUnit::for_largest(elapsed);
-    let halted = format!("halted\n{}", unit.name());
-    let mut columns = vec![
-        ("CPU", Alignment::Right),
-        ("kernel\ninstr.", Alignment::Right),
-        ("user\ninstr.", Alignment::Right),
-        ("executed\n%", Alignment::Right),
-        (halted.as_str(), Alignment::Right),
-        ("halted\n%", Alignment::Right),
-        ("others' turn\n%", Alignment::Right),
-        ("interrupts", Alignment::Right),
-        ("switches", Alignment::Right),
-    ];
-    let modeled = found.cpus.iter().any(|row| row.front_end.is_some());
-    if modeled {
-        columns.extend([
-            ("taken\nbranches", Alignment::Right),
-            ("L1I misses\n(model)", Alignment::Right),
-            ("iTLB misses\n(model)", Alignment::Right),
-        ]);
-    }
-    let mut table = TableBuilder::with(columns);
-    for row in &found.cpus {
-        let mut cells = vec![
-            row.cpu.to_string().into(),
-            grouped(row.kernel_instructions).into(),
-            grouped(row.user_instructions).into(),
-            fixed(share(row.busy_ticks, elapsed), 2).into(),
-            unit.format(row.halted_ns).into(),
-            fixed(share(row.halted_ns, elapsed), 2).into(),
-            fixed(share(row.waited_ns, elapsed), 2).into(),
-            grouped(row.interrupts).into(),
-            grouped(row.switches).into(),
-        ];
-        if modeled {
-            let CpuFrontEnd { kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses } =
-                row.front_end.unwrap_or_default();
-            let counted = [kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses];
-            cells.extend(counted.map(|count| grouped(count).into()));
-        }
-        table.row_of(cells);
-    }
-    table
-}
-
-fn interrupts(found: &CpuTables, top: usize) -> TableBuilder {
-    let heads: Vec<String> = found.cpus.iter().map(|row| format!("CPU {}", row.cpu)).collect();
-    let mut columns: Vec<(&str, Alignment)> =
-        heads.iter().map(|head| (head.as_str(), Alignment::Right)).collect();
-    columns.push(("interrupt", Alignment::Left));
-    let mut table = TableBuilder::with(columns);
-    for row in found.interrupts.iter().take(top) {
-        let counts = row.counts.iter().map(|count| grouped(*count).into());
-        table.row_of(counts.chain([printable(&row.function).into()]).collect());
-    }
-    table
-}
-
-fn signals(found: &CpuTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("interrupts", Alignment::Right),
-        ("from\nCPU", Alignment::Right),
-        ("to\nCPU", Alignment::Right),
-        ("sent by", Alignment::Left),
-        ("for", Alignment::Left),
-    ]);
-    for row in found.signals.iter().take(top) {
-        let name = |name: &Option<String>| printable(name.as_deref().unwrap_or("[no function open]"));
-        table.row([
-            grouped(row.count).into(),
-            row.from.to_string().into(),
-            row.to.to_string().into(),
-            name(&row.function).into(),
-            name(&row.reason).into(),
-        ]);
-    }
-    table
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct CpusReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    idle_ns: u64,
-    cpus: &'a [CpuRow],
-    interrupts: &'a [InterruptCounts],
-    sent: &'a [InterruptSignal],
+    let row = |((from, to, function, reason), count)| InterruptSignal { from, to, function, reason, count };
+    let mut rows: Vec<InterruptSignal> = signals.into_iter().map(row).collect();
+    rows.sort_by_key(|row| Reverse(row.count));
+    rows
 }
 
 /// Returns the message for a profile without figures by CPU.
@@ -249,36 +178,52 @@ pub(super) fn no_cpus(profile: &Profile) -> &'static str {
 }
 
 impl Report for CpusOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if found.cpus.is_empty() {
-            return Ok(out + no_cpus(profile));
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let totals = scope.totals(profile);
+        let elapsed = totals.elapsed_ticks.get();
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.field("elapsed_ns", "Time inside regions.", elapsed);
+        document.field("idle_ns", "Time in which all CPUs were halted.", totals.idle_ticks.get());
+        document.text(header(profile, &totals, region));
+        let cpus = cpus(profile, &scope);
+        if cpus.is_empty() {
+            document.text(no_cpus(profile));
+            document.end_text();
         }
-        out += &style.paint(
-            TextRole::Faint,
+        document.note(
             "CPUs take turns on one clock, on which each instruction takes a nanosecond: what a CPU executed \
-             is exact, but\nelapsed time is not that of CPUs which execute side by side.\n",
+             is exact, but\nelapsed time is not that of CPUs which execute side by side.",
         );
-        out.push('\n');
-        out += &cpus(&found).render(style);
-        out += &interrupts(&found, top).below(found.interrupts.len(), top, style);
-        out += &signals(&found, top).below(found.signals.len(), top, style);
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&CpusReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            idle_ns: found.totals.idle_ticks.get(),
-            cpus: &found.cpus,
-            interrupts: &found.interrupts[..top(found.interrupts.len())],
-            sent: &found.signals[..top(found.signals.len())],
-        })
+        let mut columns = Columns::<InterruptCounts>::new();
+        columns.add("counts", "Interrupts by CPU.", |row| row.counts.clone());
+        for row in &cpus {
+            let cpu = row.cpu as usize;
+            columns.text_only(format!("CPU {cpu}"), move |row| row.counts.get(cpu).copied());
+        }
+        columns.add("function", "Function that handles the interrupt.", |row| row.function).head("interrupt");
+        let interrupts = interrupts(profile, &scope, cpus.last().map_or(0, |last| last.cpu as usize + 1));
+        let has_model = cpus.iter().any(|row| row.front_end.is_some());
+        let table = Table::new("cpus", cpus, cpu_columns(elapsed, has_model));
+        document.table(table.help("CPUs by number.").default_rows(usize::MAX).hidden_if_empty());
+        let table = Table::new("interrupts", interrupts, columns).top(self.select.top);
+        document.table(table.help("Interrupts by function, most first.").hidden_if_empty());
+        let mut columns = Columns::<InterruptSignal>::new();
+        columns.add("count", "Interrupts sent.", |row| row.count).head("interrupts");
+        columns.add("from", "CPU that sends.", |row| row.from).head("from\nCPU");
+        columns.add("to", "CPU that receives.", |row| row.to).head("to\nCPU");
+        columns
+            .add("function", "Function that sends; null if none was open.", |row| row.function)
+            .head("sent by")
+            .null("[no function open]");
+        columns
+            .add("reason", "Function on whose behalf it is sent; null if none was open.", |row| row.reason)
+            .head("for")
+            .null("[no function open]");
+        let table = Table::new("sent", signals(profile, &scope), columns).top(self.select.top);
+        document.table(table.help("Interrupts from CPU to CPU, most first.").hidden_if_empty());
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

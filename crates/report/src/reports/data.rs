@@ -1,18 +1,15 @@
 //! Cache and TLB misses of data accesses by type, member, function and path, and cache lines shared
 //! between CPUs.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
+use super::{entry, Entry, Report, Selection};
 use crate::memory::{self, MemoryUse};
-use kerntune_table::{printable, TextRole};
 use crate::unit::header;
 use crate::view::scope;
-use crate::{health, Result, Style};
+use crate::{head, health, Result, DEFAULT_ROWS};
 use clap::{Args, ValueEnum};
+use kerntune_profile::{Profile, RegionScope};
 use kerntune_table::number::{fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_table::{printable, Columns, Document, Table, TextRole};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +18,10 @@ pub const SCHEMA: &str = "kerntune-data/1";
 
 /// Registry entry of `kerntune report PROFILE data`.
 pub const ENTRY: Entry = entry::<DataOptions>("data", 14);
+
+/// Description of the JSON form.
+const ABOUT: &str = "Misses of accesses to data, and lines that CPUs take from each other \
+     ([data.md](data.md)). With `--by` the other lists are empty.";
 
 /// Message for a profile without data accesses.
 const NO_DATA: &str = "Data accesses were not recorded: record with --data (docs/data.md).\n";
@@ -35,12 +36,9 @@ pub struct DataOptions {
     /// Sort tables by this event
     #[arg(long, value_name = "EVENT", default_value = "l1d")]
     pub sort: MissEvent,
-    /// Show at most N rows of a table [default: 40 in text (12 if there are several tables), all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows; text has 12 rows of each of several tables.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
 /// Table of the data report.
@@ -76,88 +74,85 @@ pub enum MissEvent {
     Walks,
 }
 
-/// Misses and transfers, by event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-struct DataMisses {
-    l1d_misses: u64,
-    l1d_store_misses: u64,
-    l2_misses: u64,
-    l3_misses: u64,
-    transfers: u64,
-    dtlb_misses: u64,
-    walks: u64,
-}
-
-impl DataMisses {
-    fn add(&mut self, more: DataMisses) {
-        for (sum, more) in [
-            (&mut self.l1d_misses, more.l1d_misses),
-            (&mut self.l1d_store_misses, more.l1d_store_misses),
-            (&mut self.l2_misses, more.l2_misses),
-            (&mut self.l3_misses, more.l3_misses),
-            (&mut self.transfers, more.transfers),
-            (&mut self.dtlb_misses, more.dtlb_misses),
-            (&mut self.walks, more.walks),
-        ] {
-            *sum = sum.saturating_add(more);
+impl MissEvent {
+    /// Returns the event's position in [`MISSES`].
+    fn column(self) -> usize {
+        match self {
+            MissEvent::L1d => 0,
+            MissEvent::L2 => 2,
+            MissEvent::L3 => 3,
+            MissEvent::Transfers => 4,
+            MissEvent::Dtlb => 5,
+            MissEvent::Walks => 6,
         }
-    }
-
-    fn of(&self, event: MissEvent) -> u64 {
-        match event {
-            MissEvent::L1d => self.l1d_misses,
-            MissEvent::L2 => self.l2_misses,
-            MissEvent::L3 => self.l3_misses,
-            MissEvent::Transfers => self.transfers,
-            MissEvent::Dtlb => self.dtlb_misses,
-            MissEvent::Walks => self.walks,
-        }
-    }
-
-    fn cells(&self) -> [u64; 7] {
-        [
-            self.l1d_misses,
-            self.l1d_store_misses,
-            self.l2_misses,
-            self.l3_misses,
-            self.transfers,
-            self.dtlb_misses,
-            self.walks,
-        ]
     }
 }
 
-/// Formats the columns of a row's misses.
+/// Misses and transfers: key, heading and meaning.
+const MISSES: [(&str, &str, &str); 7] = [
+    ("l1d_misses", "L1D", "Misses of the L1 data cache."),
+    ("l1d_store_misses", "of stores", "Stores among `l1d_misses`."),
+    ("l2_misses", "L2", "Misses of the L2 cache."),
+    ("l3_misses", "L3", "Misses of all caches."),
+    ("transfers", "transfers", "Lines taken from other CPUs' caches."),
+    ("dtlb_misses", "dTLB", "Misses of the first-level data TLB."),
+    ("walks", "walks", "Page table walks."),
+];
+
+/// Sums of [`MISSES`], in that order.
+type DataMisses = [u64; MISSES.len()];
+
+/// Returns the misses of a table's row.
 macro_rules! misses {
     ($row:expr) => {
-        DataMisses {
-            l1d_misses: $row.l1d_misses,
-            l1d_store_misses: $row.l1d_store_misses,
-            l2_misses: $row.l2_misses,
-            l3_misses: $row.l3_misses,
-            transfers: $row.transfers,
-            dtlb_misses: $row.dtlb_misses,
-            walks: $row.walks,
-        }
+        [
+            $row.l1d_misses,
+            $row.l1d_store_misses,
+            $row.l2_misses,
+            $row.l3_misses,
+            $row.transfers,
+            $row.dtlb_misses,
+            $row.walks,
+        ]
     };
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct ModeMisses {
+fn add<const N: usize>(sums: &mut [u64; N], more: [u64; N]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(more);
+    }
+}
+
+/// Declares the columns of misses, in rows of `T` with its misses.
+fn misses<'a, T: 'a>() -> Columns<'a, (T, DataMisses)> {
+    let mut columns = Columns::new();
+    for (at, (key, head, help)) in MISSES.into_iter().enumerate() {
+        columns.add(key, help, move |row: &(T, DataMisses)| row.1[at]).head(head);
+    }
+    columns
+}
+
+/// Sorts sums by an event, most first; ties stay in order.
+fn sorted<T>(sums: BTreeMap<T, DataMisses>, event: MissEvent) -> Vec<(T, DataMisses)> {
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|row| Reverse(row.1[event.column()]));
+    rows
+}
+
+/// Accesses of the kernel or of user code.
+#[derive(Default)]
+struct ModeAccesses {
     mode: &'static str,
-    loads: u64,
-    stores: u64,
-    #[serde(flatten)]
-    misses: DataMisses,
+    /// Loads and stores.
+    counts: [u64; 2],
 }
 
 /// Data that is accessed: kind, object, type and member.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DataPlace<'a> {
     kind: &'a str,
     /// Variable or slab cache.
     object: Option<&'a str>,
-    #[serde(rename = "type")]
     type_name: Option<&'a str>,
     /// `None` in the table of types.
     field: Option<&'a str>,
@@ -167,7 +162,16 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-impl DataPlace<'_> {
+impl<'a> DataPlace<'a> {
+    fn columns() -> Columns<'a, Self> {
+        let mut columns = Columns::<Self>::new();
+        columns.add("kind", "Kind of memory.", |row| row.kind);
+        columns.add("object", "Variable or slab cache.", |row| row.object);
+        columns.add("type", "Type in C, where it is known.", |row| row.type_name);
+        columns.add("field", "Member of the type; null in `types`.", |row| row.field);
+        columns
+    }
+
     /// Formats the data for people: `struct tcp_sock (slab TCP)`.
     fn text(&self) -> String {
         match (self.type_name, self.object) {
@@ -179,34 +183,11 @@ impl DataPlace<'_> {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct PlaceMisses<'a> {
-    #[serde(flatten)]
-    place: DataPlace<'a>,
-    #[serde(flatten)]
-    misses: DataMisses,
-}
-
-#[derive(Debug, Serialize)]
-struct FunctionMisses<'a> {
-    function: &'a str,
-    #[serde(flatten)]
-    misses: DataMisses,
-}
-
-#[derive(Debug, Serialize)]
-struct PathMisses<'a> {
-    /// Names from the outermost function to the one that missed.
-    path: Vec<&'a str>,
-    #[serde(flatten)]
-    misses: DataMisses,
-}
-
 /// Cache line that is transferred between CPUs.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct SharedLine<'a> {
     /// Physical address.
-    line: String,
+    line: u64,
     transfers: u64,
     /// `false` if no CPU accesses bytes that another CPU writes, else `true`.
     sharing: &'static str,
@@ -214,92 +195,26 @@ struct SharedLine<'a> {
     pieces: Vec<LinePiece<'a>>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Copy)]
 struct LinePiece<'a> {
     cpu: u32,
     /// Offset from the beginning of the line, in bytes.
     at: u32,
-    #[serde(flatten)]
     place: DataPlace<'a>,
     loads: u64,
     stores: u64,
     transfers: u64,
 }
 
-struct DataTables<'a> {
-    totals: ScopeTotals,
-    has_data: bool,
-    model: &'a str,
-    modes: [ModeMisses; 2],
-    types: Vec<PlaceMisses<'a>>,
-    fields: Vec<PlaceMisses<'a>>,
-    functions: Vec<FunctionMisses<'a>>,
-    paths: Vec<PathMisses<'a>>,
-    lines: Vec<SharedLine<'a>>,
-    memory: MemoryUse,
-}
-
 /// Name of user code.
 const USER: &str = "[user code]";
-
-fn find<'a>(profile: &'a Profile, options: &DataOptions) -> Result<DataTables<'a>> {
-    let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
-    let mut modes = ["kernel", "user"].map(|mode| ModeMisses { mode, ..ModeMisses::default() });
-    for row in tables.data_accesses.iter().filter(|row| scope.contains(row.region)) {
-        let mode = &mut modes[usize::from(row.mode == "user")];
-        mode.loads = mode.loads.saturating_add(row.loads);
-        mode.stores = mode.stores.saturating_add(row.stores);
-        mode.misses.add(misses!(row));
-    }
-    let mut types: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
-    let mut fields: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
-    let mut functions: BTreeMap<&str, DataMisses> = BTreeMap::new();
-    for row in tables.data_places.iter().filter(|row| scope.contains(row.region)) {
-        let (object, type_name) = (some(&row.object), some(&row.type_name));
-        let place = DataPlace { kind: &row.kind, object, type_name, field: None };
-        types.entry(place.clone()).or_default().add(misses!(row));
-        fields.entry(DataPlace { field: some(&row.field), ..place }).or_default().add(misses!(row));
-        let function = row.function.known().map_or(USER, |function| tables.name(function));
-        functions.entry(function).or_default().add(misses!(row));
-    }
-    let mut paths: BTreeMap<&str, DataMisses> = BTreeMap::new();
-    for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
-        paths.entry(&row.path).or_default().add(misses!(row));
-    }
-    let sort = options.sort;
-    let mut types: Vec<_> = types.into_iter().map(|(place, misses)| PlaceMisses { place, misses }).collect();
-    let mut fields: Vec<_> =
-        fields.into_iter().map(|(place, misses)| PlaceMisses { place, misses }).collect();
-    let mut functions: Vec<_> =
-        functions.into_iter().map(|(function, misses)| FunctionMisses { function, misses }).collect();
-    let path = |path: &'a str| if path.is_empty() { Vec::new() } else { path.split(';').collect() };
-    let mut paths: Vec<_> =
-        paths.into_iter().map(|(names, misses)| PathMisses { path: path(names), misses }).collect();
-    types.sort_by_key(|row| Reverse(row.misses.of(sort)));
-    fields.sort_by_key(|row| Reverse(row.misses.of(sort)));
-    functions.sort_by_key(|row| Reverse(row.misses.of(sort)));
-    paths.sort_by_key(|row| Reverse(row.misses.of(sort)));
-    Ok(DataTables {
-        totals: scope.totals(profile),
-        has_data: profile.manifest.capture.data,
-        model: profile.manifest.model.as_deref().unwrap_or_default(),
-        modes,
-        types,
-        fields,
-        functions,
-        paths,
-        lines: lines(profile, |region| scope.contains(region)),
-        memory: MemoryUse::of(profile, &scope, options.region.as_deref()),
-    })
-}
 
 /// Loads, stores and transfers of a line, by first byte, CPU and data.
 type LineSums<'a> = BTreeMap<(u32, u32, DataPlace<'a>), [u64; 3]>;
 
-fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<SharedLine<'_>> {
+fn lines<'a>(profile: &'a Profile, scope: &RegionScope) -> Vec<SharedLine<'a>> {
     let mut lines: BTreeMap<u64, LineSums> = BTreeMap::new();
-    for row in profile.tables.shared_lines.iter().filter(|row| is_wanted(row.region)) {
+    for row in profile.tables.shared_lines.iter().filter(|row| scope.contains(row.region)) {
         let place = DataPlace {
             kind: &row.kind,
             object: some(&row.object),
@@ -307,9 +222,7 @@ fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<SharedLine<'
             field: some(&row.field),
         };
         let sums = lines.entry(row.line.0).or_default().entry((row.at, row.cpu, place)).or_default();
-        for (sum, more) in sums.iter_mut().zip([row.loads, row.stores, row.transfers]) {
-            *sum = sum.saturating_add(more);
-        }
+        add(sums, [row.loads, row.stores, row.transfers]);
     }
     let mut rows: Vec<SharedLine> = lines
         .into_iter()
@@ -326,7 +239,7 @@ fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<SharedLine<'
                 })
                 .collect();
             SharedLine {
-                line: format!("{line:#x}"),
+                line,
                 transfers: pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.transfers)),
                 sharing: sharing(&pieces),
                 pieces,
@@ -350,29 +263,16 @@ fn sharing(pieces: &[LinePiece]) -> &'static str {
     }
 }
 
-/// Builds a table with the columns of misses, and one that names the row.
-fn table<'r>(title: &str, rows: impl Iterator<Item = (&'r DataMisses, String)>) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("L1D", Alignment::Right),
-        ("of stores", Alignment::Right),
-        ("L2", Alignment::Right),
-        ("L3", Alignment::Right),
-        ("transfers", Alignment::Right),
-        ("dTLB", Alignment::Right),
-        ("walks", Alignment::Right),
-        (title, Alignment::Left),
-    ]);
-    for (misses, what) in rows {
-        let [a, b, c, d, e, f, g] = misses.cells().map(|cell| grouped(cell).into());
-        table.row([a, b, c, d, e, f, g, what.into()]);
-    }
-    table
+/// Returns the functions of a path, outermost first.
+fn names(path: &str) -> Vec<&str> {
+    path.split(';').filter(|name| !name.is_empty()).collect()
 }
 
 /// Number of a path's functions that are shown, from the one that missed.
 const MAX_FRAMES: usize = 6;
 
-fn path_text(path: &[&str]) -> String {
+fn path_text(path: &str) -> String {
+    let path = names(path);
     let from_top: Vec<_> = path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
     match from_top.is_empty() {
         true => "[no function open]".into(),
@@ -414,119 +314,158 @@ fn pieces(row: &SharedLine) -> String {
 /// Number of members per CPU that are shown for a line.
 const MAX_MEMBERS: usize = 2;
 
-fn lines_table(found: &DataTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("transfers", Alignment::Right),
-        ("sharing", Alignment::Left),
-        ("line, by what CPUs read and write in it", Alignment::Left),
-    ]);
-    for row in found.lines.iter().take(top) {
-        table.row([grouped(row.transfers).into(), row.sharing.into(), pieces(row).into()]);
-    }
-    table
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct DataReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    model: &'a str,
-    followed: bool,
-    modes: &'a [ModeMisses],
-    memory: &'a MemoryUse,
-    types: &'a [PlaceMisses<'a>],
-    fields: &'a [PlaceMisses<'a>],
-    functions: &'a [FunctionMisses<'a>],
-    paths: &'a [PathMisses<'a>],
-    lines: &'a [SharedLine<'a>],
-}
-
 /// Default number of rows if several tables are shown.
 const DEFAULT_ROWS_EACH: usize = 12;
 
+impl DataOptions {
+    /// Creates a table; it has no rows if only another one is wanted.
+    fn table<'a, R>(
+        &self,
+        (by, key, help): (DataTable, &'static str, &'static str),
+        rows: Vec<R>,
+        columns: Columns<'a, R>,
+    ) -> Table<'a, R> {
+        let is_wanted = self.by.is_none_or(|wanted| wanted == by);
+        let default_rows = if self.by.is_some() { DEFAULT_ROWS } else { DEFAULT_ROWS_EACH };
+        let rows = rows.into_iter().filter(|_| is_wanted);
+        let table = Table::new(key, rows, columns).help(help).top(self.select.top);
+        table.default_rows(default_rows).hidden_if_empty()
+    }
+}
+
 impl Report for DataOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if !found.has_data {
-            return Ok(out + NO_DATA);
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let tables = &profile.tables;
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.text(header(profile, &scope.totals(profile), region));
+        let model = profile.manifest.model.as_deref().unwrap_or_default();
+        document.field("model", "Front-end model.", model);
+        let has_data = profile.manifest.capture.data;
+        document.field(
+            "followed",
+            "Accesses were followed: the profile was recorded with `--data`.",
+            has_data,
+        );
+        modes(&mut document, profile, &scope);
+        let memory = MemoryUse::of(profile, &scope, region);
+        document.object("memory", "Memory that was touched.", MemoryUse::columns(), &memory);
+        if !has_data {
+            document.text(NO_DATA);
+            document.end_text();
         }
-        for ModeMisses { mode, loads, stores, misses } in &found.modes {
-            let all = loads.saturating_add(*stores);
-            out += &format!(
-                "{:<20} = {:>13} reads, {} writes; of 1,000: {} L1D, {} L2, {} L3, {} dTLB misses, {} walks\n",
-                format!("Accesses, {mode}"),
-                grouped(*loads),
-                grouped(*stores),
-                per_thousand(misses.l1d_misses, all),
-                per_thousand(misses.l2_misses, all),
-                per_thousand(misses.l3_misses, all),
-                per_thousand(misses.dtlb_misses, all),
-                per_thousand(misses.walks, all),
+        document.note(&format!(
+            "Misses are those of the model {}. CPUs execute in turn: lines go from one to another more often where CPUs run at once.",
+            printable(model)
+        ));
+        if self.by.is_none() && !memory.touched.is_empty() {
+            let reach = memory.reach();
+            let table = Table::new("", memory.touched, memory::columns());
+            document.table(table.title(TextRole::Plain, "Memory touched").hidden_if_empty());
+            reach.iter().for_each(|text| document.note(text));
+        }
+        let mut types: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
+        let mut fields: BTreeMap<DataPlace, DataMisses> = BTreeMap::new();
+        let mut functions: BTreeMap<&str, DataMisses> = BTreeMap::new();
+        for row in tables.data_places.iter().filter(|row| scope.contains(row.region)) {
+            let (object, type_name) = (some(&row.object), some(&row.type_name));
+            let place = DataPlace { kind: &row.kind, object, type_name, field: None };
+            add(types.entry(place).or_default(), misses!(row));
+            add(fields.entry(DataPlace { field: some(&row.field), ..place }).or_default(), misses!(row));
+            let function = row.function.known().map_or(USER, |function| tables.name(function));
+            add(functions.entry(function).or_default(), misses!(row));
+        }
+        let mut paths: BTreeMap<&str, DataMisses> = BTreeMap::new();
+        for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
+            add(paths.entry(&row.path).or_default(), misses!(row));
+        }
+        let by_place = || {
+            let mut columns = misses::<DataPlace>();
+            columns.part(DataPlace::columns(), |row| &row.0);
+            columns
+        };
+        let mut columns = by_place();
+        columns.text_only("type", |row| row.0.text());
+        let name = (DataTable::Type, "types", "Data by type and object.");
+        document.table(self.table(name, sorted(types, self.sort), columns));
+        let mut columns = by_place();
+        columns.text_only("type and member", |row| {
+            row.0.text() + &row.0.field.map(|field| format!("  {field}")).unwrap_or_default()
+        });
+        let name = (DataTable::Field, "fields", "Data by member.");
+        document.table(self.table(name, sorted(fields, self.sort), columns));
+        let mut columns = misses::<&str>();
+        columns.add("function", "Function that missed.", |row| row.0).head("function");
+        let name = (DataTable::Function, "functions", "Functions whose instructions missed.");
+        document.table(self.table(name, sorted(functions, self.sort), columns));
+        let mut columns = misses::<&str>();
+        columns
+            .add("path", "Functions from the outermost to the one that missed.", |row| names(row.0))
+            .head("path, from the function that missed")
+            .text(|row| path_text(row.0));
+        let name = (DataTable::Path, "paths", "Call paths.");
+        document.table(self.table(name, sorted(paths, self.sort), columns));
+        let name = (DataTable::Line, "lines", "Cache lines that CPUs take from each other.");
+        document.table(self.table(name, lines(profile, &scope), line_columns()));
+        health::add(&mut document, profile);
+        Ok(document)
+    }
+}
+
+/// Adds the accesses of the kernel and of user code.
+fn modes(document: &mut Document, profile: &Profile, scope: &RegionScope) {
+    let mut modes = ["kernel", "user"]
+        .map(|mode| (ModeAccesses { mode, ..ModeAccesses::default() }, DataMisses::default()));
+    for row in profile.tables.data_accesses.iter().filter(|row| scope.contains(row.region)) {
+        let (accesses, misses) = &mut modes[usize::from(row.mode == "user")];
+        add(&mut accesses.counts, [row.loads, row.stores]);
+        add(misses, misses!(row));
+    }
+    if profile.manifest.capture.data {
+        for (ModeAccesses { mode, counts: [loads, stores] }, misses) in &modes {
+            let per_thousand = |at: usize| per_thousand(misses[at], loads.saturating_add(*stores));
+            document.line(
+                &format!("Accesses, {mode}"),
+                format!(
+                    "{:>13} reads, {} writes; of 1,000: {} L1D, {} L2, {} L3, {} dTLB misses, {} walks",
+                    grouped(*loads),
+                    grouped(*stores),
+                    per_thousand(0),
+                    per_thousand(2),
+                    per_thousand(3),
+                    per_thousand(5),
+                    per_thousand(6),
+                ),
             );
         }
-        out += &style.paint(
-            TextRole::Faint,
-            &format!(
-                "Misses are those of the model {}. CPUs execute in turn: lines go from one to another more often where CPUs run at once.\n",
-                printable(found.model)
-            ),
-        );
-        if self.by.is_none() && !found.memory.touched.is_empty() {
-            let mut table = TableBuilder::new(memory::HEADS);
-            for row in &found.memory.touched {
-                table.row(memory::cells(row).map(Into::into));
-            }
-            out += &format!("\nMemory touched\n{}", table.render(style));
-            let reach = found.memory.reach();
-            out += &reach.map_or(String::new(), |text| style.paint(TextRole::Faint, &format!("{text}\n")));
-        }
-        let top = self.top.unwrap_or(if self.by.is_some() { crate::DEFAULT_ROWS } else { DEFAULT_ROWS_EACH });
-        let wants = |by: DataTable| self.by.is_none_or(|wanted| wanted == by);
-        if wants(DataTable::Type) {
-            let rows = found.types.iter().take(top).map(|row| (&row.misses, printable(&row.place.text())));
-            out += &table("type", rows).below(found.types.len(), top, style);
-        }
-        if wants(DataTable::Field) {
-            let rows = found.fields.iter().take(top).map(|row| {
-                let field = row.place.field.map(|field| format!("  {field}")).unwrap_or_default();
-                (&row.misses, printable(&(row.place.text() + &field)))
-            });
-            out += &table("type and member", rows).below(found.fields.len(), top, style);
-        }
-        if wants(DataTable::Function) {
-            let rows = found.functions.iter().take(top).map(|row| (&row.misses, printable(row.function)));
-            out += &table("function", rows).below(found.functions.len(), top, style);
-        }
-        if wants(DataTable::Path) {
-            let rows = found.paths.iter().take(top).map(|row| (&row.misses, path_text(&row.path)));
-            out += &table("path, from the function that missed", rows).below(found.paths.len(), top, style);
-        }
-        if wants(DataTable::Line) && (self.by.is_some() || !found.lines.is_empty()) {
-            out += &lines_table(&found, top).below(found.lines.len(), top, style);
-        }
-        out += &health::text(profile, style);
-        Ok(out)
     }
+    let mut columns = misses::<ModeAccesses>();
+    columns.add("mode", "`kernel` or `user`.", |row| row.0.mode);
+    columns.add("loads", "Loads.", |row| row.0.counts[0]);
+    columns.add("stores", "Stores.", |row| row.0.counts[1]);
+    document.table(Table::new("modes", modes, columns).help("Accesses by mode.").only_if(false));
+}
 
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let wants = |by: DataTable| self.by.is_none_or(|wanted| wanted == by);
-        let top = |by: DataTable, all: usize| if wants(by) { self.top.unwrap_or(all).min(all) } else { 0 };
-        crate::to_json(&DataReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            model: found.model,
-            followed: found.has_data,
-            modes: &found.modes,
-            memory: &found.memory,
-            types: &found.types[..top(DataTable::Type, found.types.len())],
-            fields: &found.fields[..top(DataTable::Field, found.fields.len())],
-            functions: &found.functions[..top(DataTable::Function, found.functions.len())],
-            paths: &found.paths[..top(DataTable::Path, found.paths.len())],
-            lines: &found.lines[..top(DataTable::Line, found.lines.len())],
+fn line_columns<'a>() -> Columns<'a, SharedLine<'a>> {
+    let mut of_piece = Columns::<LinePiece>::new();
+    of_piece.add("cpu", "CPU.", |row| row.cpu);
+    of_piece.add("at", "First byte in the line.", |row| row.at);
+    of_piece.part(DataPlace::columns(), |row| &row.place);
+    of_piece.add("loads", "Loads.", |row| row.loads);
+    of_piece.add("stores", "Stores.", |row| row.stores);
+    of_piece.add("transfers", "Transfers for these accesses.", |row| row.transfers);
+    let mut columns = Columns::<SharedLine>::new();
+    columns.add("transfers", "Transfers between CPUs.", |row| row.transfers).head("transfers");
+    columns
+        .add("sharing", "`true` if a CPU accesses bytes that another writes, else `false`.", |row| {
+            row.sharing
         })
-    }
+        .head("sharing");
+    columns.add("line", "Physical address.", |row| format!("{:#x}", row.line));
+    columns.records("pieces", "Accessed pieces of the line, by CPU.", of_piece, |row| row.pieces.clone());
+    columns.text_only("line, by what CPUs read and write in it", pieces);
+    columns
 }
 
 fn per_thousand(events: u64, accesses: u64) -> String {

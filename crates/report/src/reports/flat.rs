@@ -3,22 +3,23 @@
 
 use super::{entry, Entry, Report};
 use crate::call_graph::{GraphListing, GraphOptions, Propagation};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use crate::head::{threads_line, JsonHead};
-use kerntune_table::TextRole;
-use crate::unit::{DisplayUnit, TickUnit};
-use crate::{sampled, Result, Style, ThreadFilter};
+use crate::head::threads_line;
+use crate::unit::TickUnit;
+use crate::{health, sampled, Result, ThreadFilter};
 use clap::Args;
 use kerntune_analyze::graph::GraphFunction;
-use kerntune_table::number::{fixed, grouped};
-use kerntune_profile::{Profile, Symbol};
-use serde::Serialize;
+use kerntune_profile::Profile;
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Document, Table};
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-flat/3";
 
 /// Registry entry of `kerntune report PROFILE flat`.
 pub const ENTRY: Entry = entry::<FlatOptions>("flat", 2);
+
+/// Description of the JSON form.
+const ABOUT: &str = "gprof's flat profile.";
 
 /// Each function's self time and calls, greatest time first (gprof's flat profile)
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -28,15 +29,20 @@ pub struct FlatOptions {
     pub graph: GraphOptions,
 }
 
-/// Row of the flat profile, with the self time of it and of all rows before.
-struct FlatRow<'a> {
-    function: usize,
-    of: &'a GraphFunction,
-    cumulative_ns: u64,
+struct FlatRow {
+    /// Number in the call graph.
+    index: Option<usize>,
+    label: String,
+    function: GraphFunction,
+    percent: f64,
+    /// Self time of this function and of all before it, shown or not.
+    cumulative_ticks: u64,
+    /// Self and total time per call.
+    per_call: [Option<u64>; 2],
 }
 
 /// Returns the selected rows in order, and the number of functions that ran.
-fn rows<'a>(listing: &'a GraphListing, options: &GraphOptions, most: usize) -> (Vec<FlatRow<'a>>, usize) {
+fn rows(listing: &GraphListing, options: &GraphOptions) -> (Vec<FlatRow>, usize) {
     let all = &listing.graph.functions;
     let mut order: Vec<usize> = (0..all.len()).filter(|at| listing.graph.ran(*at)).collect();
     order.sort_by(|&a, &b| {
@@ -44,15 +50,21 @@ fn rows<'a>(listing: &'a GraphListing, options: &GraphOptions, most: usize) -> (
         (y.self_ns, y.calls).cmp(&(x.self_ns, x.calls)).then_with(|| x.name.cmp(&y.name)).then(a.cmp(&b))
     });
     let ran = order.len();
-    let mut cumulative_ns: u64 = 0;
-    let rows = order.into_iter().map(|function| {
-        cumulative_ns = cumulative_ns.saturating_add(all[function].self_ns);
-        FlatRow { function, of: &all[function], cumulative_ns }
+    let mut cumulative_ticks: u64 = 0;
+    let rows = order.into_iter().filter_map(|at| {
+        let function = &all[at];
+        cumulative_ticks = cumulative_ticks.saturating_add(function.self_ns);
+        let percent = listing.percent(function.self_ns);
+        (listing.is_chosen(at) && percent >= options.min_percent).then(|| FlatRow {
+            index: listing.number(at),
+            label: listing.label(at),
+            function: function.clone(),
+            percent,
+            cumulative_ticks,
+            per_call: each_call(listing, function),
+        })
     });
-    let wanted = |row: &FlatRow| {
-        listing.is_chosen(row.function) && listing.percent(row.of.self_ns) >= options.min_percent
-    };
-    (rows.filter(wanted).take(most).collect(), ran)
+    (rows.collect(), ran)
 }
 
 /// Returns the rounded time per call; `None` without calls.
@@ -89,212 +101,96 @@ pub(crate) fn called(calls: u64, self_calls: u64) -> String {
     }
 }
 
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct FlatReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    propagation: &'static str,
-    #[serde(rename = "total")]
-    total_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    functions: Vec<JsonFlatFunction<'a>>,
-    never_called: Option<Vec<NeverCalled<'a>>>,
-}
-
-#[derive(Serialize)]
-struct JsonFlatFunction<'a> {
-    index: Option<usize>,
-    name: &'a str,
-    file: Option<&'a str>,
-    cycle: Option<usize>,
-    percent: f64,
-    #[serde(rename = "cumulative")]
-    cumulative_ns: u64,
-    #[serde(rename = "self")]
-    self_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "error")]
-    error_ns: Option<u64>,
-    #[serde(rename = "descendants")]
-    descendants_ns: u64,
-    calls: Option<u64>,
-    self_calls: u64,
-    ended: u64,
-    self_ended: u64,
-    #[serde(rename = "ended_self")]
-    ended_self_ticks: u64,
-    #[serde(rename = "elapsed")]
-    elapsed_ns: u64,
-}
-
-/// Function that never ran.
-#[derive(Serialize)]
-pub(crate) struct NeverCalled<'a> {
-    name: &'a str,
-    file: Option<&'a str>,
-}
-
-/// Returns the functions of `--never-called` that never ran; `None` without the option.
-pub(crate) fn never<'a>(
-    listing: &GraphListing<'a>,
-    options: &GraphOptions,
-) -> Result<Option<Vec<NeverCalled<'a>>>> {
-    let Some(set) = &options.never_called else { return Ok(None) };
-    let never = |symbol: &'a Symbol| NeverCalled { name: &symbol.name, file: symbol.file.as_deref() };
-    Ok(Some(listing.never_called(set)?.0.into_iter().map(never).collect()))
-}
-
-/// Renders the number of functions that are not shown.
-fn more(shown: usize, ran: usize, options: &GraphOptions, style: Style) -> String {
-    if shown >= ran || !options.function.is_empty() {
-        return String::new();
-    }
-    style.paint(TextRole::Faint, &format!("{} more functions (--top)\n", grouped((ran - shown) as u64)))
-}
-
-/// Builds the table of a sampled profile, without times of single calls; calls only if counted by
-/// other means.
-fn sampled_table(
-    profile: &Profile,
-    listing: &GraphListing,
-    rows: &[FlatRow],
-    unit: DisplayUnit,
-) -> TableBuilder {
-    let head = |head: &str| format!("{head}\n{}", unit.name());
-    let has_calls = sampled::has_calls(profile);
-    let heads = [
-        ("%\ntime".to_string(), Alignment::Right),
-        (head("cumulative"), Alignment::Right),
-        (head("self"), Alignment::Right),
-        (head(&format!("{} self", sampled::ERROR)), Alignment::Right),
-    ];
-    let counted = has_calls.then(|| ("calls".to_string(), Alignment::Right));
-    let rest = [(head("total"), Alignment::Right), ("name".to_string(), Alignment::Left)];
-    let heads: Vec<(String, Alignment)> = heads.into_iter().chain(counted).chain(rest).collect();
-    let mut table = TableBuilder::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
-    for row in rows {
-        let mut cells: Vec<TextCell> = vec![
-            fixed(listing.percent(row.of.self_ns), 2).into(),
-            unit.format(row.cumulative_ns).into(),
-            unit.format(row.of.self_ns).into(),
-            sampled::error(profile, row.of.self_ns, unit).into(),
-        ];
-        if has_calls {
-            cells.push(called(row.of.calls, row.of.self_calls).into());
-        }
-        cells.extend([unit.format(row.of.total_ns()).into(), listing.label(row.function).into()]);
-        table.row_of(cells);
-    }
-    table
-}
-
 impl Report for FlatOptions {
     fn thread_filter(&self) -> Option<&ThreadFilter> {
         Some(&self.graph.threads)
     }
 
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
         let options = &self.graph;
         let listing = GraphListing::new(profile, options)?;
-        let (rows, ran) = rows(&listing, options, options.most_in_text());
-        let total = listing.graph.total_ns;
-        let mut out = threads_line(&options.threads);
-        out += &format!(
-            "Time in functions    = {}  ({} functions)\n\n",
-            TickUnit::of(profile).whole(total),
-            grouped(ran as u64)
-        );
-        let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
-        if sampled::is(profile) {
-            out += &sampled_table(profile, &listing, &rows, unit).render(style);
-            out += &more(rows.len(), ran, options, style);
-            out += &listing.never_called_text(options)?;
-            out += &listing.notes(style);
-            return Ok(out);
+        let (rows, ran) = rows(&listing, options);
+        let mut document = listing.document(SCHEMA, ABOUT, options);
+        let total = TickUnit::of(profile).whole(listing.graph.total_ns);
+        document.text(threads_line(&options.threads));
+        document.line("Time in functions", format!("{total}  ({} functions)\n", grouped(ran as u64)));
+        let shown = &rows[..options.most_in_text().min(rows.len())];
+        let unit = listing.unit(options, shown.iter().map(|row| row.cumulative_ticks).max().unwrap_or(0));
+        let largest = shown.iter().flat_map(|row| row.per_call).flatten().max().unwrap_or(0);
+        let call = TickUnit::of(profile).row_unit(largest);
+        // Samples have no single calls.
+        let sampled = sampled::is(profile);
+        let open = !sampled
+            && listing.graph.propagation == Propagation::Exact
+            && shown.iter().any(|row| has_open_calls(&row.function));
+        let mut columns = Columns::<FlatRow>::new();
+        columns.add("index", "Number in the call graph.", |row| row.index);
+        columns.add("percent", "`self` of `total`.", |row| row.percent).head("%\ntime").decimals(2);
+        let help = "`self` of this function and of all before it, shown or not.";
+        columns.add("cumulative", help, |row| row.cumulative_ticks).head("cumulative").unit(unit);
+        let help = "Time in the function itself.";
+        columns.add("self", help, |row| row.function.self_ns).head("self").unit(unit);
+        columns
+            .add("error", sampled::ERROR_HELP, move |row| sampled::error_ns(profile, row.function.self_ns))
+            .head(format!("{} self", sampled::ERROR))
+            .unit(unit)
+            .only_if(sampled)
+            .optional();
+        let help = "Calls by others; null where calls were not counted.";
+        columns
+            .add("calls", help, move |FlatRow { function, .. }| {
+                let all = function.calls.saturating_add(function.self_calls);
+                sampled::calls_of(profile, all).map(|_| function.calls)
+            })
+            .head("calls")
+            .only_if(sampled::has_calls(profile))
+            .text(|row| called(row.function.calls, row.function.self_calls));
+        columns.add("self_calls", "Calls by itself.", |row| row.function.self_calls);
+        columns
+            .add("ended", "Calls by others that ended; 0 where times were sampled.", |row| row.function.ended)
+            .head("ended")
+            .only_if(open)
+            .text(|FlatRow { function, .. }| match has_open_calls(function) {
+                true if function.ended + function.self_ended == 0 => "0".into(),
+                true => called(function.ended, function.self_ended),
+                false => String::new(),
+            });
+        let help = "Calls by itself that ended; 0 where times were sampled.";
+        columns.add("self_ended", help, |row| row.function.self_ended);
+        columns.add("ended_self", "`self` of the calls that ended.", |row| row.function.ended_self_ticks);
+        let help = "Elapsed time of the calls by others that ended.";
+        columns.add("elapsed", help, |row| row.function.elapsed_ns);
+        let help = "Time that its callees outside of its cycle hand up.";
+        columns.add("descendants", help, |row| row.function.descendants_ns);
+        for (at, head) in ["self", "total"].into_iter().enumerate() {
+            columns
+                .text_only(head, move |row| row.per_call[at])
+                .unit(call)
+                .head(format!("{head}\n{}/call", call.name()))
+                .only_if(!sampled);
         }
-        let each: Vec<[Option<u64>; 2]> = rows.iter().map(|row| each_call(&listing, row.of)).collect();
-        let call =
-            TickUnit::of(profile).row_unit(each.iter().flatten().flatten().copied().max().unwrap_or(0));
-        let head = |head: &str, unit: DisplayUnit| format!("{head}\n{}", unit.name());
-        let measured = listing.graph.propagation == Propagation::Exact;
-        let open = measured && rows.iter().any(|row| has_open_calls(row.of));
-        let (cumulative, own) = (head("cumulative", unit), head("self", unit));
-        let per = ["self", "total"].map(|word| format!("{word}\n{}/call", call.name()));
-        let ended = open.then_some(("ended", Alignment::Right));
-        let heads = [
-            ("%\ntime", Alignment::Right),
-            (cumulative.as_str(), Alignment::Right),
-            (&own, Alignment::Right),
-        ];
-        let rest =
-            [(per[0].as_str(), Alignment::Right), (&per[1], Alignment::Right), ("name", Alignment::Left)];
-        let mut table = TableBuilder::with(
-            heads.into_iter().chain([("calls", Alignment::Right)]).chain(ended).chain(rest),
+        columns.text_only("total", |row| row.function.total_ns()).unit(unit).only_if(sampled);
+        columns
+            .add("name", "Name in the symbol table.", |row| row.function.name.clone())
+            .head("name")
+            .text(|row| row.label.clone());
+        columns.add("file", "Source file, where known.", |row| row.function.file.clone());
+        let help = "Number of the cycle that it is in.";
+        columns.add("cycle", help, |row| row.function.cycle.map(|cycle| cycle + 1));
+        let rest = if options.function.is_empty() { ran - shown.len() } else { 0 };
+        document.table(
+            Table::new("functions", rows, columns)
+                .help("Functions that ran and were asked for, greatest `self` first.")
+                .top(options.select.top)
+                .default_rows(options.most_in_text())
+                .without_rest(),
         );
-        for (row, each) in rows.iter().zip(each) {
-            let [own, total] = each.map(|ns| TextCell::from(ns.map_or(String::new(), |ns| call.format(ns))));
-            let mut cells = vec![
-                fixed(listing.percent(row.of.self_ns), 2).into(),
-                unit.format(row.cumulative_ns).into(),
-                unit.format(row.of.self_ns).into(),
-                called(row.of.calls, row.of.self_calls).into(),
-            ];
-            if open {
-                let ended = match has_open_calls(row.of) {
-                    true if row.of.ended + row.of.self_ended == 0 => "0".into(),
-                    true => called(row.of.ended, row.of.self_ended),
-                    false => String::new(),
-                };
-                cells.push(ended.into());
-            }
-            cells.extend([own, total, listing.label(row.function).into()]);
-            table.row_of(cells);
-        }
-        out += &table.render(style);
         if open {
-            out += &style.paint(TextRole::Faint, super::functions::ENDED);
-            out.push('\n');
+            document.note(super::functions::ENDED);
         }
-        out += &more(rows.len(), ran, options, style);
-        out += &listing.never_called_text(options)?;
-        out += &listing.notes(style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let options = &self.graph;
-        let listing = GraphListing::new(profile, options)?;
-        let (rows, _) = rows(&listing, options, options.most_in_json());
-        let function = |row: &FlatRow| {
-            let GraphFunction { self_ns, descendants_ns, calls, self_calls, .. } = *row.of;
-            let GraphFunction { ended, self_ended, ended_self_ticks, elapsed_ns, .. } = *row.of;
-            JsonFlatFunction {
-                index: listing.number(row.function),
-                name: &listing.graph.functions[row.function].name,
-                file: listing.graph.functions[row.function].file.as_deref(),
-                cycle: row.of.cycle.map(|cycle| cycle + 1),
-                percent: listing.percent(self_ns),
-                cumulative_ns: row.cumulative_ns,
-                self_ns,
-                error_ns: sampled::error_ns(profile, self_ns),
-                descendants_ns,
-                calls: sampled::calls_of(profile, calls.saturating_add(self_calls)).map(|_| calls),
-                self_calls,
-                ended,
-                self_ended,
-                ended_self_ticks,
-                elapsed_ns,
-            }
-        };
-        crate::to_json(&FlatReport {
-            head: JsonHead::new(SCHEMA, profile, &options.region).of(&options.threads),
-            propagation: listing.graph.propagation.as_str(),
-            total_ns: listing.graph.total_ns,
-            sampled: sampled::json(profile),
-            functions: rows.iter().map(function).collect(),
-            never_called: never(&listing, options)?,
-        })
+        document.rest(rest, "functions");
+        listing.add_never_called(&mut document, options)?;
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

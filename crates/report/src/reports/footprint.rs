@@ -6,12 +6,10 @@
 //! functions needs fewer lines than these bytes fill.
 
 use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use crate::{health, Error, Result, Style};
+use crate::{head, health, Error, Result};
 use clap::Args;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{Block, Profile};
+use kerntune_table::{Columns, Document, Table};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -20,6 +18,9 @@ pub const SCHEMA: &str = "kerntune-footprint/1";
 
 /// Registry entry of `kerntune report PROFILE footprint`.
 pub const ENTRY: Entry = entry::<FootprintOptions>("footprint", 11);
+
+/// Description of the JSON form.
+const ABOUT: &str = "Bytes, cache lines and pages of the kernel code that is executed most often.";
 
 /// Footprint of hot code: bytes, cache lines and pages of the most frequent blocks
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
@@ -117,49 +118,34 @@ impl TouchedCode {
     }
 }
 
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct FootprintReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    line_bytes: u64,
-    page_bytes: u64,
-    rows: Vec<FootprintRow>,
-}
-
 impl Report for FootprintOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let mut table = TableBuilder::new([
-            ("% of\ninstructions", Alignment::Right),
-            ("blocks", Alignment::Right),
-            ("executed at\nleast times", Alignment::Right),
-            ("bytes\nof code", Alignment::Right),
-            ("64-byte\nlines", Alignment::Right),
-            ("% of lines\nexecuted", Alignment::Right),
-            ("4-KiB\npages", Alignment::Right),
-        ]);
-        for row in rows(profile)? {
-            table.row([
-                format!("{}", row.share_percent).into(),
-                grouped(row.blocks).into(),
-                grouped(row.least_count).into(),
-                grouped(row.bytes).into(),
-                grouped(row.lines).into(),
-                fixed(row.line_use_percent, 1).into(),
-                grouped(row.pages).into(),
-            ]);
-        }
-        let legend = "Kernel code of the whole recording, the most frequent blocks first. A 32-KiB cache holds 512 lines.\n";
-        Ok(table.render(style) + "\n" + legend + &health::text(profile, style))
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        crate::to_json(&FootprintReport {
-            head: JsonHead::new(SCHEMA, profile, &None),
-            line_bytes: LINE_BYTES,
-            page_bytes: PAGE_BYTES,
-            rows: rows(profile)?,
-        })
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let mut document = head::document(SCHEMA, ABOUT, profile, None, None);
+        document.field("line_bytes", "Size of a cache line.", LINE_BYTES);
+        document.field("page_bytes", "Size of a page.", PAGE_BYTES);
+        let mut columns = Columns::<FootprintRow>::new();
+        columns
+            .add("share_percent", "Share of the executed kernel instructions.", |row| row.share_percent)
+            .head("% of\ninstructions")
+            .text(|row| row.share_percent.to_string());
+        columns.add("blocks", "Most frequent blocks that make this share.", |row| row.blocks).head("blocks");
+        columns
+            .add("least_count", "Executions of the least frequent of them.", |row| row.least_count)
+            .head("executed at\nleast times");
+        columns.add("bytes", "Different bytes of code.", |row| row.bytes).head("bytes\nof code");
+        columns.add("lines", "Cache lines with such bytes.", |row| row.lines).head("64-byte\nlines");
+        columns
+            .add("line_use_percent", "Bytes in percent of what the lines hold.", |row| row.line_use_percent)
+            .head("% of lines\nexecuted")
+            .decimals(1);
+        columns.add("pages", "Pages with such bytes.", |row| row.pages).head("4-KiB\npages");
+        document
+            .table(Table::new("rows", rows(profile)?, columns).help("A row for each share, smallest first."));
+        document.text(
+            "\nKernel code of the whole recording, the most frequent blocks first. A 32-KiB cache holds 512 lines.\n",
+        );
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }
 
@@ -204,7 +190,7 @@ mod tests {
         assert_eq!(last[5].lines, 1);
         assert!(matches!(rows(&profile(&[])), Err(Error::NoBlocks)));
         assert!(FootprintOptions
-            .text(&profile(&[(0x1000, 4, 1, 1)]), Style::PLAIN)
+            .text(&profile(&[(0x1000, 4, 1, 1)]), crate::Style::PLAIN)
             .unwrap()
             .contains("64-byte"));
     }

@@ -1,21 +1,21 @@
 //! Table of functions: McRae's Figure 3 (`docs/measuring.md`).
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use crate::head::{threads_line, JsonHead};
-use kerntune_table::{printable, TextRole};
-use crate::unit::{run_time, whole, DisplayUnit, TickUnit};
+use super::{entry, Entry, Report, Selection};
+use crate::head::{self, threads_line};
+use crate::unit::{run_time, whole, TickUnit};
 use crate::view::{FunctionRow, ScopeTimes, ScopeView};
-use kerntune_table::share;
-use crate::{health, names, sampled, Result, Style, ThreadFilter};
+use crate::{health, names, sampled, Result, ThreadFilter};
 use clap::{Args, ValueEnum};
-use kerntune_table::number::{fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile, Ticks};
-use serde::Serialize;
+use kerntune_table::number::{fixed, grouped};
+use kerntune_table::{printable, share, Columns, DisplayUnit, Document, Table};
 use std::cmp::Ordering;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-functions/3";
+
+/// Description of the JSON form.
+const ABOUT: &str = "The flat table of functions of a profile.";
 
 /// Remark below a table with the column `ended`.
 pub(crate) const ENDED: &str =
@@ -65,9 +65,6 @@ pub const ENTRY: Entry = entry::<FunctionsOptions>("functions", 1);
 /// Each function's calls, elapsed and net time (McRae's summary)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct FunctionsOptions {
-    /// Show at most N functions [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
     /// Sort by net, elapsed, calls, max, avg or name
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "KEY")]
     pub sort: FunctionSort,
@@ -75,28 +72,12 @@ pub struct FunctionsOptions {
     /// the source (net/ipv4); may be repeated
     #[arg(long, value_name = "NAME|GLOB|DIR")]
     pub function: Vec<String>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
     /// Threads to which the report is restricted.
     #[command(flatten)]
     pub threads: ThreadFilter,
-}
-
-/// Returns the first rows in order, the number of all rows, and the times.
-fn selected(
-    profile: &Profile,
-    options: &FunctionsOptions,
-    most: usize,
-) -> Result<(Vec<FunctionRow>, usize, ScopeTimes)> {
-    let ScopeView { mut functions, times } = ScopeView::new(profile, options.region.as_deref())?;
-    let sets = &options.function;
-    let wanted = names::chosen(&profile.tables, sets)?;
-    functions.retain(|row| sets.is_empty() || wanted.contains(&row.totals.function));
-    functions.sort_by(|a, b| options.sort.compare(a, b));
-    let all = functions.len();
-    functions.truncate(most);
-    Ok((functions, all, times))
 }
 
 impl Report for FunctionsOptions {
@@ -104,236 +85,145 @@ impl Report for FunctionsOptions {
         Some(&self.threads)
     }
 
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let (functions, all, times) = selected(profile, self, self.top.unwrap_or(crate::DEFAULT_ROWS))?;
-        let mut out = header(profile, &times, self);
-        out.push('\n');
-        let measure = TickUnit::of(profile);
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let region = self.select.region.as_deref();
+        let ScopeView { mut functions, times } = ScopeView::new(profile, region)?;
+        let wanted = names::chosen(&profile.tables, &self.function)?;
+        functions.retain(|row| self.function.is_empty() || wanted.contains(&row.totals.function));
+        functions.sort_by(|a, b| self.sort.compare(a, b));
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, Some(&self.threads));
+        times.add(&mut document);
+        document.field("events", "Events of the whole profile.", profile.manifest.events);
+        document.field(
+            "lost_events",
+            "Events of the whole profile that were seen and could not be kept; 0 in a good one.",
+            profile.manifest.lost_events,
+        );
+        sampled::add(&mut document, profile);
+        self.header(&mut document, profile, &times);
+        let sampled = sampled::is(profile);
+        let shown = self.select.shown(&functions);
         let largest = |of: fn(&FunctionTotals) -> Ticks| {
-            measure.row_unit(functions.iter().map(|row| of(&row.totals).get()).max().unwrap_or(0))
+            let ticks = shown.iter().map(|row| of(&row.totals).get()).max().unwrap_or(0);
+            TickUnit::of(profile).row_unit(ticks)
         };
         let elapsed = largest(|totals| totals.total_ticks);
-        let net = largest(|totals| totals.self_ticks);
+        let own = if sampled { elapsed } else { largest(|totals| totals.self_ticks) };
         let call = largest(|totals| totals.max_ticks);
-        let unit = |head: &str, unit: DisplayUnit| format!("{head}\n{}", unit.name());
         // Sampled times have no ends of calls.
-        let measured = profile.tables.functions.iter().any(|row| row.ended > 0);
-        let open = measured && functions.iter().any(|row| row.totals.has_open_calls());
-        let right = |head: &str, of: DisplayUnit| (unit(head, of), Alignment::Right);
-        let plain = |head: &str| (head.to_string(), Alignment::Right);
-        if sampled::is(profile) {
-            out.push_str(&sampled_table(profile, &functions, &times).render(style));
-            out.push_str(&rest(all, functions.len(), style));
-            out.push_str(&health::text(profile, style));
-            return Ok(out);
-        }
-        let mut heads = vec![right("elapsed", elapsed), right("net", net), plain("calls")];
-        if open {
-            heads.extend([plain("ended"), right("open net", net)]);
-        }
-        heads.extend(["max", "avg", "min"].map(|head| right(head, call)));
-        heads.extend([plain("% real"), plain("% net"), ("function".into(), Alignment::Left)]);
-        let mut table = TableBuilder::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
-        for row in &functions {
-            let totals = &row.totals;
-            let per_call = |ns: Ticks| {
-                TextCell::from(if totals.ended == 0 { "-".into() } else { call.format(ns.get()) })
-            };
-            let mut cells: Vec<TextCell> = vec![
-                elapsed.format(totals.total_ticks.get()).into(),
-                net.format(totals.self_ticks.get()).into(),
-                grouped(totals.calls).into(),
-            ];
-            if open {
-                let sign = if totals.open_ticks() < 0 { "-" } else { "" };
-                let open_self = format!("{sign}{}", net.format(totals.open_ticks().unsigned_abs()));
-                cells.extend(match totals.has_open_calls() {
-                    true => [grouped(totals.ended).into(), open_self.into()],
-                    false => ["".into(), "".into()],
-                });
-            }
-            cells.extend([totals.max_ticks, totals.avg_ticks(), totals.min_ticks].map(per_call));
-            cells.extend([
-                fixed(share(totals.self_ticks.get(), times.elapsed), 2).into(),
-                fixed(share(totals.self_ticks.get(), times.busy), 2).into(),
-                printable(&row.name).into(),
-            ]);
-            table.row_of(cells);
-        }
-        out.push_str(&table.render(style));
-        if open {
-            out.push_str(&style.paint(TextRole::Faint, ENDED));
-            out.push('\n');
-        }
-        out.push_str(&rest(all, functions.len(), style));
-        out.push_str(&health::text(profile, style));
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let (functions, _, times) = selected(profile, self, self.top.unwrap_or(usize::MAX))?;
-        let json = FunctionsReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region).of(&self.threads),
-            elapsed_ns: times.elapsed,
-            busy_ticks: times.busy,
-            idle_ns: times.idle,
-            user_ticks: times.user,
-            unattributed_ticks: times.unattributed,
-            events: profile.manifest.events,
-            lost_events: profile.manifest.lost_events,
-            sampled: sampled::json(profile),
-            functions: functions
-                .iter()
-                .map(|row| JsonFunction {
-                    name: &row.name,
-                    file: row.file.as_deref(),
-                    error_ns: sampled::error_ns(profile, row.totals.self_ticks.get()),
-                    calls: sampled::calls_of(profile, row.totals.calls),
-                    ended: row.totals.ended,
-                    self_ticks: row.totals.self_ticks.get(),
-                    ended_self_ticks: row.totals.ended_self_ticks.get(),
-                    elapsed_ns: row.totals.total_ticks.get(),
-                    max_ns: row.totals.max_ticks.get(),
-                    avg_ns: row.totals.avg_ticks().get(),
-                    min_ticks: row.totals.min_ticks.get(),
-                })
-                .collect(),
-        };
-        crate::to_json(&json)
-    }
-}
-
-/// Renders the number of functions that are not shown.
-fn rest(all: usize, shown: usize, style: Style) -> String {
-    match all.saturating_sub(shown) {
-        0 => String::new(),
-        more => {
-            style.paint(TextRole::Faint, &format!("{} more functions (--top)", grouped(more as u64))) + "\n"
-        }
-    }
-}
-
-/// Builds the table of a sampled profile, without times of single calls; calls only if counted by
-/// other means.
-fn sampled_table(profile: &Profile, functions: &[FunctionRow], times: &ScopeTimes) -> TableBuilder {
-    let unit =
-        DisplayUnit::for_largest(functions.iter().map(|row| row.totals.total_ticks.get()).max().unwrap_or(0));
-    let head = |head: &str| format!("{head}\n{}", unit.name());
-    let has_calls = sampled::has_calls(profile);
-    let counted = [
-        ("calls".to_string(), Alignment::Right),
-        (format!("net/call\n{}", DisplayUnit::Nanoseconds.name()), Alignment::Right),
-    ];
-    let heads = [
-        (head("elapsed"), Alignment::Right),
-        (head("net"), Alignment::Right),
-        (head(&format!("{} net", sampled::ERROR)), Alignment::Right),
-        ("samples\nnet".into(), Alignment::Right),
-    ];
-    let rest = [("% real", Alignment::Right), ("% net", Alignment::Right), ("function", Alignment::Left)];
-    let heads: Vec<(String, Alignment)> = heads
-        .into_iter()
-        .chain(counted.into_iter().filter(|_| has_calls))
-        .chain(rest.map(|(head, side)| (head.to_string(), side)))
-        .collect();
-    let mut table = TableBuilder::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
-    for row in functions {
-        let net = row.totals.self_ticks;
-        let samples = profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.samples_in(net));
-        let mut cells: Vec<TextCell> = vec![
-            unit.format(row.totals.total_ticks.get()).into(),
-            unit.format(net.get()).into(),
-            sampled::error(profile, net.get(), unit).into(),
-            grouped(samples).into(),
+        let open = !sampled
+            && profile.tables.functions.iter().any(|row| row.ended > 0)
+            && shown.iter().any(|row| row.totals.has_open_calls());
+        let samples =
+            move |ticks| profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.samples_in(ticks));
+        let mut columns = Columns::<FunctionRow>::new();
+        let help =
+            "Time from entry to exit of the calls that ended, callees included; once per level of recursion.";
+        columns.add("elapsed", help, |row| row.totals.total_ticks.get()).head("elapsed").unit(elapsed);
+        let help = "Time in the function itself, without its callees, in all calls.";
+        columns.add("self", help, |row| row.totals.self_ticks.get()).head("net").unit(own);
+        columns
+            .add("error", sampled::ERROR_HELP, move |row| {
+                sampled::error_ns(profile, row.totals.self_ticks.get())
+            })
+            .head(format!("{} net", sampled::ERROR))
+            .unit(own)
+            .only_if(sampled)
+            .optional();
+        columns.text_only("samples\nnet", move |row| samples(row.totals.self_ticks)).only_if(sampled);
+        let help = "Calls that were made; null where they were not counted.";
+        columns
+            .add("calls", help, move |row| sampled::calls_of(profile, row.totals.calls))
+            .head("calls")
+            .only_if(sampled::has_calls(profile));
+        // An estimate from samples: without samples, the time per call is unknown rather than 0.
+        columns
+            .text_only("net/call", move |FunctionRow { totals, .. }| {
+                let each = totals.self_ticks.get().checked_div(totals.calls);
+                each.filter(|_| samples(totals.self_ticks) > 0)
+            })
+            .unit(DisplayUnit::Nanoseconds)
+            .only_if(sampled && sampled::has_calls(profile));
+        let help = "Calls that ended. Calls that never end, or cross the border of what is shown, did not.";
+        columns.add("ended", help, |row| row.totals.ended).head("ended").only_if(open).text(
+            |FunctionRow { totals, .. }| match totals.has_open_calls() {
+                true => grouped(totals.ended),
+                false => String::new(),
+            },
+        );
+        columns.add("ended_self", "`self` of the calls that ended.", |row| row.totals.ended_self_ticks.get());
+        columns
+            .text_only("open net", |FunctionRow { totals, .. }| {
+                totals.has_open_calls().then(|| totals.open_ticks())
+            })
+            .unit(own)
+            .only_if(open);
+        let calls: [(&str, &str, fn(&FunctionTotals) -> Ticks); 3] = [
+            ("max", "Greatest `self` of one call that ended; 0 without any.", |totals| totals.max_ticks),
+            (
+                "avg",
+                "Mean `self` of the calls that ended, rounded down; 0 without any.",
+                FunctionTotals::avg_ticks,
+            ),
+            ("min", "Least `self` of one call that ended; 0 without any.", |totals| totals.min_ticks),
         ];
-        if has_calls {
-            // An estimate from samples: without samples, the time per call is unknown rather than
-            // 0.
-            let each = net.get().checked_div(row.totals.calls).filter(|_| samples > 0);
-            let each = each.map_or(String::new(), |ns| DisplayUnit::Nanoseconds.format(ns));
-            cells.extend([sampled::calls(row.totals.calls).into(), each.into()]);
+        for (key, help, of) in calls {
+            columns
+                .add(key, help, move |row| of(&row.totals).get())
+                .head(key)
+                .unit(call)
+                .only_if(!sampled)
+                .text(move |FunctionRow { totals, .. }| match totals.ended {
+                    0 => "-".into(),
+                    _ => call.format(of(totals).get()),
+                });
         }
-        cells.extend([
-            fixed(share(net.get(), times.elapsed), 2).into(),
-            fixed(share(net.get(), times.busy), 2).into(),
-            printable(&row.name).into(),
-        ]);
-        table.row_of(cells);
+        columns.share("% real", times.elapsed, |row| row.totals.self_ticks.get());
+        columns.share("% net", times.busy, |row| row.totals.self_ticks.get());
+        let help = "Name in the symbol table; functions that share it are rows of their own.";
+        columns.add("name", help, |row| row.name.clone()).head("function");
+        columns.add("file", "Source file, where known.", |row| row.file.clone());
+        let rest = functions.len() - shown.len();
+        document.table(
+            Table::new("functions", functions, columns)
+                .help("By `self`, greatest first, unless `--sort` says otherwise.")
+                .top(self.select.top)
+                .without_rest(),
+        );
+        if open {
+            document.note(ENDED);
+        }
+        document.rest(rest, "functions");
+        health::add(&mut document, profile);
+        Ok(document)
     }
-    table
 }
 
-fn header(profile: &Profile, times: &ScopeTimes, options: &FunctionsOptions) -> String {
-    let manifest = &profile.manifest;
-    let mut out = match &options.region {
-        Some(region) => format!("Region {}\n", printable(region)),
-        None => String::new(),
-    };
-    out += &threads_line(&options.threads);
-    let percent = |ns| format!("({:>6}%)", fixed(share(ns, times.elapsed), 2));
-    let line = |head: &str, ns: u64| format!("{head:<20} = {}  {}\n", run_time(profile, ns), percent(ns));
-    // Events are not counted by region.
-    let events = match &options.region {
-        Some(_) => String::new(),
-        None => match &manifest.sampled {
-            Some(sampled) => {
-                format!("({} samples, {} CPUs)", grouped(sampled.samples), grouped(sampled.cpus))
-            }
-            None => format!("({} events)", grouped(manifest.events)),
-        },
-    };
-    out += &whole(profile, times.elapsed, times.busy, times.idle, &events);
-    let user = match TickUnit::of(profile) {
-        TickUnit::Instructions => "User instructions",
-        TickUnit::Time => "User time",
-    };
-    out += &line(user, times.user);
-    if times.unattributed > 0 {
-        out += &line("No function known", times.unattributed);
+impl FunctionsOptions {
+    fn header(&self, document: &mut Document, profile: &Profile, times: &ScopeTimes) {
+        let manifest = &profile.manifest;
+        // Events are not counted by region.
+        let (place, events) = match (&self.select.region, &manifest.sampled) {
+            (Some(region), _) => (format!("Region {}\n", printable(region)), String::new()),
+            (None, Some(sampled)) => (
+                String::new(),
+                format!("({} samples, {} CPUs)", grouped(sampled.samples), grouped(sampled.cpus)),
+            ),
+            (None, None) => (String::new(), format!("({} events)", grouped(manifest.events))),
+        };
+        document.text(place + &threads_line(&self.threads));
+        document.text(whole(profile, times.elapsed, times.busy, times.idle, &events));
+        let time =
+            |ticks| format!("{}  ({:>6}%)", run_time(profile, ticks), fixed(share(ticks, times.elapsed), 2));
+        let user = match TickUnit::of(profile) {
+            TickUnit::Instructions => "User instructions",
+            TickUnit::Time => "User time",
+        };
+        document.line(user, time(times.user));
+        if times.unattributed > 0 {
+            document.line("No function known", time(times.unattributed));
+        }
+        document.line("Lost events", grouped(manifest.lost_events));
+        document.text("\n");
     }
-    out += &format!("{:<20} = {}\n", "Lost events", grouped(manifest.lost_events));
-    out
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct FunctionsReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    idle_ns: u64,
-    #[serde(rename = "user")]
-    user_ticks: u64,
-    #[serde(rename = "unattributed")]
-    unattributed_ticks: u64,
-    events: u64,
-    lost_events: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    functions: Vec<JsonFunction<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonFunction<'a> {
-    name: &'a str,
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "error")]
-    error_ns: Option<u64>,
-    calls: Option<u64>,
-    ended: u64,
-    #[serde(rename = "self")]
-    self_ticks: u64,
-    #[serde(rename = "ended_self")]
-    ended_self_ticks: u64,
-    #[serde(rename = "elapsed")]
-    elapsed_ns: u64,
-    #[serde(rename = "max")]
-    max_ns: u64,
-    #[serde(rename = "avg")]
-    avg_ns: u64,
-    #[serde(rename = "min")]
-    min_ticks: u64,
 }

@@ -1,17 +1,15 @@
 //! Distribution of a function's call durations: a log-scaled histogram with percentiles.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::{threads_line, JsonHead};
-use kerntune_table::{printable, TextRole};
+use super::{entry, Entry, Report, Selection};
+use crate::head::{self, threads_line};
 use crate::tally::{range, BucketTally, HistogramRow, PercentileRange};
 use crate::unit::{seconds_at, TickUnit};
 use crate::view::scope;
-use crate::{health, names, Error, Result, Style, ThreadFilter};
+use crate::{health, names, Error, Result, ThreadFilter};
 use clap::Args;
-use kerntune_table::number::grouped;
 use kerntune_profile::{CallKind, FunctionIndex, FunctionTotals, Profile, RegionScope};
-use serde::Serialize;
+use kerntune_table::number::grouped;
+use kerntune_table::{printable, Columns, DisplayUnit, Document, Table, TextRole};
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -19,6 +17,11 @@ pub const SCHEMA: &str = "kerntune-histogram/2";
 
 /// Default number of callers with a histogram of their own in text.
 const DEFAULT_CALLERS: usize = 10;
+
+/// Description of the JSON form.
+const ABOUT: &str =
+    "Elapsed times of the calls of a function. A percentile is known as the bucket that it lies in, bounds \
+     included; the slowest call is exact.";
 
 const PERCENTS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
@@ -33,23 +36,21 @@ pub struct HistogramOptions {
     /// Also show a histogram for each caller, the caller with most calls first
     #[arg(long)]
     pub by_caller: bool,
-    /// Show at most N callers [default: 10 in text, all in JSON]
-    #[arg(long, value_name = "N", requires = "by_caller")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of callers.
+    #[command(flatten)]
+    pub select: Selection,
     /// Threads to which the report is restricted.
     #[command(flatten)]
     pub threads: ThreadFilter,
 }
 
 /// Ended calls of one caller, or of all callers.
+#[derive(Default)]
 struct CallerHistogram {
     caller: String,
-    calls: u64,
+    ended: u64,
     made: u64,
-    elapsed_ns: u64,
+    total_ticks: u64,
     tally: BucketTally,
 }
 
@@ -64,32 +65,28 @@ struct FunctionHistogram<'a> {
 
 fn find<'a>(profile: &'a Profile, options: &HistogramOptions) -> Result<FunctionHistogram<'a>> {
     let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
+    let scope = scope(profile, options.select.region.as_deref())?;
     let function = names::function(tables, &options.function)?;
     let mut totals = FunctionTotals::none(function);
     for row in tables.functions.iter().filter(|row| row.function == function && scope.contains(row.region)) {
         totals.add(&FunctionTotals::from(row));
     }
     let mut all = CallerHistogram {
-        caller: String::new(),
-        calls: totals.ended,
+        ended: totals.ended,
         made: totals.calls,
-        elapsed_ns: totals.total_ticks.get(),
-        tally: BucketTally::default(),
+        total_ticks: totals.total_ticks.get(),
+        ..CallerHistogram::default()
     };
     let mut callers: BTreeMap<FunctionIndex, CallerHistogram> = BTreeMap::new();
     let wanted = |row: &u32, callee: FunctionIndex| scope.contains(*row) && callee == function;
     for row in tables.arcs.iter().filter(|row| wanted(&row.region, row.callee)) {
         let caller = callers.entry(row.caller).or_insert_with(|| CallerHistogram {
             caller: caller_name(profile, &scope, row.caller, function),
-            calls: 0,
-            made: 0,
-            elapsed_ns: 0,
-            tally: BucketTally::default(),
+            ..CallerHistogram::default()
         });
-        caller.calls = caller.calls.saturating_add(row.ended);
+        caller.ended = caller.ended.saturating_add(row.ended);
         caller.made = caller.made.saturating_add(row.calls);
-        caller.elapsed_ns = caller.elapsed_ns.saturating_add(row.total_ticks.get());
+        caller.total_ticks = caller.total_ticks.saturating_add(row.total_ticks.get());
     }
     for row in tables.histograms.iter().filter(|row| wanted(&row.region, row.function)) {
         all.tally.add(row.bucket, row.count, row.example_ticks);
@@ -106,12 +103,12 @@ fn find<'a>(profile: &'a Profile, options: &HistogramOptions) -> Result<Function
     if all.tally.count() == 0 {
         return Err(Error::NoCalls {
             function: printable(&options.function),
-            region: options.region.clone(),
+            region: options.select.region.clone(),
         });
     }
     // Calls that did not end have no durations to show.
-    let mut callers: Vec<CallerHistogram> = callers.into_values().filter(|caller| caller.calls > 0).collect();
-    callers.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.caller.cmp(&b.caller)));
+    let mut callers: Vec<CallerHistogram> = callers.into_values().filter(|caller| caller.ended > 0).collect();
+    callers.sort_by(|a, b| b.ended.cmp(&a.ended).then_with(|| a.caller.cmp(&b.caller)));
     let symbol = tables.symbols.get(function.get() as usize);
     Ok(FunctionHistogram {
         name: tables.name(function),
@@ -146,74 +143,49 @@ fn caller_name(
     .into()
 }
 
-fn percentiles(calls: &CallerHistogram, max: Option<u64>) -> Vec<PercentileRange> {
-    PERCENTS.iter().filter_map(|percent| calls.tally.percentile(*percent, max)).collect()
-}
-
 fn mean(calls: &CallerHistogram) -> u64 {
-    calls.elapsed_ns.saturating_add(calls.calls / 2).checked_div(calls.calls).unwrap_or(0)
+    calls.total_ticks.saturating_add(calls.ended / 2).checked_div(calls.ended).unwrap_or(0)
 }
 
 /// Formats a number of calls: `2,000 calls`, or `12 calls that ended (14 were made)` if the numbers
 /// differ.
 fn ended(calls: &CallerHistogram) -> String {
-    match (calls.calls, calls.made) {
+    match (calls.ended, calls.made) {
         (ended, made) if ended == made => format!("{} calls", grouped(ended)),
         (ended, made) => format!("{} calls that ended ({} were made)", grouped(ended), grouped(made)),
     }
 }
 
-fn callers(found: &FunctionHistogram, most: usize, unit: &str) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("calls", Alignment::Right),
-        (format!("mean\n{unit}").as_str(), Alignment::Right),
-        (format!("p50 within\n{unit}").as_str(), Alignment::Right),
-        (format!("p99 within\n{unit}").as_str(), Alignment::Right),
-        (format!("longest within\n{unit}").as_str(), Alignment::Right),
-        ("caller", Alignment::Left),
-    ]);
-    for caller in found.callers.iter().take(most) {
-        let within = |percent| {
-            let p = caller.tally.percentile(percent, Some(found.totals.slowest_ticks.get()));
-            p.map_or("-".to_string(), |p| range(p.from_ns, p.to_ns))
-        };
-        table.row([
-            grouped(caller.calls).into(),
-            grouped(mean(caller)).into(),
-            within(50.0).into(),
-            within(99.0).into(),
-            within(100.0).into(),
-            printable(&caller.caller).into(),
-        ]);
+/// Returns the columns of ended calls. `slowest` is the time of the slowest of all calls.
+fn columns<'a>(unit: DisplayUnit, slowest: u64) -> Columns<'a, CallerHistogram> {
+    let within = move |calls: &CallerHistogram, percent| {
+        let found = calls.tally.percentile(percent, Some(slowest));
+        found.map_or("-".to_string(), |found| range(found.from_ns, found.to_ns))
+    };
+    let mut buckets = HistogramRow::columns("from", "to");
+    let help =
+        "Point in virtual time at which the first call of the bucket began, for `report PROFILE path`.";
+    buckets.add("example_ns", help, |row| row.example_ns);
+    let mut columns = Columns::<CallerHistogram>::new();
+    columns
+        .add("calls", "Calls that ended; all figures but `made` are of these.", |row| row.ended)
+        .head("calls");
+    columns.add("made", "Calls that were made.", |row| row.made);
+    columns.add("elapsed", "Sum of the elapsed times.", |row| row.total_ticks);
+    let help = "Medians and higher percentiles.";
+    columns.records("percentiles", help, PercentileRange::columns(), move |row| row.percentiles(slowest));
+    columns.records("buckets", "Buckets in order.", buckets, |row| row.tally.rows());
+    columns.text_only("mean", mean).unit(unit);
+    columns.text_only("p50 within", move |row| within(row, 50.0)).unit(unit).right();
+    columns.text_only("p99 within", move |row| within(row, 99.0)).unit(unit).right();
+    columns.text_only("longest within", move |row| within(row, 100.0)).unit(unit).right();
+    columns
+}
+
+impl CallerHistogram {
+    fn percentiles(&self, slowest: u64) -> Vec<PercentileRange> {
+        PERCENTS.iter().filter_map(|percent| self.tally.percentile(*percent, Some(slowest))).collect()
     }
-    table
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct HistogramReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    function: &'a str,
-    file: Option<&'a str>,
-    #[serde(rename = "slowest")]
-    slowest_ticks: u64,
-    slowest_at_ns: u64,
-    #[serde(flatten)]
-    all: JsonCalls<'a>,
-    callers: Option<Vec<JsonCalls<'a>>>,
-}
-
-#[derive(Serialize)]
-struct JsonCalls<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    caller: Option<&'a str>,
-    calls: u64,
-    made: u64,
-    #[serde(rename = "elapsed")]
-    elapsed_ns: u64,
-    percentiles: Vec<PercentileRange>,
-    buckets: Vec<HistogramRow>,
 }
 
 impl Report for HistogramOptions {
@@ -221,75 +193,61 @@ impl Report for HistogramOptions {
         Some(&self.threads)
     }
 
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let place = found.file.map_or(String::new(), |file| format!(" ({})", printable(file)));
-        let region =
-            self.region.as_ref().map_or(String::new(), |name| format!(" in region {}", printable(name)));
-        let mut out = threads_line(&self.threads);
-        out += &format!(
-            "{}{place}: elapsed time of {}{region}\n\n",
-            style.paint(TextRole::Head, &printable(found.name)),
-            ended(&found.all),
-        );
-        let (slowest, at) = (found.totals.slowest_ticks.get(), found.totals.slowest_at_ticks.get());
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let FunctionHistogram { name, file, totals, all, callers } = find(profile, self)?;
+        let region = self.select.region.as_deref();
+        let (slowest, at) = (totals.slowest_ticks.get(), totals.slowest_at_ticks.get());
+        let one = TickUnit::of(profile).smallest_unit();
+        let unit = one.name();
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, Some(&self.threads));
+        document.field("function", "Name of the function.", name);
+        document.field("file", "Its source file, where known.", file);
+        document.field("slowest", "Elapsed time of the slowest call.", slowest);
+        document.field("slowest_at_ns", "Point in virtual time at which the slowest call began.", at);
+        document.fields(&columns(one, slowest), &all);
+        let place = file.map_or(String::new(), |file| format!(" ({})", printable(file)));
+        let region = region.map_or(String::new(), |name| format!(" in region {}", printable(name)));
+        document.text(threads_line(&self.threads));
+        document.painted(TextRole::Head, printable(name));
+        document.text(format!("{place}: elapsed time of {}{region}\n\n", ended(&all)));
         let mut line = |word: &str, text: String| {
-            out.push_str(&style.paint(TextRole::Head, &format!("{word:<6}")));
-            out.push_str(&format!("  {text}\n"));
+            document.painted(TextRole::Head, format!("{word:<6}"));
+            document.text(format!("  {text}\n"));
         };
-        let unit = TickUnit::of(profile).smallest_unit().name();
-        line("mean", format!("{} {unit}", grouped(mean(&found.all))));
-        for p in percentiles(&found.all, Some(slowest)) {
-            let word = format!("p{}", p.percent);
-            match p.from_ns == p.to_ns {
-                true => line(&word, format!("{} {unit}", grouped(p.from_ns))),
-                false => line(&word, format!("within {} {unit}", range(p.from_ns, p.to_ns))),
-            }
+        line("mean", format!("{} {unit}", grouped(mean(&all))));
+        for PercentileRange { percent, from_ns, to_ns } in all.percentiles(slowest) {
+            let within = if from_ns == to_ns { "" } else { "within " };
+            line(&format!("p{percent}"), format!("{within}{} {unit}", range(from_ns, to_ns)));
         }
         line("max", format!("{} {unit}, began at {}", grouped(slowest), seconds_at(at)));
-        out.push('\n');
-        out += &found.all.tally.table(unit, "calls").render(style);
+        document.table(all.tally.to_table(unit, "calls"));
         if self.by_caller {
-            out.push('\n');
-            let shown = self.top.unwrap_or(DEFAULT_CALLERS);
-            out += &callers(&found, shown, unit).render(style);
-            for caller in found.callers.iter().take(shown) {
-                let head = format!("from {}, {}", printable(&caller.caller), ended(caller));
-                out.push_str(&format!("\n{}\n", style.paint(TextRole::Head, &head)));
-                out += &caller.tally.table(unit, "calls").render(style);
-            }
-            if shown < found.callers.len() {
-                let rest =
-                    format!("{} more callers (--top)\n", grouped((found.callers.len() - shown) as u64));
-                out += &style.paint(TextRole::Faint, &rest);
-            }
+            document.text("\n");
         }
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        fn calls<'a>(of: &'a CallerHistogram, caller: Option<&'a str>, max: Option<u64>) -> JsonCalls<'a> {
-            JsonCalls {
-                caller,
-                calls: of.calls,
-                made: of.made,
-                elapsed_ns: of.elapsed_ns,
-                percentiles: percentiles(of, max),
-                buckets: of.tally.rows(),
-            }
+        let shown = self.select.top.unwrap_or(DEFAULT_CALLERS).min(callers.len());
+        let histogram = |row: &CallerHistogram| {
+            let title = format!("from {}, {}", printable(&row.caller), ended(row));
+            row.tally.to_table(unit, "calls").title(TextRole::Head, title)
+        };
+        let histograms: Vec<_> = callers.iter().take(shown).map(histogram).collect();
+        let rest = callers.len() - shown;
+        let mut columns = columns(one, slowest);
+        let help = "Name of the caller; without one `[interrupt]`, `[syscall]`, `[exception]`, or \
+                    `[nothing]` if calls came in several ways.";
+        columns.add("caller", help, |row| row.caller.clone()).head("caller");
+        document.table(
+            Table::new("callers", callers, columns)
+                .help("With `--by-caller`, else null: callers, most calls first.")
+                .top(self.select.top)
+                .default_rows(DEFAULT_CALLERS)
+                .without_rest()
+                .null_unless(self.by_caller),
+        );
+        if self.by_caller {
+            histograms.into_iter().for_each(|table| document.table(table));
+            document.rest(rest, "callers");
         }
-        let slowest = Some(found.totals.slowest_ticks.get());
-        let callers = found.callers.iter().take(self.top.unwrap_or(usize::MAX));
-        crate::to_json(&HistogramReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region).of(&self.threads),
-            function: found.name,
-            file: found.file,
-            slowest_ticks: found.totals.slowest_ticks.get(),
-            slowest_at_ns: found.totals.slowest_at_ticks.get(),
-            all: calls(&found.all, None, slowest),
-            callers: self.by_caller.then(|| callers.map(|c| calls(c, Some(&c.caller), slowest)).collect()),
-        })
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

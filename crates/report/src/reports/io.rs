@@ -1,17 +1,15 @@
 //! Requests to block devices: sizes, seeks, queue depth, and times.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
-use crate::traffic::{all_requests, requests, BlockRequests, ValueCounts, ValueStats, NOT_SEEN};
+use super::{entry, Entry, Report, Selection};
+use crate::traffic::{all_requests, requests, BlockRequests, ValueCounts, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
-use crate::{health, Result, Style};
+use crate::{head, health, Result};
 use clap::Args;
-use kerntune_table::number::{figure, fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_profile::Profile;
+use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Document, Table};
+use serde::{Serialize, Serializer};
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-io/2";
@@ -19,24 +17,15 @@ pub const SCHEMA: &str = "kerntune-io/2";
 /// Registry entry of `kerntune report PROFILE io`.
 pub const ENTRY: Entry = entry::<IoOptions>("io", 16);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Requests to block devices ([disk.md](disk.md#requests)).";
+
 /// Requests to block devices: sizes, seeks, queue depth, time from issue to completion (docs/disk.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct IoOptions {
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
-}
-
-struct RequestTable {
-    totals: ScopeTotals,
-    is_seen: bool,
-    rows: Vec<BlockRequests>,
-}
-
-fn find(profile: &Profile, options: &IoOptions) -> Result<RequestTable> {
-    let scope = scope(profile, options.region.as_deref())?;
-    let rows = requests(profile, &scope);
-    Ok(RequestTable { totals: scope.totals(profile), is_seen: profile.manifest.capture.requests, rows })
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
 /// Returns remarks on requests that cross region boundaries or are missing in the figures, a line
@@ -62,126 +51,99 @@ pub(crate) fn notes(all: &BlockRequests) -> Vec<String> {
     notes
 }
 
-fn value(value: Option<u64>) -> String {
-    value.map_or("-".into(), grouped)
+/// Declares the columns of the request table; `has_values` includes all values of each distribution.
+pub(crate) fn columns<'a>(has_values: bool) -> Columns<'a, BlockRequests> {
+    let figures = || ValueCounts::columns(has_values);
+    let mut columns = Columns::<BlockRequests>::new();
+    columns.add("requests", "Requests that were issued.", |row| row.requests).head("requests");
+    columns.add("again", "Times that a driver returned a request and got it again.", |row| row.again);
+    columns.add("completed", "Requests that completed.", |row| row.completed);
+    columns.add(
+        "completed_later",
+        "Of these, requests that completed in another region or in none.",
+        |row| row.completed_later,
+    );
+    columns.add("unfinished", "Requests without a completion.", |row| row.unfinished);
+    columns.add(
+        "issued_before",
+        "Requests that completed here and were issued before or in another region; in no other figure.",
+        |row| row.issued_before,
+    );
+    columns.object("bytes", "Sizes.", figures(), |row| &row.bytes);
+    columns.text_only("mean\nbytes", |row| row.bytes.mean()).decimals(0).null("-");
+    columns.text_only("median\nbytes", |row| row.bytes.quantile(50)).null("-");
+    columns.add("sequential", "Reads and writes that begin where the device's last one ended.", |row| {
+        row.sequential
+    });
+    columns.add(
+        "placed",
+        "Reads and writes for which the end of the device's last one is known.",
+        BlockRequests::placed,
+    );
+    columns
+        .add(
+            "sequential_percent",
+            "Share of `sequential` in `placed`; null if that is 0.",
+            BlockRequests::percent_sequential,
+        )
+        .head("% sequen-\ntial")
+        .decimals(1)
+        .null("-");
+    columns.object("seek_bytes", "Distances of the others from there.", figures(), |row| &row.seeks);
+    columns.text_only("median seek\nbytes", |row| row.seeks.quantile(50)).null("-");
+    columns.object(
+        "depth",
+        "Requests of the device under way when one is issued, itself included.",
+        figures(),
+        |row| &row.depths,
+    );
+    columns.text_only("mean\ndepth", |row| row.depths.mean()).null("-");
+    columns.text_only("max\ndepth", |row| row.depths.max()).null("-");
+    columns.object("time_ns", "Times from issue to completion.", figures(), |row| &row.times);
+    columns.text_only("mean\nns", |row| row.times.mean()).decimals(0).null("-");
+    columns.text_only("median\nns", |row| row.times.quantile(50)).null("-");
+    columns.text_only("p99\nns", |row| row.times.quantile(99)).null("-");
+    columns.add("device", "Device; null for all.", |row| row.device.clone()).head("device").null("all");
+    columns
+        .add("operation", "Operation: `read`, `write` and others; null for all.", |row| row.operation.clone())
+        .head("operation")
+        .null("all");
+    columns
 }
 
-/// Column heads of the request table, also used by `characterize`.
-pub(crate) const HEADS: [(&str, Alignment); 12] = [
-    ("requests", Alignment::Right),
-    ("mean\nbytes", Alignment::Right),
-    ("median\nbytes", Alignment::Right),
-    ("% sequen-\ntial", Alignment::Right),
-    ("median seek\nbytes", Alignment::Right),
-    ("mean\ndepth", Alignment::Right),
-    ("max\ndepth", Alignment::Right),
-    ("mean\nns", Alignment::Right),
-    ("median\nns", Alignment::Right),
-    ("p99\nns", Alignment::Right),
-    ("device", Alignment::Left),
-    ("operation", Alignment::Left),
-];
-
-pub(crate) fn cells(row: &RequestRow) -> [String; HEADS.len()] {
-    let mean = |figures: &ValueStats, of: fn(f64) -> String| figures.mean.map_or("-".into(), of);
-    [
-        grouped(row.requests),
-        mean(&row.bytes, |mean| fixed(mean, 0)),
-        value(row.bytes.median),
-        row.sequential_percent.map_or("-".into(), |percent| fixed(percent, 1)),
-        value(row.seek_bytes.median),
-        mean(&row.depth, figure),
-        value(row.depth.max),
-        mean(&row.time_ns, |mean| fixed(mean, 0)),
-        value(row.time_ns.median),
-        value(row.time_ns.p99),
-        printable(row.device.as_deref().unwrap_or("all")),
-        printable(row.operation.as_deref().unwrap_or("all")),
-    ]
-}
-
-/// Row of requests, with statistics of their sizes and times.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct RequestRow {
-    /// `None` for all devices; likewise below for all operations.
-    pub device: Option<String>,
-    pub operation: Option<String>,
-    pub requests: u64,
-    again: u64,
-    completed: u64,
-    completed_later: u64,
-    unfinished: u64,
-    issued_before: u64,
-    sequential: u64,
-    /// Reads and writes for which the end of the device's previous request is known.
-    placed: u64,
-    /// Share of sequential requests among `placed`.
-    pub sequential_percent: Option<f64>,
-    pub bytes: ValueStats,
-    pub seek_bytes: ValueStats,
-    pub depth: ValueStats,
-    pub time_ns: ValueStats,
-}
-
-impl RequestRow {
-    /// Creates the row; `figures` computes the statistics of each distribution.
-    pub fn of(row: &BlockRequests, figures: fn(&ValueCounts) -> ValueStats) -> Self {
-        Self {
-            device: row.device.clone(),
-            operation: row.operation.clone(),
-            requests: row.requests,
-            again: row.again,
-            completed: row.completed,
-            completed_later: row.completed_later,
-            unfinished: row.unfinished,
-            issued_before: row.issued_before,
-            sequential: row.sequential,
-            placed: row.placed(),
-            sequential_percent: row.percent_sequential(),
-            bytes: figures(&row.bytes),
-            seek_bytes: figures(&row.seeks),
-            depth: figures(&row.depths),
-            time_ns: figures(&row.times),
-        }
+impl Serialize for BlockRequests {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        columns(false).to_record(self).serialize(serializer)
     }
 }
 
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct IoReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    /// Requests were recorded.
-    seen: bool,
-    /// Sum over all devices and operations; `None` if requests were not recorded.
-    all: Option<RequestRow>,
-    rows: Vec<RequestRow>,
-}
-
 impl Report for IoOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if !found.is_seen {
-            return Ok(format!("{out}\nRequests to block devices: {NOT_SEEN}.\n"));
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let totals = scope.totals(profile);
+        let rows = requests(profile, &scope);
+        let all = all_requests(&rows);
+        let is_seen = profile.manifest.capture.requests;
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
+        document.field("busy", "What code took.", totals.busy_ticks.get());
+        document.field("seen", "Requests were recorded; if not, `rows` is empty.", is_seen);
+        let help = "Sum over all devices and operations; null if requests were not recorded.";
+        document.nullable("all", help, columns(true), is_seen.then_some(&all));
+        document.text(header(profile, &totals, region));
+        if !is_seen {
+            document.text(format!("\nRequests to block devices: {NOT_SEEN}.\n"));
+            document.end_text();
+        } else if rows.is_empty() {
+            document.text("\nNo request was made to a block device.\n");
+            document.end_text();
         }
-        let all = all_requests(&found.rows);
-        if found.rows.is_empty() {
-            return Ok(out + "\nNo request was made to a block device.\n");
-        }
-        let mut table = TableBuilder::new(HEADS);
-        let several = (found.rows.len() > 1).then_some(&all);
-        for row in found.rows.iter().chain(several) {
-            table.row(cells(&RequestRow::of(row, ValueCounts::summary)).map(Into::into));
-        }
-        out += &format!("\n{}", table.render(style));
-        for note in notes(&all) {
-            out += &style.paint(TextRole::Faint, &format!("{note}\n"));
-        }
-        let spreads = [
+        let several = (rows.len() > 1).then(|| all.clone());
+        let table = Table::new("rows", rows, columns(true)).top(self.select.top).foot(several);
+        document.table(table.help("Requests by device and operation.").hidden_if_empty());
+        notes(&all).iter().for_each(|note| document.note(note));
+        for (values, unit, title) in [
             (&all.bytes, "bytes", "Sizes"),
             (
                 &all.seeks,
@@ -194,24 +156,10 @@ impl Report for IoOptions {
                 "Queue depth: requests of the device under way when one is issued, itself included",
             ),
             (&all.times, "ns", "Time from issue to completion"),
-        ];
-        for (spread, unit, what) in spreads {
-            out += &spread.table(what, unit, style);
+        ] {
+            document.table(values.table(title.into(), unit));
         }
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let all = all_requests(&found.rows);
-        crate::to_json(&IoReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            busy_ticks: found.totals.busy_ticks.get(),
-            seen: found.is_seen,
-            all: found.is_seen.then(|| RequestRow::of(&all, ValueCounts::figures)),
-            rows: found.rows.iter().map(|row| RequestRow::of(row, ValueCounts::figures)).collect(),
-        })
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

@@ -1,18 +1,14 @@
 //! Contended locks with their callers, and paths on which CPUs spin.
 
 use super::cpus::no_cpus;
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
+use super::{entry, Entry, Report, Selection};
 use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
-use kerntune_table::share;
-use crate::{health, Result, Style};
+use crate::{head, health, Result};
 use clap::Args;
+use kerntune_profile::{PathKind, PathNode, Profile, RegionScope, Tables};
 use kerntune_table::number::{fixed, grouped};
-use kerntune_profile::{PathKind, PathNode, Profile, ScopeTotals, Tables};
-use serde::Serialize;
+use kerntune_table::{printable, share, Columns, Document, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,46 +18,44 @@ pub const SCHEMA: &str = "kerntune-locks/2";
 /// Registry entry of `kerntune report PROFILE locks`.
 pub const ENTRY: Entry = entry::<LocksOptions>("locks", 13);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Locks that had to be waited for, and what the functions that wait and spin executed \
+     ([cpus.md](cpus.md)).";
+
 /// Several CPUs: contended locks, and where CPUs spin (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct LocksOptions {
-    /// Show at most N rows of a table [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
-#[derive(Debug, Serialize)]
-struct LockRow {
+struct LockRow<'a> {
     kind: &'static str,
     /// Kernel variable that is or contains the lock; `None` if it is in none.
-    name: Option<String>,
+    name: Option<&'a str>,
     address: String,
     /// Innermost open function outside of locking code.
-    caller: Option<String>,
+    caller: Option<&'a str>,
     waits: u64,
-    wait_ns: u64,
-    avg_ns: u64,
-    max_ns: u64,
+    wait_ticks: u64,
+    max_ticks: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct SpinningPath {
+impl LockRow<'_> {
+    /// Returns the mean wait, rounded to the nearest.
+    fn avg_ticks(&self) -> u64 {
+        self.wait_ticks.saturating_add(self.waits / 2).checked_div(self.waits).unwrap_or(0)
+    }
+}
+
+struct SpinningPath<'a> {
     kind: &'static str,
     /// Instructions of the functions that wait for locks and spin.
     instructions: u64,
     calls: u64,
     /// Names from the outermost function to the one that spins.
-    path: Vec<String>,
-}
-
-struct LockTables {
-    totals: ScopeTotals,
-    has_cpus: bool,
-    locks: Vec<LockRow>,
-    spinning: Vec<SpinningPath>,
+    path: Vec<&'a str>,
 }
 
 /// Returns the kind of lock that a function waits for or spins on (kernel/locking/), by its name.
@@ -81,52 +75,45 @@ pub(crate) fn kind(name: &str) -> Option<&'static str> {
     })
 }
 
-fn find(profile: &Profile, options: &LocksOptions) -> Result<LockTables> {
-    let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
+/// Adds up the waits for locks, longest time first.
+fn locks<'a>(tables: &'a Tables, scope: &RegionScope) -> Vec<LockRow<'a>> {
     let mut locks: BTreeMap<(&str, u64, &str, Option<&str>), [u64; 3]> = BTreeMap::new();
     for row in tables.locks.iter().filter(|row| scope.contains(row.region)) {
         let kind = kind(tables.name(row.function)).unwrap_or("lock");
         let caller = row.caller.known().map(|function| tables.name(function));
-        let [count, ns, max] = locks.entry((kind, row.address.0, &row.name, caller)).or_default();
+        let [count, ticks, max] = locks.entry((kind, row.address.0, &row.name, caller)).or_default();
         *count = count.saturating_add(row.count);
-        *ns = ns.saturating_add(row.wait_ticks.get());
+        *ticks = ticks.saturating_add(row.wait_ticks.get());
         *max = (*max).max(row.max_ticks.get());
     }
     let words = ["spinlock", "rwlock", "mutex", "rwsem", "percpu rwsem", "rt mutex"];
     let word = |kind: &str| words.into_iter().find(|word| *word == kind).unwrap_or("lock");
     let mut locks: Vec<LockRow> = locks
         .into_iter()
-        .map(|((kind, address, name, caller), [waits, wait_ns, max_ns])| LockRow {
+        .map(|((kind, address, name, caller), [waits, wait_ticks, max_ticks])| LockRow {
             kind: word(kind),
-            name: (!name.is_empty()).then(|| name.into()),
+            name: (!name.is_empty()).then_some(name),
             address: format!("{address:#018x}"),
-            caller: caller.map(Into::into),
+            caller,
             waits,
-            wait_ns,
-            avg_ns: wait_ns.saturating_add(waits / 2).checked_div(waits).unwrap_or(0),
-            max_ns,
+            wait_ticks,
+            max_ticks,
         })
         .collect();
-    locks.sort_by_key(|row| Reverse((row.wait_ns, row.waits)));
-    let spinning = spinning(tables, |region| scope.contains(region));
-    Ok(LockTables { totals: scope.totals(profile), has_cpus: !tables.cpus.is_empty(), locks, spinning })
+    locks.sort_by_key(|row| Reverse((row.wait_ticks, row.waits)));
+    locks
 }
 
 /// Collects the paths that end in a function which waits for locks, with their self time.
-fn spinning(tables: &Tables, is_wanted: impl Fn(u32) -> bool) -> Vec<SpinningPath> {
+fn spinning<'a>(tables: &'a Tables, scope: &RegionScope) -> Vec<SpinningPath<'a>> {
     let mut sums: BTreeMap<(&'static str, Vec<&str>), (u64, u64)> = BTreeMap::new();
-    for row in tables.paths.iter().filter(|row| row.kind == PathKind::Function && is_wanted(row.region)) {
+    for row in tables.paths.iter().filter(|row| row.kind == PathKind::Function && scope.contains(row.region))
+    {
         let Some(kind) = kind(tables.name(row.function)) else { continue };
         let sum = sums.entry((kind, names(tables, row))).or_default();
         *sum = (sum.0.saturating_add(row.self_ticks.get()), sum.1.saturating_add(row.calls));
     }
-    let row = |((kind, path), (instructions, calls)): ((&'static str, Vec<&str>), _)| SpinningPath {
-        kind,
-        instructions,
-        calls,
-        path: path.into_iter().map(str::to_owned).collect(),
-    };
+    let row = |((kind, path), (instructions, calls))| SpinningPath { kind, instructions, calls, path };
     let mut rows: Vec<SpinningPath> = sums.into_iter().map(row).filter(|row| row.instructions > 0).collect();
     rows.sort_by_key(|row| Reverse(row.instructions));
     rows
@@ -144,105 +131,86 @@ fn names<'a>(tables: &'a Tables, row: &'a PathNode) -> Vec<&'a str> {
     names
 }
 
-fn locks(found: &LockTables, top: usize) -> TableBuilder {
-    let unit = DisplayUnit::for_largest(found.locks.iter().map(|row| row.wait_ns).max().unwrap_or(0));
-    let mut table = TableBuilder::new([
-        ("waits", Alignment::Right),
-        (format!("waited\n{}", unit.name()).as_str(), Alignment::Right),
-        ("avg\nns", Alignment::Right),
-        ("longest\nns", Alignment::Right),
-        ("kind", Alignment::Left),
-        ("lock", Alignment::Left),
-        ("for", Alignment::Left),
-    ]);
-    for row in found.locks.iter().take(top) {
-        table.row([
-            grouped(row.waits).into(),
-            unit.format(row.wait_ns).into(),
-            grouped(row.avg_ns).into(),
-            grouped(row.max_ns).into(),
-            row.kind.into(),
-            printable(row.name.as_deref().unwrap_or(&row.address)).into(),
-            printable(row.caller.as_deref().unwrap_or("[no function open]")).into(),
-        ]);
-    }
-    table
+fn lock_columns<'a>(rows: &[LockRow]) -> Columns<'a, LockRow<'a>> {
+    let unit = DisplayUnit::for_largest(rows.iter().map(|row| row.wait_ticks).max().unwrap_or(0));
+    let mut columns = Columns::<LockRow>::new();
+    columns.add("waits", "Waits for the lock.", |row| row.waits).head("waits");
+    columns.add("wait_ns", "Time of all waits.", |row| row.wait_ticks).head("waited").unit(unit);
+    columns.add("avg_ns", "Mean time of a wait.", |row| row.avg_ticks()).head("avg\nns");
+    columns.add("max_ns", "Longest wait.", |row| row.max_ticks).head("longest\nns");
+    columns
+        .add("kind", "`spinlock`, `rwlock`, `mutex`, `rwsem`, `percpu rwsem`, `rt mutex` or `lock`.", |row| {
+            row.kind
+        })
+        .head("kind");
+    columns.add("address", "Virtual address of the lock.", |row| row.address.clone());
+    columns
+        .add("name", "Kernel variable that is or contains the lock; null if it is in none.", |row| row.name)
+        .head("lock")
+        .text(|row| printable(row.name.unwrap_or(&row.address)));
+    columns
+        .add("caller", "Innermost function outside of locking code; null if none was open.", |row| row.caller)
+        .head("for")
+        .null("[no function open]");
+    columns
 }
 
 /// Number of a path's functions that are shown, from the one that spins.
 const MAX_FRAMES: usize = 6;
 
-fn paths(found: &LockTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("instructions", Alignment::Right),
-        ("% busy", Alignment::Right),
-        ("calls", Alignment::Right),
-        ("kind", Alignment::Left),
-        ("path, from the function that spins", Alignment::Left),
-    ]);
-    for row in found.spinning.iter().take(top) {
-        let from_top: Vec<_> = row.path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
-        let more = if row.path.len() > MAX_FRAMES { " < …" } else { "" };
-        table.row([
-            grouped(row.instructions).into(),
-            fixed(share(row.instructions, found.totals.busy_ticks.get()), 2).into(),
-            grouped(row.calls).into(),
-            row.kind.into(),
-            (from_top.join(" < ") + more).into(),
-        ]);
-    }
-    table
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct LocksReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    locks: &'a [LockRow],
-    spinning: &'a [SpinningPath],
+fn path_columns<'a>(busy: u64) -> Columns<'a, SpinningPath<'a>> {
+    let mut columns = Columns::<SpinningPath>::new();
+    columns
+        .add("instructions", "Instructions of the function that waits and spins.", |row| row.instructions)
+        .head("instructions");
+    columns.share("% busy", busy, |row| row.instructions);
+    columns.add("calls", "Its calls.", |row| row.calls).head("calls");
+    columns.add("kind", "Kind of lock, also `mutex or rwsem`.", |row| row.kind).head("kind");
+    columns
+        .add("path", "Functions from the outermost to the one that spins.", |row| row.path.clone())
+        .head("path, from the function that spins")
+        .text(|row| {
+            let from_top: Vec<_> =
+                row.path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
+            from_top.join(" < ") + if row.path.len() > MAX_FRAMES { " < …" } else { "" }
+        });
+    columns
 }
 
 impl Report for LocksOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if !found.has_cpus {
-            return Ok(out + no_cpus(profile));
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let totals = scope.totals(profile);
+        let busy = totals.busy_ticks.get();
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
+        document.field("busy", "What code took.", busy);
+        document.text(header(profile, &totals, region));
+        if profile.tables.cpus.is_empty() {
+            document.text(no_cpus(profile));
+            document.end_text();
         }
-        let waits = found.locks.iter().fold(0u64, |sum, row| sum.saturating_add(row.waits));
-        let spun = found.spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));
-        out += &format!("{:<20} = {:>13}\n", "Waits for locks", grouped(waits));
-        out += &format!(
-            "{:<20} = {:>13}  ({}% of the run time)\n",
+        let locks = locks(&profile.tables, &scope);
+        let spinning = spinning(&profile.tables, &scope);
+        let waits = locks.iter().fold(0u64, |sum, row| sum.saturating_add(row.waits));
+        let spun = spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));
+        document.line("Waits for locks", format!("{:>13}", grouped(waits)));
+        document.line(
             "Instructions there",
-            grouped(spun),
-            fixed(share(spun, found.totals.busy_ticks.get()), 2)
+            format!("{:>13}  ({}% of the run time)", grouped(spun), fixed(share(spun, busy), 2)),
         );
-        out += &style.paint(
-            TextRole::Faint,
+        document.note(
             "A CPU that spins gives its turn away at each `pause`: number and length of waits for locks are \
-             those of this machine.\n",
+             those of this machine.",
         );
-        out += &locks(&found, top).below(found.locks.len(), top, style);
-        out += &paths(&found, top).below(found.spinning.len(), top, style);
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&LocksReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            busy_ticks: found.totals.busy_ticks.get(),
-            locks: &found.locks[..top(found.locks.len())],
-            spinning: &found.spinning[..top(found.spinning.len())],
-        })
+        let columns = lock_columns(&locks);
+        let table = Table::new("locks", locks, columns).top(self.select.top);
+        document.table(table.help("Locks by caller, longest time of waits first.").hidden_if_empty());
+        let table = Table::new("spinning", spinning, path_columns(busy)).top(self.select.top);
+        let help = "Paths to functions that wait for locks, most instructions first.";
+        document.table(table.help(help).hidden_if_empty());
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

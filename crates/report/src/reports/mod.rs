@@ -22,10 +22,7 @@ pub trait Report: Debug {
     ///
     /// # Errors
     /// A region, function or thread that the profile does not have.
-    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
-        let _ = profile;
-        Err(crate::Error::NoOperations)
-    }
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>>;
 
     /// Renders the report as text, with a newline at its end.
     ///
@@ -65,6 +62,13 @@ pub struct Selection {
     /// Show only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
+}
+
+impl Selection {
+    /// Returns the rows that a text has of a table.
+    pub(crate) fn shown<'a, R>(&self, rows: &'a [R]) -> &'a [R] {
+        &rows[..self.top.unwrap_or(crate::DEFAULT_ROWS).min(rows.len())]
+    }
 }
 
 /// Subcommand of `kerntune report PROFILE`, without `--json`, which all reports have.

@@ -1,17 +1,14 @@
 //! Network packets: numbers and sizes, by direction and device.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
-use crate::traffic::{all_packets, packets, PacketSizes, ValueCounts, ValueStats, NOT_SEEN};
+use super::{entry, Entry, Report, Selection};
+use crate::traffic::{all_packets, packets, PacketSizes, ValueCounts, NOT_SEEN};
 use crate::unit::header;
 use crate::view::scope;
-use crate::{health, Result, Style};
+use crate::{head, health, Result};
 use clap::Args;
-use kerntune_table::number::{fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_profile::Profile;
+use kerntune_table::{printable, Columns, Document, Table};
+use serde::{Serialize, Serializer};
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-packets/2";
@@ -19,115 +16,69 @@ pub const SCHEMA: &str = "kerntune-packets/2";
 /// Registry entry of `kerntune report PROFILE packets`.
 pub const ENTRY: Entry = entry::<PacketsOptions>("packets", 17);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Network packets by direction and device ([characterize.md](characterize.md#packets)).";
+
 /// Network packets: numbers and sizes by direction and device (docs/characterize.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct PacketsOptions {
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
 /// Definition of a packet's bytes.
 pub(crate) const BYTES: &str =
     "Bytes as the kernel holds a packet: with the link's header where it is sent (Ethernet, loopback: 14), without where it is received.";
 
-struct PacketTable {
-    totals: ScopeTotals,
-    is_seen: bool,
-    rows: Vec<PacketSizes>,
+/// Declares the columns of the packet table; `has_values` includes all sizes.
+pub(crate) fn columns<'a>(has_values: bool) -> Columns<'a, PacketSizes> {
+    let mut columns = Columns::<PacketSizes>::new();
+    columns.text_only("packets", |row| row.bytes.count());
+    columns.object("bytes", "Sizes.", ValueCounts::columns(has_values), |row| &row.bytes);
+    columns.text_only("bytes", |row| row.bytes.sum());
+    columns.text_only("mean\nbytes", |row| row.bytes.mean()).decimals(1).null("-");
+    columns.text_only("median\nbytes", |row| row.bytes.quantile(50)).null("-");
+    columns.text_only("max\nbytes", |row| row.bytes.max()).null("-");
+    columns.add("direction", "`sent` or `received`.", |row| row.direction.clone()).head("direction");
+    columns.add("device", "Device; null for all.", |row| row.device.clone()).head("device").null("all");
+    columns
 }
 
-fn find(profile: &Profile, options: &PacketsOptions) -> Result<PacketTable> {
-    let scope = scope(profile, options.region.as_deref())?;
-    let rows = packets(profile, &scope);
-    Ok(PacketTable { totals: scope.totals(profile), is_seen: profile.manifest.capture.packets, rows })
-}
-
-/// Column heads of the packet table, also used by `characterize`.
-pub(crate) const HEADS: [(&str, Alignment); 7] = [
-    ("packets", Alignment::Right),
-    ("bytes", Alignment::Right),
-    ("mean\nbytes", Alignment::Right),
-    ("median\nbytes", Alignment::Right),
-    ("max\nbytes", Alignment::Right),
-    ("direction", Alignment::Left),
-    ("device", Alignment::Left),
-];
-
-pub(crate) fn cells(row: &PacketRow) -> [String; HEADS.len()] {
-    let value = |value: Option<u64>| value.map_or("-".into(), grouped);
-    [
-        grouped(row.bytes.count),
-        grouped(row.bytes.sum),
-        row.bytes.mean.map_or("-".into(), |mean| fixed(mean, 1)),
-        value(row.bytes.median),
-        value(row.bytes.max),
-        printable(&row.direction),
-        printable(row.device.as_deref().unwrap_or("all")),
-    ]
-}
-
-/// Row of packets, with statistics of their sizes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct PacketRow {
-    pub direction: String,
-    /// `None` for all devices.
-    pub device: Option<String>,
-    pub bytes: ValueStats,
-}
-
-impl PacketRow {
-    /// Creates the row; `figures` computes the statistics of the sizes.
-    pub fn of(row: &PacketSizes, figures: fn(&ValueCounts) -> ValueStats) -> Self {
-        Self { direction: row.direction.clone(), device: row.device.clone(), bytes: figures(&row.bytes) }
+impl Serialize for PacketSizes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        columns(false).to_record(self).serialize(serializer)
     }
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct PacketsReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    /// Packets were recorded.
-    seen: bool,
-    rows: Vec<PacketRow>,
 }
 
 impl Report for PacketsOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if !found.is_seen {
-            return Ok(format!("{out}\nNetwork packets: {NOT_SEEN}.\n"));
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let totals = scope.totals(profile);
+        let rows = packets(profile, &scope);
+        let is_seen = profile.manifest.capture.packets;
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
+        document.field("busy", "What code took.", totals.busy_ticks.get());
+        document.field("seen", "Packets were recorded; if not, `rows` is empty.", is_seen);
+        document.text(header(profile, &totals, region));
+        if !is_seen {
+            document.text(format!("\nNetwork packets: {NOT_SEEN}.\n"));
+            document.end_text();
+        } else if rows.is_empty() {
+            document.text("\nNo packet was sent or received.\n");
+            document.end_text();
         }
-        if found.rows.is_empty() {
-            return Ok(out + "\nNo packet was sent or received.\n");
+        let all = all_packets(&rows);
+        let table = Table::new("rows", rows, columns(true)).top(self.select.top);
+        document.table(table.help("Packets by direction and device.").hidden_if_empty());
+        document.note(BYTES);
+        for row in all {
+            let title = format!("Sizes of packets {}", printable(&row.direction));
+            document.table(row.bytes.table(title, "bytes"));
         }
-        let mut table = TableBuilder::new(HEADS);
-        for row in &found.rows {
-            table.row(cells(&PacketRow::of(row, ValueCounts::summary)).map(Into::into));
-        }
-        out += &format!("\n{}", table.render(style));
-        out += &style.paint(TextRole::Faint, &format!("{BYTES}\n"));
-        for row in all_packets(&found.rows) {
-            let what = format!("Sizes of packets {}", printable(&row.direction));
-            out += &row.bytes.table(&what, "bytes", style);
-        }
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        crate::to_json(&PacketsReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            busy_ticks: found.totals.busy_ticks.get(),
-            seen: found.is_seen,
-            rows: found.rows.iter().map(|row| PacketRow::of(row, ValueCounts::figures)).collect(),
-        })
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

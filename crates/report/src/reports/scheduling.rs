@@ -1,18 +1,15 @@
 //! Threads on several CPUs: delays of runnable threads until they got a CPU, and migrations.
 
 use super::cpus::no_cpus;
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::printable;
+use super::{entry, Entry, Report, Selection};
 use crate::tally::{BucketTally, HistogramRow};
 use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
-use crate::{health, Result, Style};
+use crate::{head, health, Result};
 use clap::Args;
+use kerntune_profile::{Profile, Ticks};
 use kerntune_table::number::grouped;
-use kerntune_profile::{Profile, ScopeTotals, Ticks};
-use serde::Serialize;
+use kerntune_table::{Columns, Document, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,46 +19,42 @@ pub const SCHEMA: &str = "kerntune-scheduling/1";
 /// Registry entry of `kerntune report PROFILE scheduling`.
 pub const ENTRY: Entry = entry::<SchedulingOptions>("scheduling", 12);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Times for which threads waited for a CPU, and threads that continued on another CPU \
+     ([cpus.md](cpus.md)).";
+
 /// Several CPUs: delays of runnable threads, and migrations (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct SchedulingOptions {
-    /// Show at most N rows of a table [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
-#[derive(Debug, Serialize)]
-struct WakeupDelay {
-    thread: String,
+/// Waits of a thread, by what woke it.
+struct WakeupDelay<'a> {
+    thread: &'a str,
     /// `None` if the thread was runnable because it had been preempted.
-    woken_by: Option<String>,
+    woken_by: Option<&'a str>,
     count: u64,
-    delay_ns: u64,
-    avg_ns: u64,
-    max_ns: u64,
+    delay_ticks: u64,
+    max_ticks: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct ThreadMigration {
-    thread: String,
+impl WakeupDelay<'_> {
+    /// Returns the mean delay, rounded to the nearest.
+    fn avg_ticks(&self) -> u64 {
+        self.delay_ticks.saturating_add(self.count / 2).checked_div(self.count).unwrap_or(0)
+    }
+}
+
+/// Moves of a thread from one CPU to another by one scheduler function.
+struct ThreadMigration<'a> {
+    thread: &'a str,
     from: u32,
     to: u32,
-    /// Reason in a word.
-    reason: &'static str,
-    /// Scheduler function that moves the thread.
-    function: Option<String>,
+    function: Option<&'a str>,
     count: u64,
-}
-
-struct SchedulingTables {
-    totals: ScopeTotals,
-    has_cpus: bool,
-    delays: Vec<WakeupDelay>,
-    spread: BucketTally,
-    migrations: Vec<ThreadMigration>,
 }
 
 /// Returns the reason for which a scheduler function moves a thread (kernel/sched/core.c and
@@ -95,162 +88,95 @@ pub(crate) fn reason(function: Option<&str>) -> &'static str {
     }
 }
 
-fn find(profile: &Profile, options: &SchedulingOptions) -> Result<SchedulingTables> {
-    let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
-    let mut delays: BTreeMap<(&str, &str), [u64; 3]> = BTreeMap::new();
-    let mut spread = BucketTally::default();
-    for row in tables.delays.iter().filter(|row| scope.contains(row.region)) {
-        let [count, ns, max] = delays.entry((&row.comm, &row.waker)).or_default();
-        *count = count.saturating_add(row.count);
-        *ns = ns.saturating_add(row.delay_ticks.get());
-        *max = (*max).max(row.max_ticks.get());
-        spread.add(row.bucket, row.count, Ticks::ZERO);
-    }
-    let mut delays: Vec<WakeupDelay> = delays
-        .into_iter()
-        .map(|((thread, waker), [count, delay_ns, max_ns])| WakeupDelay {
-            thread: thread.into(),
-            woken_by: (!waker.is_empty()).then(|| waker.into()),
-            count,
-            delay_ns,
-            avg_ns: delay_ns.saturating_add(count / 2).checked_div(count).unwrap_or(0),
-            max_ns,
-        })
-        .collect();
-    delays.sort_by_key(|row| Reverse(row.delay_ns));
-    let mut migrations: BTreeMap<(&str, u32, u32, Option<&str>), u64> = BTreeMap::new();
-    for row in tables.migrations.iter().filter(|row| scope.contains(row.region)) {
-        let function = row.reason.known().map(|function| tables.name(function));
-        let sum = migrations.entry((&row.comm, row.from_cpu, row.to_cpu, function)).or_default();
-        *sum = sum.saturating_add(row.count);
-    }
-    let mut migrations: Vec<ThreadMigration> = migrations
-        .into_iter()
-        .map(|((thread, from, to, function), count)| ThreadMigration {
-            thread: thread.into(),
-            from,
-            to,
-            reason: reason(function),
-            function: function.map(Into::into),
-            count,
-        })
-        .collect();
-    migrations.sort_by_key(|row| Reverse(row.count));
-    Ok(SchedulingTables {
-        totals: scope.totals(profile),
-        has_cpus: !tables.cpus.is_empty(),
-        delays,
-        spread,
-        migrations,
-    })
-}
-
-fn delays(found: &SchedulingTables, top: usize) -> TableBuilder {
-    let unit = DisplayUnit::for_largest(found.delays.iter().map(|row| row.delay_ns).max().unwrap_or(0));
-    let mut table = TableBuilder::new([
-        ("waits", Alignment::Right),
-        (format!("waited\n{}", unit.name()).as_str(), Alignment::Right),
-        ("avg\nns", Alignment::Right),
-        ("longest\nns", Alignment::Right),
-        ("thread", Alignment::Left),
-        ("woken by", Alignment::Left),
-    ]);
-    for row in found.delays.iter().take(top) {
-        table.row([
-            grouped(row.count).into(),
-            unit.format(row.delay_ns).into(),
-            grouped(row.avg_ns).into(),
-            grouped(row.max_ns).into(),
-            printable(&row.thread).into(),
-            printable(row.woken_by.as_deref().unwrap_or("[nobody: preempted]")).into(),
-        ]);
-    }
-    table
-}
-
-fn migrations(found: &SchedulingTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("migrations", Alignment::Right),
-        ("from\nCPU", Alignment::Right),
-        ("to\nCPU", Alignment::Right),
-        ("reason", Alignment::Left),
-        ("thread", Alignment::Left),
-        ("moved by", Alignment::Left),
-    ]);
-    for row in found.migrations.iter().take(top) {
-        table.row([
-            grouped(row.count).into(),
-            row.from.to_string().into(),
-            row.to.to_string().into(),
-            row.reason.into(),
-            printable(&row.thread).into(),
-            printable(row.function.as_deref().unwrap_or("[no function open]")).into(),
-        ]);
-    }
-    table
-}
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct SchedulingReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    delays: &'a [WakeupDelay],
-    buckets: Vec<JsonDelayBucket>,
-    migrations: &'a [ThreadMigration],
-}
-
-#[derive(Serialize)]
-struct JsonDelayBucket {
-    from_ns: u64,
-    to_ns: u64,
-    count: u64,
-}
-
 impl Report for SchedulingOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        if !found.has_cpus {
-            return Ok(out + no_cpus(profile));
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let tables = &profile.tables;
+        let region = self.select.region.as_deref();
+        let scope = scope(profile, region)?;
+        let mut delays: BTreeMap<(&str, &str), [u64; 3]> = BTreeMap::new();
+        let mut spread = BucketTally::default();
+        for row in tables.delays.iter().filter(|row| scope.contains(row.region)) {
+            let [count, ticks, max] = delays.entry((&row.comm, &row.waker)).or_default();
+            *count = count.saturating_add(row.count);
+            *ticks = ticks.saturating_add(row.delay_ticks.get());
+            *max = (*max).max(row.max_ticks.get());
+            spread.add(row.bucket, row.count, Ticks::ZERO);
         }
-        let sum = |counts: &mut dyn Iterator<Item = u64>| grouped(counts.fold(0, u64::saturating_add));
-        out += &format!(
-            "{:<20} = {:>13}\n",
-            "Waits for a CPU",
-            sum(&mut found.delays.iter().map(|row| row.count))
-        );
-        out += &format!(
-            "{:<20} = {:>13}\n",
-            "Migrations",
-            sum(&mut found.migrations.iter().map(|row| row.count))
-        );
-        out += &delays(&found, top).below(found.delays.len(), top, style);
-        out += &migrations(&found, top).below(found.migrations.len(), top, style);
-        if found.spread.count() > 0 {
-            out.push('\n');
-            out += &found.spread.table("ns", "waits").render(style);
+        let row = |((thread, waker), [count, delay_ticks, max_ticks]): ((&'a str, &'a str), [u64; 3])| {
+            let woken_by = (!waker.is_empty()).then_some(waker);
+            WakeupDelay { thread, woken_by, count, delay_ticks, max_ticks }
+        };
+        let mut delays: Vec<WakeupDelay> = delays.into_iter().map(row).collect();
+        delays.sort_by_key(|row| Reverse(row.delay_ticks));
+        let mut migrations: BTreeMap<(&str, u32, u32, Option<&str>), u64> = BTreeMap::new();
+        for row in tables.migrations.iter().filter(|row| scope.contains(row.region)) {
+            let function = row.reason.known().map(|function| tables.name(function));
+            let sum = migrations.entry((&row.comm, row.from_cpu, row.to_cpu, function)).or_default();
+            *sum = sum.saturating_add(row.count);
         }
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = |all: usize| self.top.unwrap_or(all).min(all);
         let row =
-            |row: HistogramRow| JsonDelayBucket { from_ns: row.from_ns, to_ns: row.to_ns, count: row.count };
-        crate::to_json(&SchedulingReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            delays: &found.delays[..top(found.delays.len())],
-            buckets: found.spread.rows().into_iter().map(row).collect(),
-            migrations: &found.migrations[..top(found.migrations.len())],
-        })
+            |((thread, from, to, function), count)| ThreadMigration { thread, from, to, function, count };
+        let mut migrations: Vec<ThreadMigration> = migrations.into_iter().map(row).collect();
+        migrations.sort_by_key(|row| Reverse(row.count));
+
+        let totals = scope.totals(profile);
+        let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
+        document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
+        document.text(header(profile, &totals, region));
+        if tables.cpus.is_empty() {
+            document.text(no_cpus(profile));
+            document.end_text();
+        }
+        let waits = delays.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
+        document.line("Waits for a CPU", format!("{:>13}", grouped(waits)));
+        let moves = migrations.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
+        document.line("Migrations", format!("{:>13}", grouped(moves)));
+        let columns = delay_columns(&delays);
+        let table = Table::new("delays", delays, columns).top(self.select.top);
+        document.table(table.help("Waits for a CPU, longest time first.").hidden_if_empty());
+        let table = Table::new("migrations", migrations, migration_columns()).top(self.select.top);
+        document.table(table.help("Moves to another CPU, most first.").hidden_if_empty());
+        let mut columns = Columns::<HistogramRow>::new();
+        columns.add("from_ns", "Shortest wait of the bucket.", |row| row.from_ns);
+        columns.add("to_ns", "Longest wait of the bucket.", |row| row.to_ns);
+        columns.add("count", "Waits in it.", |row| row.count);
+        let help = "Waits by length, the empty buckets between them included.";
+        document.table(Table::new("buckets", spread.rows(), columns).help(help).only_if(false));
+        document.table(spread.to_table("ns", "waits"));
+        health::add(&mut document, profile);
+        Ok(document)
     }
+}
+
+fn delay_columns<'a>(rows: &[WakeupDelay]) -> Columns<'a, WakeupDelay<'a>> {
+    let unit = DisplayUnit::for_largest(rows.iter().map(|row| row.delay_ticks).max().unwrap_or(0));
+    let mut columns = Columns::<WakeupDelay>::new();
+    columns.add("count", "Waits.", |row| row.count).head("waits");
+    columns.add("delay_ns", "Time of all waits.", |row| row.delay_ticks).head("waited").unit(unit);
+    columns.add("avg_ns", "Mean time of a wait.", |row| row.avg_ticks()).head("avg\nns");
+    columns.add("max_ns", "Longest wait.", |row| row.max_ticks).head("longest\nns");
+    columns.add("thread", "Name of the thread.", |row| row.thread).head("thread");
+    columns
+        .add("woken_by", "Thread that woke it; null if the CPU had been taken from it.", |row| row.woken_by)
+        .head("woken by")
+        .null("[nobody: preempted]");
+    columns
+}
+
+fn migration_columns<'a>() -> Columns<'a, ThreadMigration<'a>> {
+    let mut columns = Columns::<ThreadMigration>::new();
+    columns.add("count", "Moves.", |row| row.count).head("migrations");
+    columns.add("from", "CPU that the thread left.", |row| row.from).head("from\nCPU");
+    columns.add("to", "CPU on which it continued.", |row| row.to).head("to\nCPU");
+    columns
+        .add("reason", "`wake-up`, `balance`, `affinity`, `fork` or `other`.", |row| reason(row.function))
+        .head("reason");
+    columns.add("thread", "Name of the thread.", |row| row.thread).head("thread");
+    columns
+        .add("function", "Scheduler function that moved it; null if none was open.", |row| row.function)
+        .head("moved by")
+        .null("[no function open]");
+    columns
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! Summary of a profile: identity, totals, quality, and figures of each region.
 
 use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
 use crate::comparison::model_files;
-use kerntune_table::{printable, TextRole};
 use crate::unit::{readable, DisplayUnit, TickUnit};
 use crate::view::{self, RegionRow, ScopeTimes, ScopeView};
-use kerntune_table::share;
-use crate::{counted, health, sampled, Result, Style};
+use crate::{counted, health, sampled, Result};
 use clap::Args;
-use kerntune_table::number::{figure, fixed, grouped};
-use kerntune_profile::{ModelEvent, Profile};
-use serde::Serialize;
+use kerntune_profile::{KernelId, ModelEvent, Profile};
+use kerntune_table::number::{fixed, grouped};
+use kerntune_table::{Detail, printable, share, Columns, Document, Table, TextRole};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -20,56 +17,16 @@ pub const SCHEMA: &str = "kerntune-summary/2";
 /// Registry entry of `kerntune report PROFILE summary`.
 pub const ENTRY: Entry = entry::<SummaryOptions>("summary", 0);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Identity, totals and quality of a profile, and figures of each region.";
+
+/// Kinds of running kernel counts, in JSON and in texts.
+const COUNT_KINDS: &[&str] = &["interrupt", "softirq", "switch", "syscall", "process", "time"];
+const TEXT_COUNT_KINDS: &[&str] = &["time", "switch", "process"];
+
 /// Identity, totals and quality of the profile, and figures for each region
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct SummaryOptions;
-
-fn region_table(profile: &Profile, regions: &[RegionRow]) -> TableBuilder {
-    let capture = &profile.manifest.capture;
-    let unit = DisplayUnit::for_largest(regions.iter().map(|row| row.elapsed).max().unwrap_or(0));
-    let elapsed = format!("elapsed\n{}", unit.name());
-    let events = events(profile);
-    // Of a sampled profile, no count is known.
-    let known = if profile.manifest.sampled.is_some() { 4 } else { usize::MAX };
-    let heads = [
-        ("region", Alignment::Left),
-        ("operations", Alignment::Right),
-        (elapsed.as_str(), Alignment::Right),
-        ("idle\n%", Alignment::Right),
-        ("path length\ninstr./op", Alignment::Right),
-        ("user\ninstr./op", Alignment::Right),
-        ("taken\nbranches/op", Alignment::Right),
-        ("L1I misses\n/op, model", Alignment::Right),
-        ("iTLB misses\n/op, model", Alignment::Right),
-    ];
-    let more = events.iter().map(|&event| (title(event), Alignment::Right));
-    let mut table = TableBuilder::with(heads.into_iter().chain(more).take(known));
-    for row in regions {
-        // Figures that were not captured are unknown, not 0.
-        let counts = profile.manifest.sampled.is_none();
-        let per = |known: bool, counter| match row.per_operation(counter).filter(|_| known) {
-            Some(value) => TextCell::from(figure(value)),
-            None => "-".into(),
-        };
-        let cells: [TextCell; 9] = [
-            printable(&row.name).into(),
-            grouped(row.operations).into(),
-            unit.format(row.elapsed).into(),
-            fixed(share(row.idle, row.elapsed), 2).into(),
-            per(counts, row.kernel_instructions),
-            per(counts, row.user_instructions),
-            per(row.taken_branches > 0, row.taken_branches),
-            per(capture.model, row.l1i_misses),
-            per(capture.model, row.itlb_misses),
-        ];
-        let more = events.iter().map(|event| match row.events.get(event) {
-            Some(&count) => per(true, count),
-            None => "-".into(),
-        });
-        table.row_of(cells.into_iter().chain(more).take(known).collect());
-    }
-    table
-}
 
 /// Returns the model events beyond the first cache level that were counted; most models have none.
 fn events(profile: &Profile) -> BTreeSet<ModelEvent> {
@@ -86,9 +43,6 @@ fn title(event: ModelEvent) -> &'static str {
     }
 }
 
-/// Kinds of running kernel counts that are shown.
-const COUNT_KINDS: &[&str] = &["interrupt", "softirq", "switch", "syscall", "process", "time"];
-
 fn legend(profile: &Profile) -> Vec<String> {
     if profile.manifest.sampled.is_some() {
         return Vec::new();
@@ -101,72 +55,106 @@ fn legend(profile: &Profile) -> Vec<String> {
     lines
 }
 
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct SummaryReport<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    kernel: &'a kerntune_profile::KernelId,
-    workload: &'a str,
-    run: &'static str,
-    machine: &'a str,
-    exact: bool,
-    unit: &'static str,
-    model: Option<&'a str>,
-    recorded: &'a str,
-    #[serde(flatten)]
-    times: JsonTimes,
-    events: u64,
-    lost_events: u64,
-    health: &'a BTreeMap<String, u64>,
-    notes: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    counted: Vec<counted::JsonCounted<'a>>,
-    regions: Vec<JsonRegion>,
-}
-
-#[derive(Serialize)]
-struct JsonTimes {
-    elapsed_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    idle_ns: u64,
-    #[serde(rename = "user")]
-    user_ticks: u64,
-    #[serde(rename = "unattributed")]
-    unattributed_ticks: u64,
-}
-
-impl From<ScopeTimes> for JsonTimes {
-    fn from(times: ScopeTimes) -> Self {
-        Self {
-            elapsed_ns: times.elapsed,
-            busy_ticks: times.busy,
-            idle_ns: times.idle,
-            user_ticks: times.user,
-            unattributed_ticks: times.unattributed,
-        }
+fn regions<'a>(profile: &'a Profile, rows: Vec<RegionRow>) -> Table<'a, RegionRow> {
+    let unit = DisplayUnit::for_largest(rows.iter().map(|row| row.elapsed).max().unwrap_or(0));
+    let mut columns = Columns::<RegionRow>::new();
+    columns.add("name", "Name of the operation.", |row| row.name.clone()).head("region");
+    columns.add("count", "Regions of that name, which are added up.", |row| row.count);
+    columns.add("operations", "Operations done.", |row| row.operations).head("operations");
+    columns.add("elapsed_ns", "Time, regions within included.", |row| row.elapsed).head("elapsed").unit(unit);
+    columns.add("idle_ns", "Idle time, regions within included.", |row| row.idle);
+    columns.text_only("idle\n%", |row| share(row.idle, row.elapsed)).decimals(2);
+    columns.add("kernel_instructions", "Instructions of the kernel.", |row| row.kernel_instructions);
+    columns.add("user_instructions", "Instructions of user code.", |row| row.user_instructions);
+    // Figures that were not captured are unknown, not 0.
+    let (is_counted, has_model) = (profile.manifest.sampled.is_none(), profile.manifest.capture.model);
+    let mut per = |key, help, head: &str, is_known: bool, count: fn(&RegionRow) -> Option<u64>| {
+        let figure = move |row: &RegionRow| row.per_operation(count(row).filter(|_| is_known)?);
+        // Of a sampled profile, no count is known.
+        columns.add(key, help, figure).head(head).null("-").only_if(is_counted);
+    };
+    let help = "Kernel instructions per operation; null without operations, as all that follow.";
+    per("path_length", help, "path length\ninstr./op", is_counted, |row| Some(row.kernel_instructions));
+    let help = "User instructions per operation.";
+    per("user_path_length", help, "user\ninstr./op", is_counted, |row| Some(row.user_instructions));
+    let help = "Taken kernel branches per operation; null if not captured.";
+    per("taken_branches", help, "taken\nbranches/op", true, |row| {
+        Some(row.taken_branches).filter(|count| *count > 0)
+    });
+    let help = "L1I misses of kernel code per operation in the model; null without one.";
+    per("l1i_misses", help, "L1I misses\n/op, model", has_model, |row| Some(row.l1i_misses));
+    let help = "iTLB misses of kernel code per operation in the model; null without one.";
+    per("itlb_misses", help, "iTLB misses\n/op, model", has_model, |row| Some(row.itlb_misses));
+    for event in events(profile) {
+        columns
+            .text_only(title(event), move |row| {
+                row.events.get(&event).and_then(|count| row.per_operation(*count))
+            })
+            .null("-")
+            .only_if(is_counted);
     }
+    let help = "Other events of kernel code per operation, of models with a second-level cache or a branch \
+                predictor: `l2_miss`, `btb_l2_hit`, `btb_miss`, `misprediction`, `direction_misprediction`.";
+    columns
+        .add("model_events", help, |row| {
+            let event = |(event, count): (&ModelEvent, &u64)| (event.as_str(), row.per_operation(*count));
+            let events: BTreeMap<_, _> = row.events.iter().map(event).collect();
+            (!events.is_empty()).then_some(events)
+        })
+        .optional();
+    Table::new("regions", rows, columns)
+        .help("By name, in the order in which they first began.")
+        .default_rows(usize::MAX)
+        .hidden_if_empty()
 }
 
-#[derive(Serialize)]
-struct JsonRegion {
-    name: String,
-    count: u64,
-    operations: u64,
-    elapsed_ns: u64,
-    idle_ns: u64,
-    kernel_instructions: u64,
-    user_instructions: u64,
-    path_length: Option<f64>,
-    user_path_length: Option<f64>,
-    taken_branches: Option<f64>,
-    l1i_misses: Option<f64>,
-    itlb_misses: Option<f64>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    model_events: BTreeMap<&'static str, Option<f64>>,
+fn lines(document: &mut Document, profile: &Profile, times: &ScopeTimes) {
+    let manifest = &profile.manifest;
+    let mut line = |detail: Detail, role: TextRole, word: &str, text: &str| {
+        document.detailed(detail, role, format!("{word:<9}"));
+        document.detailed(detail, TextRole::Plain, format!("  {}\n", printable(text)));
+    };
+    let mut head = |word: &str, text: String| line(Detail::Always, TextRole::Head, word, &text);
+    let kernel = &manifest.kernel;
+    head("profile", manifest.id.clone());
+    head("kernel", format!("{}: Linux {} ({})", kernel.label, kernel.version, kernel.id));
+    head("workload", format!("{}, {} run", manifest.workload, manifest.run));
+    let elapsed = readable(times.elapsed);
+    let (repeats, elapsed) = match &manifest.sampled {
+        Some(sampled) => {
+            let wall = readable(sampled.wall_ns.get());
+            // Of what was watched alone, the time is that of the CPUs that ran it.
+            let of = if sampled.filter.is_some() { " of CPU time" } else { "" };
+            ("sampled", format!("{elapsed}{of} ({} CPUs in {wall})", grouped(sampled.cpus)))
+        }
+        None if manifest.exact => (
+            "exact: figures repeat to the instruction",
+            format!("{elapsed} of virtual time (an instruction is 1 ns)"),
+        ),
+        None => ("timed", elapsed),
+    };
+    head("machine", format!("{} ({repeats})", manifest.machine));
+    head("recorded", manifest.recorded.clone());
+    head("elapsed", elapsed);
+    let percent = |ticks| fixed(share(ticks, times.elapsed), 2);
+    let code = |ticks| format!("{} ({} %)", TickUnit::of(profile).readable(ticks), percent(ticks));
+    head("busy", code(times.busy));
+    head("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
+    head("user", code(times.user));
+    let events = if manifest.sampled.is_some() { "samples" } else { "events" };
+    head(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
+    if let Some(sampled) = &manifest.sampled {
+        line(Detail::Brief, TextRole::Head, "source", &sampled.source);
+        line(Detail::Verbose, TextRole::Head, "source", &format!("{}: {}", sampled.source, sampled.period));
+        let mut head = |word: &str, text: String| line(Detail::Always, TextRole::Head, word, &text);
+        head("memory", format!("at most {} KiB", grouped(sampled.bound_bytes.div_ceil(1024))));
+    }
+    for (detail, notes) in health::by_detail(profile) {
+        if notes.is_empty() {
+            line(detail, TextRole::Head, "health", "good: every event was kept and attributed");
+        }
+        notes.iter().for_each(|note| line(detail, TextRole::Bad, "note", note));
+    }
 }
 
 impl Report for SummaryOptions {
@@ -174,119 +162,54 @@ impl Report for SummaryOptions {
         true
     }
 
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
         let (manifest, times) = (&profile.manifest, ScopeView::new(profile, None)?.times);
-        let mut out = String::new();
-        let mut line = |word: &str, text: String| {
-            out.push_str(&style.paint(TextRole::Head, &format!("{word:<9}")));
-            out.push_str(&format!("  {}\n", printable(&text)));
-        };
-        let kernel = &manifest.kernel;
-        line("profile", manifest.id.clone());
-        line("kernel", format!("{}: Linux {} ({})", kernel.label, kernel.version, kernel.id));
-        line("workload", format!("{}, {} run", manifest.workload, manifest.run));
-        let repeats = match (manifest.exact, &manifest.sampled) {
-            (true, _) => "exact: figures repeat to the instruction",
-            (false, Some(_)) => "sampled",
-            (false, None) => "timed",
-        };
-        line("machine", format!("{} ({repeats})", manifest.machine));
-        line("recorded", manifest.recorded.clone());
-        let percent = |ns| fixed(share(ns, times.elapsed), 2);
-        line(
-            "elapsed",
-            match &manifest.sampled {
-                // Of what was watched alone, the time is that of the CPUs that ran it.
-                Some(s) => format!(
-                    "{}{} ({} CPUs in {})",
-                    readable(times.elapsed),
-                    if s.filter.is_some() { " of CPU time" } else { "" },
-                    grouped(s.cpus),
-                    readable(s.wall_ns.get())
-                ),
-                None if manifest.exact => {
-                    format!("{} of virtual time (an instruction is 1 ns)", readable(times.elapsed))
-                }
-                None => readable(times.elapsed),
-            },
+        let mut document = Document::new(SCHEMA, ABOUT);
+        let mut kernel = Columns::<KernelId>::new();
+        kernel.add("id", "Id of the kernel.", |kernel| kernel.id.clone());
+        kernel.add("label", "Its name.", |kernel| kernel.label.clone());
+        kernel.add("version", "Its release.", |kernel| kernel.version.clone());
+        document.field("profile", "Id of the profile.", &manifest.id);
+        document.object("kernel", "Kernel that ran.", kernel, &manifest.kernel);
+        document.field("workload", "Name of the workload.", &manifest.workload);
+        document.field("run", "`training` or `measured`.", manifest.run.as_str());
+        document.field("machine", "Name of the machine.", &manifest.machine);
+        document.field("exact", "Figures are counted by instruction, not timed.", manifest.exact);
+        document.field(
+            "unit",
+            "Unit of figures of code: `instructions` on the exact machine, else `ns`.",
+            TickUnit::of(profile).name(),
         );
-        let measure = TickUnit::of(profile);
-        line("busy", format!("{} ({} %)", measure.readable(times.busy), percent(times.busy)));
-        line("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
-        line("user", format!("{} ({} %)", measure.readable(times.user), percent(times.user)));
-        let events = if manifest.sampled.is_some() { "samples" } else { "events" };
-        line(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
-        if let Some(sampled) = &manifest.sampled {
-            let period = if style.verbose { format!(": {}", sampled.period) } else { String::new() };
-            line("source", format!("{}{period}", sampled.source));
-            line("memory", format!("at most {} KiB", grouped(sampled.bound_bytes.div_ceil(1024))));
+        document.field("model", "Front-end model that counted misses.", manifest.model.as_deref());
+        document.field("recorded", "End of the run, RFC 3339, UTC.", &manifest.recorded);
+        times.add(&mut document);
+        document.field("events", "Events of the profile.", manifest.events);
+        document.field(
+            "lost_events",
+            "Events that were seen and could not be kept; 0 in a good profile.",
+            manifest.lost_events,
+        );
+        document.field(
+            "health",
+            "Counts of anomalies, and of what was checked, by name: see [profile.md](profile.md).",
+            manifest.health.clone(),
+        );
+        document.field(
+            "notes",
+            "What a reader has to know of these, in sentences for people, whose texts are not part of the \
+             contract; empty if all is well.",
+            health::notes(profile),
+        );
+        sampled::add(&mut document, profile);
+        lines(&mut document, profile, &times);
+        let rows = view::regions(profile);
+        let has_regions = !rows.is_empty();
+        document.table(regions(profile, rows));
+        if has_regions {
+            document.text("\n");
+            legend(profile).iter().for_each(|line| document.note(line));
         }
-        let notes = health::text_notes(profile, style);
-        if notes.is_empty() {
-            line("health", "good: every event was kept and attributed".into());
-        }
-        for note in notes {
-            out.push_str(&style.paint(TextRole::Bad, "note     "));
-            out.push_str(&format!("  {}\n", printable(&note)));
-        }
-        let regions = view::regions(profile);
-        if !regions.is_empty() {
-            out.push('\n');
-            out.push_str(&region_table(profile, &regions).render(style));
-            out.push('\n');
-            for legend in legend(profile) {
-                out.push_str(&style.paint(TextRole::Faint, &legend));
-                out.push('\n');
-            }
-        }
-        out.push_str(&counted::text(profile, &["time", "switch", "process"], crate::DEFAULT_ROWS, style));
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let manifest = &profile.manifest;
-        let region = |row: RegionRow| {
-            let model = |counter| row.per_operation(counter).filter(|_| manifest.capture.model);
-            let counted = |counter| row.per_operation(counter).filter(|_| manifest.sampled.is_none());
-            JsonRegion {
-                path_length: counted(row.kernel_instructions),
-                user_path_length: counted(row.user_instructions),
-                taken_branches: row.per_operation(row.taken_branches).filter(|_| row.taken_branches > 0),
-                l1i_misses: model(row.l1i_misses),
-                itlb_misses: model(row.itlb_misses),
-                model_events: row
-                    .events
-                    .iter()
-                    .map(|(event, &n)| (event.as_str(), row.per_operation(n)))
-                    .collect(),
-                name: row.name,
-                count: row.count,
-                operations: row.operations,
-                elapsed_ns: row.elapsed,
-                idle_ns: row.idle,
-                kernel_instructions: row.kernel_instructions,
-                user_instructions: row.user_instructions,
-            }
-        };
-        crate::to_json(&SummaryReport {
-            schema: SCHEMA,
-            profile: &manifest.id,
-            kernel: &manifest.kernel,
-            workload: &manifest.workload,
-            run: manifest.run.as_str(),
-            machine: &manifest.machine,
-            exact: manifest.exact,
-            unit: TickUnit::of(profile).name(),
-            model: manifest.model.as_deref(),
-            recorded: &manifest.recorded,
-            times: ScopeView::new(profile, None)?.times.into(),
-            events: manifest.events,
-            lost_events: manifest.lost_events,
-            health: &manifest.health,
-            notes: health::notes(profile),
-            sampled: sampled::json(profile),
-            counted: counted::json(profile, COUNT_KINDS),
-            regions: view::regions(profile).into_iter().map(region).collect(),
-        })
+        counted::add(&mut document, profile, COUNT_KINDS, TEXT_COUNT_KINDS, None);
+        Ok(document)
     }
 }

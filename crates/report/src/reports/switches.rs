@@ -1,17 +1,14 @@
 //! Context switches: counts, reasons, and pairs of threads.
 
-use super::{entry, Entry, Report};
-use kerntune_table::columns::{Alignment, TableBuilder};
-use crate::head::JsonHead;
-use kerntune_table::{printable, TextRole};
+use super::{entry, Entry, Report, Selection};
 use crate::unit::{header, per_second};
 use crate::view::scope;
-use kerntune_table::share;
-use crate::{counted, health, sampled, Result, Style};
+use crate::{counted, head, health, sampled, Result};
 use clap::Args;
+use kerntune_profile::{Profile, SwitchKind};
 use kerntune_table::number::{figure, fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals, SwitchKind};
-use serde::Serialize;
+use kerntune_table::{share, Columns, Document, Table};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -20,197 +17,130 @@ pub const SCHEMA: &str = "kerntune-switches/1";
 /// Registry entry of `kerntune report PROFILE switches`.
 pub const ENTRY: Entry = entry::<SwitchesOptions>("switches", 9);
 
+/// Description of the JSON form.
+const ABOUT: &str = "Context switches.";
+
+/// Kinds of running kernel counts that concern switches.
+const COUNT_KINDS: &[&str] = &["switch"];
+
 /// Context switches: counts, reasons, and pairs of threads
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct SwitchesOptions {
-    /// Show at most N rows [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
+    /// Region and number of rows.
+    #[command(flatten)]
+    pub select: Selection,
 }
 
-#[derive(Debug, Serialize)]
-struct SwitchReason {
+struct SwitchReason<'a> {
     /// `None` if no function was open.
-    reason: Option<String>,
+    reason: Option<&'a str>,
     kind: SwitchKind,
     count: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct ThreadPair {
-    from: String,
-    to: String,
+struct ThreadPair<'a> {
+    from: &'a str,
+    to: &'a str,
     count: u64,
     preempted: u64,
 }
 
-struct SwitchTables {
-    totals: ScopeTotals,
-    count: u64,
-    voluntary: u64,
-    preempted: u64,
-    reasons: Vec<SwitchReason>,
-    pairs: Vec<ThreadPair>,
+#[derive(Default)]
+struct SwitchTables<'a> {
+    kinds: BTreeMap<SwitchKind, u64>,
+    /// Most switches first.
+    reasons: Vec<SwitchReason<'a>>,
+    /// Most switches first.
+    pairs: Vec<ThreadPair<'a>>,
 }
 
-fn find(profile: &Profile, options: &SwitchesOptions) -> Result<SwitchTables> {
+fn find<'a>(profile: &'a Profile, region: Option<&str>) -> Result<SwitchTables<'a>> {
     let tables = &profile.tables;
-    let scope = scope(profile, options.region.as_deref())?;
-    let mut kinds: BTreeMap<SwitchKind, u64> = BTreeMap::new();
+    let scope = scope(profile, region)?;
+    let mut found = SwitchTables::default();
     let mut reasons: BTreeMap<(Option<&str>, SwitchKind), u64> = BTreeMap::new();
     let mut pairs: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
     let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
     for row in tables.switches.iter().filter(|row| scope.contains(row.region)) {
         let reason = row.reason.known().map(|function| tables.name(function));
-        add(kinds.entry(row.kind).or_default(), row.count);
+        add(found.kinds.entry(row.kind).or_default(), row.count);
         add(reasons.entry((reason, row.kind)).or_default(), row.count);
         let [all, preempted] = pairs.entry((&row.from, &row.to)).or_default();
         add(all, row.count);
         add(preempted, if row.kind == SwitchKind::Preempted { row.count } else { 0 });
     }
-    let mut reasons: Vec<SwitchReason> = reasons
-        .into_iter()
-        .map(|((reason, kind), count)| SwitchReason { reason: reason.map(Into::into), kind, count })
-        .collect();
-    reasons.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let mut pairs: Vec<ThreadPair> = pairs
-        .into_iter()
-        .map(|((from, to), [count, preempted])| ThreadPair {
-            from: from.into(),
-            to: to.into(),
-            count,
-            preempted,
-        })
-        .collect();
-    pairs.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let of = |kind| kinds.get(&kind).copied().unwrap_or(0);
-    let (voluntary, preempted) = (of(SwitchKind::Voluntary), of(SwitchKind::Preempted));
-    let count = voluntary.saturating_add(preempted);
-    Ok(SwitchTables { totals: scope.totals(profile), count, voluntary, preempted, reasons, pairs })
-}
-
-/// Returns the wall-clock time: the sum over all CPUs is no divisor of rates.
-fn wall(profile: &Profile, totals: &ScopeTotals) -> u64 {
-    profile.manifest.sampled.as_ref().map_or(totals.elapsed_ticks.get(), |sampled| sampled.wall_ns.get())
-}
-
-fn more(what: &str, top: usize, all: usize, style: Style) -> String {
-    match all.saturating_sub(top) {
-        0 => String::new(),
-        more => style.paint(TextRole::Faint, &format!("{} more {what} (--top)\n", grouped(more as u64))),
-    }
-}
-
-fn reasons(found: &SwitchTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("switches", Alignment::Right),
-        ("%", Alignment::Right),
-        ("kind", Alignment::Left),
-        ("reason: called the scheduler", Alignment::Left),
-    ]);
-    for row in found.reasons.iter().take(top) {
-        table.row([
-            grouped(row.count).into(),
-            fixed(share(row.count, found.count), 2).into(),
-            row.kind.as_str().into(),
-            printable(row.reason.as_deref().unwrap_or("[no function open]")).into(),
-        ]);
-    }
-    table
-}
-
-fn pairs(found: &SwitchTables, top: usize) -> TableBuilder {
-    let mut table = TableBuilder::new([
-        ("switches", Alignment::Right),
-        ("%", Alignment::Right),
-        ("preempted", Alignment::Right),
-        ("from", Alignment::Left),
-        ("to", Alignment::Left),
-    ]);
-    for row in found.pairs.iter().take(top) {
-        table.row([
-            grouped(row.count).into(),
-            fixed(share(row.count, found.count), 2).into(),
-            grouped(row.preempted).into(),
-            printable(&row.from).into(),
-            printable(&row.to).into(),
-        ]);
-    }
-    table
-}
-
-/// Kinds of running kernel counts that concern switches.
-const COUNT_KINDS: &[&str] = &["switch"];
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct SwitchesReport<'a> {
-    #[serde(flatten)]
-    head: JsonHead<'a>,
-    elapsed_ns: u64,
-    count: u64,
-    per_second: f64,
-    voluntary: u64,
-    preempted: u64,
-    reasons: &'a [SwitchReason],
-    pairs: &'a [ThreadPair],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    counted: Vec<counted::JsonCounted<'a>>,
+    let reason = |((reason, kind), count)| SwitchReason { reason, kind, count };
+    found.reasons.extend(reasons.into_iter().map(reason));
+    found.reasons.sort_by_key(|row| Reverse(row.count));
+    let pair = |((from, to), [count, preempted]): (_, [u64; 2])| ThreadPair { from, to, count, preempted };
+    found.pairs.extend(pairs.into_iter().map(pair));
+    found.pairs.sort_by_key(|row| Reverse(row.count));
+    Ok(found)
 }
 
 impl Report for SwitchesOptions {
-    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = self.top.unwrap_or(crate::DEFAULT_ROWS);
-        let mut out = header(profile, &found.totals, self.region.as_deref());
-        let rate = |count| figure(per_second(count, wall(profile, &found.totals)));
-        let mut line = |head: &str, count: u64| {
-            let text = format!("{head:<20} = {:>13}  ({} per second", grouped(count), rate(count));
-            let of = fixed(share(count, found.count), 2);
-            out += &if head == "Context switches" { text + ")\n" } else { format!("{text}, {of}%)\n") };
+    fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
+        let Selection { top, region } = &self.select;
+        let totals = scope(profile, region.as_deref())?.totals(profile);
+        let SwitchTables { kinds, reasons, pairs } = find(profile, region.as_deref())?;
+        let [voluntary, preempted] =
+            [SwitchKind::Voluntary, SwitchKind::Preempted].map(|kind| kinds.get(&kind).copied().unwrap_or(0));
+        let count = voluntary.saturating_add(preempted);
+        // The sum over all CPUs is no divisor of rates.
+        let wall = profile.manifest.sampled.as_ref().map_or(totals.elapsed_ticks, |sampled| sampled.wall_ns);
+        let rate = |count| per_second(count, wall.get());
+        let mut document = head::document(SCHEMA, ABOUT, profile, region.as_deref(), None);
+        document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
+        document.field("count", "Switches.", count);
+        document.field("per_second", "Switches per second.", rate(count));
+        document.field("voluntary", "Switches in which the thread called the scheduler to wait.", voluntary);
+        document.field("preempted", "Switches in which the thread could have gone on.", preempted);
+        sampled::add(&mut document, profile);
+        document.text(header(profile, &totals, region.as_deref()));
+        let mut line = |label: &str, part: u64, percent: &str| {
+            let rate = figure(rate(part));
+            document.line(label, format!("{:>13}  ({rate} per second{percent})", grouped(part)));
         };
-        line("Context switches", found.count);
-        line("Voluntary", found.voluntary);
-        line("Preempted", found.preempted);
+        let percent = |part| format!(", {}%", fixed(share(part, count), 2));
+        line("Context switches", count, "");
+        line("Voluntary", voluntary, &percent(voluntary));
+        line("Preempted", preempted, &percent(preempted));
         // Rows of a sampled profile are scaled up from a part of the switches.
-        if profile.manifest.sampled.is_some() {
-            out += &style.paint(
-                TextRole::Faint,
-                "All were counted; kinds, reasons and pairs are of a sample, scaled up.\n",
-            );
+        if sampled::is(profile) {
+            document.note("All were counted; kinds, reasons and pairs are of a sample, scaled up.");
         }
-        if found.count > 0 {
-            out.push('\n');
-            out += &reasons(&found, top).render(style);
-            out += &more("reasons", top, found.reasons.len(), style);
-            out.push('\n');
-            out += &pairs(&found, top).render(style);
-            out += &more("pairs", top, found.pairs.len(), style);
-        }
-        out += &counted::text(profile, COUNT_KINDS, crate::DEFAULT_ROWS, style);
-        out += &health::text(profile, style);
-        Ok(out)
-    }
-
-    fn json(&self, profile: &Profile) -> Result<String> {
-        let found = find(profile, self)?;
-        let top = |all: usize| self.top.unwrap_or(all).min(all);
-        crate::to_json(&SwitchesReport {
-            head: JsonHead::new(SCHEMA, profile, &self.region),
-            elapsed_ns: found.totals.elapsed_ticks.get(),
-            count: found.count,
-            per_second: per_second(found.count, wall(profile, &found.totals)),
-            voluntary: found.voluntary,
-            preempted: found.preempted,
-            reasons: &found.reasons[..top(found.reasons.len())],
-            pairs: &found.pairs[..top(found.pairs.len())],
-            sampled: sampled::json(profile),
-            counted: counted::json(profile, COUNT_KINDS),
-        })
+        let mut columns = Columns::<SwitchReason>::new();
+        columns.add("count", "Switches.", |row| row.count).head("switches");
+        columns.share("%", count, |row| row.count);
+        columns.add("kind", "`voluntary` or `preempted`.", |row| row.kind.as_str()).head("kind");
+        columns
+            .add("reason", "Function that called the scheduler; null if none was open.", |row| row.reason)
+            .head("reason: called the scheduler")
+            .null("[no function open]");
+        document.table(
+            Table::new("reasons", reasons, columns)
+                .help("Most switches first.")
+                .noun("reasons")
+                .top(*top)
+                .hidden_if_empty(),
+        );
+        let mut columns = Columns::<ThreadPair>::new();
+        columns.add("count", "Switches.", |row| row.count).head("switches");
+        columns.share("%", count, |row| row.count);
+        columns
+            .add("preempted", "Those of them that preempted a thread.", |row| row.preempted)
+            .head("preempted");
+        columns.add("from", "Name of the thread before.", |row| row.from).head("from");
+        columns.add("to", "Name of the thread after.", |row| row.to).head("to");
+        document.table(
+            Table::new("pairs", pairs, columns)
+                .help("Most switches first.")
+                .noun("pairs")
+                .top(*top)
+                .hidden_if_empty(),
+        );
+        counted::add(&mut document, profile, COUNT_KINDS, COUNT_KINDS, *top);
+        health::add(&mut document, profile);
+        Ok(document)
     }
 }

@@ -1,7 +1,7 @@
 //! Documentation of a document's JSON form, as Markdown.
 
 use crate::document::Part;
-use crate::{ColumnSpec, Document};
+use crate::{ColumnSpec, Document, TypeName};
 
 /// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records.
 pub fn docs(document: &Document) -> String {
@@ -17,7 +17,8 @@ pub fn docs(document: &Document) -> String {
             }
             Part::Table(table) if table.key().is_empty() => {}
             Part::Table(table) => {
-                fields.push(line(table.key(), "array", table.help()));
+                let type_name = TypeName { name: "array", is_nullable: table.is_nullable() };
+                fields.push(line(table.key(), &type_name.to_string(), table.help()));
                 let specs: Vec<ColumnSpec> = table.specs().into_iter().cloned().collect();
                 records(table.key(), &specs, &mut nested);
             }

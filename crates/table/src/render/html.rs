@@ -4,7 +4,7 @@
 //! `div` of the class `scroll`, so that wide ones scroll by themselves.
 
 use crate::columns::Alignment;
-use crate::document::Part;
+use crate::document::{Detail, Part};
 use crate::{Document, TableRows};
 use maud::{html, Markup};
 
@@ -14,7 +14,8 @@ pub fn html(document: &Document) -> Markup {
         @for part in &document.parts {
             @match part {
                 Part::Field(..) => {}
-                Part::Text(_, text) => @if !text.trim().is_empty() { pre { (text.trim_matches('\n')) } }
+                Part::Text(_, _, Detail::Verbose) => {}
+                Part::Text(_, text, _) => @if !text.trim().is_empty() { pre { (text.trim_matches('\n')) } }
                 Part::Table(of) => @if !of.is_hidden() { (table(&**of)) }
             }
         }
@@ -27,6 +28,7 @@ fn table(table: &dyn TableRows) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(table.key()) {
             table {
+                @if !table.title().1.is_empty() { caption { (table.title().1) } }
                 thead {
                     tr {
                         @for spec in &specs {

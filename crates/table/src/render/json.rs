@@ -5,13 +5,14 @@ use crate::{Document, Value};
 
 /// Renders the fields and tables of a document, indented, with a newline at its end.
 pub fn json(document: &Document) -> String {
-    let mut members = vec![("schema", Value::Text(document.schema.into()))];
+    let mut members = vec![("schema".into(), Value::Text(document.schema.into()))];
     for part in &document.parts {
         match part {
             Part::Field(spec, Value::Null) if spec.is_optional => {}
-            Part::Field(spec, value) => members.push((spec.key, value.clone())),
+            Part::Field(spec, value) => members.push((spec.key.into(), value.clone())),
             Part::Table(table) if !table.is_absent() => {
-                members.push((table.key(), Value::List(table.records())));
+                let rows = if table.is_null() { Value::Null } else { Value::List(table.records()) };
+                members.push((table.key().into(), rows));
             }
             Part::Table(_) | Part::Text(..) => {}
         }

@@ -1,7 +1,7 @@
 //! Markdown, for documents and for `$GITHUB_STEP_SUMMARY`.
 
 use crate::columns::Alignment;
-use crate::document::Part;
+use crate::document::{Detail, Part};
 use crate::number::grouped;
 use crate::{Document, TableRows};
 
@@ -12,7 +12,8 @@ pub fn markdown(document: &Document) -> String {
     for part in &document.parts {
         match part {
             Part::Field(..) => {}
-            Part::Text(_, text) => lines += text,
+            Part::Text(_, _, Detail::Verbose) => {}
+            Part::Text(_, text, _) => lines += text,
             Part::Table(table) if table.is_hidden() => {}
             Part::Table(of) => {
                 flush(&mut out, &mut lines);
@@ -35,13 +36,17 @@ fn flush(out: &mut String, lines: &mut String) {
 fn table(table: &dyn TableRows) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let specs: Vec<_> = table.specs().into_iter().filter(|spec| spec.head.is_some()).collect();
-    let mut out = line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
+    let mut out = match table.title().1 {
+        "" => String::new(),
+        title => format!("{}\n\n", escaped(title)),
+    };
+    out += &line(specs.iter().map(|spec| escaped(spec.head.as_deref().unwrap_or_default())).collect());
     let rule = |alignment| match alignment {
         Alignment::Left => "---",
         Alignment::Right => "---:",
     };
     out += &line(specs.iter().map(|spec| rule(spec.alignment).into()).collect());
-    for cells in table.cells(table.shown()) {
+    for cells in table.cells(table.shown()).into_iter().filter(|cells| !cells.is_empty()) {
         out += &line(cells.iter().map(|cell| escaped(&cell.0)).collect());
     }
     let (noun, rest) = table.rest();

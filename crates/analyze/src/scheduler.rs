@@ -91,7 +91,7 @@ fn role(name: &str, file: Option<&str>) -> SchedulerRole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_profile::{Address, FunctionIndex};
+    use kerntune_profile::FunctionIndex;
 
     /// Reason of a switch away from a stack, given from the outermost function. A name may be
     /// followed by `!` for an interrupt, and by ` @file`.
@@ -101,10 +101,8 @@ mod tests {
             Symbol {
                 function: FunctionIndex(i as u32),
                 name: name.trim_end_matches('!').into(),
-                address: Address(0),
-                size: 0,
                 file: file.map(str::to_owned),
-                module: None,
+                ..Symbol::default()
             }
         };
         let symbols: Vec<Symbol> = stack.iter().enumerate().map(symbol).collect();

@@ -158,14 +158,8 @@ pub fn whole(bytes: &[u8]) {
         let at = 16 + usize::from(*damage) * 31 % chunks;
         trace[at] ^= 1 << (damage % 8);
     }
-    let symbol = |number| Symbol {
-        function: FunctionIndex(number),
-        name: format!("f{number}"),
-        address: Address(0),
-        size: 0,
-        file: None,
-        module: None,
-    };
+    let symbol =
+        |number| Symbol { function: FunctionIndex(number), name: format!("f{number}"), ..Symbol::default() };
     let symbols: Vec<Symbol> = (0..FUNCTIONS).map(symbol).collect();
     let source = trace.as_slice();
     let go = &mut |_| ControlFlow::Continue(());

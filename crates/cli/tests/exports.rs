@@ -3,8 +3,8 @@
 
 use crate::support::{self, fails, json, kerntune, said};
 use kerntune_profile::{
-    Address, CallKind, FunctionIndex, KernelId, Manifest, PathKind, PathNode, Profile, SamplingSummary,
-    Symbol, Tables, Ticks, KIND,
+    Address, FunctionIndex, KernelId, Manifest, PathKind, PathNode, Profile, SamplingSummary, Symbol, Tables,
+    Ticks, KIND,
 };
 use kerntune_work::{Key, WorkDir};
 use serde_json::Value;
@@ -200,18 +200,13 @@ fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
     let work = WorkDir::open(directory).unwrap();
     let staged = work.stage(KIND, &Key::new("test/1", "test")).unwrap();
     let path = |at: u32, parent: u32, kind: PathKind, own: u64| PathNode {
-        region: 0,
         path: at,
         parent,
         kind,
         comm: if kind == PathKind::Thread { "worker".into() } else { String::new() },
         function: if kind == PathKind::Function { FunctionIndex(0) } else { FunctionIndex::NONE },
-        how: CallKind::Call,
-        calls: 0,
         self_ticks: Ticks(own),
-        taken_branches: 0,
-        l1i_misses: 0,
-        itlb_misses: 0,
+        ..PathNode::default()
     };
     let symbol = Symbol {
         function: FunctionIndex(0),
@@ -222,24 +217,11 @@ fn live(directory: &Path, change: impl FnOnce(&mut Profile)) {
         module: None,
     };
     let region = kerntune_profile::RegionStats {
-        region: 0,
         name: "live".into(),
-        begin_ticks: Ticks(0),
         elapsed_ticks: Ticks(3_000_000),
         busy_ticks: Ticks(3_000_000),
-        idle_ticks: Ticks(0),
         user_ticks: Ticks(1_000_000),
-        unattributed_ticks: Ticks(0),
-        operations: 0,
-        depth: 0,
-        kernel_instructions: kerntune_profile::Instructions(0),
-        user_instructions: kerntune_profile::Instructions(0),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..kerntune_profile::RegionStats::default()
     };
     let tables = Tables {
         symbols: vec![symbol],

@@ -118,24 +118,14 @@ fn write_with(dir: &Path, in_region: bool) {
 
 fn region() -> kerntune_profile::RegionStats {
     kerntune_profile::RegionStats {
-        region: 0,
         name: "all".into(),
         begin_ticks: Ticks(1_000),
         elapsed_ticks: Ticks(100),
         busy_ticks: Ticks(100),
-        idle_ticks: Ticks(0),
         user_ticks: Ticks(20),
-        unattributed_ticks: Ticks(0),
-        operations: 0,
-        depth: 0,
         kernel_instructions: Default::default(),
         user_instructions: Default::default(),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..kerntune_profile::RegionStats::default()
     }
 }
 

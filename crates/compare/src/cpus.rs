@@ -129,14 +129,12 @@ mod tests {
                 user_itlb_misses: 8 * of,
             };
             let cpus = CpuStats {
-                region: 0,
                 cpu,
                 kernel_instructions: Instructions(of),
                 user_instructions: Instructions(2 * of),
                 busy_ticks: ns,
                 halted_ticks: ns,
-                interrupts: 0,
-                switches: 0,
+                ..CpuStats::default()
             };
             let event = ModelEvent::L2Miss;
             (cpus, front_end, CpuModelEventStats { region: 0, cpu, event, kernel: 9 * of, user: of })

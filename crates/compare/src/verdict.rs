@@ -346,24 +346,15 @@ mod tests {
     fn region() -> kerntune_profile::RegionStats {
         let (none, zero) = (kerntune_profile::Instructions(0), kerntune_profile::Ticks(0));
         kerntune_profile::RegionStats {
-            region: 0,
-            name: String::new(),
             begin_ticks: zero,
             elapsed_ticks: zero,
             busy_ticks: zero,
             idle_ticks: zero,
             user_ticks: zero,
             unattributed_ticks: zero,
-            operations: 0,
-            depth: 0,
             kernel_instructions: none,
             user_instructions: none,
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..kerntune_profile::RegionStats::default()
         }
     }
 

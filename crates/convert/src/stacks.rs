@@ -233,9 +233,7 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use kerntune_profile::{
-        Address, CallKind, KernelId, Manifest, PathNode, RegionStats, Symbol, TreeChildren,
-    };
+    use kerntune_profile::{Address, KernelId, Manifest, PathNode, RegionStats, Symbol, TreeChildren};
 
     /// Two regions of `rr`: a system call with a recursion, user time, an interrupt; 1000
     /// instructions in all.
@@ -269,12 +267,9 @@ pub(crate) mod tests {
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function,
-            how: CallKind::Call,
             calls,
             self_ticks: Ticks(own),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         };
         let region = |(at, (name, busy)): (usize, &(&str, u64))| RegionStats {
             region: at as u32,
@@ -282,19 +277,8 @@ pub(crate) mod tests {
             begin_ticks: Ticks(1000 * at as u64),
             elapsed_ticks: Ticks(*busy),
             busy_ticks: Ticks(*busy),
-            idle_ticks: Ticks(0),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
             operations: 1,
-            depth: 0,
-            kernel_instructions: kerntune_profile::Instructions(0),
-            user_instructions: kerntune_profile::Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         };
         let tables = Tables {
             symbols: names.iter().enumerate().map(symbol).collect(),

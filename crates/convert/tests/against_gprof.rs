@@ -104,17 +104,9 @@ fn tables() -> Tables {
     ];
     let net = [(0, 70_001), (1, 65_536), (2, 5_000_000_000), (3, 123_456_789), (4, 99), (5, 4_242), (6, 77)];
     let functions = net.map(|(function, net)| FunctionStats {
-        region: 0,
         function: FunctionIndex(function),
-        calls: 0,
-        ended: 0,
         self_ticks: Ticks(net),
-        ended_self_ticks: Ticks(0),
-        total_ticks: Ticks(0),
-        max_ticks: Ticks(0),
-        min_ticks: Ticks(0),
-        slowest_ticks: Ticks(0),
-        slowest_at_ticks: Ticks(0),
+        ..FunctionStats::default()
     });
     let none = u32::MAX;
     let calls = [

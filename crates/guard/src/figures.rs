@@ -107,8 +107,7 @@ fn classes(tables: &Tables) -> Vec<Option<DeferralClass>> {
 pub(crate) mod tests {
     use super::*;
     use kerntune_profile::{
-        Address, CallKind, FunctionIndex, Instructions, KernelId, Manifest, PathNode, RegionStats, Symbol,
-        Ticks,
+        Address, FunctionIndex, Instructions, KernelId, Manifest, PathNode, RegionStats, Symbol, Ticks,
     };
 
     /// A call path: names from the root on, calls, self instructions.
@@ -148,12 +147,9 @@ pub(crate) mod tests {
                         kind,
                         comm,
                         function,
-                        how: CallKind::Call,
                         calls,
                         self_ticks: Ticks(net),
-                        taken_branches: 0,
-                        l1i_misses: 0,
-                        itlb_misses: 0,
+                        ..PathNode::default()
                     });
                     places.insert(head, row);
                 }
@@ -180,22 +176,11 @@ pub(crate) mod tests {
         RegionStats {
             region,
             name: name.into(),
-            begin_ticks: Ticks(0),
             elapsed_ticks: Ticks(busy),
             busy_ticks: Ticks(busy),
-            idle_ticks: Ticks(0),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
             operations,
-            depth: 0,
             kernel_instructions: Instructions(busy),
-            user_instructions: Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         }
     }
 

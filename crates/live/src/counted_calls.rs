@@ -1,7 +1,7 @@
 //! Merging of counted calls into tables of sampled times.
 
 use crate::aggregate::CallTable;
-use kerntune_profile::{CallArc, CallKind, CounterTotal, FunctionIndex, FunctionStats, Ticks};
+use kerntune_profile::{CallArc, CallKind, CounterTotal, FunctionIndex, FunctionStats};
 use kerntune_symbols::FunctionTable;
 use std::collections::BTreeMap;
 
@@ -24,28 +24,15 @@ pub(crate) fn add(calls: &CallTable, functions: &mut Vec<FunctionStats>, arcs: &
         let seen = CALL_KINDS.into_iter().find(|how| of_arcs.contains_key(&(caller, callee, *how)));
         let how = seen.unwrap_or(CallKind::Call);
         let arc = of_arcs.entry((caller, callee, how)).or_insert(CallArc {
-            region: 0,
             caller,
             callee,
             how,
-            calls: 0,
-            ended: 0,
-            total_ticks: Ticks::ZERO,
+            ..CallArc::default()
         });
         arc.calls = arc.calls.saturating_add(count);
-        let function = of_functions.entry(callee).or_insert(FunctionStats {
-            region: 0,
-            function: callee,
-            calls: 0,
-            ended: 0,
-            self_ticks: Ticks::ZERO,
-            ended_self_ticks: Ticks::ZERO,
-            total_ticks: Ticks::ZERO,
-            max_ticks: Ticks::ZERO,
-            min_ticks: Ticks::ZERO,
-            slowest_ticks: Ticks::ZERO,
-            slowest_at_ticks: Ticks::ZERO,
-        });
+        let function = of_functions
+            .entry(callee)
+            .or_insert(FunctionStats { function: callee, ..FunctionStats::default() });
         function.calls = function.calls.saturating_add(count);
     }
     functions.extend(of_functions.into_values());
@@ -81,6 +68,7 @@ pub(crate) fn system_calls(calls: &CallTable, table: &FunctionTable, source: &st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_profile::Ticks;
 
     #[test]
     fn counts_go_to_the_arcs_that_samples_saw_and_to_new_ones() {

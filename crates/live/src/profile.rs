@@ -9,8 +9,8 @@ use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
 use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
     rfc3339, Address, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
-    Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary,
-    SwitchStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
+    KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats,
+    Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
 use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};
@@ -188,24 +188,14 @@ impl ProfileBuilder<'_> {
         out.threads = self.threads(times);
         out.switches = self.switches();
         out.regions = vec![RegionStats {
-            region: 0,
             name: labels.region.clone(),
-            begin_ticks: Ticks::ZERO,
             elapsed_ticks: Ticks(times.elapsed),
             busy_ticks: Ticks(times.elapsed - times.idle),
             idle_ticks: Ticks(times.idle),
             user_ticks: Ticks(user_ticks),
             unattributed_ticks: Ticks(unattributed),
             operations: labels.operations,
-            depth: 0,
-            kernel_instructions: Instructions::ZERO,
-            user_instructions: Instructions::ZERO,
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         }];
         out
     }
@@ -225,18 +215,11 @@ impl ProfileBuilder<'_> {
     /// Returns the call tree, with the time without samples below a pseudo-thread.
     fn paths(&self, times: &ProfileTimes) -> Vec<PathNode> {
         let node = |path: u32, parent: u32, kind: PathKind, net: u64| PathNode {
-            region: 0,
             path,
             parent,
             kind,
-            comm: String::new(),
-            function: FunctionIndex::NONE,
-            how: CallKind::Call,
-            calls: 0,
             self_ticks: Ticks(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         };
         let mut paths = Vec::with_capacity(self.all.tree.nodes().len() + 2);
         for (number, from) in (0..).zip(self.all.tree.nodes()) {
@@ -378,17 +361,10 @@ fn inclusive(paths: &[PathNode]) -> (Vec<FunctionStats>, Vec<CallArc>) {
         *arc_depth += 1;
     }
     let function = |(function, (net, elapsed))| FunctionStats {
-        region: 0,
         function,
-        calls: 0,
-        ended: 0,
         self_ticks: Ticks(net),
-        ended_self_ticks: Ticks::ZERO,
         total_ticks: Ticks(elapsed),
-        max_ticks: Ticks::ZERO,
-        min_ticks: Ticks::ZERO,
-        slowest_ticks: Ticks::ZERO,
-        slowest_at_ticks: Ticks::ZERO,
+        ..FunctionStats::default()
     };
     let row = |((caller, callee, how), elapsed)| CallArc {
         region: 0,

@@ -223,18 +223,13 @@ mod tests {
     fn a_frame_survives_the_table_of_paths() {
         for kind in PathKind::ALL {
             let node = PathNode {
-                region: 0,
                 path: 0,
                 parent: PathNode::ROOT,
                 kind: *kind,
                 comm: "rr".into(),
                 function: FunctionIndex(7),
                 how: crate::CallKind::Call,
-                calls: 0,
-                self_ticks: Ticks::ZERO,
-                taken_branches: 0,
-                l1i_misses: 0,
-                itlb_misses: 0,
+                ..PathNode::default()
             };
             let frame = node.frame();
             assert_eq!((frame.kind(), frame.map(|comm| comm, Some)), (*kind, frame));

@@ -57,7 +57,7 @@ macro_rules! tables {
     )*) => {
         $(
             $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, Eq)]
+            #[derive(Debug, Clone, Default, PartialEq, Eq)]
             pub struct $Row {
                 $($(#[$column_doc])* pub $column: $type,)*
             }

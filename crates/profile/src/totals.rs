@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Calls and times of a function in several regions: a line of McRae's summary (Figure 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionTotals {
     /// Row of [`Tables::symbols`].
     pub function: FunctionIndex,
@@ -52,19 +52,7 @@ macro_rules! with_figures {
 impl FunctionTotals {
     /// Returns totals of zero calls.
     pub fn none(function: FunctionIndex) -> Self {
-        let zero = Ticks::ZERO;
-        Self {
-            function,
-            calls: 0,
-            ended: 0,
-            self_ticks: zero,
-            ended_self_ticks: zero,
-            total_ticks: zero,
-            max_ticks: zero,
-            min_ticks: zero,
-            slowest_ticks: zero,
-            slowest_at_ticks: zero,
-        }
+        Self { function, ..Self::default() }
     }
 
     /// Returns the mean self time of calls that ended, rounded down; 0 without any. Lies between

@@ -107,6 +107,12 @@ impl fmt::Debug for Address {
 #[serde(transparent)]
 pub struct FunctionIndex(pub u32);
 
+impl Default for FunctionIndex {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl FunctionIndex {
     /// Marker for a missing function, for example the caller of an entry point.
     pub const NONE: Self = Self(u32::MAX);

@@ -59,18 +59,16 @@ fn functions_are_matched_by_address_and_name() {
 #[test]
 fn paths_are_matched_from_the_root_and_weighted() {
     let row = |path, parent, kind, function, [calls, net, branches]: [u64; 3]| PathNode {
-        region: 0,
         path,
         parent,
         kind,
         comm: if kind == PathKind::Thread { "t17".into() } else { String::new() },
         function: FunctionIndex(function),
-        how: CallKind::Call,
         calls,
         self_ticks: ns(net),
         taken_branches: branches,
-        l1i_misses: 0,
         itlb_misses: 1,
+        ..PathNode::default()
     };
     let root = |path| row(path, PathNode::ROOT, PathKind::Thread, u32::MAX, [0, 0, 0]);
     let (mut one, mut other) = (sample("p"), sample("q"));

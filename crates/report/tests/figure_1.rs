@@ -8,8 +8,8 @@
 
 use kerntune_analyze::graph::CodeArc;
 use kerntune_profile::{
-    Address, CallArc, CallKind, FunctionIndex, FunctionStats, KernelId, Manifest, Profile, RegionStats,
-    Symbol, Tables, Ticks,
+    Address, CallArc, FunctionIndex, FunctionStats, KernelId, Manifest, Profile, RegionStats, Symbol, Tables,
+    Ticks,
 };
 use kerntune_report::graph::{StaticCalls, UnknownCallees};
 use kerntune_report::{flat, graph, DisplayUnit, GraphOptions, Report, Style};
@@ -72,10 +72,7 @@ fn profile() -> Profile {
     });
     let zero = Ticks::ZERO;
     let functions = FUNCTIONS.iter().map(|(name, ms)| FunctionStats {
-        region: 0,
         function: index(name),
-        calls: 0,
-        ended: 0,
         self_ticks: Ticks(ms * 1_000_000),
         ended_self_ticks: zero,
         total_ticks: zero,
@@ -83,15 +80,14 @@ fn profile() -> Profile {
         min_ticks: zero,
         slowest_ticks: zero,
         slowest_at_ticks: zero,
+        ..FunctionStats::default()
     });
     let arcs = ARCS.iter().map(|(caller, callee, calls)| CallArc {
-        region: 0,
         caller: index(caller),
         callee: index(callee),
-        how: CallKind::Call,
         calls: *calls,
-        ended: 0,
         total_ticks: zero,
+        ..CallArc::default()
     });
     let regions = vec![region("all")];
     let tables = Tables {
@@ -110,7 +106,6 @@ fn region(name: &str) -> RegionStats {
     let zero = Ticks::ZERO;
     let none = kerntune_profile::Instructions(0);
     RegionStats {
-        region: 0,
         name: name.into(),
         begin_ticks: zero,
         elapsed_ticks: zero,
@@ -118,16 +113,9 @@ fn region(name: &str) -> RegionStats {
         idle_ticks: zero,
         user_ticks: zero,
         unattributed_ticks: zero,
-        operations: 0,
-        depth: 0,
         kernel_instructions: none,
         user_instructions: none,
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 

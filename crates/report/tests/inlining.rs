@@ -1,8 +1,8 @@
 //! Difference of two kernels of which one has inlined functions that the other has not.
 
 use kerntune_profile::{
-    Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
-    Profile, RegionStats, Symbol, Tables, Ticks,
+    Address, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode, Profile,
+    RegionStats, Symbol, Tables, Ticks,
 };
 use kerntune_report::diff::{self, DiffOptions, InlinedFunctions};
 use kerntune_report::Style;
@@ -28,18 +28,12 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[PathLine]) -> Profile {
         });
     }
     let node = |parent: u32, at: usize, kind: PathKind, function: FunctionIndex| PathNode {
-        region: 0,
         path: at as u32,
         parent,
         kind,
         comm: if kind == PathKind::Thread { "t".into() } else { String::new() },
         function,
-        how: CallKind::Call,
-        calls: 0,
-        self_ticks: Ticks(0),
-        taken_branches: 0,
-        l1i_misses: 0,
-        itlb_misses: 0,
+        ..PathNode::default()
     };
     tables.paths.push(node(PathNode::ROOT, 0, PathKind::Thread, FunctionIndex::NONE));
     let mut found: HashMap<String, u32> = HashMap::new();
@@ -66,7 +60,6 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[PathLine]) -> Profile {
         }
         let (calls, net) = (rows().map(|row| row.calls).sum(), rows().map(|row| row.self_ticks.0).sum());
         tables.functions.push(FunctionStats {
-            region: 0,
             function,
             calls,
             ended: calls,
@@ -74,31 +67,18 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[PathLine]) -> Profile {
             ended_self_ticks: Ticks(net),
             total_ticks: Ticks(net),
             max_ticks: Ticks(net),
-            min_ticks: Ticks(0),
             slowest_ticks: Ticks(net),
-            slowest_at_ticks: Ticks(0),
+            ..FunctionStats::default()
         });
     }
     let busy: u64 = lines.iter().map(|(_, _, net)| net).sum();
     tables.regions.push(RegionStats {
-        region: 0,
         name: "all".into(),
-        begin_ticks: Ticks(0),
         elapsed_ticks: Ticks(busy),
         busy_ticks: Ticks(busy),
-        idle_ticks: Ticks(0),
-        user_ticks: Ticks(0),
-        unattributed_ticks: Ticks(0),
         operations: 100,
-        depth: 0,
         kernel_instructions: Instructions(busy),
-        user_instructions: Instructions(0),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     });
     let mut manifest = Manifest::new("p", kernel, "w", "emulator");
     manifest.capture.functions = true;

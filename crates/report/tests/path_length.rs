@@ -2,8 +2,8 @@
 //! length.
 
 use kerntune_profile::{
-    Address, CallKind, FunctionIndex, Instructions, KernelId, Manifest, PathKind, PathNode, Profile,
-    RegionStats, Symbol, Tables, Ticks,
+    Address, FunctionIndex, Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats,
+    Symbol, Tables, Ticks,
 };
 use kerntune_report::path_length::{json, text, PathLengthOptions};
 use kerntune_report::{Error, Style};
@@ -28,42 +28,28 @@ fn profile(functions: &[&str], paths: &[PathRow]) -> Profile {
         module: None,
     };
     let path = |(at, &(parent, kind, function, calls, net)): (usize, &PathRow)| PathNode {
-        region: 0,
         path: at as u32,
         parent,
         kind,
         comm: if kind == PathKind::Thread { "server".into() } else { String::new() },
         function: FunctionIndex(function),
-        how: CallKind::Call,
         calls,
         self_ticks: Ticks(net),
-        taken_branches: 0,
-        l1i_misses: 0,
-        itlb_misses: 0,
+        ..PathNode::default()
     };
     let sum = |kind: fn(PathKind) -> bool| -> u64 {
         paths.iter().filter(|node| kind(node.1)).map(|node| node.4).sum()
     };
     let (busy, user) = (sum(|_| true), sum(|kind| kind == PathKind::User));
     let region = RegionStats {
-        region: 0,
         name: "r".into(),
-        begin_ticks: Ticks(0),
         elapsed_ticks: Ticks(busy),
         busy_ticks: Ticks(busy),
-        idle_ticks: Ticks(0),
         user_ticks: Ticks(user),
-        unattributed_ticks: Ticks(0),
         operations: OPERATIONS,
-        depth: 0,
         kernel_instructions: Instructions(busy - user),
         user_instructions: Instructions(user),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     };
     let tables = Tables {
         symbols: functions.iter().enumerate().map(symbol).collect(),

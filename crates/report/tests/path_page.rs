@@ -199,24 +199,16 @@ fn profile() -> Profile {
         module: (*name == "main").then(|| "/usr/bin/rr".into()),
     };
     let region = RegionStats {
-        region: 0,
         name: "tcp_rr".into(),
         begin_ticks: Ticks(BEGIN),
         elapsed_ticks: Ticks(15_127),
         busy_ticks: Ticks(3_127),
         idle_ticks: Ticks(12_000),
         user_ticks: Ticks(50),
-        unattributed_ticks: Ticks(0),
         operations: 1,
-        depth: 0,
         kernel_instructions: Default::default(),
         user_instructions: Default::default(),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     };
     // ksys_read begins 520 ns after the region; its time is in the golden files.
     let (stats, bucket) = one_call("ksys_read", BEGIN + 520, READ_TOOK);

@@ -43,12 +43,7 @@ fn region(at: u32, name: &str, depth: u32, [busy, idle, user, unattributed]: [u6
         depth,
         kernel_instructions: Instructions(busy - user),
         user_instructions: Instructions(user),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 

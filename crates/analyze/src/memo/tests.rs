@@ -4,7 +4,7 @@ use crate::accumulators::{RegionAccount, ThreadAccount};
 use crate::known::TraceContext;
 use crate::record::ChunkRecord;
 use crate::AnalysisInput;
-use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_profile::{FunctionIndex, Symbol};
 use kerntune_trace::{
     encode, CaptureSpec, ChunkHeader, ChunkState, OpenStack, RecordedRegion, RecordedThread, Recording,
     RecordingHealth, VERSION,
@@ -44,14 +44,7 @@ fn known() -> TraceContext {
         health: RecordingHealth::default(),
         notes: Vec::new(),
     };
-    let symbol = |i| Symbol {
-        function: FunctionIndex(i),
-        name: format!("f{i}"),
-        address: Address(0),
-        size: 0,
-        file: None,
-        module: None,
-    };
+    let symbol = |i| Symbol { function: FunctionIndex(i), name: format!("f{i}"), ..Symbol::default() };
     let symbols: Vec<Symbol> = (0..FUNCTIONS).map(symbol).collect();
     let trace: &[u8] = &[];
     let points = [("p".to_owned(), FunctionIndex(0))];

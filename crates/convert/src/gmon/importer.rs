@@ -2,8 +2,7 @@
 
 use super::{Error, Gmon, GmonRecord, Histogram, Result};
 use kerntune_profile::{
-    CallArc, CallKind, FunctionIndex, FunctionStats, Instructions, RegionStats, Symbol, Tables, ThreadKind,
-    ThreadStats, Ticks,
+    CallArc, FunctionIndex, FunctionStats, RegionStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -82,13 +81,10 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<GmonIm
         row.calls = row.calls.saturating_add(*count);
     }
     let arc = |((caller, callee), calls)| CallArc {
-        region: 0,
         caller: FunctionIndex(caller),
         callee: FunctionIndex(callee),
-        how: CallKind::Call,
         calls,
-        ended: 0,
-        total_ticks: Ticks::ZERO,
+        ..CallArc::default()
     };
     let tables = Tables {
         functions: stats.into_values().collect(),
@@ -164,54 +160,24 @@ impl FunctionMap {
 }
 
 fn nothing(function: u32) -> FunctionStats {
-    FunctionStats {
-        region: 0,
-        function: FunctionIndex(function),
-        calls: 0,
-        ended: 0,
-        self_ticks: Ticks::ZERO,
-        ended_self_ticks: Ticks::ZERO,
-        total_ticks: Ticks::ZERO,
-        max_ticks: Ticks::ZERO,
-        min_ticks: Ticks::ZERO,
-        slowest_ticks: Ticks::ZERO,
-        slowest_at_ticks: Ticks::ZERO,
-    }
+    FunctionStats { function: FunctionIndex(function), ..FunctionStats::default() }
 }
 
 fn thread(comm: &str, busy_ticks: u64) -> ThreadStats {
     ThreadStats {
-        region: 0,
-        thread: 0,
         kind: ThreadKind::Thread,
-        pid: 0,
-        tgid: 0,
         comm: comm.into(),
         self_ticks: Ticks(busy_ticks),
-        user_ticks: Ticks::ZERO,
-        switches_in: 0,
+        ..ThreadStats::default()
     }
 }
 
 fn region(busy_ticks: u64, unattributed_ticks: u64) -> RegionStats {
     RegionStats {
-        region: 0,
         name: "gmon".into(),
-        begin_ticks: Ticks::ZERO,
         elapsed_ticks: Ticks(busy_ticks),
         busy_ticks: Ticks(busy_ticks),
-        idle_ticks: Ticks::ZERO,
-        user_ticks: Ticks::ZERO,
         unattributed_ticks: Ticks(unattributed_ticks),
-        operations: 0,
-        depth: 0,
-        kernel_instructions: Instructions::ZERO,
-        user_instructions: Instructions::ZERO,
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }

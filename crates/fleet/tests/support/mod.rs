@@ -164,40 +164,24 @@ pub fn files(profile: &Profile) -> Vec<(String, Vec<u8>)> {
 fn empty_region() -> RegionStats {
     let (ns, none) = (Ticks::ZERO, Instructions::ZERO);
     RegionStats {
-        region: 0,
-        name: String::new(),
         begin_ticks: ns,
         elapsed_ticks: ns,
         busy_ticks: ns,
         idle_ticks: ns,
         user_ticks: ns,
         unattributed_ticks: ns,
-        operations: 0,
-        depth: 0,
         kernel_instructions: none,
         user_instructions: none,
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 
 fn empty_path() -> PathNode {
     PathNode {
-        region: 0,
         path: 0,
         parent: PathNode::ROOT,
         kind: PathKind::Thread,
         comm: "redis".into(),
-        function: FunctionIndex::NONE,
-        how: CallKind::Call,
-        calls: 0,
-        self_ticks: Ticks::ZERO,
-        taken_branches: 0,
-        l1i_misses: 0,
-        itlb_misses: 0,
+        ..PathNode::default()
     }
 }

@@ -199,21 +199,7 @@ mod tests {
             region,
             name: name.into(),
             operations,
-            begin_ticks: Ticks(0),
-            elapsed_ticks: Ticks(0),
-            busy_ticks: Ticks(0),
-            idle_ticks: Ticks(0),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
-            depth: 0,
-            kernel_instructions: Instructions(0),
-            user_instructions: Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         };
         let symbol = |at: u32| Symbol {
             function: FunctionIndex(at),

@@ -127,24 +127,12 @@ impl Fixture {
 fn region(executed: u64) -> RegionStats {
     let time = Ticks(executed);
     RegionStats {
-        region: 0,
         name: "all".into(),
-        begin_ticks: Ticks::ZERO,
         elapsed_ticks: time,
         busy_ticks: time,
-        idle_ticks: Ticks::ZERO,
-        user_ticks: Ticks::ZERO,
-        unattributed_ticks: Ticks::ZERO,
         operations: 1,
-        depth: 0,
         kernel_instructions: Instructions(executed),
-        user_instructions: Instructions(0),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 

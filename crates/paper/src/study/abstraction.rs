@@ -159,9 +159,7 @@ impl AbstractionCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_profile::{
-        Address, FunctionStats, Instructions, KernelId, Manifest, RegionStats, Symbol, Tables, Ticks,
-    };
+    use kerntune_profile::{Address, FunctionStats, KernelId, Manifest, RegionStats, Symbol, Tables, Ticks};
 
     /// Functions: 0 caller, 1 walk.isra.0, 2 step, 3 hash, 4 create, 5 interrupt. Self times of the
     /// tree: caller(7) → walk(10) → step(5) → hash(3); walk → create(100) → hash(1); walk →
@@ -189,55 +187,31 @@ mod tests {
         let path =
             |(number, &(parent, function, how, calls, net)): (u32, &(u32, u32, CallKind, u64, u64))| {
                 PathNode {
-                    region: 0,
                     path: number,
                     parent,
                     kind: PathKind::Function,
-                    comm: String::new(),
                     function: FunctionIndex(function),
                     how,
                     calls,
                     self_ticks: Ticks(net),
-                    taken_branches: 0,
-                    l1i_misses: 0,
-                    itlb_misses: 0,
+                    ..PathNode::default()
                 }
             };
         let sum = |function: u32, of: fn(&(u32, u32, CallKind, u64, u64)) -> u64| {
             tree.iter().filter(|row| row.1 == function).map(of).sum::<u64>()
         };
         let function = |number: u32| FunctionStats {
-            region: 0,
             function: FunctionIndex(number),
             calls: sum(number, |row| row.3),
-            ended: 0,
             self_ticks: Ticks(sum(number, |row| row.4)),
-            ended_self_ticks: Ticks(0),
-            total_ticks: Ticks(0),
-            max_ticks: Ticks(0),
-            min_ticks: Ticks(0),
-            slowest_ticks: Ticks(0),
-            slowest_at_ticks: Ticks(0),
+            ..FunctionStats::default()
         };
         let region = RegionStats {
-            region: 0,
             name: "mix".into(),
-            begin_ticks: Ticks(0),
             elapsed_ticks: Ticks(185),
             busy_ticks: Ticks(185),
-            idle_ticks: Ticks(0),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
             operations: 1,
-            depth: 0,
-            kernel_instructions: Instructions(0),
-            user_instructions: Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         };
         let tables = Tables {
             symbols: symbols.collect(),

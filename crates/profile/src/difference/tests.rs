@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    upwards, Address, CallKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind,
-    PathNode, RegionStats, Symbol, Tables, Ticks,
+    upwards, Address, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode,
+    RegionStats, Symbol, Tables, Ticks,
 };
 use proptest::prelude::*;
 
@@ -12,22 +12,15 @@ fn region(at: u32, name: &str, depth: u32, busy: u64, idle: u64, user: u64) -> R
     RegionStats {
         region: at,
         name: name.into(),
-        begin_ticks: Ticks(0),
         elapsed_ticks: Ticks(busy + idle),
         busy_ticks: Ticks(busy),
         idle_ticks: Ticks(idle),
         user_ticks: Ticks(user),
-        unattributed_ticks: Ticks(0),
         operations: 10,
         depth,
         kernel_instructions: Instructions(busy - user),
         user_instructions: Instructions(user),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     }
 }
 
@@ -67,18 +60,14 @@ fn profile(functions: &[Function], idle: u64, user: u64) -> Profile {
 fn add_paths(profile: &mut Profile, paths: &[(u32, PathKind, u32, u64, u64)]) {
     for (at, &(parent, kind, function, calls, net)) in paths.iter().enumerate() {
         profile.tables.paths.push(PathNode {
-            region: 0,
             path: at as u32,
             parent,
             kind,
             comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
             function: FunctionIndex(function),
-            how: CallKind::Call,
             calls,
             self_ticks: Ticks(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         });
     }
 }

@@ -295,14 +295,7 @@ pub fn sample(id: &str) -> Profile {
             user: 6,
         }],
         cpu_interrupts: vec![CpuInterruptStats { region: 0, cpu: 1, function: f(0), count: 3 }],
-        signals: vec![SignalStats {
-            region: 0,
-            from_cpu: 0,
-            to_cpu: 1,
-            function: f(1),
-            reason: FunctionIndex::NONE,
-            count: 2,
-        }],
+        signals: vec![SignalStats { to_cpu: 1, function: f(1), count: 2, ..SignalStats::default() }],
         migrations: vec![MigrationStats {
             region: 1,
             comm: "a".into(),

@@ -8,8 +8,7 @@ use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{FigureSpread, FigureSpreads};
 use kerntune_table::number::{change, figure, fixed, grouped};
 use kerntune_profile::{
-    difference, FunctionDifference, FunctionTotals, Instructions, KernelId, Profile, RegionStats, Tables,
-    Ticks,
+    difference, FunctionDifference, FunctionTotals, KernelId, Profile, RegionStats, Tables, Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -58,8 +57,6 @@ fn of_operation(shown: &AnatomyView) -> Profile {
     }
     let (time, none) = (Ticks(shown.anatomy.all.ns.sum), Ticks::ZERO);
     let region = RegionStats {
-        region: 0,
-        name: String::new(),
         begin_ticks: none,
         elapsed_ticks: time,
         busy_ticks: time,
@@ -67,15 +64,7 @@ fn of_operation(shown: &AnatomyView) -> Profile {
         user_ticks: none,
         unattributed_ticks: none,
         operations: shown.calls(),
-        depth: 0,
-        kernel_instructions: Instructions::ZERO,
-        user_instructions: Instructions::ZERO,
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     };
     let tables = Tables {
         symbols: shown.profile.tables.symbols.clone(),

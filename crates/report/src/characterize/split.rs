@@ -294,9 +294,7 @@ fn place(above: PathPlace, row: &PathNode, role: FunctionRole) -> PathPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_profile::{
-        Address, FunctionIndex, Instructions, KernelId, Manifest, RegionStats, Tables, Ticks,
-    };
+    use kerntune_profile::{FunctionIndex, Instructions, KernelId, Manifest, RegionStats, Tables, Ticks};
 
     const NAMES: [(&str, Option<&str>); 8] = [
         ("entry_SYSCALL_64", None),
@@ -316,45 +314,28 @@ mod tests {
         let symbol = |(at, (name, module)): (usize, &(&str, Option<&str>))| Symbol {
             function: FunctionIndex(at as u32),
             name: (*name).into(),
-            address: Address(0),
-            size: 0,
-            file: None,
             module: module.map(Into::into),
+            ..Symbol::default()
         };
         let path = |(at, &(parent, what, net, _)): (usize, &PathRow)| PathNode {
-            region: 0,
             path: at as u32,
             parent: u32::try_from(parent).unwrap_or(PathNode::ROOT),
             kind: what.err().unwrap_or(PathKind::Function),
-            comm: String::new(),
             function: what.map_or(FunctionIndex::NONE, |(function, _)| FunctionIndex(function as u32)),
             how: what.map_or(CallKind::Call, |(_, how)| how),
             calls: 1,
             self_ticks: Ticks(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
+            ..PathNode::default()
         };
         let busy: u64 = lines.iter().map(|line| line.2).sum();
         let region = RegionStats {
-            region: 0,
             name: "all".into(),
-            begin_ticks: Ticks(0),
             elapsed_ticks: Ticks(busy + idle),
             busy_ticks: Ticks(busy),
             idle_ticks: Ticks(idle),
-            user_ticks: Ticks(0),
-            unattributed_ticks: Ticks(0),
             operations: 1,
-            depth: 0,
             kernel_instructions: Instructions(busy),
-            user_instructions: Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         };
         let mut manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
         manifest.capture.functions = true;

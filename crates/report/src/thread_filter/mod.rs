@@ -256,15 +256,13 @@ mod tests {
     #[test]
     fn a_thread_that_calls_itself_the_interrupts_is_a_thread() {
         let row = |thread, kind, pid| ThreadStats {
-            region: 0,
             thread,
             kind,
             pid,
             tgid: pid,
             comm: "[interrupt]".into(),
             self_ticks: Ticks(1),
-            user_ticks: Ticks(0),
-            switches_in: 0,
+            ..ThreadStats::default()
         };
         let threads = vec![row(0, ThreadKind::Thread, 7), row(1, ThreadKind::Interrupt, 0)];
         let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");

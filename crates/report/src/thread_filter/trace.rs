@@ -198,9 +198,7 @@ impl<'a> ThreadReader<'a> {
                 how,
                 calls: node.figures.calls,
                 self_ticks: Ticks(node.figures.self_ticks),
-                taken_branches: 0,
-                l1i_misses: 0,
-                itlb_misses: 0,
+                ..PathNode::default()
             });
         }
         rows

@@ -305,16 +305,7 @@ impl SyntheticMachine {
             idle_ticks: zero,
             user_ticks: zero,
             unattributed_ticks: zero,
-            operations: 0,
-            depth: 0,
-            kernel_instructions: Instructions(0),
-            user_instructions: Instructions(0),
-            kernel_taken_branches: 0,
-            user_taken_branches: 0,
-            kernel_l1i_misses: 0,
-            user_l1i_misses: 0,
-            kernel_itlb_misses: 0,
-            user_itlb_misses: 0,
+            ..RegionStats::default()
         });
         self.event(Event::RegionBegin { region: self.region });
     }
@@ -348,11 +339,7 @@ impl SyntheticMachine {
                 comm: comm.into(),
                 function: FunctionIndex(function),
                 how,
-                calls: 0,
-                self_ticks: Ticks::ZERO,
-                taken_branches: 0,
-                l1i_misses: 0,
-                itlb_misses: 0,
+                ..PathNode::default()
             });
             path
         })

@@ -263,10 +263,8 @@ mod tests {
             let region = |(at, instructions): (u32, u64)| kerntune_profile::RegionStats {
                 region: at,
                 name: format!("r{at}"),
-                begin_ticks: Ticks(0),
                 elapsed_ticks: Ticks(1_000),
                 busy_ticks: Ticks(1_000),
-                idle_ticks: Ticks(0),
                 user_ticks: Ticks(100),
                 unattributed_ticks: Ticks(7),
                 operations: 1,
@@ -274,11 +272,7 @@ mod tests {
                 kernel_instructions: Instructions(instructions),
                 user_instructions: Instructions(90),
                 kernel_taken_branches: 1,
-                user_taken_branches: 0,
-                kernel_l1i_misses: 0,
-                user_l1i_misses: 0,
-                kernel_itlb_misses: 0,
-                user_itlb_misses: 0,
+                ..kerntune_profile::RegionStats::default()
             };
             let function = FunctionIndex(0);
             let symbol = Symbol {

@@ -341,10 +341,7 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
     symbols.push(Symbol {
         function: FunctionIndex(symbols.len() as u32),
         name: "[unknown code]".into(),
-        address: Address(0),
-        size: 0,
-        file: None,
-        module: None,
+        ..Symbol::default()
     });
     Ok(symbols)
 }

@@ -183,24 +183,12 @@ fn profile(trace: &TestTrace, label: &str) -> Profile {
         slowest_at_ticks: Ticks(1),
     };
     let region = RegionStats {
-        region: 0,
         name: "randread".into(),
         begin_ticks: Ticks(BEGIN),
         elapsed_ticks: Ticks(1),
         busy_ticks: Ticks(1),
-        idle_ticks: Ticks(0),
-        user_ticks: Ticks(0),
-        unattributed_ticks: Ticks(0),
         operations: 3,
-        depth: 0,
-        kernel_instructions: Default::default(),
-        user_instructions: Default::default(),
-        kernel_taken_branches: 0,
-        user_taken_branches: 0,
-        kernel_l1i_misses: 0,
-        user_l1i_misses: 0,
-        kernel_itlb_misses: 0,
-        user_itlb_misses: 0,
+        ..RegionStats::default()
     };
     let kernel = KernelId { id: format!("id-of-{label}"), label: label.into(), version: "6.12.90".into() };
     let mut manifest = Manifest::new(format!("p-{label}"), kernel, "fio", "emulator");

@@ -1,6 +1,6 @@
 //! Text for a terminal.
 
-use crate::document::{rest_line, Part};
+use crate::document::{rest_line, Detail, Part};
 use crate::table::aligned;
 use crate::{Document, Style, TextRole};
 

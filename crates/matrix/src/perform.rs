@@ -6,12 +6,11 @@ use crate::{inputs, materials, pack, Error, MatrixPlan, Result, Store, Task, Tas
 use kerntune_compare::Measurement;
 use kerntune_kernel::Kernel;
 use kerntune_machine::Machine;
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_profile::Profile;
 use kerntune_tune::model::{self, Model};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
 use kerntune_tune::record::{record, CaptureOptions, RecordRequest, Repetition};
-use kerntune_tune::{Recipe, Session};
+use kerntune_tune::{Recipe, Session, TuningSettings};
 use kerntune_work::{Id, Progress, WorkDir};
 use std::path::Path;
 
@@ -65,16 +64,8 @@ impl<'a> TaskEnvironment<'a> {
                 }
                 let recipe: Recipe = recipe.parse()?;
                 let (workload, model) = (plan.workload(workload)?, model_of(plan)?);
-                let request = OptimizeRequest {
-                    workload: &workload,
-                    also_trained_on: &[],
-                    recipe,
-                    options: Default::default(),
-                    model: &model,
-                    supplied: None,
-                    exclusions: &Exclusions::default(),
-                    jobs: None,
-                };
+                let settings = TuningSettings::new(&model);
+                let request = OptimizeRequest { workload: &workload, recipe, settings, jobs: None };
                 let optimized = optimize(&session, kernel, &request)?;
                 // A kernel without a valid proof is not measured.
                 optimized.proof.verdict().map_err(kerntune_tune::Error::from)?;

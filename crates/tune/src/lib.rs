@@ -53,7 +53,7 @@ pub use papers::{paper, study, survey};
 pub use recipe::Recipe;
 pub use recipe_parts::base;
 pub use recipe_parts::exclude::{entries as exclusion_entries, ExcludedObjects};
-pub use recipe_parts::recipe_spec::{RecipeOptions, SuppliedProfile};
+pub use recipe_parts::settings::{RecipeOptions, SuppliedProfile, TuningSettings};
 pub use runs::{detail, export, merge, model, outputs, rebuild, record, run_files, selftest, train, watch};
 pub use session::Session;
 pub use tuning::tune::{tune, TuneRequest, TuneResult};

@@ -1,18 +1,17 @@
 //! Recipes by name, `base+modifier+…`, composed of the parts in `recipes/`.
 
 use crate::engine::StepName;
-use crate::recipe_parts::recipe_spec::{
-    wrong_profile_kind, PreparedBuild, RecipeContext, RecipeOptions, RecipeSpec, SuppliedProfile,
-    TrainingKind,
-};
+use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
+use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
+use crate::recipe_parts::settings::{RecipeOptions, SuppliedProfile};
 use crate::recipe_parts::steps::{
     BASE_KERNEL, CHECK, IMAGE, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED, TUNED_KERNEL,
 };
 use crate::recipes::ENTRIES;
 use crate::{Error, Result, Session};
-use kerntune_kernel::{Arch, BuildRequest, Compiler, ObjectFlags};
+use kerntune_kernel::{Arch, BuildRequest, Compiler, Kernel, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
-use kerntune_optimize::quality::RecipeQuestion;
+use kerntune_optimize::quality::GateFinding;
 use kerntune_optimize::Requirement;
 use kerntune_profile::load_manifest;
 use serde::{Serialize, Serializer};
@@ -28,46 +27,52 @@ pub struct Recipe(&'static ComposedRecipe);
 struct ComposedRecipe {
     name: String,
     about: String,
-    parts: Vec<&'static RecipeSpec>,
+    first: &'static dyn RecipePart,
+    /// All parts, including those that are implied and not named.
+    parts: Vec<&'static dyn RecipePart>,
 }
 
 static ALL: LazyLock<Vec<ComposedRecipe>> = LazyLock::new(|| compose(ENTRIES));
 
 /// Composes all recipes from `parts`: each base recipe and every sequence of modifiers that fits.
 /// Shorter ones come first, upstream baselines last.
-fn compose(parts: &'static [&'static RecipeSpec]) -> Vec<ComposedRecipe> {
+fn compose(parts: &[&'static dyn RecipePart]) -> Vec<ComposedRecipe> {
     let mut parts = parts.to_vec();
-    parts.sort_by_key(|part| (part.place, part.name));
+    parts.sort_by_key(|part| (part.facts().place, part.facts().name));
+    let of_name = |name: &str| parts.iter().find(|part| part.facts().name == name);
     let mut all: Vec<ComposedRecipe> = Vec::new();
-    let mut open: Vec<(Vec<&'static RecipeSpec>, Vec<&'static RecipeSpec>)> = vec![(Vec::new(), Vec::new())];
-    while !open.is_empty() {
-        let longer = open.iter().flat_map(|(named, before)| {
-            let fits = |part: &&&'static RecipeSpec| {
-                !before.iter().any(|there| there.name == part.name) && (part.follows)(before)
+    let longer = |before: Option<&ComposedRecipe>| -> Vec<ComposedRecipe> {
+        let there = before.map_or(&[][..], |before| &before.parts);
+        let fits = |part: &&&'static dyn RecipePart| {
+            !there.iter().any(|other| other.facts().name == part.facts().name) && part.follows(there)
+        };
+        let with = |part: &&'static dyn RecipePart| {
+            let facts = part.facts();
+            let (name, about) = match before {
+                None => (facts.name.to_owned(), facts.about.to_owned()),
+                Some(ComposedRecipe { name, .. }) => {
+                    (format!("{name}+{}", facts.name), format!("{name}{}", facts.about_after))
+                }
             };
-            let with = |part: &&'static RecipeSpec| {
-                let then = part.then.and_then(|name| parts.iter().find(|part| part.name == name));
-                let named = named.iter().chain([part]).copied().collect();
-                (named, before.iter().chain([part]).chain(then).copied().collect())
-            };
-            parts.iter().filter(fits).map(with).collect::<Vec<_>>()
-        });
-        open = longer.collect();
-        all.extend(open.iter().map(|(named, parts)| ComposedRecipe::of(named, parts)));
+            let parts = there.iter().chain([part]).chain(facts.then.and_then(of_name)).copied().collect();
+            ComposedRecipe { name, about, first: before.map_or(*part, |before| before.first), parts }
+        };
+        parts.iter().filter(fits).map(with).collect()
+    };
+    let mut found = longer(None);
+    while !found.is_empty() {
+        let longest = all.len();
+        all.append(&mut found);
+        found = all[longest..].iter().flat_map(|before| longer(Some(before))).collect();
     }
-    all.sort_by_key(|recipe| recipe.parts.iter().any(|part| part.is_upstream));
+    all.sort_by_key(|recipe| recipe.facts().any(|part| part.is_upstream));
     all
 }
 
 impl ComposedRecipe {
-    fn of(named: &[&'static RecipeSpec], parts: &[&'static RecipeSpec]) -> Self {
-        let names: Vec<&str> = named.iter().map(|part| part.name).collect();
-        let about = match named {
-            [alone] => alone.about.to_owned(),
-            [.., last] => format!("{}{}", names[..names.len() - 1].join("+"), last.about_after),
-            [] => String::new(),
-        };
-        Self { name: names.join("+"), about, parts: parts.to_vec() }
+    /// Iterates over the facts about all parts.
+    fn facts(&self) -> impl Iterator<Item = &PartFacts> {
+        self.parts.iter().map(|part| part.facts())
     }
 }
 
@@ -90,28 +95,28 @@ impl Recipe {
     /// Returns whether this is an upstream baseline. Its kernel is accepted even if the compiler
     /// ignored the profile.
     pub fn is_upstream(self) -> bool {
-        self.parts().iter().any(|part| part.is_upstream)
+        self.0.facts().any(|part| part.is_upstream)
     }
 
     /// Returns whether counters of an instrumented kernel are the only training data. Such a kernel
     /// runs on any machine.
     pub fn counts_by_itself(self) -> bool {
-        self.first().trained_by == TrainingKind::Counters && self.parts().len() == 1
+        self.first_facts().trained_by == TrainingKind::Counters && self.0.parts.len() == 1
     }
 
     /// Returns whether the tuned kernel depends on the front-end model.
     pub fn uses_model(self) -> bool {
-        self.parts().iter().any(|part| part.uses_model)
+        self.0.facts().any(|part| part.uses_model)
     }
 
     /// Returns the tools and versions that the recipe needs.
     pub fn requirements(self) -> &'static [Requirement] {
-        self.first().requirements
+        self.first_facts().requirements
     }
 
     /// Returns the compiler to use if none is named.
     pub fn default_compiler(self) -> Compiler {
-        (self.first().default_compiler)()
+        self.0.first.default_compiler()
     }
 
     /// Checks whether the installed `compiler` can carry out the recipe.
@@ -119,13 +124,13 @@ impl Recipe {
     /// # Errors
     /// The tool that is needed instead; an absent compiler as [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
-        Ok((self.first().check_compiler)(compiler)?)
+        Ok(self.0.first.check_compiler(compiler)?)
     }
 
     /// Returns the steps of a tuning by this recipe, in order.
     pub fn steps(self) -> Vec<StepName> {
         let mut steps = vec![IMAGE, BASE_KERNEL];
-        steps.extend(self.parts().iter().flat_map(|part| part.steps));
+        steps.extend(self.0.facts().flat_map(|part| part.steps));
         steps.extend([TUNED_KERNEL, CHECK, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED]);
         steps
     }
@@ -133,7 +138,7 @@ impl Recipe {
     /// Returns whether `step` compiles a whole kernel. Ordering and rewriting make the tuned kernel
     /// in seconds.
     pub fn compiles(self, step: StepName) -> bool {
-        let links = self.parts().iter().any(|part| part.uses_model || !part.compiles);
+        let links = self.0.facts().any(|part| part.uses_model || !part.compiles);
         step.compiles() && !(step == TUNED_KERNEL && links)
     }
 
@@ -143,7 +148,7 @@ impl Recipe {
             return self.steps();
         }
         let mut steps = vec![IMAGE, BASE_KERNEL];
-        for step in self.parts().iter().flat_map(|part| part.elsewhere.unwrap_or_default()) {
+        for step in self.0.facts().flat_map(|part| part.elsewhere.unwrap_or_default()) {
             if !steps.contains(step) {
                 steps.push(*step);
             }
@@ -157,10 +162,8 @@ impl Recipe {
     /// # Errors
     /// [`Error::NotOnArch`], with the reason and the recipes that work.
     pub fn check_arch(self, arch: Arch) -> Result<()> {
-        let why_not = |recipe: Self| {
-            let why = |part: &&'static RecipeSpec| Some((part.name, part.elsewhere.err()?));
-            recipe.parts().iter().find_map(why)
-        };
+        let why_not =
+            |recipe: Self| recipe.0.facts().find_map(|part| Some((part.name, part.elsewhere.err()?)));
         match why_not(self).filter(|_| !arch.can_be_recorded()) {
             None => Ok(()),
             Some((part, why)) => {
@@ -181,12 +184,12 @@ impl Recipe {
         object_flags: &[ObjectFlags],
         exclusions: &Exclusions,
     ) -> Result<()> {
-        if options.values && !self.parts().iter().any(|part| part.counts_values) {
+        if options.values && !self.0.facts().any(|part| part.counts_values) {
             return Err(Error::NoValues(self.name()));
         }
         let about_objects =
             [("--object-flags", !object_flags.is_empty()), ("--exclude", !exclusions.entries().is_empty())];
-        match about_objects.into_iter().find(|(_, asked)| *asked && !self.first().compiles) {
+        match about_objects.into_iter().find(|(_, asked)| *asked && !self.first_facts().compiles) {
             Some((option, _)) => Err(Error::CompilesNothing { option, recipe: self.name() }),
             None => Ok(()),
         }
@@ -203,7 +206,7 @@ impl Recipe {
     /// Checks whether a profile can be made of `supplied`, as far as this is known before anything
     /// is built.
     pub(crate) fn check_supplied(self, supplied: &SuppliedProfile) -> Result<()> {
-        match (self.first().trained_by, supplied) {
+        match (self.first_facts().trained_by, supplied) {
             (TrainingKind::Counters, SuppliedProfile::Counters(directory)) => Ok(check_files(directory)?),
             (TrainingKind::Recording, SuppliedProfile::Recording(directory)) => {
                 match load_manifest(directory)?.capture.edges {
@@ -211,35 +214,33 @@ impl Recipe {
                     false => Err(Error::NoEdges { profile: directory.clone() }),
                 }
             }
-            (_, supplied) => Err(wrong_profile_kind(self.name(), supplied)),
+            (_, supplied) => Err(supplied.not_of(self.name())),
         }
     }
 
-    /// Returns the recipe's question to the quality gate.
-    pub(crate) fn asking(self) -> RecipeQuestion<'static> {
-        RecipeQuestion { recipe: self.name(), asks: self.first().asks }
+    /// Returns the reason for which the recipe refuses a recording of `kernel`, for the quality gate.
+    pub(crate) fn refusal(self, kernel: &Kernel) -> Option<GateFinding> {
+        self.0.first.refusal(self.name(), kernel)
     }
 
     /// Returns the request of the base kernel for the user's `request`.
-    pub(crate) fn base(self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
-        (self.first().base)(session, request)
+    pub(crate) fn base_request(self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        self.0.first.base_request(session, request)
     }
 
     /// Carries out all steps between base kernel and final step.
-    pub(crate) fn make<'a>(self, context: &RecipeContext<'a>) -> Result<PreparedBuild<'a>> {
-        let made =
-            self.parts().iter().try_fold(None, |before, part| (part.make)(context, before).map(Some))?;
-        made.ok_or(Error::NothingToModify)
+    pub(crate) fn prepare<'a>(self, context: &RecipeContext<'a>) -> Result<PreparedBuild<'a>> {
+        let after = |before, part: &&dyn RecipePart| part.prepare(context, before).map(Some);
+        self.0.parts.iter().try_fold(None, after)?.ok_or(Error::NothingToModify)
     }
 
-    /// Returns all parts, including those that are implied and not named.
-    pub(crate) fn parts(self) -> &'static [&'static RecipeSpec] {
-        &self.0.parts
+    /// Returns the names of all parts, including those that are implied and not named.
+    pub(crate) fn parts(self) -> Vec<&'static str> {
+        self.0.facts().map(|part| part.name).collect()
     }
 
-    fn first(self) -> &'static RecipeSpec {
-        // Every recipe is composed of at least one part.
-        self.0.parts.first().copied().unwrap_or(&RecipeSpec::DEFAULT)
+    fn first_facts(self) -> &'static PartFacts {
+        self.0.first.facts()
     }
 }
 
@@ -436,10 +437,9 @@ mod tests {
         let manifest = include_str!("../../cli/tests/schemas/kernel-2.json");
         let mut manifest: kerntune_kernel::KernelManifest = serde_json::from_str(manifest).unwrap();
         manifest.movable = false;
-        let kernel = kerntune_kernel::Kernel { dir: "/nowhere".into(), manifest };
+        let kernel = Kernel { dir: "/nowhere".into(), manifest };
         let ask = |name: &str| {
-            let RecipeQuestion { recipe, asks } = recipe(name).asking();
-            asks(recipe, &kernel).map(|finding| format!("{finding}")).unwrap_or_default()
+            recipe(name).refusal(&kernel).map(|finding| format!("{finding}")).unwrap_or_default()
         };
         for name in ["gcc-pgo", "gcc-pgo+layout", "stock-gcov"] {
             assert!(ask(name).contains(name) && ask(name).contains("--gcda"), "{}", ask(name));

@@ -10,7 +10,7 @@ use kerntune_kernel::Compiler;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::auto::{auto, AutoRequest, AutoResult, CandidateKernel, HARM};
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::{Recipe, Session};
+use kerntune_tune::{Recipe, Session, TuningSettings};
 use std::time::Duration;
 
 pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) -> Result<Exit, Failure> {
@@ -37,18 +37,21 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
     if let Some(Err(unknown)) = recipes.iter().map(is_known).reduce(|one, other| one.or(other)) {
         return Err(unknown.into());
     }
+    let settings = TuningSettings {
+        options: of_recipe,
+        object_flags: &options.object_flags,
+        exclusions: &exclusions,
+        ..TuningSettings::new(&model)
+    };
     let mut results = Vec::new();
     for workload in &tuned_for {
         let request = AutoRequest {
             build: &build,
             workload,
             held_out: &held_out,
-            model: &model,
             recipes: &recipes,
-            options: of_recipe,
+            settings,
             budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-            object_flags: &options.object_flags,
-            exclusions: &exclusions,
         };
         results.push(auto(&session, &request, &|recipe, name, found| {
             let steps = recipe.steps();

@@ -11,7 +11,7 @@ use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::BoxedProof;
 use kerntune_tune::cross::{cross, CrossRequest, CrossResult};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
-use kerntune_tune::{Recipe, Session, SuppliedProfile};
+use kerntune_tune::{Recipe, Session, SuppliedProfile, TuningSettings};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -34,22 +34,19 @@ pub fn run(global: &GlobalOptions, options: &OptimizeOptions, output: &CliOutput
     let workload = workload(&options.workload, &options.cpus)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::on(base.manifest.arch, &work, output.progress())?.with_jobs(options.jobs);
-    let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
     let model = options.model.find(false)?;
+    let settings = TuningSettings {
+        options: options.of_recipe.options(),
+        exclusions: &exclusions,
+        ..TuningSettings::new(&model)
+    };
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {
             workloads.push(super::workload(name, &options.cpus)?);
         }
-        let request = CrossRequest {
-            recipe,
-            options: options_of_recipe,
-            model: &model,
-            exclusions: &exclusions,
-            together: options.together,
-            jobs: options.jobs,
-        };
+        let request = CrossRequest { recipe, settings, together: options.together, jobs: options.jobs };
         let matrix = cross(&session, &base, &workloads, &request)?;
         match options.format.json {
             true => output.json(&matrix),
@@ -72,16 +69,8 @@ pub fn run(global: &GlobalOptions, options: &OptimizeOptions, output: &CliOutput
     };
     let also = options.also.iter().map(|(name, times)| Ok((super::workload(name, &options.cpus)?, *times)));
     let also: Vec<(Workload, u32)> = also.collect::<Result<_, Failure>>()?;
-    let request = OptimizeRequest {
-        workload: &workload,
-        recipe,
-        options: options_of_recipe,
-        model: &model,
-        supplied: supplied.as_ref(),
-        also_trained_on: &also,
-        exclusions: &exclusions,
-        jobs: options.jobs,
-    };
+    let settings = TuningSettings { supplied: supplied.as_ref(), also_trained_on: &also, ..settings };
+    let request = OptimizeRequest { workload: &workload, recipe, settings, jobs: options.jobs };
     let optimized = optimize(&session, base, &request)?;
     if options.format.json {
         output.json(&OptimizeJson {

@@ -13,7 +13,9 @@ use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::{tune, Recipe, Session, StepName, StepProgress, StepStatus, TuneRequest, TuneResult};
+use kerntune_tune::{
+    tune, Recipe, Session, StepName, StepProgress, StepStatus, TuneRequest, TuneResult, TuningSettings,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -52,15 +54,13 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
-    let request = TuneRequest {
-        build: &build,
-        workload: &workload,
-        recipe,
+    let settings = TuningSettings {
         options: options.of_recipe.options(),
-        model: &model,
         object_flags: &options.object_flags,
         exclusions: &exclusions,
+        ..TuningSettings::new(&model)
     };
+    let request = TuneRequest { build: &build, workload: &workload, recipe, settings };
     if let Some(why) = &why {
         output.note(why);
     }

@@ -103,6 +103,9 @@ struct ExclusionFile {
 }
 
 impl Exclusions {
+    /// An empty list.
+    pub const NONE: Self = Self { entries: Vec::new() };
+
     /// Returns the list that is maintained with kerntune.
     pub fn maintained() -> Result<Self> {
         Self::parse(MAINTAINED)

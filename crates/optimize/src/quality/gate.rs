@@ -18,16 +18,12 @@ pub(crate) const SCHEMA: &str = "kerntune-quality/1";
 
 /// Recipe that is to use a recording.
 #[derive(Debug, Clone, Copy)]
-pub struct RecipeQuestion<'a> {
+pub struct RecipeAnswer<'a> {
     /// Name of the recipe.
     pub recipe: &'a str,
-    /// Check of the recipe's own: given its name and the kernel, returns the reason for which it
-    /// would not use a recording.
-    pub asks: RecipeGate,
+    /// Reason for which the recipe would not use a recording for this kernel.
+    pub refusal: Option<&'a GateFinding>,
 }
-
-/// Type of [`RecipeQuestion::asks`].
-pub type RecipeGate = fn(&str, &Kernel) -> Option<GateFinding>;
 
 /// Inputs of the gate.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +35,7 @@ pub struct GateInput<'a> {
     /// Kernel that the recording is to be used for.
     pub kernel: &'a Kernel,
     /// Recipe that is to use the recording, if known.
-    pub recipe: Option<RecipeQuestion<'a>>,
+    pub recipe: Option<RecipeAnswer<'a>>,
     /// Description and recordings of the two halves of the training; otherwise the recording itself
     /// is halved.
     pub halves: Option<(&'a str, [&'a Profile; 2])>,
@@ -69,7 +65,7 @@ pub fn check(input: &GateInput) -> Result<ProfileQuality> {
         profile: manifest.id.clone(),
         recorded: manifest.kernel.clone(),
         kernel: kernel_id(kernel),
-        recipe: recipe.map(|asking| asking.recipe.to_owned()),
+        recipe: recipe.map(|answer| answer.recipe.to_owned()),
         unit: CountUnit::Instructions,
         executed,
         counted,
@@ -97,9 +93,7 @@ pub fn check(input: &GateInput) -> Result<ProfileQuality> {
     if counted > 0 {
         quality.findings.extend(wrong_kernel(&quality, same_kernel));
     }
-    if let Some(RecipeQuestion { recipe, asks }) = recipe {
-        quality.findings.extend(asks(recipe, kernel));
-    }
+    quality.findings.extend(recipe.and_then(|answer| answer.refusal).cloned());
     Ok(quality)
 }
 

@@ -29,7 +29,7 @@ pub use check::{
     MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
-pub use gate::{check, transfer, GateInput, RecipeGate, RecipeQuestion};
+pub use gate::{check, transfer, GateInput, RecipeAnswer};
 pub(crate) use gate::{pass, SCHEMA as QUALITY_SCHEMA};
 pub use image::LinkedCode;
 pub use overlap::{HotOverlap, HotSets};

@@ -352,14 +352,11 @@ fn straight_code_is_measured_from_instruction_to_instruction() {
 }
 
 #[test]
-fn a_recipe_is_asked_for_what_it_needs() {
+fn what_a_recipe_needs_is_a_finding() {
     let fixture = Fixture::new();
     let recording = fixture.recording();
-    let asks = |name: &str, kernel: &Kernel| {
-        let found = format!("{name} does not take {}", kernel.manifest.label);
-        Some(GateFinding::refused("recipe", found, "take another".into()))
-    };
-    let recipe = Some(RecipeQuestion { recipe: "toy", asks });
+    let refusal = GateFinding::refused("recipe", "toy does not take it".into(), "take another".into());
+    let recipe = Some(RecipeAnswer { recipe: "toy", refusal: Some(&refusal) });
     let quality = check(&GateInput { recipe, ..fixture.ask(&recording, &fixture.one) }).unwrap();
     assert_eq!(quality.recipe.as_deref(), Some("toy"));
     assert!(quality.verdict().unwrap_err().to_string().contains("toy does not take"));

@@ -1,13 +1,13 @@
-//! The engine that carries out the steps of a tuning. A step is a value that names everything that
-//! it reads. It is made once for the same inputs and the same code, and resumed if it was stopped.
+//! The engine that carries out the steps of a tuning. A step is a function of its inputs. It is made
+//! once for the same inputs and the same code, and resumed if it was stopped.
 //!
-//! Start from [`Step`] (inputs and work), [`Artifact`] (the result) and [`Engine::run`].
+//! Start from [`Engine::run`], [`StepInput`] (inputs) and [`Artifact`] (the result).
 
 mod plan;
 mod step;
 
 pub use plan::{tunings_of, vouch, StepProgress, StepStatus, TuningPlan};
-pub use step::{Artifact, ResultDirectory, Step, StepName};
+pub use step::{Artifact, MakeResult, ResultDirectory, StepInput, StepName};
 
 use crate::parallel::run_parallel;
 use crate::{Result, Session};
@@ -37,68 +37,83 @@ impl<'a> Engine<'a> {
         self.session
     }
 
-    /// Returns the result of a step: from the plan, if inputs and every file are unchanged;
-    /// otherwise it is made.
+    /// Returns the result of step `name`: from the plan, if inputs and every file are unchanged;
+    /// otherwise `make` makes it.
     ///
     /// # Errors
     /// Those of the step.
-    pub fn run<S: Step>(&self, step: &S) -> Result<S::Output> {
-        match self.begin(step)? {
+    pub fn run<I: StepInput + Copy, O: Artifact>(
+        &self,
+        name: StepName,
+        inputs: I,
+        make: MakeResult<I, O>,
+    ) -> Result<O> {
+        match self.begin(name, inputs)? {
             Some(found) => Ok(found),
-            None => self.end(step, timed(self.session, step)?),
+            None => self.end(name, inputs, timed(self.session, inputs, make)?),
         }
     }
 
-    /// Runs independent steps. As many run at a time as this host can hold guests with `memory_mb`
-    /// MiB.
+    /// Runs independent steps, each with its name and inputs. As many run at a time as this host can
+    /// hold guests with `memory_mb` MiB.
     ///
     /// # Errors
     /// Those of the first step that fails.
-    pub fn run_all<S: Step<Output: Send> + Sync, const N: usize>(
+    pub fn run_all<I: StepInput + Copy + Sync, O: Artifact + Send, const N: usize>(
         &self,
         memory_mb: u32,
-        steps: [S; N],
-    ) -> Result<[S::Output; N]> {
+        steps: [(StepName, I); N],
+        make: MakeResult<I, O>,
+    ) -> Result<[O; N]> {
         let mut found = Vec::new();
-        for step in &steps {
-            found.push(self.begin(step)?);
+        for (name, inputs) in steps {
+            found.push(self.begin(name, inputs)?);
         }
-        let missing: Vec<&S> =
-            steps.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(step, _)| step).collect();
-        let made = run_parallel(self.session, memory_mb, &missing, |session, step| timed(session, *step))?;
+        let missing: Vec<I> = steps
+            .iter()
+            .zip(&found)
+            .filter(|(_, found)| found.is_none())
+            .map(|((_, inputs), _)| *inputs)
+            .collect();
+        let made =
+            run_parallel(self.session, memory_mb, &missing, |session, inputs| timed(session, *inputs, make))?;
         let mut made = made.into_iter();
         let mut outputs = Vec::new();
-        for (step, found) in steps.iter().zip(found) {
+        for ((name, inputs), found) in steps.into_iter().zip(found) {
             outputs.extend(match found {
                 Some(found) => Some(found),
-                None => made.next().map(|made| self.end(step, made)).transpose()?,
+                None => made.next().map(|made| self.end(name, inputs, made)).transpose()?,
             });
         }
         Ok(outputs.try_into().unwrap_or_else(|_| unreachable!("a step is found or made")))
     }
 
-    /// Returns the key of the step's result: its inputs, the machine and this code.
-    fn key<S: Step>(&self, step: &S) -> Result<String> {
-        let key = Key::new("step/1", crate::CODE).field("step", step.name().as_str());
-        Ok(step.inputs(key.field("machine", &self.session.machine_id), self.session)?.id())
+    /// Returns the key of a step's result: its name, its inputs, the machine and this code.
+    fn key(&self, name: StepName, inputs: impl StepInput) -> Result<String> {
+        let key = Key::new("step/1", crate::CODE).field("step", name.as_str());
+        Ok(inputs.add_to(key.field("machine", &self.session.machine_id), self.session)?.id())
     }
 
     /// Returns the plan's result of a step. If there is none, the plan records that the step has
     /// begun.
-    fn begin<S: Step>(&self, step: &S) -> Result<Option<S::Output>> {
-        let name = step.name();
-        let found = self.plan.borrow().found(name, &self.key(step)?);
+    fn begin<O: Artifact>(&self, name: StepName, inputs: impl StepInput) -> Result<Option<O>> {
+        let found = self.plan.borrow().found(name, &self.key(name, inputs)?);
         (self.on_step)(name, found.as_deref());
         match found {
-            Some(directory) => S::Output::load(&directory).map(Some),
+            Some(directory) => O::load(&directory).map(Some),
             None => self.plan.borrow_mut().begin(name).map(|()| None),
         }
     }
 
     /// Records the step's result. The key is computed again, since exclusions that the step found
     /// are now among its inputs.
-    fn end<S: Step>(&self, step: &S, (output, took): (S::Output, Duration)) -> Result<S::Output> {
-        self.plan.borrow_mut().end(step.name(), self.key(step)?, output.directory(), took)?;
+    fn end<O: Artifact>(
+        &self,
+        name: StepName,
+        inputs: impl StepInput,
+        (output, took): (O, Duration),
+    ) -> Result<O> {
+        self.plan.borrow_mut().end(name, self.key(name, inputs)?, output.directory(), took)?;
         Ok(output)
     }
 
@@ -131,7 +146,7 @@ impl<'a> Engine<'a> {
 }
 
 /// Makes a step's result and measures the time.
-fn timed<S: Step>(session: &Session, step: &S) -> Result<(S::Output, Duration)> {
+fn timed<I, O>(session: &Session, inputs: I, make: MakeResult<I, O>) -> Result<(O, Duration)> {
     let started = Instant::now();
-    Ok((step.make(session)?, started.elapsed()))
+    Ok((make(session, inputs)?, started.elapsed()))
 }

@@ -1,6 +1,7 @@
 //! Steps and their results.
 
 use crate::{Result, Session};
+use kerntune_kernel::hash_tree;
 use kerntune_work::{IoContext, Key};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -54,26 +55,62 @@ impl Serialize for StepName {
     }
 }
 
-/// A unit of work. It reads nothing but its own fields, the results that these name, and the
-/// machine, so it can be made here or elsewhere.
-pub trait Step {
-    /// Type of the result.
-    type Output: Artifact;
+/// Work of a step. A function pointer captures nothing, so the result depends on the inputs, the
+/// results that these name, and the session alone.
+pub type MakeResult<I, O> = fn(&Session, I) -> Result<O>;
 
-    /// Returns the name in the plan.
-    fn name(&self) -> StepName;
-
-    /// Adds every field that affects the result to the key.
+/// Input of a step, or several in a tuple or slice.
+pub trait StepInput {
+    /// Adds everything that affects results to a key.
     ///
     /// # Errors
     /// An input that cannot be read.
-    fn inputs(&self, key: Key, session: &Session) -> Result<Key>;
+    fn add_to(&self, key: Key, session: &Session) -> Result<Key>;
+}
 
-    /// Makes the result, which is in the work directory, named by its content.
-    ///
-    /// # Errors
-    /// Those of the work.
-    fn make(&self, session: &Session) -> Result<Self::Output>;
+impl<T: StepInput + ?Sized> StepInput for &T {
+    fn add_to(&self, key: Key, session: &Session) -> Result<Key> {
+        (**self).add_to(key, session)
+    }
+}
+
+impl<T: StepInput> StepInput for [T] {
+    fn add_to(&self, key: Key, session: &Session) -> Result<Key> {
+        let key = key.field("count", self.len().to_string());
+        self.iter().try_fold(key, |key, input| input.add_to(key, session))
+    }
+}
+
+impl StepInput for str {
+    fn add_to(&self, key: Key, _: &Session) -> Result<Key> {
+        Ok(key.field("text", self))
+    }
+}
+
+impl StepInput for bool {
+    fn add_to(&self, key: Key, _: &Session) -> Result<Key> {
+        Ok(key.field("flag", self.to_string()))
+    }
+}
+
+/// Implements [`StepInput`] for tuples: all elements in order.
+macro_rules! tuples {
+    ($($($element:ident)+;)+) => {
+        $(impl<$($element: StepInput),+> StepInput for ($($element,)+) {
+            #[allow(non_snake_case)]
+            fn add_to(&self, key: Key, session: &Session) -> Result<Key> {
+                let ($($element,)+) = self;
+                $(let key = $element.add_to(key, session)?;)+
+                Ok(key)
+            }
+        })+
+    };
+}
+
+tuples! {
+    A B;
+    A B C;
+    A B C D;
 }
 
 /// A result in the work directory as a value.
@@ -91,6 +128,13 @@ pub trait Artifact: Sized {
 /// A result of which only the directory matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultDirectory(pub PathBuf);
+
+impl StepInput for ResultDirectory {
+    /// Adds the content: supplied counters are no result of ours.
+    fn add_to(&self, key: Key, _: &Session) -> Result<Key> {
+        Ok(key.field("directory", hash_tree(&self.0)?))
+    }
+}
 
 impl Artifact for ResultDirectory {
     fn load(directory: &Path) -> Result<Self> {

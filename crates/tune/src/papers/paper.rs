@@ -4,7 +4,7 @@
 use crate::engine::{StepName, StepStatus};
 use crate::measuring::compare::{compare, labels, measure, measure_at_offsets, CompareEffort};
 use crate::recipe_parts::base::with_needs;
-use crate::recipe_parts::recipe_spec::RecipeOptions;
+use crate::recipe_parts::settings::{RecipeOptions, TuningSettings};
 use crate::runs::model::Model;
 use crate::runs::record::RecordedProfile;
 use crate::tuning::tune::{tune, TuneRequest, TuneResult};
@@ -84,8 +84,8 @@ fn carry_out(
     let PaperRequest { recipe, options, model, exclusions, runs: of_each, .. } = *request;
     let workload = Workload::find(&experiment.workload, request.workloads)?;
     let build = &with_needs(request.build.clone(), [&workload]);
-    let request =
-        TuneRequest { build, workload: &workload, recipe, options, model, object_flags: &[], exclusions };
+    let settings = TuningSettings { options, exclusions, ..TuningSettings::new(model) };
+    let request = TuneRequest { build, workload: &workload, recipe, settings };
     if time_is_up
         && !request.plan(session)?.steps().iter().all(|step| matches!(step.state, StepStatus::Found(_)))
     {

@@ -1,10 +1,11 @@
 //! Building by a recipe with bisection: objects that break the kernel are found and left out.
 
 use crate::bisect::{bisect, judge, Culprit};
+use crate::engine::StepInput;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
-use kerntune_work::{write_atomic, IoContext};
+use kerntune_work::{write_atomic, IoContext, Key};
 use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
@@ -84,26 +85,32 @@ pub fn entries(culprits: &[Culprit], tuned_only: bool) -> Vec<Exclusion> {
 
 /// Requests for a kernel of a recipe and for the same kernel without the recipe.
 pub struct BuildVariants<'a> {
+    /// Kernel whose checks are the reference.
+    pub base: &'a Kernel,
+    /// Exclusions so far; those that are found are added.
+    pub excluded: &'a ExcludedObjects,
     /// Returns the request of the recipe's kernel with these exclusions.
     pub request: &'a dyn Fn(&Exclusions) -> Result<BuildRequest>,
-    /// Returns the request of the same kernel with every object compiled without the recipe.
-    pub plain: &'a dyn Fn() -> Result<BuildRequest>,
+    /// Request of the same kernel with every object compiled without the recipe.
+    pub plain: &'a BuildRequest,
     /// True if exclusions that are found apply to the tuned kernel only.
     pub tuned_only: bool,
 }
 
-/// Builds a kernel by a recipe. While it fails the checks that `base` passes, bisects it and builds
-/// it again without the objects that break it.
+impl StepInput for BuildVariants<'_> {
+    fn add_to(&self, key: Key, session: &Session) -> Result<Key> {
+        let Self { base, excluded, request, plain, tuned_only } = self;
+        (*base, &request(&excluded.list())?, *plain, *tuned_only).add_to(key, session)
+    }
+}
+
+/// Builds a kernel by a recipe. While it fails the checks that the base kernel passes, bisects it
+/// and builds it again without the objects that break it.
 ///
 /// # Errors
 /// [`Error::StillFails`]; [`Error::NotTheObjects`]; those of builds.
-pub(crate) fn build_excluding_broken(
-    session: &Session,
-    base: &Kernel,
-    excluded: &ExcludedObjects,
-    variants: &BuildVariants,
-) -> Result<Kernel> {
-    let BuildVariants { request, plain, tuned_only } = *variants;
+pub(crate) fn build_excluding_broken(session: &Session, variants: &BuildVariants) -> Result<Kernel> {
+    let BuildVariants { base, excluded, request, plain, tuned_only } = *variants;
     loop {
         let asked = request(&excluded.list())?;
         let kernel = build(session.work, &asked, session.progress)?;
@@ -111,7 +118,7 @@ pub(crate) fn build_excluding_broken(
         let label = kernel.manifest.label.clone();
         session.progress.note(&format!("kernel {label} {failure}: looking for the objects that break it"));
         let keep = |request| BuildRequest { keep_objects: true, ..request };
-        let good = build(session.work, &keep(plain()?), session.progress)?;
+        let good = build(session.work, &keep(plain.clone()), session.progress)?;
         let bad = build(session.work, &keep(asked), session.progress)?;
         let found = bisect(session, &bad, &good)?;
         let Some(_) = excluded.add(&found.culprits, tuned_only)? else {

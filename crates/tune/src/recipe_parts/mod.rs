@@ -1,7 +1,11 @@
-//! Parts that recipes are made of: the base kernel, shared steps, and excluded objects.
+//! What recipes are made of: the interface of a part, its context, shared steps, and excluded
+//! objects.
 
 pub mod base;
+pub mod context;
 pub mod exclude;
-pub mod recipe_spec;
+pub mod inputs;
+pub mod part;
+pub mod settings;
 pub mod steps;
 pub mod surrogate_kernel;

@@ -1,38 +1,33 @@
 //! Recipe `gcc-pgo`: trains an instrumented kernel and compiles with its counters.
 
-use super::Entry;
-use crate::engine::{ResultDirectory, Step, StepName};
-use crate::recipe_parts::exclude::BuildVariants;
-use crate::recipe_parts::recipe_spec::{
-    wrong_profile_kind, PreparedBuild, RecipeContext, SuppliedProfile, TrainingKind,
-};
-use crate::recipe_parts::steps::{add_kernel, report_quality, TrainKernel, PROFILE};
-use crate::runs::train::train;
+use crate::engine::{ResultDirectory, StepName};
+use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
+use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
+use crate::recipe_parts::settings::SuppliedProfile;
+use crate::recipe_parts::steps::{report_quality, train_kernel, PROFILE};
 use crate::{Result, Session};
-use kerntune_kernel::{hash_tree, BuildRequest, Kernel};
+use kerntune_kernel::{Compiler, Kernel};
 use kerntune_optimize::gcc_pgo::{
     check_compiler, instrumented_request, prepare_as_exported, prepare_profile, prove, tuned_request,
     without_counters, Exclusions, GccPgoProfile, ValuePatches, NAME, REQUIREMENTS,
 };
 use kerntune_optimize::quality::GateFinding;
-use kerntune_optimize::BoxedProof;
-use kerntune_work::Key;
 use std::path::PathBuf;
 
 /// GCC PGO: arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`.
-pub const ENTRY: Entry = Entry {
-    name: NAME,
-    about: "trains a gcov kernel on the workload and rebuilds with the counters of its branches (GCC)",
-    place: 10,
-    counts_values: true,
-    trained_by: TrainingKind::Counters,
-    requirements: REQUIREMENTS,
-    check_compiler,
-    asks,
-    steps: STEPS,
-    elsewhere: Ok(STEPS),
-    make: |context, _| make(context, false),
-    ..Entry::DEFAULT
+pub const ENTRY: GccPgo = GccPgo {
+    facts: PartFacts {
+        name: NAME,
+        about: "trains a gcov kernel on the workload and rebuilds with the counters of its branches (GCC)",
+        place: 10,
+        counts_values: true,
+        trained_by: TrainingKind::Counters,
+        requirements: REQUIREMENTS,
+        steps: STEPS,
+        elsewhere: Ok(STEPS),
+        ..PartFacts::DEFAULT
+    },
+    as_exported: false,
 };
 
 const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
@@ -40,41 +35,58 @@ const INSTRUMENTED_KERNEL: StepName =
     StepName::new("instrumented-kernel", "build the instrumented kernel").compiling();
 const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
 
-/// Carries out the recipe. With `as_exported`, counters stay as gcov exports them.
-pub(super) fn make<'a>(context: &RecipeContext<'a>, as_exported: bool) -> Result<PreparedBuild<'a>> {
-    let RecipeContext { engine, base, request, .. } = *context;
-    let values = values(context)?;
-    let instrumented = instrumented(context, values.as_ref())?;
-    let counters = match context.supplied {
-        Some(SuppliedProfile::Counters(directory)) => vec![ResultDirectory(directory.clone())],
-        Some(supplied) => return Err(wrong_profile_kind(context.recipe, supplied)),
-        None => trainings(context, &instrumented)?,
-    };
-    let profile =
-        engine.run(&PrepareGcovProfile { instrumented: &instrumented, counters: &counters, as_exported })?;
-    let request = tuned_request(request, base, &profile, values.as_ref())?;
-    Ok(PreparedBuild::to_compile(&profile.dir.clone(), request, move |tuned| -> Result<BoxedProof> {
-        Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
-    }))
+/// The recipe and its upstream baseline.
+pub struct GccPgo {
+    pub facts: PartFacts,
+    /// True if counters stay as gcov exports them.
+    pub as_exported: bool,
 }
 
-/// Returns the counters of each training workload, repeated by its weight.
-fn trainings(context: &RecipeContext, instrumented: &Kernel) -> Result<Vec<ResultDirectory>> {
-    let RecipeContext { engine, workload, image, also_trained_on, .. } = *context;
-    let mut counters =
-        vec![engine.run(&TrainKernel { name: TRAINING, kernel: instrumented, workload, image })?];
-    for (workload, weight) in also_trained_on {
-        let session = context.session();
-        let of = train(session, instrumented, workload, &session.image(workload)?)?;
-        counters.extend((0..*weight).map(|_| ResultDirectory(of.clone())));
+impl RecipePart for GccPgo {
+    fn facts(&self) -> &PartFacts {
+        &self.facts
     }
-    Ok(counters)
+
+    fn check_compiler(&self, compiler: &Compiler) -> kerntune_optimize::Result<()> {
+        check_compiler(compiler)
+    }
+
+    fn refusal(&self, recipe: &str, _: &Kernel) -> Option<GateFinding> {
+        let found = format!("recipe {recipe} takes counters of an instrumented kernel and no recording");
+        let fix = "leave the training to it, or give counters with --gcda".to_string();
+        Some(GateFinding::refused("recipe", found, fix))
+    }
+
+    fn prepare<'a>(
+        &self,
+        context: &RecipeContext<'a>,
+        _: Option<PreparedBuild<'a>>,
+    ) -> Result<PreparedBuild<'a>> {
+        let RecipeContext { engine, base, request, settings, .. } = *context;
+        let values = match settings.options.values {
+            true => ValuePatches::of(context.session().work, base)?,
+            false => None,
+        };
+        let instrumented = build_instrumented(context, values.as_ref())?;
+        let counters = match settings.supplied {
+            Some(SuppliedProfile::Counters(directory)) => vec![ResultDirectory(directory.clone())],
+            Some(supplied) => return Err(supplied.not_of(context.recipe)),
+            None => train(context, &instrumented)?,
+        };
+        let inputs = (&instrumented, &counters[..], self.as_exported);
+        let profile = engine.run(PROFILE, inputs, convert_counters)?;
+        let request = tuned_request(request, base, &profile, values.as_ref())?;
+        Ok(PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
+            Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
+        }))
+    }
 }
 
-/// Builds the instrumented kernel.
-fn instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
-    let RecipeContext { base, options, .. } = *context;
-    if values.is_none() && options.values {
+/// Builds the instrumented kernel. `values` are the patches for value profiling, if it was requested
+/// and there are any for this kernel.
+fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
+    let RecipeContext { base, settings, .. } = *context;
+    if values.is_none() && settings.options.values {
         let of = &base.manifest;
         let text = format!(
             "no patches profile values in Linux {} for {}: arcs alone are counted",
@@ -82,73 +94,34 @@ fn instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Resul
         );
         context.session().progress.note(&text);
     }
-    let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
-        let exclusions = Exclusions::maintained()?.and(exclusions);
-        Ok(instrumented_request(context.request, base, &exclusions, values)?)
-    };
-    let plain = || -> Result<BuildRequest> {
-        let none = Exclusions::default();
-        Ok(without_counters(instrumented_request(context.request, base, &none, values)?))
-    };
-    context.build_excluding_broken(
-        INSTRUMENTED_KERNEL,
-        &BuildVariants { request: &request, plain: &plain, tuned_only: false },
-    )
+    let instrumented =
+        |exclusions: &Exclusions| Ok(instrumented_request(context.request, base, exclusions, values)?);
+    let request = |exclusions: &Exclusions| instrumented(&Exclusions::maintained()?.and(exclusions));
+    let plain = without_counters(instrumented(&Exclusions::NONE)?);
+    context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, &plain, false)
 }
 
-/// Returns the flags and patches for value profiling; `None` if it was not requested or there are
-/// no patches for this kernel.
-fn values(context: &RecipeContext) -> Result<Option<ValuePatches>> {
-    if !context.options.values {
-        return Ok(None);
+/// Returns the counters of each training workload, repeated by its weight.
+fn train(context: &RecipeContext, instrumented: &Kernel) -> Result<Vec<ResultDirectory>> {
+    let first = context.engine.run(TRAINING, (instrumented, context.workload), train_kernel)?;
+    let mut counters = vec![first];
+    for (workload, weight) in context.settings.also_trained_on {
+        let of = train_kernel(context.session(), (instrumented, workload))?;
+        counters.extend((0..*weight).map(|_| of.clone()));
     }
-    Ok(ValuePatches::of(context.session().work, context.base)?)
+    Ok(counters)
 }
 
-/// Converts counters to GCC's format.
-struct PrepareGcovProfile<'a> {
-    instrumented: &'a Kernel,
-    /// Directories with the counters of each run, to be added up.
-    counters: &'a [ResultDirectory],
-    /// True if counters stay as gcov exports them.
-    as_exported: bool,
-}
-
-impl Step for PrepareGcovProfile<'_> {
-    type Output = GccPgoProfile;
-
-    fn name(&self) -> StepName {
-        PROFILE
+/// Converts counters to GCC's format. `counters` are the directories of each run, to be added up.
+fn convert_counters(
+    session: &Session,
+    (instrumented, counters, as_exported): (&Kernel, &[ResultDirectory], bool),
+) -> Result<GccPgoProfile> {
+    if let ([ResultDirectory(alone)], true) = (counters, as_exported) {
+        return Ok(prepare_as_exported(session.work, alone, instrumented)?);
     }
-
-    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
-        let key = add_kernel(key, "instrumented", self.instrumented)?;
-        // Supplied counters are no result of ours, so their content is hashed.
-        let mut key = key;
-        for ResultDirectory(counters) in self.counters {
-            key = key.field("counters", hash_tree(counters)?);
-        }
-        Ok(key.field("as exported", self.as_exported.to_string()))
-    }
-
-    fn make(&self, session: &Session) -> Result<GccPgoProfile> {
-        let Self { instrumented, counters, as_exported } = self;
-        let counters: Vec<PathBuf> =
-            counters.iter().map(|ResultDirectory(counters)| counters.clone()).collect();
-        match &counters[..] {
-            [alone] if *as_exported => {
-                return Ok(prepare_as_exported(session.work, alone, instrumented)?);
-            }
-            _ => {}
-        }
-        let prepared = prepare_profile(session.work, &counters, instrumented)?;
-        report_quality(session, prepared.quality()?);
-        Ok(prepared)
-    }
-}
-
-pub(super) fn asks(recipe: &str, _: &Kernel) -> Option<GateFinding> {
-    let found = format!("recipe {recipe} takes counters of an instrumented kernel and no recording");
-    let fix = "leave the training to it, or give counters with --gcda".to_string();
-    Some(GateFinding::refused("recipe", found, fix))
+    let counters: Vec<PathBuf> = counters.iter().map(|ResultDirectory(counters)| counters.clone()).collect();
+    let prepared = prepare_profile(session.work, &counters, instrumented)?;
+    report_quality(session, prepared.quality()?);
+    Ok(prepared)
 }

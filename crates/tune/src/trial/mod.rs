@@ -19,6 +19,7 @@ pub use keep::keep;
 
 use crate::measuring::compare::{from_recordings, measure, measure_at_offsets};
 use crate::measuring::start_offset;
+use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::model::Model;
 use crate::runs::record::RecordedProfile;
 use crate::runs::selftest::{require_same_answers, selftest, SelfTest};
@@ -27,7 +28,6 @@ use crate::{Error, Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, MetricRow, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_work::interrupt;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -415,17 +415,8 @@ impl SetRunner<'_> {
                 if recipe.check_compiler(&request.compiler).is_err() {
                     request.compiler = recipe.default_compiler();
                 }
-                let exclusions = Exclusions::default();
-                let (options, object_flags) = (Default::default(), &[][..]);
-                let asked = TuneRequest {
-                    build: &request,
-                    workload: &workload,
-                    recipe,
-                    options,
-                    model,
-                    object_flags,
-                    exclusions: &exclusions,
-                };
+                let settings = TuningSettings::new(model);
+                let asked = TuneRequest { build: &request, workload: &workload, recipe, settings };
                 let tuned = tune(session, &asked, &|_, _| {})?;
                 (tuned.tuned, tuned.after)
             }

@@ -3,7 +3,7 @@
 
 use crate::engine::StepName;
 use crate::measuring::compare::{compare, from_recordings, measured_request, CompareEffort};
-use crate::recipe_parts::recipe_spec::RecipeOptions;
+use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::model::Model;
 use crate::runs::record::{record_all, RecordedProfile};
 use crate::tuning::cross::{changes, score};
@@ -11,8 +11,7 @@ use crate::tuning::tune::{tune, TuneRequest};
 use crate::{Error, Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel, ObjectFlags};
-use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_work::interrupt;
 use serde::Serialize;
 use std::path::Path;
@@ -27,18 +26,12 @@ pub struct AutoRequest<'a> {
     pub workload: &'a Workload,
     /// Workloads that the best kernel must not harm.
     pub held_out: &'a [Workload],
-    /// Front-end model of the measurements.
-    pub model: &'a Model,
     /// Recipes to try, in this order. Upstream baselines are compared with and never chosen.
     pub recipes: &'a [Recipe],
-    /// Options for the recipes that know them.
-    pub options: RecipeOptions,
+    /// Settings of all tunings. Options are for the recipes that know them.
+    pub settings: TuningSettings<'a>,
     /// Time after which no recipe is started.
     pub budget: Option<Duration>,
-    /// Extra compiler flags of single objects of tuned kernels.
-    pub object_flags: &'a [ObjectFlags],
-    /// Objects that all recipes leave out.
-    pub exclusions: &'a Exclusions,
 }
 
 /// A kernel with its figures.
@@ -158,8 +151,8 @@ pub type OnRecipeStep<'a> = dyn Fn(Recipe, StepName, Option<&Path>) + 'a;
 /// # Errors
 /// Those of the base kernel and its measurement; an interrupt.
 pub fn auto(session: &Session, request: &AutoRequest, on_step: &OnRecipeStep) -> Result<AutoResult> {
-    let AutoRequest { build: asked, workload, held_out, model, recipes, options, budget, .. } = *request;
-    let AutoRequest { object_flags, exclusions, .. } = *request;
+    let AutoRequest { build: asked, workload, held_out, recipes, settings, budget } = *request;
+    let model = settings.model;
     let started = Instant::now();
     let base = build(session.work, asked, session.progress)?;
     let both = record_all(session, &[0, 1].map(|repeat| measured_request(&base, workload, model, repeat)))?;
@@ -176,8 +169,8 @@ pub fn auto(session: &Session, request: &AutoRequest, on_step: &OnRecipeStep) ->
         if recipe.check_compiler(&own.compiler).is_err() {
             own.compiler = recipe.default_compiler();
         }
-        let options = recipe.known(options);
-        let request = TuneRequest { build: &own, workload, recipe, options, model, object_flags, exclusions };
+        let settings = TuningSettings { options: recipe.known(settings.options), ..settings };
+        let request = TuneRequest { build: &own, workload, recipe, settings };
         let tuned = match tune(session, &request, &|step, found| on_step(recipe, step, found)) {
             Ok(tuned) => tuned,
             Err(error) => {

@@ -1,15 +1,13 @@
 //! Cross comparison: kernels tuned for several workloads, each running all of them.
 
 use crate::measuring::compare::{from_recordings, measured_request};
-use crate::recipe_parts::recipe_spec::RecipeOptions;
-use crate::runs::model::Model;
+use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::record::{record_all, RecordRequest};
 use crate::tuning::optimize::{optimize, OptimizeRequest, OptimizeResult};
 use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
-use kerntune_optimize::gcc_pgo::Exclusions;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 
@@ -53,17 +51,13 @@ pub struct CrossResult {
     pub rows: Vec<CrossRow>,
 }
 
-/// Recipe, model and options of a cross comparison.
+/// Recipe and settings of a cross comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct CrossRequest<'a> {
     /// Recipe that tunes the kernels.
     pub recipe: Recipe,
-    /// Options of the recipe.
-    pub options: RecipeOptions,
-    /// Front-end model of the measurements.
-    pub model: &'a Model,
-    /// Objects that the recipe leaves out.
-    pub exclusions: &'a Exclusions,
+    /// Settings of all tunings but their workloads.
+    pub settings: TuningSettings<'a>,
     /// True if one more kernel is tuned for all workloads together, with equal weights.
     pub together: bool,
     /// Jobs of make; `None` for one per processor.
@@ -81,19 +75,12 @@ pub fn cross(
     workloads: &[Workload],
     request: &CrossRequest,
 ) -> Result<CrossResult> {
-    let CrossRequest { recipe, options, model, exclusions, together, jobs } = *request;
+    let CrossRequest { recipe, settings, together, jobs } = *request;
+    let model = settings.model;
     let mut tuned = Vec::new();
     let mut make = |workload, also_trained_on: &[(Workload, u32)], name: String| -> Result<()> {
-        let request = OptimizeRequest {
-            workload,
-            recipe,
-            options,
-            model,
-            supplied: None,
-            also_trained_on,
-            exclusions,
-            jobs,
-        };
+        let settings = TuningSettings { also_trained_on, ..settings };
+        let request = OptimizeRequest { workload, recipe, settings, jobs };
         let optimized = optimize(session, kernel.clone(), &request)?;
         optimized.proof.verdict()?;
         tuned.push((name, optimized));

@@ -1,37 +1,28 @@
 //! Tuning of an existing kernel: a kernel and a workload → a tuned kernel and the proof.
 
-use crate::engine::{Engine, TuningPlan};
+use crate::engine::{Engine, StepInput, TuningPlan};
+use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
 use crate::recipe_parts::exclude::ExcludedObjects;
-use crate::recipe_parts::recipe_spec::{RecipeContext, RecipeOptions, SuppliedProfile};
-use crate::recipe_parts::steps::{add_kernel, BuildKernel, PackImage, BASE_KERNEL};
-use crate::runs::model::Model;
-use crate::tuning::tune::{carry_out, ProvenKernel};
+use crate::recipe_parts::settings::TuningSettings;
+use crate::recipe_parts::steps::{build_kernel, pack_image, BASE_KERNEL, IMAGE};
 use crate::{Error, Recipe, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, Kernel};
-use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
-use kerntune_optimize::BoxedProof;
+use kerntune_optimize::gcc_pgo::Exclusion;
+use kerntune_optimize::{BaselineProof, BoxedProof};
 use kerntune_work::{Key, WorkDir};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Workload, recipe and options of a tuning.
+/// Workload, recipe and settings of a tuning.
 #[derive(Debug, Clone, Copy)]
 pub struct OptimizeRequest<'a> {
     /// Workload that the kernel is tuned for.
     pub workload: &'a Workload,
     /// Recipe that tunes the kernel.
     pub recipe: Recipe,
-    /// Options of the recipe.
-    pub options: RecipeOptions,
-    /// Front-end model whose cache recipes with an order optimize for.
-    pub model: &'a Model,
-    /// Training data to use instead of a training run.
-    pub supplied: Option<&'a SuppliedProfile>,
-    /// Further training workloads, each with its weight.
-    pub also_trained_on: &'a [(Workload, u32)],
-    /// Objects that the recipe leaves out.
-    pub exclusions: &'a Exclusions,
+    /// Settings of the tuning.
+    pub settings: TuningSettings<'a>,
     /// Jobs of make; `None` for one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
@@ -70,37 +61,15 @@ pub fn request_of(work: &WorkDir, kernel: &Kernel) -> Result<BuildRequest> {
 /// # Errors
 /// Arguments that do not fit together are reported before anything is built.
 pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) -> Result<OptimizeResult> {
-    // Every field is named here, so that a new one is not forgotten.
-    let OptimizeRequest { workload, recipe, options, model, supplied, also_trained_on, exclusions, jobs } =
-        *request;
-    if supplied.is_none() {
-        workload.require_run("training")?;
-    }
+    let OptimizeRequest { workload, recipe, settings, jobs } = *request;
     let asked = BuildRequest { jobs, ..request_of(session.work, &kernel)? };
-    recipe.check_arch(asked.arch)?;
-    recipe.check_compiler(&asked.compiler)?;
-    recipe.check_options(options, &[], exclusions)?;
-    also_trained_on.iter().try_for_each(|(workload, _)| workload.require_run("training"))?;
-    if !also_trained_on.is_empty() && !asked.arch.can_be_recorded() && !recipe.counts_by_itself() {
-        return Err(Error::OneTraining { arch: asked.arch });
-    }
-    if let Some(supplied) = supplied {
-        recipe.check_supplied(supplied)?;
-    }
-    let key = add_kernel(Key::new("optimize/1", crate::CODE), "kernel", &kernel)?
+    check(recipe, &asked, workload, &settings)?;
+    let key = kernel
+        .add_to(Key::new("optimize/1", crate::CODE), session)?
         .field("workload", workload.content_hash()?)
         .field("recipe", recipe.name())
-        .field("model", &model.text)
-        .field("machine", &session.machine_id)
-        .value("exclusions", exclusions.entries())?;
-    let mut key = options.add_to_key(key);
-    // Optional inputs are added only if present, so that the keys of other results stay.
-    if let Some(supplied) = supplied {
-        key = supplied.add_to_key(key);
-    }
-    for (workload, weight) in also_trained_on {
-        key = key.field("also", workload.content_hash()?).field("weight", weight.to_string());
-    }
+        .field("machine", &session.machine_id);
+    let key = settings.add_to_key(key)?;
     let about = vec![
         format!("kernel {}", kernel.manifest.label),
         format!("workload {}", workload.name),
@@ -108,29 +77,68 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
     ];
     let plan = TuningPlan::open(session.work, &key.id(), recipe.steps_on(asked.arch), about)?;
     let engine = Engine::new(session, plan, &|_, _| {});
-    let base_request = recipe.base(session, &asked)?;
-    let image = engine.run(&PackImage { workload })?;
-    let base = match base_request == asked {
-        true => kernel,
-        false => engine.run(&BuildKernel { name: BASE_KERNEL, request: &base_request })?,
+    carry_out(&engine, recipe, (&asked, Some(kernel)), workload, settings)
+}
+
+/// Checks whether a kernel built from `asked` can be tuned so.
+///
+/// # Errors
+/// Arguments that do not fit together; an absent compiler.
+pub(crate) fn check(
+    recipe: Recipe,
+    asked: &BuildRequest,
+    workload: &Workload,
+    settings: &TuningSettings,
+) -> Result<()> {
+    let TuningSettings { options, object_flags, exclusions, supplied, also_trained_on, .. } = *settings;
+    if supplied.is_none() {
+        workload.require_run("training")?;
+    }
+    recipe.check_arch(asked.arch)?;
+    recipe.check_compiler(&asked.compiler)?;
+    recipe.check_options(options, object_flags, exclusions)?;
+    also_trained_on.iter().try_for_each(|(workload, _)| workload.require_run("training"))?;
+    if !also_trained_on.is_empty() && !asked.arch.can_be_recorded() && !recipe.counts_by_itself() {
+        return Err(Error::OneTraining { arch: asked.arch });
+    }
+    supplied.map_or(Ok(()), |supplied| recipe.check_supplied(supplied))
+}
+
+/// Carries out the recipe's own steps on the kernel of request `asked`, which is built unless it is
+/// given and the recipe needs no more of it; makes the tuned kernel and proves it.
+pub(crate) fn carry_out(
+    engine: &Engine,
+    recipe: Recipe,
+    (asked, kernel): (&BuildRequest, Option<Kernel>),
+    workload: &Workload,
+    settings: TuningSettings,
+) -> Result<OptimizeResult> {
+    let base_request = |asked: &BuildRequest| recipe.base_request(engine.session(), asked);
+    let request = base_request(asked)?;
+    engine.run(IMAGE, workload, pack_image)?;
+    let base = match kernel.filter(|_| request == *asked) {
+        Some(kernel) => kernel,
+        None => engine.run(BASE_KERNEL, &request, build_kernel)?,
     };
-    let excluded = ExcludedObjects::open(exclusions, Some(engine.directory().join("exclude.toml")))?;
+    let file = engine.directory().join("exclude.toml");
+    let excluded = ExcludedObjects::open(settings.exclusions, Some(file))?;
     let context = RecipeContext {
-        engine: &engine,
+        engine,
         recipe: recipe.name(),
-        parts: recipe.parts(),
+        parts: &recipe.parts(),
         workload,
-        image: &image,
-        request: &base_request,
+        base_request: &base_request,
+        request: &request,
         base: &base,
-        model,
-        options,
-        supplied,
-        also_trained_on,
+        settings,
         excluded: &excluded,
-        object_flags: &[],
     };
-    let ProvenKernel { tuned, profile, proof } = carry_out(recipe, &context, &asked.label)?;
+    let PreparedBuild { profile, final_step, prove, .. } = recipe.prepare(&context)?;
+    let tuned = context.build_tuned(&final_step, &asked.label)?;
+    // Cheap compared with a build, so the proof is made each time.
+    let proof = prove(&tuned)?;
+    drop(prove);
+    let proof = if recipe.is_upstream() { Box::new(BaselineProof(proof)) } else { proof };
     let excluded = excluded.list().entries().to_vec();
     Ok(OptimizeResult { base, tuned, profile, proof, excluded })
 }

@@ -4,7 +4,7 @@
 use crate::{Error, Recipe, Result};
 use kerntune_kernel::Kernel;
 use kerntune_optimize::gcc_pgo;
-use kerntune_optimize::quality::{self, GateInput, ProfileQuality};
+use kerntune_optimize::quality::{self, GateInput, ProfileQuality, RecipeAnswer};
 use kerntune_profile::{find, keep, merge, Manifest, Profile, MANIFEST_FILE};
 use kerntune_work::WorkDir;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,13 @@ pub fn check(
         Some(kernel) => (kerntune_kernel::find(work, kernel)?, kerntune_kernel::find_recorded(work, id)?),
         None => (kerntune_kernel::find(work, id)?, None),
     };
+    let refusal = recipe.and_then(|recipe| recipe.refusal(&kernel));
+    let answer = |recipe: Recipe| RecipeAnswer { recipe: recipe.name(), refusal: refusal.as_ref() };
     let question = |halves| GateInput {
         recording: &recording,
         recorded: recorded.as_ref(),
         kernel: &kernel,
-        recipe: recipe.map(Recipe::asking),
+        recipe: recipe.map(answer),
         halves,
     };
     if let Some(against) = against {

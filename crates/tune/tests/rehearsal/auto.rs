@@ -1,8 +1,8 @@
 //! `auto`: several recipes against one base kernel.
 
 use crate::support::{build_request, recipe, TestBench};
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::auto::{auto, AutoRequest};
+use kerntune_tune::TuningSettings;
 use std::slice::from_ref;
 
 #[test]
@@ -10,18 +10,15 @@ fn recipes_are_ranked_and_held_against_the_upstream_baseline() {
     let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
-    let (build, exclusions) = (build_request("base"), Exclusions::default());
+    let build = build_request("base");
     let recipes = ["gcc-pgo", "gcc-pgo+layout", "stock-gcov"].map(recipe);
     let request = AutoRequest {
         build: &build,
         workload: &bench.workload,
         held_out: from_ref(&bench.workload),
-        model: &bench.model,
         recipes: &recipes,
-        options: Default::default(),
+        settings: TuningSettings::new(&bench.model),
         budget: None,
-        object_flags: &[],
-        exclusions: &exclusions,
     };
     let found = auto(&session, &request, &|_, _, _| {}).unwrap();
     assert!(found.not_made.is_empty(), "{:?}", found.not_made);

@@ -3,9 +3,9 @@
 use crate::support::{build_request, recipe, TestBench, WORKLOAD};
 use kerntune_guest::Workload;
 use kerntune_kernel::build;
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::cross::{cross, CrossRequest, TOGETHER};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
+use kerntune_tune::TuningSettings;
 use kerntune_work::NoProgress;
 use std::path::Path;
 
@@ -21,19 +21,11 @@ fn trainings_of_several_workloads_are_added_up() {
     let work = bench.work("work");
     let session = bench.session(&work);
     let kernel = build(&work, &build_request("base"), &NoProgress).unwrap();
-    let exclusions = Exclusions::default();
     for name in ["gcc-pgo", "layout"] {
         let made = |also_trained_on: &[(Workload, u32)]| {
-            let request = OptimizeRequest {
-                workload: &bench.workload,
-                recipe: recipe(name),
-                options: Default::default(),
-                model: &bench.model,
-                supplied: None,
-                also_trained_on,
-                exclusions: &exclusions,
-                jobs: None,
-            };
+            let settings = TuningSettings { also_trained_on, ..TuningSettings::new(&bench.model) };
+            let (workload, recipe) = (&bench.workload, recipe(name));
+            let request = OptimizeRequest { workload, recipe, settings, jobs: None };
             let optimized = optimize(&session, kernel.clone(), &request).unwrap();
             optimized.proof.verdict().unwrap();
             optimized
@@ -58,9 +50,7 @@ fn a_matrix_has_a_kernel_for_each_and_one_for_all() {
     let kernel = build(&work, &build_request("base"), &NoProgress).unwrap();
     let request = CrossRequest {
         recipe: recipe("gcc-pgo"),
-        options: Default::default(),
-        model: &bench.model,
-        exclusions: &Exclusions::default(),
+        settings: TuningSettings::new(&bench.model),
         together: true,
         jobs: None,
     };

@@ -3,10 +3,9 @@
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, ObjectFlags};
 use kerntune_machine::Machine;
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_rehearsal::Rehearsal;
 use kerntune_tune::model::{self, Model};
-use kerntune_tune::{tune, Recipe, Result, Session, TuneRequest, TuneResult};
+use kerntune_tune::{tune, Recipe, Result, Session, TuneRequest, TuneResult, TuningSettings};
 use kerntune_work::{NoProgress, WorkDir};
 use std::cell::Cell;
 use std::fs;
@@ -63,16 +62,10 @@ impl TestBench {
     /// Tunes the stand-in kernel by `gcc-pgo` with these object flags. Also returns the number of
     /// steps whose results existed.
     pub fn tune(&self, session: &Session, object_flags: &[ObjectFlags]) -> Result<(TuneResult, usize)> {
-        let (build, exclusions) = (build_request("base"), Exclusions::default());
-        let request = TuneRequest {
-            build: &build,
-            workload: &self.workload,
-            recipe: recipe("gcc-pgo"),
-            options: Default::default(),
-            model: &self.model,
-            object_flags,
-            exclusions: &exclusions,
-        };
+        let build = build_request("base");
+        let settings = TuningSettings { object_flags, ..TuningSettings::new(&self.model) };
+        let (workload, recipe) = (&self.workload, recipe("gcc-pgo"));
+        let request = TuneRequest { build: &build, workload, recipe, settings };
         let there = Cell::new(0);
         let tuned =
             tune(session, &request, &|_, found| there.set(there.get() + usize::from(found.is_some())))?;

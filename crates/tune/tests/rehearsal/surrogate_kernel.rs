@@ -3,11 +3,10 @@
 
 use crate::support::{recipe, TestBench};
 use kerntune_kernel::{build, Arch, BuildRequest, Compiler, Kernel, KernelSource};
-use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::{clang_autofdo, layout};
 use kerntune_rehearsal::Rehearsal;
 use kerntune_tune::optimize::{optimize, OptimizeRequest, OptimizeResult};
-use kerntune_tune::{Session, SuppliedProfile};
+use kerntune_tune::{Session, SuppliedProfile, TuningSettings};
 use kerntune_work::NoProgress;
 use std::fs;
 use std::path::Path;
@@ -36,17 +35,8 @@ fn tuned(
     name: &str,
     supplied: Option<&SuppliedProfile>,
 ) -> kerntune_tune::Result<OptimizeResult> {
-    let exclusions = Exclusions::default();
-    let request = OptimizeRequest {
-        workload: &bench.workload,
-        recipe: recipe(name),
-        options: Default::default(),
-        model: &bench.model,
-        supplied,
-        also_trained_on: &[],
-        exclusions: &exclusions,
-        jobs: None,
-    };
+    let settings = TuningSettings { supplied, ..TuningSettings::new(&bench.model) };
+    let request = OptimizeRequest { workload: &bench.workload, recipe: recipe(name), settings, jobs: None };
     optimize(session, kernel.clone(), &request)
 }
 

@@ -3,10 +3,10 @@
 use crate::support::{build_request, recipe, TestBench, OPERATIONS};
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_kernel::{BuildRequest, KernelSource};
-use kerntune_optimize::gcc_pgo::{Exclusions, GccPgoProof};
+use kerntune_optimize::gcc_pgo::GccPgoProof;
 use kerntune_profile::Profile;
 use kerntune_tune::package::package;
-use kerntune_tune::TuneRequest;
+use kerntune_tune::{TuneRequest, TuningSettings};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -16,19 +16,10 @@ fn a_plan_is_checked_and_estimated() {
     let bench = TestBench::new();
     let work = bench.work("work");
     let session = bench.session(&work);
-    let exclusions = Exclusions::default();
-    let estimate = |build: &BuildRequest| {
-        let request = TuneRequest {
-            build,
-            workload: &bench.workload,
-            recipe: recipe("gcc-pgo+layout"),
-            options: Default::default(),
-            model: &bench.model,
-            object_flags: &[],
-            exclusions: &exclusions,
-        };
-        request.estimate(&session)
-    };
+    let (workload, recipe) = (&bench.workload, recipe("gcc-pgo+layout"));
+    let settings = TuningSettings::new(&bench.model);
+    let estimate =
+        |build: &BuildRequest| TuneRequest { build, workload, recipe, settings }.estimate(&session);
     let found = estimate(&build_request("base")).unwrap();
     let names: Vec<&str> = found.iter().map(|(step, _)| step.as_str()).collect();
     assert_eq!(names, ["base-kernel", "instrumented-kernel", "movable-kernel"]);

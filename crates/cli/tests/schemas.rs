@@ -3,7 +3,7 @@
 
 use crate::support::checkout;
 use kerntune_kernel::{KernelManifest, PackageManifest, PACKAGE_SCHEMA, SCHEMA as KERNEL_SCHEMA};
-use kerntune_optimize::{bolt::BoltRewrite, gcc_pgo::GccPgoProfile, layout::PreparedOrder};
+use kerntune_optimize::{bolt::BoltRewrite, gcc_pgo::GccPgoProfile, layout::PreparedOrder, PreparedResult};
 use kerntune_stats::BenchResults;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::{parse_sealed, read_versioned, seal, write_sealed, Seal};

@@ -12,6 +12,7 @@ use kerntune_kernel::{build, find, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
     instrumented_request, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile, ValuePatches,
 };
+use kerntune_optimize::{PreparedResult, RecipeProof};
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         ("prove", [profile, label]) => {
             let tuned = find(&work, label)?;
             let profile = GccPgoProfile::load(Path::new(profile))?;
-            let proof = prove(&base, &profile, &tuned, &tuned.dir.join("build.log"))?;
+            let proof = prove(&base, &profile, &tuned)?;
             println!("{proof}");
             proof.verdict()?;
             println!("the profile took");

@@ -31,6 +31,7 @@ pub mod propeller;
 pub mod quality;
 mod refusal;
 mod requirement;
+mod share;
 mod stored;
 #[cfg(test)]
 mod test_kernel;
@@ -40,3 +41,4 @@ pub use error::{Error, Result};
 pub use proof::{BaselineProof, BoxedProof, RecipeProof};
 pub use refusal::ProofRefusal;
 pub use requirement::Requirement;
+pub use stored::PreparedResult;

@@ -1,8 +1,11 @@
-//! Common interface of the recipes' proofs.
+//! Common interface of the recipes' proofs, and what several of them share.
 
-use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, ProofRefusal};
+use crate::{ProofRefusal, Result};
+use kerntune_kernel::Kernel;
+use kerntune_work::IoContext;
 use serde::Serialize;
 use std::fmt;
+use std::fs;
 
 /// Evidence that a tuned kernel uses its profile, in the terms of its recipe. `Display` writes it
 /// as text.
@@ -43,20 +46,23 @@ impl fmt::Display for BaselineProof {
     }
 }
 
-macro_rules! evidence {
-    ($($proof:ty),+) => {
-        $(impl RecipeProof for $proof {
-            fn verdict(&self) -> Result<(), ProofRefusal> {
-                <$proof>::verdict(self)
-            }
-        })+
-    };
+/// Returns the refusal of a kernel that was built with another profile than `profile`.
+pub(crate) fn wrong_profile(built_with: Option<&str>, profile: &str) -> Option<String> {
+    let built_with = built_with.unwrap_or("none");
+    (built_with != profile).then(|| {
+        format!("it was built with profile {built_with}, not with {profile}: build the tuned kernel again")
+    })
 }
 
-evidence!(
-    gcc_pgo::GccPgoProof,
-    clang_autofdo::AutofdoProof,
-    layout::LayoutProof,
-    propeller::PropellerProof,
-    bolt::BoltProof
-);
+/// Reads the log of a kernel's build.
+pub(crate) fn build_log(kernel: &Kernel) -> Result<String> {
+    let path = kernel.build_log();
+    let text = fs::read(&path).at("read build log", &path)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Writes the line about the bytes of code before and after.
+pub(crate) fn write_text_bytes(f: &mut fmt::Formatter<'_>, before: u64, after: u64) -> fmt::Result {
+    let change = 100.0 * (after as f64 / before.max(1) as f64 - 1.0);
+    writeln!(f, "  text        {before} → {after} bytes ({change:+.1} %)")
+}

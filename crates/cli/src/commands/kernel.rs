@@ -9,6 +9,7 @@ use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Reb
 use kerntune_optimize::layout::{
     prepare_coloring, prepare_order, prove, OrderAlgorithm, DEFAULT_ALGORITHM, NAME,
 };
+use kerntune_optimize::RecipeProof;
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::package::verify;

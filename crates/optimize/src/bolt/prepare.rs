@@ -5,8 +5,8 @@ use super::image::ElfImage;
 use super::log::{BoltLog, OversizedFunction};
 use super::program::{with_symbol_sections, Bolt, FunctionSelection, PassFiles, ORDERS};
 use super::FunctionFate;
-use crate::quality::{self, ProfileQuality};
-use crate::stored::{open, read_json, read_quality, QUALITY};
+use crate::quality;
+use crate::stored::{read_json, store, PreparedResult};
 use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
@@ -17,14 +17,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Kind of result in the work directory.
-const KIND: &str = "bolt";
-const MANIFEST: &str = "rewrite.json";
 const FUNCTIONS: &str = "functions.json";
 const VMLINUX: &str = "vmlinux";
 const COUNTS: &str = "counts.txt";
 const SKIP: &str = "skip.txt";
-const SCHEMA: &str = "kerntune-rewrite/1";
 
 /// Configuration line of kernels that move to a random address at boot. They have a table, made by
 /// the linker, of all places in the code to change then.
@@ -75,20 +71,12 @@ pub struct BoltFunction {
     pub because: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct RewriteManifest {
-    schema: String,
-    id: String,
-    kernel: String,
-    recording: String,
-    summary: RewriteSummary,
-}
-
 /// Rewritten kernel image in the work directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoltRewrite {
     /// Absolute result directory: `rewrite.json`, `functions.json`, `vmlinux`, BOLT's inputs
     /// (`counts.txt`, `skip.txt`) and logs (`bolt-1.log`, `bolt-2.log`).
+    #[serde(skip)]
     pub dir: PathBuf,
     /// 16 hex digits: hash of the kernel, the counts and BOLT's arguments.
     pub id: String,
@@ -100,25 +88,25 @@ pub struct BoltRewrite {
     pub summary: RewriteSummary,
 }
 
-impl BoltRewrite {
-    /// Loads the result in `dir`.
-    ///
-    /// # Errors
-    /// Files that are missing, damaged, or of another version.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, RewriteManifest) = open(dir, "open rewritten kernel", MANIFEST, SCHEMA)?;
-        let RewriteManifest { id, kernel, recording, summary, .. } = manifest;
-        Ok(Self { dir, id, kernel, recording, summary })
+impl PreparedResult for BoltRewrite {
+    const KIND: &'static str = "bolt";
+    const MANIFEST: &'static str = "rewrite.json";
+    const SCHEMA: &'static str = "kerntune-rewrite/1";
+    const OPEN: &'static str = "open rewritten kernel";
+
+    fn dir(&self) -> &Path {
+        &self.dir
     }
 
+    fn in_dir(self, dir: PathBuf) -> Result<Self> {
+        Ok(Self { dir, ..self })
+    }
+}
+
+impl BoltRewrite {
     /// Returns the path of the ELF image.
     pub fn vmlinux(&self) -> PathBuf {
         self.dir.join(VMLINUX)
-    }
-
-    /// Reads the gate's figures of the recording.
-    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
-        read_quality(&self.dir)
     }
 
     /// Reads the functions that ran in the training, by executed instructions, most first.
@@ -157,34 +145,28 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<B
         .field("told", arguments)
         .field("skip", &skip)
         .field("counts", &text);
-    let id = key.id();
-    let staged = work.stage(KIND, &key)?;
-    if let Some(done) = staged.already().and_then(|dir| BoltRewrite::load(&dir).ok()) {
-        return Ok(done);
-    }
-    staged.clear()?;
-    let at = |name: &str| staged.path().join(name);
-    fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
-    fs::write(at(SKIP), &skip).at("write", at(SKIP))?;
-    let done = passes(&bolt, &mut image, staged.path(), label)?;
-    fs::write(at(VMLINUX), image.bytes()).at("write", at(VMLINUX))?;
-    let reasons = SkipReasons {
-        exceptions: referred_by(&image, &symbols, "__ex_table", 12, &[0, 4]).collect(),
-        alternatives: done
-            .alternative_bytes
-            .map(|bytes| referred_by(&image, &symbols, ".altinstructions", bytes, &[0]).collect())
-            .unwrap_or_default(),
-        too_long: done.too_long.iter().map(|f| (f.symbol().to_string(), f.bytes)).collect(),
-        excluded: &excluded,
-    };
-    write_json(&at(FUNCTIONS), &reasons.functions(&symbols, &ran))?;
-    let branches = u64::try_from(written.branches).unwrap_or(u64::MAX);
-    let (bolt, withheld) = (bolt.version, excluded.len() as u64);
-    let summary = RewriteSummary { bolt, branches, withheld, passes: done.passes };
-    let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
-    write_json(&at(QUALITY), &quality)?;
-    write_json(&at(MANIFEST), &RewriteManifest { schema: SCHEMA.into(), id, kernel, recording, summary })?;
-    BoltRewrite::load(&staged.publish()?)
+    store(work, &key, Some(&quality), |dir| {
+        let at = |name: &str| dir.join(name);
+        fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
+        fs::write(at(SKIP), &skip).at("write", at(SKIP))?;
+        let done = passes(&bolt, &mut image, dir, label)?;
+        fs::write(at(VMLINUX), image.bytes()).at("write", at(VMLINUX))?;
+        let reasons = SkipReasons {
+            exceptions: referred_by(&image, &symbols, "__ex_table", 12, &[0, 4]).collect(),
+            alternatives: done
+                .alternative_bytes
+                .map(|bytes| referred_by(&image, &symbols, ".altinstructions", bytes, &[0]).collect())
+                .unwrap_or_default(),
+            too_long: done.too_long.iter().map(|f| (f.symbol().to_string(), f.bytes)).collect(),
+            excluded: &excluded,
+        };
+        write_json(&at(FUNCTIONS), &reasons.functions(&symbols, &ran))?;
+        let branches = u64::try_from(written.branches).unwrap_or(u64::MAX);
+        let (bolt, withheld) = (bolt.version.clone(), excluded.len() as u64);
+        let summary = RewriteSummary { bolt, branches, withheld, passes: done.passes };
+        let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
+        Ok(BoltRewrite { dir: dir.into(), id: key.id(), kernel, recording, summary })
+    })
 }
 
 /// Results of all runs of BOLT.

@@ -2,7 +2,7 @@
 
 use super::image::ElfImage;
 use super::{BoltPass, BoltRewrite, FunctionFate};
-use crate::{ProofRefusal, Result};
+use crate::{ProofRefusal, RecipeProof, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::hash_file;
 use serde::{Deserialize, Serialize};
@@ -129,12 +129,14 @@ impl BoltProof {
             (part.functions, part.instructions as f64 / self.instructions.max(1) as f64)
         })
     }
+}
 
+impl RecipeProof for BoltProof {
     /// Checks that the kernel was rewritten, and nothing else in it changed.
     ///
     /// # Errors
     /// [`ProofRefusal`] with every reason.
-    pub fn verdict(&self) -> Result<(), ProofRefusal> {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         let mut reasons = Vec::new();
         let carries = self.carries.as_deref().unwrap_or("none");
         if carries != self.rewrite {

@@ -3,7 +3,7 @@
 use super::guard::withheld;
 use super::image::ElfImage;
 use super::*;
-use crate::test_kernel;
+use crate::{test_kernel, PreparedResult, RecipeProof};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_profile::{
     Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Profile, Symbol, Tables,

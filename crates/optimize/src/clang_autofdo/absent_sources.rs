@@ -1,7 +1,7 @@
 //! Part of another kernel's profile that belongs to source files which this kernel lacks.
 
-use super::profile::share;
 use super::ExecutedFunction;
+use crate::share::share;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

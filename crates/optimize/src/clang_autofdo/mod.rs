@@ -10,7 +10,7 @@
 //! | 1 | [`base_request`] | build request: the plain kernel, with the debug information that maps its addresses to the source |
 //! | 2 | [`prepare_profile`] | [`AutofdoProfile`]: Clang's profile from a recording of that kernel with edges |
 //! | 3 | [`tuned_request`] | build request: the same kernel with the profile |
-//! | 4 | [`prove`] | [`AutofdoProof`], with [`AutofdoProof::verdict`]: evidence that the profile was used |
+//! | 4 | [`prove`] | [`AutofdoProof`]: evidence that the profile was used |
 //!
 //! The caller records the training run between steps 1 and 2. Only marked regions are recorded,
 //! which excludes boot: its loops that wait and unpack would be the hottest of all.

@@ -1,10 +1,10 @@
 //! Preparation of Clang's profile from a recording of the training run.
 
-use super::profile::{AutofdoManifest, FUNCTIONS, KIND, MANIFEST, TREE};
+use super::profile::{FUNCTIONS, TREE};
 use super::request::PROFILE_FILE;
 use super::{functions, AutofdoProfile, AutofdoSummary, ExecutedFunction};
-use crate::llvm::LlvmTools;
-use crate::stored::QUALITY;
+use crate::llvm::{LlvmTools, ToolFailure};
+use crate::stored::store;
 use crate::{debug_info, quality, Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, UnsymbolizedProfile};
 use kerntune_kernel::{Compiler, Kernel};
@@ -44,31 +44,27 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
         .field("images", kernel.content()?)
         .field("tools", llvm.versions()?)
         .field("counts", &text);
-    let id = key.id();
-    if let Some(profile) = work.find(KIND, &id).and_then(|dir| AutofdoProfile::load(&dir).ok()) {
-        return Ok(profile);
-    }
-    let staged = work.stage(KIND, &key)?;
-    staged.clear()?;
-    let at = |name: &str| staged.path().join(name);
-    fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
-    fs::create_dir(at(TREE)).at("create", at(TREE))?;
+    store(work, &key, Some(&quality), |dir| {
+        let at = |name: &str| dir.join(name);
+        fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
+        fs::create_dir(at(TREE)).at("create", at(TREE))?;
 
-    let label = &kernel.manifest.label;
-    let profile = at(TREE).join(PROFILE_FILE);
-    llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &profile, &at(LOG)).map_err(|failed| failed.on(label))?;
-    llvm.text(&profile, &at(SAMPLES), &at("llvm-profdata.log")).map_err(|failed| failed.on(label))?;
-    let samples = fs::read(at(SAMPLES)).at("read", at(SAMPLES))?;
-    let samples = SampleProfile::parse(&String::from_utf8_lossy(&samples))
-        .map_err(|reason| Error::BadSamples { file: at(SAMPLES), reason })?;
+        let failed = |failed: ToolFailure| failed.on(&kernel.manifest.label);
+        let profile = at(TREE).join(PROFILE_FILE);
+        llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &profile, &at(LOG)).map_err(failed)?;
+        llvm.text(&profile, &at(SAMPLES), &at("llvm-profdata.log")).map_err(failed)?;
+        let samples = fs::read(at(SAMPLES)).at("read", at(SAMPLES))?;
+        let samples = SampleProfile::parse(&String::from_utf8_lossy(&samples))
+            .map_err(|reason| Error::BadSamples { file: at(SAMPLES), reason })?;
 
-    let ran = functions::ran(&recording.tables, &samples);
-    let summary = summarize(&counts, &samples, &ran);
-    judge(&summary, &ran).map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
-    write_json(&at(FUNCTIONS), &ran)?;
-    write_json(&at(QUALITY), &quality)?;
-    write_json(&at(MANIFEST), &AutofdoManifest::new(&id, &kernel.manifest.id, &recorded.id, summary))?;
-    AutofdoProfile::load(&staged.publish()?)
+        let ran = functions::ran(&recording.tables, &samples);
+        let summary = summarize(&counts, &samples, &ran);
+        judge(&summary, &ran)
+            .map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
+        write_json(&at(FUNCTIONS), &ran)?;
+        let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
+        Ok(AutofdoProfile { dir: dir.into(), id: key.id(), kernel, recording, summary })
+    })
 }
 
 fn summarize(

@@ -1,19 +1,15 @@
 //! Prepared profile in the work directory.
 
 use super::ExecutedFunction;
-use crate::quality::ProfileQuality;
-use crate::stored::{open, read_json, read_quality};
+use crate::share::share;
+use crate::stored::{read_json, PreparedResult};
 use crate::Result;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Kind of result in the work directory.
-pub(super) const KIND: &str = "clang-autofdo";
-pub(super) const MANIFEST: &str = "profile.json";
 pub(super) const FUNCTIONS: &str = "functions.json";
 /// Directory with the files for the build directory.
 pub(super) const TREE: &str = "tree";
-const SCHEMA: &str = "kerntune-clang-autofdo/1";
 
 /// Sizes of a recording and of its sample profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,37 +48,13 @@ impl AutofdoSummary {
     }
 }
 
-pub(super) fn share(part: u64, of: u64) -> f64 {
-    if of == 0 {
-        0.0
-    } else {
-        part as f64 / of as f64
-    }
-}
-
-/// Contents of `profile.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AutofdoManifest {
-    pub schema: String,
-    pub id: String,
-    pub kernel: String,
-    pub recording: String,
-    pub summary: AutofdoSummary,
-}
-
-impl AutofdoManifest {
-    pub fn new(id: &str, kernel: &str, recording: &str, summary: AutofdoSummary) -> Self {
-        let (id, kernel, recording) = (id.to_string(), kernel.to_string(), recording.to_string());
-        Self { schema: SCHEMA.into(), id, kernel, recording, summary }
-    }
-}
-
 /// Sample profile for Clang, with its origin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutofdoProfile {
     /// Absolute result directory: `profile.json`, `functions.json`, `counts.txt` (input of
     /// `llvm-profgen`), `samples.txt` (its output as text), `llvm-profgen.log`, and the
     /// [`tree`](Self::tree).
+    #[serde(skip)]
     pub dir: PathBuf,
     /// 16 hex digits: hash of the counts and the kernel.
     pub id: String,
@@ -94,25 +66,25 @@ pub struct AutofdoProfile {
     pub summary: AutofdoSummary,
 }
 
-impl AutofdoProfile {
-    /// Loads the profile in `dir`.
-    ///
-    /// # Errors
-    /// A missing or damaged `profile.json`, or one of another version.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, AutofdoManifest) = open(dir, "open profile", MANIFEST, SCHEMA)?;
-        let AutofdoManifest { id, kernel, recording, summary, .. } = manifest;
-        Ok(Self { dir, id, kernel, recording, summary })
+impl PreparedResult for AutofdoProfile {
+    const KIND: &'static str = "clang-autofdo";
+    const MANIFEST: &'static str = "profile.json";
+    const SCHEMA: &'static str = "kerntune-clang-autofdo/1";
+    const OPEN: &'static str = "open profile";
+
+    fn dir(&self) -> &Path {
+        &self.dir
     }
 
+    fn in_dir(self, dir: PathBuf) -> Result<Self> {
+        Ok(Self { dir, ..self })
+    }
+}
+
+impl AutofdoProfile {
     /// Returns the directory with the sample profile, to be copied into the build directory.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
-    }
-
-    /// Reads the gate's figures of the recording; `None` in results made before there was a gate.
-    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
-        read_quality(&self.dir)
     }
 
     /// Reads the functions that ran, by executed bytes, most first.

@@ -1,21 +1,20 @@
 //! Proof that the tuned kernel uses the profile, from the compiler's messages and from the image.
 
 use super::build_log::ClangLog;
-use super::profile::share;
 use super::{AbsentSources, AutofdoProfile, HotCodeEvidence};
+use crate::proof::{build_log, write_text_bytes};
+use crate::share::{percent, share};
 use crate::Result;
 use kerntune_kernel::{Kernel, Symbols};
-use kerntune_work::IoContext;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs;
-use std::path::Path;
 
 pub(super) const SCHEMA: &str = "kerntune-clang-autofdo-proof/1";
 /// Most functions named.
 const MAX_NAMED: usize = 50;
 
-/// Evidence about a tuned kernel. [`AutofdoProof::verdict`] judges it, `Display` writes it as text.
+/// Evidence about a tuned kernel. Its [verdict](crate::RecipeProof::verdict) judges it, `Display`
+/// writes it as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutofdoProof {
     /// Schema, `kerntune-clang-autofdo-proof/1`.
@@ -56,23 +55,17 @@ pub struct AutofdoProof {
     pub tuned: HotCodeEvidence,
 }
 
-/// Compares the tuned kernel with its profile and with the base kernel. `build_log` is the log of
-/// the tuned build.
+/// Compares the tuned kernel with its profile and with the base kernel.
 ///
 /// There are two sources of evidence. Clang was asked to report for each function how much of its
 /// profile it applied. In the image, hot functions must have moved before those that never ran,
 /// which only a compiler that uses the profile does.
 ///
 /// # Errors
-/// Files that cannot be read; a bad result is no error here but in [`AutofdoProof::verdict`].
-pub fn prove(
-    base: &Kernel,
-    profile: &AutofdoProfile,
-    tuned: &Kernel,
-    build_log: &Path,
-) -> Result<AutofdoProof> {
-    let text = fs::read(build_log).at("read build log", build_log)?;
-    let log = ClangLog::parse(&String::from_utf8_lossy(&text));
+/// Files that cannot be read; a bad result is no error here but in the
+/// [verdict](crate::RecipeProof::verdict).
+pub fn prove(base: &Kernel, profile: &AutofdoProfile, tuned: &Kernel) -> Result<AutofdoProof> {
+    let log = ClangLog::parse(&build_log(tuned)?);
     let ran = profile.functions()?;
     let sum = |of: &dyn Fn(&super::build_log::AppliedSamples) -> u64| {
         log.applied.iter().fold(0u64, |sum, applied| sum.saturating_add(of(applied)))
@@ -111,7 +104,6 @@ impl AutofdoProof {
 
 impl fmt::Display for AutofdoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;
         writeln!(
             f,
@@ -140,8 +132,7 @@ impl fmt::Display for AutofdoProof {
         }
         writeln!(f, "  samples     {} found their place at once", percent(self.applied_share()))?;
         let (base, tuned) = (&self.base, &self.tuned);
-        let change = 100.0 * (tuned.text_bytes as f64 / base.text_bytes.max(1) as f64 - 1.0);
-        writeln!(f, "  text        {} → {} bytes ({change:+.1} %)", base.text_bytes, tuned.text_bytes)?;
+        write_text_bytes(f, base.text_bytes, tuned.text_bytes)?;
         writeln!(f, "  functions   {} → {} in the image", base.functions, tuned.functions)?;
         write!(
             f,

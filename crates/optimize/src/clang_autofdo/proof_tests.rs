@@ -1,6 +1,8 @@
 use super::super::test_program::{Fixture, BASE_FLAGS};
 use super::super::{prepare_profile, AutofdoProof};
 use super::*;
+use crate::RecipeProof;
+use std::fs;
 
 /// Flags of a tuned build.
 fn tuned_flags(profile: &AutofdoProfile) -> Vec<String> {
@@ -20,7 +22,7 @@ fn tuned(fixture: &Fixture, profile: &AutofdoProfile, flags: &[String], built_wi
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let log = fixture.compile(&flags, &tuned.vmlinux());
     fs::write(tuned.build_log(), log).unwrap();
-    prove(&fixture.base, profile, &tuned, &tuned.build_log()).unwrap()
+    prove(&fixture.base, profile, &tuned).unwrap()
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Verdict on the proof.
 
 use super::AutofdoProof;
-use crate::ProofRefusal;
+use crate::proof::wrong_profile;
+use crate::{ProofRefusal, RecipeProof};
 
 /// Least number of functions to which Clang must have applied samples, as a share of the executed C
 /// functions in the profile. Sources and flags are the same, so nearly all qualify.
@@ -19,7 +20,7 @@ pub const MIN_IN_FRONT: f64 = 0.75;
 /// Fewest hot functions whose placement is evidence.
 const MIN_FUNCTIONS: u64 = 20;
 
-impl AutofdoProof {
+impl RecipeProof for AutofdoProof {
     /// Checks that the kernel uses its profile.
     ///
     /// # Errors
@@ -27,9 +28,9 @@ impl AutofdoProof {
     /// functions than [`MIN_FUNCTION_SHARE`], fewer samples applied than [`MIN_APPLIED_SHARE`], or
     /// an image without a trace of the profile: the same code as the base kernel, or hot functions
     /// less in front than [`MIN_IN_FRONT`].
-    pub fn verdict(&self) -> Result<(), ProofRefusal> {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         let reasons = [
-            self.wrong_profile(),
+            wrong_profile(self.built_with.as_deref(), &self.profile),
             self.few_functions(),
             self.few_samples(),
             self.no_trace(),
@@ -37,17 +38,9 @@ impl AutofdoProof {
         ];
         ProofRefusal::unless_empty(&self.kernel, reasons.into_iter().flatten().collect())
     }
+}
 
-    fn wrong_profile(&self) -> Option<String> {
-        let built_with = self.built_with.as_deref().unwrap_or("none");
-        (built_with != self.profile).then(|| {
-            format!(
-                "it was built with profile {built_with}, not with {}: build the tuned kernel again",
-                self.profile
-            )
-        })
-    }
-
+impl AutofdoProof {
     fn few_functions(&self) -> Option<String> {
         // Counts in files of another kernel cannot be applied here.
         let absent = self.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.functions);

@@ -7,6 +7,7 @@
 //! a profile nearly all of them are elsewhere.
 
 use super::ObjectCounts;
+use crate::share::share;
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -23,11 +24,7 @@ pub struct ColdPlacement {
 impl ColdPlacement {
     /// Returns the share among the cold parts, 0 to 1; 0 for an empty group.
     pub fn share(self) -> f64 {
-        if self.of == 0 {
-            0.0
-        } else {
-            self.among_cold as f64 / self.of as f64
-        }
+        share(self.among_cold, self.of)
     }
 }
 

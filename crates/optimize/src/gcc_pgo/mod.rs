@@ -9,7 +9,7 @@
 //! | 1 | [`instrumented_request`] | build request: the gcov kernel with its [`Exclusions`] |
 //! | 2 | [`prepare_profile`] | [`GccPgoProfile`]: the training runs' `.gcda`, checked, merged and completed |
 //! | 3 | [`tuned_request`] | build request: the kernel with the profile |
-//! | 4 | [`prove`] | [`GccPgoProof`], with [`GccPgoProof::verdict`]: evidence that the profile was used |
+//! | 4 | [`prove`] | [`GccPgoProof`]: evidence that the profile was used |
 //!
 //! The caller runs the workload on the gcov kernel between steps 1 and 2, and copies its debugfs
 //! directory `gcov` out.

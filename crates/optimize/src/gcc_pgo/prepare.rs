@@ -3,11 +3,11 @@
 use super::compiler::gcc_version;
 use super::complete;
 use super::gcno::GcnoFile;
-use super::profile::{GccPgoManifest, COUNTS, KIND, MANIFEST, TREE};
+use super::profile::{COUNTS, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 use super::{GccPgoProfile, GccPgoSummary, ObjectCounts, ValueSummary};
 use crate::quality::{self, ProfileQuality};
-use crate::stored::QUALITY;
+use crate::stored::store;
 use crate::{Error, Result};
 use kerntune_convert::gcda::{summarize, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
@@ -95,8 +95,24 @@ fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> R
     let mut note = |text: &str| work.note(text);
     let MergedCounters { files, counts, run_count, summary, values, quality } =
         MergedCounters::read(runs, gcov, complete, &mut note)?;
-    let manifest = |id: &str| GccPgoManifest::new(id, &gcov.manifest, run_count, summary, values);
-    store(work, gcov, manifest, &files, &counts, &quality)
+    let mut key = Key::new("gcc-pgo/2", crate::CODE)
+        .field("kernel", &gcov.manifest.id)
+        .field("images", gcov.content()?);
+    for (name, gcda) in &files {
+        key = key.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
+    }
+    store(work, &key, Some(&quality), |dir| {
+        for (name, gcda) in &files {
+            let path = dir.join(TREE).join(name);
+            let parent = path.parent().unwrap_or(dir);
+            fs::create_dir_all(parent).at("create", parent)?;
+            fs::write(&path, gcda.to_bytes()).at("write", &path)?;
+        }
+        write_json(&dir.join(COUNTS), &counts)?;
+        let (gcov_kernel, compiler) = (gcov.manifest.id.clone(), gcov.manifest.compiler.version.clone());
+        let (dir, id, runs) = (dir.into(), key.id(), run_count);
+        Ok(GccPgoProfile { dir, id, gcov_kernel, compiler, runs, summary, values })
+    })
 }
 
 /// Counters summed over all runs.
@@ -161,38 +177,6 @@ fn check_lists(values: &ValueSummary, run: &Path) -> Result<()> {
 }
 
 type GcdaFiles = BTreeMap<PathBuf, Gcda>;
-
-fn store(
-    work: &WorkDir,
-    gcov: &Kernel,
-    manifest: impl FnOnce(&str) -> GccPgoManifest,
-    files: &GcdaFiles,
-    counts: &[ObjectCounts],
-    quality: &ProfileQuality,
-) -> Result<GccPgoProfile> {
-    let mut key = Key::new("gcc-pgo/2", crate::CODE)
-        .field("kernel", &gcov.manifest.id)
-        .field("images", gcov.content()?);
-    for (name, gcda) in files {
-        key = key.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
-    }
-    let id = key.id();
-    if let Some(profile) = work.find(KIND, &id).and_then(|dir| GccPgoProfile::load(&dir).ok()) {
-        return Ok(profile);
-    }
-    let staged = work.stage(KIND, &key)?;
-    staged.clear()?;
-    for (name, gcda) in files {
-        let path = staged.path().join(TREE).join(name);
-        let parent = path.parent().unwrap_or(staged.path());
-        fs::create_dir_all(parent).at("create", parent)?;
-        fs::write(&path, gcda.to_bytes()).at("write", &path)?;
-    }
-    write_json(&staged.path().join(COUNTS), &counts)?;
-    write_json(&staged.path().join(QUALITY), quality)?;
-    write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
-    GccPgoProfile::load(&staged.publish()?)
-}
 
 /// Build that the counters must come from.
 struct GcovBuild<'a> {

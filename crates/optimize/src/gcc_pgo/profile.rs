@@ -1,19 +1,14 @@
 //! Prepared profile in the work directory.
 
 use super::{ObjectCounts, ValueSummary};
-use crate::quality::ProfileQuality;
-use crate::stored::{open, read_json, read_quality};
+use crate::stored::{read_json, PreparedResult};
 use crate::Result;
 use kerntune_convert::gcda::ProgramSummary;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Kind of result in the work directory.
-pub(super) const KIND: &str = "gcc-pgo";
-pub(super) const MANIFEST: &str = "profile.json";
 pub(super) const COUNTS: &str = "functions.json";
 pub(super) const TREE: &str = "gcda";
-const SCHEMA: &str = "kerntune-gcc-pgo/1";
 
 /// Totals over the files of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -45,24 +40,12 @@ impl From<ProgramSummary> for GccPgoSummary {
     }
 }
 
-/// Contents of `profile.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GccPgoManifest {
-    pub schema: String,
-    pub id: String,
-    pub gcov_kernel: String,
-    pub compiler: String,
-    pub runs: u32,
-    pub summary: GccPgoSummary,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub values: Option<ValueSummary>,
-}
-
 /// Counters for GCC: checked, merged over the training runs, each file with the summary of the
 /// whole program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GccPgoProfile {
     /// Absolute result directory: `profile.json`, `functions.json` and the [`tree`](Self::tree).
+    #[serde(skip)]
     pub dir: PathBuf,
     /// 16 hex digits: hash of the content.
     pub id: String,
@@ -75,53 +58,34 @@ pub struct GccPgoProfile {
     /// Totals over all files.
     pub summary: GccPgoSummary,
     /// Totals of the value counters; `None` if only arcs were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<ValueSummary>,
 }
 
-impl GccPgoProfile {
-    /// Loads the profile in `dir`.
-    ///
-    /// # Errors
-    /// A missing or damaged `profile.json`, or one of another version.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, GccPgoManifest) = open(dir, "open profile", MANIFEST, SCHEMA)?;
-        let GccPgoManifest { id, gcov_kernel, compiler, runs, summary, values, .. } = manifest;
-        Ok(Self { dir, id, gcov_kernel, compiler, runs, summary, values })
+impl PreparedResult for GccPgoProfile {
+    const KIND: &'static str = "gcc-pgo";
+    const MANIFEST: &'static str = "profile.json";
+    const SCHEMA: &'static str = "kerntune-gcc-pgo/1";
+    const OPEN: &'static str = "open profile";
+
+    fn dir(&self) -> &Path {
+        &self.dir
     }
 
+    fn in_dir(self, dir: PathBuf) -> Result<Self> {
+        Ok(Self { dir, ..self })
+    }
+}
+
+impl GccPgoProfile {
     /// Returns the directory to be copied into the build directory: `kernel/fork.gcda` is for
     /// `kernel/fork.o`.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
     }
 
-    /// Reads the gate's figures of the counters; `None` in results made before there was a gate.
-    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
-        read_quality(&self.dir)
-    }
-
     /// Reads the executions of each function, by object in the order of names.
     pub fn counts(&self) -> Result<Vec<ObjectCounts>> {
         read_json(&self.dir.join(COUNTS))
-    }
-}
-
-impl GccPgoManifest {
-    pub fn new(
-        id: &str,
-        gcov: &kerntune_kernel::KernelManifest,
-        runs: u32,
-        summary: GccPgoSummary,
-        values: Option<ValueSummary>,
-    ) -> Self {
-        Self {
-            schema: SCHEMA.into(),
-            id: id.into(),
-            gcov_kernel: gcov.id.clone(),
-            compiler: gcov.compiler.version.clone(),
-            runs,
-            summary,
-            values,
-        }
     }
 }

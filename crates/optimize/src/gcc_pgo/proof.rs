@@ -4,6 +4,8 @@
 use super::build_log::{DiagnosticLocation, GccLog};
 use super::promoted_calls::{DirectSite, TargetComparisons};
 use super::{ColdCodeEvidence, GccPgoProfile, ObjectCounts, ValueSummary, ValueTransforms};
+use crate::proof::{build_log, write_text_bytes};
+use crate::share::percent;
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
 use kerntune_kernel::{Kernel, Symbols};
@@ -18,7 +20,8 @@ const SCHEMA: &str = "kerntune-proof/1";
 /// Most lost functions named.
 const MAX_NAMED: usize = 50;
 
-/// Evidence about a tuned kernel. [`GccPgoProof::verdict`] judges it, `Display` writes it as text.
+/// Evidence about a tuned kernel. Its [verdict](crate::RecipeProof::verdict) judges it, `Display`
+/// writes it as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GccPgoProof {
     /// Schema, `kerntune-proof/1`.
@@ -94,8 +97,7 @@ pub struct SectionEvidence {
     pub with_unlikely: u64,
 }
 
-/// Compares the tuned kernel with its profile and with the base kernel. `build_log` is the log of
-/// the tuned build.
+/// Compares the tuned kernel with its profile and with the base kernel.
 ///
 /// There are three sources of evidence. Each file needs the program summary. GCC reports in the log
 /// what it refused, and the counts of exactly these functions are subtracted (if a function of a
@@ -104,16 +106,10 @@ pub struct SectionEvidence {
 /// which only a compiler that uses the profile does.
 ///
 /// # Errors
-/// Files that cannot be read; a bad result is no error here but in [`GccPgoProof::verdict`].
-pub fn prove(
-    base: &Kernel,
-    profile: &GccPgoProfile,
-    tuned: &Kernel,
-    build_log: &Path,
-) -> Result<GccPgoProof> {
-    let text = fs::read(build_log).at("read build log", build_log)?;
-    let build_path = tuned.manifest.build_path.to_string_lossy();
-    let log = GccLog::parse(&String::from_utf8_lossy(&text), &build_path);
+/// Files that cannot be read; a bad result is no error here but in the
+/// [verdict](crate::RecipeProof::verdict).
+pub fn prove(base: &Kernel, profile: &GccPgoProfile, tuned: &Kernel) -> Result<GccPgoProof> {
+    let log = GccLog::parse(&build_log(tuned)?, &tuned.manifest.build_path.to_string_lossy());
     let counts = compiled_with(profile.counts()?, tuned);
     let matched = MatchedCounts::of(&counts, &log);
     let (base_symbols, tuned_symbols) = (Symbols::load(&base.vmlinux())?, Symbols::load(&tuned.vmlinux())?);
@@ -260,7 +256,6 @@ impl SectionEvidence {
 
 impl fmt::Display for GccPgoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;
         writeln!(
             f,
@@ -277,8 +272,7 @@ impl fmt::Display for GccPgoProof {
             writeln!(f, "              lost: {} in {} ({} counts)", lost.name, lost.object, lost.counts)?;
         }
         let (base, tuned) = (&self.base, &self.tuned);
-        let change = 100.0 * (tuned.text_bytes as f64 / base.text_bytes.max(1) as f64 - 1.0);
-        writeln!(f, "  text        {} → {} bytes ({change:+.1} %)", base.text_bytes, tuned.text_bytes)?;
+        write_text_bytes(f, base.text_bytes, tuned.text_bytes)?;
         writeln!(f, "  .cold parts {} → {}", base.cold_parts, tuned.cold_parts)?;
         writeln!(
             f,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::gcc_pgo::{ColdPlacement, FunctionCounts};
+use crate::RecipeProof;
 
 fn function(ident: u32, name: &str, file: &str, line: u32, total: u64) -> FunctionCounts {
     FunctionCounts { ident, name: name.into(), file: file.into(), line, total }

@@ -1,7 +1,8 @@
 //! Verdict on the proof.
 
 use super::{GccPgoProof, ValueTransforms};
-use crate::ProofRefusal;
+use crate::proof::wrong_profile;
+use crate::{ProofRefusal, RecipeProof};
 
 /// Least share of the counts that GCC must have matched. Sources and configuration are the same but
 /// for gcov, so nearly all match; below this something is wrong with the inputs.
@@ -14,7 +15,7 @@ pub const MIN_MOVED_SHARE: f64 = 0.7;
 /// Fewest functions whose placement is evidence.
 const MIN_FUNCTIONS: u64 = 20;
 
-impl GccPgoProof {
+impl RecipeProof for GccPgoProof {
     /// Checks that the kernel uses its profile.
     ///
     /// # Errors
@@ -22,9 +23,9 @@ impl GccPgoProof {
     /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image without a trace of
     /// the profile: no more `.cold` parts than the base kernel and the same amount of code, or
     /// fewer functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
-    pub fn verdict(&self) -> Result<(), ProofRefusal> {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         let reasons: Vec<String> = [
-            self.wrong_profile(),
+            wrong_profile(self.built_with.as_deref(), &self.profile),
             self.no_summary(),
             self.few_matched(),
             self.no_trace(),
@@ -36,17 +37,9 @@ impl GccPgoProof {
         .collect();
         ProofRefusal::unless_empty(&self.kernel, reasons)
     }
+}
 
-    fn wrong_profile(&self) -> Option<String> {
-        let built_with = self.built_with.as_deref().unwrap_or("none");
-        (built_with != self.profile).then(|| {
-            format!(
-                "it was built with profile {built_with}, not with {}: build the tuned kernel again",
-                self.profile
-            )
-        })
-    }
-
+impl GccPgoProof {
     fn no_summary(&self) -> Option<String> {
         (self.objects_without_summary > 0).then(|| {
             format!(

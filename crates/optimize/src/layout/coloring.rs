@@ -1,8 +1,8 @@
 //! Cache coloring of an order: places for functions by the sets of a cache.
 
 use super::graph::ALIGNMENT;
-use super::prepare::store;
 use super::PreparedOrder;
+use crate::stored::{store, PreparedResult};
 use crate::Result;
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
 use kerntune_layout::order::{place_by_color, BlockPosition, HotLoop, LoopBlock, COLORING_TRIALS};
@@ -107,7 +107,7 @@ pub fn prepare_coloring(
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
-    store(work, &key, &prepared, order.quality()?.as_ref())
+    store(work, &key, order.quality()?.as_ref(), |dir| prepared.write(dir))
 }
 
 /// Functions that are moved together.

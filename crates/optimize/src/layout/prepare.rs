@@ -1,25 +1,21 @@
 //! Preparation of an order from a recording.
 
 use super::graph::call_graph;
-use crate::quality::{self, ProfileQuality};
-use crate::stored::{open, read_quality, QUALITY};
+use crate::quality;
+use crate::stored::{store, PreparedResult};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{
     CallGraph, CdsortConfig, GraphArc, GraphFunction, OrderAlgorithm, Placement, PlacementOrder,
 };
 use kerntune_profile::Profile;
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, WorkDir};
+use kerntune_work::{write_atomic, ContentHash, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Kind of result in the work directory.
-const KIND: &str = "orders";
-const MANIFEST: &str = "order.json";
 const ORDER: &str = "order.txt";
-const SCHEMA: &str = "kerntune-order/1";
 
 /// Sizes of an order's input, and its scores (docs/layout.md) before and after. Scores come from
 /// models.
@@ -52,19 +48,11 @@ pub struct OrderSummary {
     pub absent: Option<u64>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct OrderManifest {
-    schema: String,
-    id: String,
-    kernel: String,
-    recording: String,
-    summary: OrderSummary,
-}
-
 /// Order in the work directory.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreparedOrder {
     /// Absolute result directory: `order.json` and `order.txt`.
+    #[serde(skip)]
     pub dir: PathBuf,
     /// 16 hex digits: hash of the counts, the kernel and the algorithm.
     pub id: String,
@@ -73,26 +61,33 @@ pub struct PreparedOrder {
     /// Id of the recording.
     pub recording: String,
     /// Functions that ran, first to last.
+    #[serde(skip)]
     pub order: FunctionOrder,
     /// Sizes of the order's input, and its scores.
     pub summary: OrderSummary,
 }
 
-impl PreparedOrder {
-    /// Loads the order in `dir`.
-    ///
-    /// # Errors
-    /// Files that are missing, damaged, or of another version.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, OrderManifest) = open(dir, "open order", MANIFEST, SCHEMA)?;
-        let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
-        let OrderManifest { id, kernel, recording, summary, .. } = manifest;
-        Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
+impl PreparedResult for PreparedOrder {
+    const KIND: &'static str = "orders";
+    const MANIFEST: &'static str = "order.json";
+    const SCHEMA: &'static str = "kerntune-order/1";
+    const OPEN: &'static str = "open order";
+
+    fn dir(&self) -> &Path {
+        &self.dir
     }
 
-    /// Reads the gate's figures of the recording; `None` in results made before there was a gate.
-    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
-        read_quality(&self.dir)
+    fn in_dir(self, dir: PathBuf) -> Result<Self> {
+        let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
+        Ok(Self { dir, order: FunctionOrder::parse(&text)?, ..self })
+    }
+}
+
+impl PreparedOrder {
+    /// Writes the order, its only file besides the manifest, into `dir`.
+    pub(super) fn write(self, dir: &Path) -> Result<Self> {
+        write_atomic(&dir.join(ORDER), self.order.text().as_bytes())?;
+        Ok(self)
     }
 }
 
@@ -146,29 +141,27 @@ pub fn prepare_order_like(
     if is_another {
         key = key.field("for", &kernel.manifest.id).field("its images", kernel.content()?);
     }
-    let id = key.id();
-    if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedOrder::load(&dir).ok()) {
-        return Ok(done);
-    }
-    let order = algorithm.order(&graph);
-    let used = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0);
-    let names =
-        used.map(|&at| symbols.functions()[at].name.clone()).filter(|name| FunctionOrder::takes(name));
-    let names: Vec<String> = names.collect();
-    let mut summary = summarize(&graph, &order, algorithm, names.len() as u64)?;
-    let names = if is_another {
-        let there = Symbols::load(&kernel.vmlinux())?;
-        let there: HashSet<&str> = there.functions().iter().map(|function| function.name.as_str()).collect();
-        let (here, absent): (Vec<String>, Vec<String>) =
-            names.into_iter().partition(|name| there.contains(name.as_str()));
-        (summary.ordered, summary.absent) = (here.len() as u64, Some(absent.len() as u64));
-        FunctionOrder::new(here)?
-    } else {
-        FunctionOrder::new(names)?
-    };
-    let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
-    let prepared = PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary };
-    store(work, &key, &prepared, Some(&quality))
+    store(work, &key, Some(&quality), |dir| {
+        let order = algorithm.order(&graph);
+        let used = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0);
+        let names = used.map(|&at| symbols.functions()[at].name.clone());
+        let names: Vec<String> = names.filter(|name| FunctionOrder::takes(name)).collect();
+        let mut summary = summarize(&graph, &order, algorithm, names.len() as u64)?;
+        let names = if is_another {
+            let there = Symbols::load(&kernel.vmlinux())?;
+            let there: HashSet<&str> =
+                there.functions().iter().map(|function| function.name.as_str()).collect();
+            let (here, absent): (Vec<String>, Vec<String>) =
+                names.into_iter().partition(|name| there.contains(name.as_str()));
+            (summary.ordered, summary.absent) = (here.len() as u64, Some(absent.len() as u64));
+            here
+        } else {
+            names
+        };
+        let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
+        let (id, order) = (key.id(), FunctionOrder::new(names)?);
+        PreparedOrder { dir: dir.into(), id, kernel, recording, order, summary }.write(dir)
+    })
 }
 
 /// Hashes every field of a graph's functions and arcs.
@@ -183,28 +176,6 @@ fn graph_hash(graph: &CallGraph) -> String {
         format!("{caller} {callee} {weight} {call_offset} {target_offset} {temporal_weight}")
     });
     ContentHash::new("call-graph/1").list("functions", functions).list("arcs", arcs).finish()
-}
-
-/// Writes an order under the id of its key, unless it exists.
-pub(super) fn store(
-    work: &WorkDir,
-    key: &Key,
-    prepared: &PreparedOrder,
-    quality: Option<&ProfileQuality>,
-) -> Result<PreparedOrder> {
-    let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
-    let staged = work.stage(KIND, key)?;
-    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(&dir).ok()) {
-        return Ok(done);
-    }
-    staged.clear()?;
-    write_atomic(&staged.path().join(ORDER), order.text().as_bytes())?;
-    if let Some(quality) = quality {
-        write_json(&staged.path().join(QUALITY), quality)?;
-    }
-    let manifest = OrderManifest { schema: SCHEMA.into(), id, kernel, recording, summary };
-    write_json(&staged.path().join(MANIFEST), &manifest)?;
-    PreparedOrder::load(&staged.publish()?)
 }
 
 fn summarize(

@@ -1,7 +1,7 @@
 //! Proof that the linked image has the requested order.
 
 use super::PreparedOrder;
-use crate::{ProofRefusal, Result};
+use crate::{ProofRefusal, RecipeProof, Result};
 use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -139,12 +139,12 @@ fn evidence(symbols: &Symbols, ran: &HashSet<&str>) -> ImageFootprint {
     ImageFootprint { text_bytes: symbols.text_bytes(), pages: pages.len() as u64 }
 }
 
-impl LayoutProof {
+impl RecipeProof for LayoutProof {
     /// Checks that the kernel's functions are in the order.
     ///
     /// # Errors
     /// [`ProofRefusal`] with every reason.
-    pub fn verdict(&self) -> Result<(), ProofRefusal> {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         let mut reasons = Vec::new();
         if (self.in_place as f64) < MIN_IN_PLACE * self.ordered as f64 {
             reasons.push(format!(

@@ -1,7 +1,7 @@
 //! Tests with a program in place of a kernel, linked by a small version of the kernel's script.
 
 use super::*;
-use crate::test_kernel;
+use crate::{test_kernel, PreparedResult, RecipeProof};
 use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
 use kerntune_profile::{
     Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Profile, Symbol, Tables,

@@ -4,8 +4,8 @@ use super::choose::choose;
 use super::flow::RecordedCounts;
 use super::units::BlockMapImage;
 use crate::clang_autofdo::AutofdoProfile;
-use crate::quality::{self, ProfileQuality};
-use crate::stored::{open, read_json, read_quality, QUALITY};
+use crate::quality;
+use crate::stored::{read_json, store, PreparedResult};
 use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
 use kerntune_kernel::{Kernel, KernelFunction, Symbols};
@@ -21,13 +21,9 @@ use std::path::{Path, PathBuf};
 /// Name of the list in the build directory, in which Kbuild runs the compiler.
 pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 
-/// Kind of result in the work directory.
-const KIND: &str = "blocks";
-const MANIFEST: &str = "blocks.json";
 const FUNCTIONS: &str = "functions.json";
 const COUNTS: &str = "counts.tsv";
 const TREE: &str = "tree";
-const SCHEMA: &str = "kerntune-blocks/1";
 
 /// Least share of the executed functions in the map that must be in the list.
 const MIN_LISTED: f64 = 0.9;
@@ -80,22 +76,12 @@ impl fmt::Display for BlocksSummary {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct BlocksManifest {
-    schema: String,
-    id: String,
-    kernel: String,
-    recording: String,
-    /// Id of the profile to use with the list, a result of recipe `clang-autofdo`.
-    profile: String,
-    summary: BlocksSummary,
-}
-
 /// Ordered blocks in the work directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedBlocks {
     /// Absolute result directory: `blocks.json`, `functions.json`, `counts.tsv` (each examined
     /// block), and the [`tree`](Self::tree).
+    #[serde(skip)]
     pub dir: PathBuf,
     /// 16 hex digits: hash of the list, the profile and the kernel.
     pub id: String,
@@ -103,39 +89,31 @@ pub struct PreparedBlocks {
     pub kernel: String,
     /// Id of the recording.
     pub recording: String,
-    /// Id of the profile.
+    /// Id of the profile to use with the list, a result of recipe `clang-autofdo`.
     pub profile: String,
     /// Sizes of the list and its expected effect.
     pub summary: BlocksSummary,
 }
 
+impl PreparedResult for PreparedBlocks {
+    const KIND: &'static str = "blocks";
+    const MANIFEST: &'static str = "blocks.json";
+    const SCHEMA: &'static str = "kerntune-blocks/1";
+    const OPEN: &'static str = "open order of blocks";
+
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn in_dir(self, dir: PathBuf) -> Result<Self> {
+        Ok(Self { dir, ..self })
+    }
+}
+
 impl PreparedBlocks {
-    /// Loads the blocks in `dir`.
-    ///
-    /// # Errors
-    /// Files that are missing, damaged, or of another version.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let (dir, manifest): (_, BlocksManifest) = open(dir, "open order of blocks", MANIFEST, SCHEMA)?;
-        let BlocksManifest { id, kernel, recording, profile, summary, .. } = manifest;
-        Ok(Self { dir, id, kernel, recording, profile, summary })
-    }
-
-    /// Finds the blocks with this id; `None` if they do not exist.
-    ///
-    /// # Errors
-    /// As [`PreparedBlocks::load`].
-    pub fn find(work: &WorkDir, id: &str) -> Result<Option<Self>> {
-        work.find(KIND, id).map(|dir| Self::load(&dir)).transpose()
-    }
-
     /// Returns the directory with list and profile, to be copied into the build directory.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
-    }
-
-    /// Reads the gate's figures of the recording.
-    pub fn quality(&self) -> Result<Option<ProfileQuality>> {
-        read_quality(&self.dir)
     }
 
     /// Reads the functions in the list.
@@ -179,31 +157,22 @@ pub fn prepare_blocks(
         .field("images", kernel.content()?)
         .field("profile", &profile.id)
         .field("list", &list);
-    let id = key.id();
-    if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedBlocks::load(&dir).ok()) {
-        return Ok(done);
-    }
-    let staged = work.stage(KIND, &key)?;
-    staged.clear()?;
-    let at = |name: &str| staged.path().join(name);
-    fs::create_dir(at(TREE)).at("create", at(TREE))?;
-    let from = profile.tree();
-    for entry in fs::read_dir(&from).at("list", &from)? {
-        let path = entry.at("list", &from)?.path();
-        let to = at(TREE).join(path.file_name().unwrap_or_default());
-        fs::copy(&path, &to).at("copy", &path)?;
-    }
-    write_atomic(&at(TREE).join(LIST_FILE), list.as_bytes())?;
-    write_atomic(&at(COUNTS), counts.as_bytes())?;
-    write_json(&at(FUNCTIONS), &ordered)?;
-    write_json(&at(QUALITY), &quality)?;
-    let (kernel, recording) = (kernel.manifest.id.clone(), recording.manifest.id.clone());
-    let profile = profile.id.clone();
-    write_json(
-        &at(MANIFEST),
-        &BlocksManifest { schema: SCHEMA.into(), id, kernel, recording, profile, summary },
-    )?;
-    PreparedBlocks::load(&staged.publish()?)
+    store(work, &key, Some(&quality), |dir| {
+        let at = |name: &str| dir.join(name);
+        fs::create_dir(at(TREE)).at("create", at(TREE))?;
+        let from = profile.tree();
+        for entry in fs::read_dir(&from).at("list", &from)? {
+            let path = entry.at("list", &from)?.path();
+            let to = at(TREE).join(path.file_name().unwrap_or_default());
+            fs::copy(&path, &to).at("copy", &path)?;
+        }
+        write_atomic(&at(TREE).join(LIST_FILE), list.as_bytes())?;
+        write_atomic(&at(COUNTS), counts.as_bytes())?;
+        write_json(&at(FUNCTIONS), &ordered)?;
+        let (kernel, recording) = (kernel.manifest.id.clone(), recording.manifest.id.clone());
+        let (dir, id, profile) = (dir.into(), key.id(), profile.id.clone());
+        Ok(PreparedBlocks { dir, id, kernel, recording, profile, summary })
+    })
 }
 
 /// Lists of the functions that ran.

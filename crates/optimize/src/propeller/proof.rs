@@ -1,7 +1,7 @@
 //! Proof that the kernel's image has its blocks in order.
 
 use super::PreparedBlocks;
-use crate::{layout, ProofRefusal, Result};
+use crate::{layout, ProofRefusal, RecipeProof, Result};
 use kerntune_kernel::{Kernel, KernelFunction, Symbols};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub struct PropellerProof {
 /// Examines the image of `tuned`.
 ///
 /// # Errors
-/// Images that cannot be read; a bad result is no error here but in [`PropellerProof::verdict`].
+/// Images that cannot be read; a bad result is no error here but in [`RecipeProof::verdict`].
 pub fn prove(blocks: &PreparedBlocks, tuned: &Kernel) -> Result<PropellerProof> {
     let symbols = Symbols::load(&tuned.vmlinux())?;
     let mut named: HashMap<&str, Vec<&KernelFunction>> = HashMap::new();
@@ -99,12 +99,12 @@ pub fn prove(blocks: &PreparedBlocks, tuned: &Kernel) -> Result<PropellerProof> 
     Ok(proof)
 }
 
-impl PropellerProof {
+impl RecipeProof for PropellerProof {
     /// Checks that the kernel has its blocks in order, and its functions if they were ordered.
     ///
     /// # Errors
     /// [`ProofRefusal`] with every reason.
-    pub fn verdict(&self) -> Result<(), ProofRefusal> {
+    fn verdict(&self) -> Result<(), ProofRefusal> {
         let mut reasons = Vec::new();
         let built_with = self.built_with.as_deref().unwrap_or("none");
         if built_with != self.blocks {

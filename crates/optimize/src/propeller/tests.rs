@@ -1,7 +1,7 @@
 use super::*;
 use crate::clang_autofdo::test_program::{Fixture, BASE_FLAGS};
 use crate::clang_autofdo::{prepare_profile, AutofdoProfile};
-use crate::Error;
+use crate::{Error, RecipeProof};
 use kerntune_convert::propeller::read_map;
 use kerntune_kernel::Kernel;
 use kerntune_profile::{Address, Block, Instructions, Profile};

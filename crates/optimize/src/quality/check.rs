@@ -1,6 +1,7 @@
 //! Figures of the gate, and its verdict.
 
 use super::{HotOverlap, LossReason, MatchedCode};
+use crate::share::{percent, share};
 use kerntune_profile::{KernelId, Manifest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -321,16 +322,4 @@ impl ProfileQuality {
         }
         Ok(())
     }
-}
-
-pub(super) fn share(part: u64, of: u64) -> f64 {
-    if of == 0 {
-        0.0
-    } else {
-        part as f64 / of as f64
-    }
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

@@ -1,9 +1,10 @@
 //! Checks of the gate: each function checks one property of the figures.
 
 use super::check::{
-    named, percent, share, GateFinding, ProfileQuality, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
-    MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
+    named, GateFinding, ProfileQuality, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS, MIN_OVERLAP,
+    MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
+use crate::share::{percent, share};
 use kerntune_profile::{Manifest, Tables};
 
 pub(super) fn no_counts(tables: &Tables) -> Option<GateFinding> {

@@ -1,7 +1,7 @@
 //! The gate: figures and verdict for a recording and a kernel, and the transfer of a recording to
 //! another kernel.
 
-use super::check::{left_out, named, percent, share, CountUnit, GateFinding, ProfileQuality};
+use super::check::{left_out, named, CountUnit, GateFinding, ProfileQuality};
 use super::findings::{
     branches_left_out, dissimilar_halves, low_coverage, no_counts, overflowed, silent_cpus, strange_runs,
     too_few_instructions, wrong_kernel,
@@ -9,6 +9,7 @@ use super::findings::{
 use super::overlap::{by_blocks, halves, HotOverlap};
 use super::transfer::{self, MatchedCode};
 use super::LinkedCode;
+use crate::share::{percent, share};
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{CaptureSummary, KernelId, Manifest, Profile, RegionStats, Tables, TransferSummary};

@@ -11,6 +11,7 @@ use kerntune_optimize::clang_autofdo::AutofdoProfile;
 use kerntune_optimize::gcc_pgo::GccPgoProfile;
 use kerntune_optimize::layout::PreparedOrder;
 use kerntune_optimize::propeller::PreparedBlocks;
+use kerntune_optimize::PreparedResult;
 use kerntune_profile::load_manifest;
 use kerntune_work::Key;
 use std::fs;
@@ -47,13 +48,12 @@ impl Artifact for RecordedProfile {
     }
 }
 
-/// Implements [`Artifact`] and [`StepInput`] for results of `kerntune_optimize`, which all have the
-/// same `load`, `dir` and `id`.
+/// Implements [`Artifact`] and [`StepInput`] for results of `kerntune_optimize`.
 macro_rules! results {
     ($($result:ty),+ $(,)?) => {
         $(impl Artifact for $result {
             fn load(directory: &Path) -> Result<Self> {
-                Ok(<$result>::load(directory)?)
+                Ok(PreparedResult::load(directory)?)
             }
 
             fn directory(&self) -> &Path {

@@ -8,7 +8,7 @@ use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::{build, relink, repack, BuildRequest, Kernel, RewrittenImage};
 use kerntune_optimize::bolt::BoltRewrite;
 use kerntune_optimize::layout::PreparedOrder;
-use kerntune_optimize::quality::ProfileQuality;
+use kerntune_optimize::PreparedResult;
 
 /// First step of every recipe.
 pub const IMAGE: StepName = StepName::new("image", "pack the workload into a guest image");
@@ -74,12 +74,13 @@ pub fn compare_selftests(session: &Session, (base, tuned): (&Kernel, &Kernel)) -
     Ok(ResultDirectory(after.dir))
 }
 
-/// Reports the gate's judgment of a profile.
-pub fn report_quality(session: &Session, quality: Option<ProfileQuality>) {
-    if let Some(quality) = quality {
+/// Reports the gate's judgment of the profile that `result` was made from, and returns the result.
+pub fn reported<R: PreparedResult>(session: &Session, result: R) -> Result<R> {
+    if let Some(quality) = result.quality()? {
         session.progress.note(&quality.line());
         for finding in &quality.findings {
             session.progress.note(&format!("warning: {finding}"));
         }
     }
+    Ok(result)
 }

@@ -2,7 +2,7 @@
 
 use crate::recipe_parts::context::{FinalStep, PreparedBuild, RecipeContext};
 use crate::recipe_parts::part::{PartFacts, RecipePart};
-use crate::recipe_parts::steps::{report_quality, PROFILE, RECORD_TRAINING};
+use crate::recipe_parts::steps::{reported, PROFILE, RECORD_TRAINING};
 use crate::runs::record::RecordedProfile;
 use crate::{Result, Session};
 use kerntune_kernel::{Compiler, Kernel};
@@ -48,7 +48,5 @@ impl RecipePart for Bolt {
 }
 
 fn rewrite_image(session: &Session, (base, recording): (&Kernel, &RecordedProfile)) -> Result<BoltRewrite> {
-    let rewrite = rewrite(session.work, &Profile::load(&recording.path)?, base)?;
-    report_quality(session, rewrite.quality()?);
-    Ok(rewrite)
+    reported(session, rewrite(session.work, &Profile::load(&recording.path)?, base)?)
 }

@@ -3,7 +3,7 @@
 
 use crate::recipe_parts::context::{PreparedBuild, RecipeContext, TrainingRecording};
 use crate::recipe_parts::part::{PartFacts, RecipePart};
-use crate::recipe_parts::steps::{report_quality, PROFILE, RECORD_TRAINING, TRAINING_KERNEL};
+use crate::recipe_parts::steps::{reported, PROFILE, RECORD_TRAINING, TRAINING_KERNEL};
 use crate::runs::record::RecordedProfile;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Compiler, ImportedSource, Kernel};
@@ -76,7 +76,7 @@ impl RecipePart for ClangAutofdo {
         let mut request = tuned_request(context.request, base, &profile, link)?;
         request.movable |= self.sorted_by_linker;
         Ok(PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
-            Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
+            Ok(Box::new(prove(base, &profile, tuned)?))
         }))
     }
 }
@@ -98,7 +98,5 @@ fn convert_counts(
     session: &Session,
     (kernel, recording): (&Kernel, &RecordedProfile),
 ) -> Result<AutofdoProfile> {
-    let prepared = prepare_profile(session.work, &Profile::load(&recording.path)?, kernel)?;
-    report_quality(session, prepared.quality()?);
-    Ok(prepared)
+    reported(session, prepare_profile(session.work, &Profile::load(&recording.path)?, kernel)?)
 }

@@ -4,7 +4,7 @@ use crate::engine::{ResultDirectory, StepName};
 use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
 use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
 use crate::recipe_parts::settings::SuppliedProfile;
-use crate::recipe_parts::steps::{report_quality, train_kernel, PROFILE};
+use crate::recipe_parts::steps::{reported, train_kernel, PROFILE};
 use crate::{Result, Session};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_optimize::gcc_pgo::{
@@ -77,7 +77,7 @@ impl RecipePart for GccPgo {
         let profile = engine.run(PROFILE, inputs, convert_counters)?;
         let request = tuned_request(request, base, &profile, values.as_ref())?;
         Ok(PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
-            Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
+            Ok(Box::new(prove(base, &profile, tuned)?))
         }))
     }
 }
@@ -121,7 +121,5 @@ fn convert_counters(
         return Ok(prepare_as_exported(session.work, alone, instrumented)?);
     }
     let counters: Vec<PathBuf> = counters.iter().map(|ResultDirectory(counters)| counters.clone()).collect();
-    let prepared = prepare_profile(session.work, &counters, instrumented)?;
-    report_quality(session, prepared.quality()?);
-    Ok(prepared)
+    reported(session, prepare_profile(session.work, &counters, instrumented)?)
 }

@@ -4,7 +4,7 @@
 use crate::engine::StepName;
 use crate::recipe_parts::context::{FinalStep, PreparedBuild, RecipeContext, TrainingRecording};
 use crate::recipe_parts::part::{PartFacts, RecipePart};
-use crate::recipe_parts::steps::{report_quality, RECORD_TRAINING, TRAINING_KERNEL};
+use crate::recipe_parts::steps::{reported, RECORD_TRAINING, TRAINING_KERNEL};
 use crate::runs::record::{CaptureOptions, RecordedProfile};
 use crate::{Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
@@ -120,8 +120,7 @@ fn order_functions(
 ) -> Result<PreparedOrder> {
     let Session { work, progress, .. } = *session;
     let recording = Profile::load(&recording.path)?;
-    let order = prepare_order(work, &recording, movable, DEFAULT_ALGORITHM)?;
-    report_quality(session, order.quality()?);
+    let order = reported(session, prepare_order(work, &recording, movable, DEFAULT_ALGORITHM)?)?;
     let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
     let linked = relink(work, movable, &order.order, (label.as_str(), recipe), progress)?;
     Ok(prepare_coloring(work, &recording, (movable, &linked), &order, cache, progress)?)
@@ -133,7 +132,6 @@ fn transfer_order(
     (movable, kernel, recording): (&Kernel, &Kernel, &RecordedProfile),
 ) -> Result<PreparedOrder> {
     let recording = Profile::load(&recording.path)?;
-    let order = prepare_order_like(session.work, &recording, (kernel, movable), DEFAULT_ALGORITHM)?;
-    report_quality(session, order.quality()?);
-    Ok(order)
+    let kernels = (kernel, movable);
+    reported(session, prepare_order_like(session.work, &recording, kernels, DEFAULT_ALGORITHM)?)
 }

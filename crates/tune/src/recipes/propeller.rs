@@ -5,7 +5,7 @@ use super::clang_autofdo;
 use crate::engine::StepName;
 use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
 use crate::recipe_parts::part::{PartFacts, RecipePart};
-use crate::recipe_parts::steps::report_quality;
+use crate::recipe_parts::steps::reported;
 use crate::runs::record::{CaptureOptions, RecordedProfile};
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
@@ -13,6 +13,7 @@ use kerntune_optimize::clang_autofdo::AutofdoProfile;
 use kerntune_optimize::propeller::{
     mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, PropellerProof,
 };
+use kerntune_optimize::PreparedResult;
 use kerntune_profile::Profile;
 
 /// Propeller: blocks of each function ordered, code that never ran split off.
@@ -84,8 +85,7 @@ fn order_blocks(
     (mapped, recording, profile): (&Kernel, &RecordedProfile, &AutofdoProfile),
 ) -> Result<PreparedBlocks> {
     let recording = Profile::load(&recording.path)?;
-    let blocks = prepare_blocks(session.work, &recording, mapped, profile)?;
-    report_quality(session, blocks.quality()?);
+    let blocks = reported(session, prepare_blocks(session.work, &recording, mapped, profile)?)?;
     session.progress.note(&blocks.summary.to_string());
     Ok(blocks)
 }

@@ -5,8 +5,11 @@ use crate::Result;
 use kerntune_kernel::{
     Kernel, KernelPackage, PackageExtra, PackageRequest, ProfileFiles, RebuildReport, RebuildRequest,
 };
-use kerntune_optimize::{clang_autofdo, gcc_pgo};
-use kerntune_work::{checked, Progress, WorkDir};
+use kerntune_optimize::clang_autofdo::AutofdoProfile;
+use kerntune_optimize::gcc_pgo::GccPgoProfile;
+use kerntune_optimize::propeller::PreparedBlocks;
+use kerntune_optimize::PreparedResult;
+use kerntune_work::{Progress, WorkDir};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -40,17 +43,14 @@ pub fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles
     let Some(id) = &kernel.manifest.profile_id else {
         return Ok(None);
     };
-    if let Some(dir) = work.find(gcc_pgo::NAME, id) {
-        checked(&dir, &[])?;
-        let profile = gcc_pgo::GccPgoProfile::load(&dir)?;
+    if let Some(profile) = GccPgoProfile::find(work, id)? {
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
-    if let Some(dir) = work.find(clang_autofdo::NAME, id) {
-        checked(&dir, &[])?;
-        let profile = clang_autofdo::AutofdoProfile::load(&dir)?;
+    if let Some(profile) = AutofdoProfile::find(work, id)? {
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
-    Ok(None)
+    let blocks = PreparedBlocks::find(work, id)?;
+    Ok(blocks.map(|blocks| ProfileFiles { tree: blocks.tree(), dir: blocks.dir }))
 }
 
 /// Returns the comparisons and proofs of the tunings that made the kernel.

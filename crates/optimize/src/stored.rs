@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// [`crate::quality`].
 const QUALITY: &str = "quality.json";
 
-/// What a recipe made of a profile, as a directory in the work directory: a manifest with the fields
-/// of the value, and other files.
+/// Profile, order or image that a recipe prepared: a directory in the work directory that has a
+/// manifest with the fields of the value, and other files.
 pub trait PreparedResult: Serialize + DeserializeOwned {
     /// Kind of result in the work directory.
     const KIND: &'static str;

@@ -218,7 +218,8 @@ impl Recipe {
         }
     }
 
-    /// Returns the reason for which the recipe refuses a recording of `kernel`, for the quality gate.
+    /// Returns the reason for which the recipe refuses a recording of `kernel`, for the quality
+    /// gate.
     pub(crate) fn refusal(self, kernel: &Kernel) -> Option<GateFinding> {
         self.0.first.refusal(self.name(), kernel)
     }

@@ -1,5 +1,5 @@
-//! The engine that carries out the steps of a tuning. A step is a function of its inputs. It is made
-//! once for the same inputs and the same code, and resumed if it was stopped.
+//! The engine that carries out the steps of a tuning. A step is a function of its inputs. It is
+//! made once for the same inputs and the same code, and resumed if it was stopped.
 //!
 //! Start from [`Engine::run`], [`StepInput`] (inputs) and [`Artifact`] (the result).
 
@@ -54,8 +54,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs independent steps, each with its name and inputs. As many run at a time as this host can
-    /// hold guests with `memory_mb` MiB.
+    /// Runs independent steps, each with its name and inputs. As many run at a time as this host
+    /// can hold guests with `memory_mb` MiB.
     ///
     /// # Errors
     /// Those of the first step that fails.

@@ -248,8 +248,8 @@ impl<'a> RecipeContext<'a> {
 }
 
 impl<'a> PreparedBuild<'a> {
-    /// Returns the state of a recipe whose tuned kernel is compiled from `request`, with the profile
-    /// in directory `profile`.
+    /// Returns the state of a recipe whose tuned kernel is compiled from `request`, with the
+    /// profile in directory `profile`.
     pub fn to_compile(
         context: &RecipeContext,
         profile: PathBuf,
@@ -259,7 +259,8 @@ impl<'a> PreparedBuild<'a> {
         Self::of(profile, FinalStep::Compile(Box::new(context.named(request, ""))), prove)
     }
 
-    /// Returns the state of a recipe before `final_step`, whose functions can be ordered afterwards.
+    /// Returns the state of a recipe before `final_step`, whose functions can be ordered
+    /// afterwards.
     pub fn of(
         profile: PathBuf,
         final_step: FinalStep,

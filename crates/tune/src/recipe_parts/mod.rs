@@ -1,4 +1,4 @@
-//! What recipes are made of: the interface of a part, its context, shared steps, and excluded
+//! Parts that recipes are made of: their interface and context, shared steps, and excluded
 //! objects.
 
 pub mod base;

@@ -82,8 +82,8 @@ impl RecipePart for GccPgo {
     }
 }
 
-/// Builds the instrumented kernel. `values` are the patches for value profiling, if it was requested
-/// and there are any for this kernel.
+/// Builds the instrumented kernel. `values` are the patches for value profiling, if it was
+/// requested and there are any for this kernel.
 fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
     let RecipeContext { base, settings, .. } = *context;
     if values.is_none() && settings.options.values {

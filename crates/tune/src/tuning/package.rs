@@ -97,6 +97,27 @@ fn workload_of(dir: &Path, id: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_kernel::KernelManifest;
+    use kerntune_work::Key;
+
+    #[test]
+    fn a_list_of_blocks_is_a_profile_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let key = Key::new("test/1", "");
+        let staged = work.stage("blocks", &key).unwrap();
+        let summary = r#"{"ran":1,"listed":1,"left_out":[],"blocks":[2,1],"bytes":[9,4],"taken":[3,1]}"#;
+        let text = format!(
+            r#"{{"schema":"kerntune-blocks/1","id":"b","kernel":"k","recording":"r","profile":"p","summary":{summary}}}"#
+        );
+        fs::write(staged.path().join("blocks.json"), text).unwrap();
+        let stored = staged.publish().unwrap();
+        let manifest = include_str!("../../../cli/tests/schemas/kernel-2.json");
+        let mut manifest: KernelManifest = serde_json::from_str(manifest).unwrap();
+        manifest.profile_id = Some(key.id());
+        let kernel = Kernel { dir: "/nowhere".into(), manifest };
+        assert_eq!(profile_of(&work, &kernel).unwrap().unwrap().tree, stored.join("tree"));
+    }
 
     #[test]
     fn tunings_of_another_kernel_have_nothing_to_say() {

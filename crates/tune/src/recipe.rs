@@ -101,7 +101,7 @@ impl Recipe {
     /// Returns whether counters of an instrumented kernel are the only training data. Such a kernel
     /// runs on any machine.
     pub fn counts_by_itself(self) -> bool {
-        self.first_facts().trained_by == TrainingKind::Counters && self.parts().len() == 1
+        self.first_facts().trained_by == TrainingKind::Counters && self.0.parts.len() == 1
     }
 
     /// Returns whether the tuned kernel depends on the front-end model.
@@ -232,12 +232,12 @@ impl Recipe {
     /// Carries out all steps between base kernel and final step.
     pub(crate) fn prepare<'a>(self, context: &RecipeContext<'a>) -> Result<PreparedBuild<'a>> {
         let after = |before, part: &&dyn RecipePart| part.prepare(context, before).map(Some);
-        self.parts().iter().try_fold(None, after)?.ok_or(Error::NothingToModify)
+        self.0.parts.iter().try_fold(None, after)?.ok_or(Error::NothingToModify)
     }
 
-    /// Returns all parts, including those that are implied and not named.
-    pub(crate) fn parts(self) -> &'static [&'static dyn RecipePart] {
-        &self.0.parts
+    /// Returns the names of all parts, including those that are implied and not named.
+    pub(crate) fn parts(self) -> Vec<&'static str> {
+        self.0.facts().map(|part| part.name).collect()
     }
 
     fn first_facts(self) -> &'static PartFacts {

@@ -6,7 +6,7 @@ use crate::side_by_side::{change_role, SideBySide};
 use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{FigureSpread, FigureSpreads};
 use kerntune_profile::{
-    FunctionDifference, FunctionTotals, KernelId, Profile, RegionStats, Tables, Ticks, difference,
+    FunctionDifference, FunctionTotals, Profile, RegionStats, Tables, Ticks, difference,
 };
 use kerntune_table::number::{change, fixed, grouped};
 use kerntune_table::{printable, Columns, Document, Table, TextRole};

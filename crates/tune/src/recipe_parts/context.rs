@@ -3,7 +3,6 @@
 use crate::engine::{Engine, StepName};
 use crate::recipe_parts::base::with_needs;
 use crate::recipe_parts::exclude::{build_excluding_broken, BuildVariants, ExcludedObjects};
-use crate::recipe_parts::part::RecipePart;
 use crate::recipe_parts::settings::{SuppliedProfile, TuningSettings};
 use crate::recipe_parts::steps::{
     build_kernel, relink_kernel, repack_kernel, RECORD_TRAINING, TRAINING_KERNEL, TUNED_KERNEL,
@@ -29,10 +28,12 @@ pub struct RecipeContext<'a> {
     pub engine: &'a Engine<'a>,
     /// Name of the whole recipe, such as `gcc-pgo+layout`.
     pub recipe: &'static str,
-    /// Parts of the recipe, in order.
-    pub parts: &'static [&'static dyn RecipePart],
+    /// Names of the recipe's parts, in order.
+    pub parts: &'a [&'static str],
     pub workload: &'a Workload,
-    /// Request of the base kernel, as [`RecipePart::base_request`] made it.
+    /// Returns the request of the recipe's base kernel for a request of the user's.
+    pub base_request: &'a dyn Fn(&BuildRequest) -> Result<BuildRequest>,
+    /// Request of the base kernel.
     pub request: &'a BuildRequest,
     pub base: &'a Kernel,
     pub settings: TuningSettings<'a>,
@@ -87,7 +88,7 @@ impl<'a> RecipeContext<'a> {
 
     /// Returns whether `part` is one of the recipe's parts.
     pub fn has(&self, part: &str) -> bool {
-        self.parts.iter().any(|there| there.facts().name == part)
+        self.parts.contains(&part)
     }
 
     /// Sets label and recipe name of the request of a kernel by this recipe. `what` is a suffix of
@@ -137,10 +138,8 @@ impl<'a> RecipeContext<'a> {
             surrogate_kernel::check(self.base, &kernel)?;
             return Ok(TrainingRecording { kernel, recording });
         }
-        let mut request = with_needs(surrogate_kernel::request(self.request), [self.workload]);
-        if let Some(first) = self.parts.first() {
-            request = first.base_request(session, &request)?;
-        }
+        let asked = with_needs(surrogate_kernel::request(self.request), [self.workload]);
+        let request = (self.base_request)(&asked)?;
         let kernel = self.engine.run(TRAINING_KERNEL, &request, build_kernel)?;
         let machine = session.recording()?.machine_id;
         let inputs = (machine.as_str(), &self.training(&kernel, TRAINING, None));

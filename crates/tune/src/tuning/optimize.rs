@@ -113,7 +113,8 @@ pub(crate) fn carry_out(
     workload: &Workload,
     settings: TuningSettings,
 ) -> Result<OptimizeResult> {
-    let request = recipe.base_request(engine.session(), asked)?;
+    let base_request = |asked: &BuildRequest| recipe.base_request(engine.session(), asked);
+    let request = base_request(asked)?;
     engine.run(IMAGE, workload, pack_image)?;
     let base = match kernel.filter(|_| request == *asked) {
         Some(kernel) => kernel,
@@ -124,8 +125,9 @@ pub(crate) fn carry_out(
     let context = RecipeContext {
         engine,
         recipe: recipe.name(),
-        parts: recipe.parts(),
+        parts: &recipe.parts(),
         workload,
+        base_request: &base_request,
         request: &request,
         base: &base,
         settings,

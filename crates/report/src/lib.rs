@@ -93,6 +93,7 @@ pub use unit::TickUnit;
 pub use view::scope;
 
 use kerntune_profile::Profile;
+use kerntune_work::{ClassifyError, ErrorClass};
 
 /// Reason why a report cannot be made of a profile.
 // Messages document the variants.
@@ -205,6 +206,15 @@ pub enum Error {
     Sum { parts: i128, whole: i128 },
     #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Trace(_) => ErrorClass::RecordingFailure,
+            _ => ErrorClass::Usage,
+        }
+    }
 }
 
 /// Result with this crate's [`Error`].

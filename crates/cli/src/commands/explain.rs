@@ -1,9 +1,10 @@
 //! The command `kerntune explain`.
 
-use super::{work, workload};
-use crate::args::{ExplainOptions, GlobalOptions};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{
+    command, work, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
+    GlobalOptions, ModelOptions, RunSubcommand,
+};
 use kerntune_compare::number::grouped;
 use kerntune_tune::explain::{explain, most_changed, ExplainResult};
 use kerntune_tune::Session;
@@ -11,19 +12,44 @@ use kerntune_tune::Session;
 /// Without `--all`, the functions shown explain this share of all changes.
 const SHOWN: f64 = 0.8;
 
-pub fn run(global: &GlobalOptions, options: &ExplainOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
-    let workload = workload(&options.workload, &options.cpus)?;
-    let model = options.model.find(false)?;
-    let base = kerntune_kernel::find(&work, &options.base)?;
-    let tuned = kerntune_kernel::find(&work, &options.tuned)?;
-    let session = Session::new(&work, output.progress())?;
-    let explained = explain(&session, [&base, &tuned], &workload, &model)?;
-    match options.format.json {
-        true => output.json(&explained),
-        false => print(&explained, options.all, output),
+pub const COMMAND: CommandEntry = command::<ExplainOptions>("explain", 150, "Look");
+
+/// Explain, function by function, why one kernel needs fewer instructions for a workload than another
+#[derive(Debug, Args)]
+pub struct ExplainOptions {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to compare with it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub cpus: CpuOptions,
+    /// Show every function, not only those that explain most of the difference
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for ExplainOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work(global)?;
+        let workload = workload(&self.workload, &self.cpus)?;
+        let model = self.model.find(false)?;
+        let base = kerntune_kernel::find(&work, &self.base)?;
+        let tuned = kerntune_kernel::find(&work, &self.tuned)?;
+        let session = Session::new(&work, output.progress())?;
+        let explained = explain(&session, [&base, &tuned], &workload, &model)?;
+        match self.format.json {
+            true => output.json(&explained),
+            false => print(&explained, self.all, output),
+        }
+        Ok(Exit::Ok)
     }
-    Ok(Exit::Ok)
 }
 
 fn print(explained: &ExplainResult, all: bool, output: &CliOutput) {

@@ -1,89 +1,138 @@
 //! The command `kerntune paper`.
 
-use super::{build_request, command_line, work};
-use crate::args::{GlobalOptions, IntervalOptions, PaperOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
 use crate::report::typical_path;
-use crate::timed_files::{timed_pairs, TimedFiles};
+use clap::{ArgGroup, Args};
+use kerntune_command::{
+    build_request, command, command_line, exclusions, timed_pairs, work, BuildOptions, CliOutput,
+    CommandEntry, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions, ModelOptions,
+    OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
+};
 use kerntune_paper::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText};
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{
-    functions, html, markdown, paper as report, study as study_report, survey as survey_report,
+    functions, html, markdown, paper as report, study as study_report, survey as survey_report, Report, Style,
 };
-use kerntune_report::{Report, Style};
 use kerntune_stats::{JoinedResults, TimedComparison};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::study::{study, StudyRequest};
 use kerntune_tune::survey::{survey, SurveyRequest, SurveyResult};
-use kerntune_tune::{Recipe, RecipeOptions, Session};
+use kerntune_tune::{Recipe, RecipeOptions, Session, MAX_RUNS};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-pub fn run(global: &GlobalOptions, options: &PaperOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let Some(name) = &options.name else { return list(options, output) };
-    let of = Paper::named(name).map_err(Failure::usage)?;
-    if let Some(study) = &of.study {
-        return run_study(global, options, &of, study, output);
+pub const COMMAND: CommandEntry = command::<PaperOptions>("paper", 130, "Compare");
+
+/// Repeat a paper's experiment on today's kernel, and print the paper's tables beside ours
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("experiment").multiple(true).requires("name").args([
+    "source", "patch", "config", "fragment", "set", "compiler", "kcflags", "jobs", "recipe", "only", "budget", "values",
+    "model", "exclude", "output", "runs", "timed", "interval",
+]))]
+pub struct PaperOptions {
+    /// The paper: chen, hpux, mckusick, mcrae or yuan; lists the papers if not given
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub build: BuildOptions,
+    /// Recipe that tunes the kernels [default: the recipe nearest to the paper's method]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<Recipe>,
+    /// Make only the tables of this workload; may be repeated
+    #[arg(long, value_name = "WORKLOAD")]
+    pub only: Vec<String>,
+    /// Start nothing new after this many minutes, and show the results so far; the same command
+    /// resumes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MAX_MINUTES))]
+    pub budget: Option<u64>,
+    /// Number of runs of each kernel, each with another start offset; with several runs,
+    /// improvements have intervals
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
+    pub runs: u32,
+    /// Add columns of measured times: timed results of a base kernel and of a tuned kernel for the
+    /// paper's workloads, written by `kerntune time` or `kerntune bench run`. Separate several
+    /// files of one kernel by commas; may be repeated
+    #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub timed: Vec<String>,
+    #[command(flatten)]
+    pub interval: IntervalOptions,
+    #[command(flatten)]
+    pub of_recipe: RecipeFlags,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub exclude: ExcludeOptions,
+    /// Also write a page: Markdown if the file name ends in .md, otherwise HTML with charts
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for PaperOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let Some(name) = &self.name else { return list(self, output) };
+        let of = Paper::named(name).map_err(Failure::usage)?;
+        if let Some(study) = &of.study {
+            return run_study(global, self, &of, study, output);
+        }
+        if let Some(survey) = &of.survey {
+            return run_survey(global, self, &of, survey, output);
+        }
+        check_only(self, &of)?;
+        let recipe: Recipe = match self.recipe {
+            Some(recipe) => recipe,
+            None => of.recipe.parse().map_err(Failure::usage)?,
+        };
+        let build = build_request(&self.build, "base", recipe.default_compiler())?;
+        let model = self.model.find(false)?;
+        let page = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+        let work = work(global)?;
+        let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
+        let exclusions = exclusions(&self.exclude)?;
+        let mut of_recipe = self.of_recipe.options();
+        recipe.check_options(of_recipe, &[], &exclusions)?;
+        // Value profiling as in the paper, if the recipe supports it.
+        let as_paper = RecipeOptions { values: of.values };
+        if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
+            of_recipe.values |= of.values;
+        }
+        if self.interval.is_asked() && self.timed.is_empty() {
+            return Err(Failure::usage(
+                "--interval: give --timed as well: the intervals are those of measured times",
+            ));
+        }
+        let timed = timed_pairs(&self.timed)?;
+        let clock: Vec<TimedComparison> =
+            timed.iter().map(|files| compared(files, self.interval)).collect::<Result<_, _>>()?;
+        let request = PaperRequest {
+            paper: &of,
+            only: &self.only,
+            workloads: &[PathBuf::from("workloads")],
+            build: &build,
+            recipe,
+            options: of_recipe,
+            model: &model,
+            runs: self.runs,
+            budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+            exclusions: &exclusions,
+        };
+        let names = recipe.steps();
+        let mut outcome = paper(&session, &request, &|workload, name, found| {
+            let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
+            let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
+            output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
+        })?;
+        for row in outcome.time(&clock) {
+            output.note(&format!("--timed: {row} is not a row of the tables that were made"));
+        }
+        outcome.conclude(&of.findings);
+        write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;
+        match self.format.json {
+            true => output.json(&outcome),
+            false => output.print(&report::table(&outcome, output.style())),
+        }
+        Ok(Exit::Ok)
     }
-    if let Some(survey) = &of.survey {
-        return run_survey(global, options, &of, survey, output);
-    }
-    check_only(options, &of)?;
-    let recipe: Recipe = match options.recipe {
-        Some(recipe) => recipe,
-        None => of.recipe.parse().map_err(Failure::usage)?,
-    };
-    let build = build_request(&options.build, "base", recipe.default_compiler())?;
-    let model = options.model.find(false)?;
-    let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let work = work(global)?;
-    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
-    let exclusions = super::exclusions(&options.exclude)?;
-    let mut of_recipe = options.of_recipe.options();
-    recipe.check_options(of_recipe, &[], &exclusions)?;
-    // Value profiling as in the paper, if the recipe supports it.
-    let as_paper = RecipeOptions { values: of.values };
-    if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
-        of_recipe.values |= of.values;
-    }
-    if options.interval.is_asked() && options.timed.is_empty() {
-        return Err(Failure::usage(
-            "--interval: give --timed as well: the intervals are those of measured times",
-        ));
-    }
-    let timed = timed_pairs(&options.timed)?;
-    let clock: Vec<TimedComparison> =
-        timed.iter().map(|files| compared(files, options.interval)).collect::<Result<_, _>>()?;
-    let request = PaperRequest {
-        paper: &of,
-        only: &options.only,
-        workloads: &[PathBuf::from("workloads")],
-        build: &build,
-        recipe,
-        options: of_recipe,
-        model: &model,
-        runs: options.runs,
-        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-        exclusions: &exclusions,
-    };
-    let names = recipe.steps();
-    let mut outcome = paper(&session, &request, &|workload, name, found| {
-        let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
-        let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
-        output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
-    })?;
-    for row in outcome.time(&clock) {
-        output.note(&format!("--timed: {row} is not a row of the tables that were made"));
-    }
-    outcome.conclude(&of.findings);
-    write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;
-    match options.format.json {
-        true => output.json(&outcome),
-        false => output.print(&report::table(&outcome, output.style())),
-    }
-    Ok(Exit::Ok)
 }
 
 /// Compares timed results of a base kernel and a tuned kernel.

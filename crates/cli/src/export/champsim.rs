@@ -1,13 +1,10 @@
 //! The format `champsim` of `kerntune export`.
 
 use super::Entry;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::{Args, ValueEnum};
+use kerntune_command::{
+    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
 use kerntune_compare::number::grouped;
 use kerntune_convert::champsim::{convert, convert_packed, ChampSimError, ChampSimTotals, InstructionFilter};
 use kerntune_trace::files;

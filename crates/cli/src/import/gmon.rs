@@ -1,11 +1,8 @@
 //! The format `gmon` of `kerntune import`.
 
 use super::{keep, show, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::{work, FormatOptions, GlobalOptions};
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;

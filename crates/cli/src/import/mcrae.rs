@@ -1,11 +1,8 @@
 //! The format `mcrae` of `kerntune import`.
 
 use super::{show, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::{work, FormatOptions, GlobalOptions};
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
 use kerntune_convert::mcrae::{DumpByteOrder, StreamFormat};
 use kerntune_profile::Profile;
 use kerntune_tune::follow_mcrae::{follow, FollowRequest, TagStreamSource};

@@ -1,22 +1,33 @@
 //! `kerntune import`: a file for each format. An import makes a profile in the work directory.
-//! Start from [`ImportFormat`].
+//! Start from [`ImportOptions`].
 
-use crate::exit::Failure;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
+use crate::rooms::ROOMS;
+use clap::Args;
+use kerntune_command::{
+    command, ChosenSubcommand, CliOutput, CommandEntry, Entry, Exit, Failure, GlobalOptions, RunSubcommand,
+    SubcommandFolder, SubcommandRegistry,
+};
 use kerntune_profile::{Profile, KIND};
-use kerntune_report::{summary, Report, Subcommand};
+use kerntune_report::{summary, Report};
 use kerntune_work::{Key, WorkDir};
 use std::path::PathBuf;
 
-/// Entry of a format in the registry.
-type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
-
 include!(concat!(env!("OUT_DIR"), "/import.rs"));
 
-/// The format that the user chose, with its arguments.
-pub type ImportFormat = ChosenSubcommand<ImportFormats>;
+pub const COMMAND: CommandEntry = command::<ImportOptions>("import", 90, "Look");
+
+/// Make a profile from another tool's file
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    #[command(subcommand)]
+    format: ChosenSubcommand<ImportFormats>,
+}
+
+impl RunSubcommand<GlobalOptions> for ImportOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        self.format.run(global, output)
+    }
+}
 
 /// Registry of all import formats.
 #[derive(Debug)]
@@ -26,7 +37,8 @@ impl SubcommandRegistry for ImportFormats {
     type Context = GlobalOptions;
 
     fn folders() -> Vec<&'static dyn SubcommandFolder<GlobalOptions>> {
-        vec![&ENTRIES]
+        let rooms = ROOMS.iter().map(|room| &room.imports as &dyn SubcommandFolder<GlobalOptions>);
+        [&ENTRIES as _].into_iter().chain(rooms).collect()
     }
 }
 

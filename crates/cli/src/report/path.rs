@@ -1,20 +1,15 @@
 //! The report `path` of `kerntune report`.
 
 use super::{print, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::FormatOptions;
-use crate::output::CliOutput;
 use crate::part::time;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
 use kerntune_analyze::path::{collect, CallStart, PathSelection, PathSpan, SelectedOperation};
 use kerntune_analyze::TraceFile;
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormatOptions, ProfileSubject, RunSubcommand};
 use kerntune_compare::number::grouped;
 use kerntune_profile::{Profile, Tables};
-use kerntune_report::names;
 use kerntune_report::path::{json, text, typical, worst, PathView, PickedCall};
-use kerntune_report::Style;
+use kerntune_report::{names, Style};
 use kerntune_trace::{files, RecorderSpec, Recording};
 use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
 use std::path::Path;

@@ -1,12 +1,8 @@
 //! The report `subsystems` of `kerntune report`.
 
 use super::{print, row_limit, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::FormatOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormatOptions, ProfileSubject, RunSubcommand};
 use kerntune_guest::read_text;
 use kerntune_report::{subsystems, Grouping, GroupsFile};
 use std::path::PathBuf;

@@ -1,14 +1,26 @@
 //! The command `kerntune live dump`.
 
 use super::ask::{ask_collector, unexpected_answer};
-use crate::args::LiveDumpOptions;
-use crate::exit::{Exit, Failure};
 use crate::export::gmon::GmonFiles;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{CliOutput, Exit, Failure, FormatOptions};
 use kerntune_live::daemon::{DaemonRequest, DaemonResponse};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_work::WorkDir;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct LiveDumpOptions {
+    /// Name of the machine's workload, for the profile
+    #[arg(long, value_name = "NAME", default_value = "live")]
+    pub workload: String,
+    /// Also write the profile for GNU gprof; its symbols go into FILE.symbols, for `gprof -S`
+    #[arg(long, value_name = "FILE")]
+    pub gmon: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 /// Makes the collector write a profile, and prints its summary.
 pub fn run(work: &WorkDir, options: &LiveDumpOptions, output: &CliOutput) -> Result<Exit, Failure> {

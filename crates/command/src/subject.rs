@@ -3,18 +3,22 @@
 use crate::exit::Failure;
 use crate::global::{work, GlobalOptions};
 use kerntune_analyze::TraceFile;
-use kerntune_profile::{find, Profile};
+use kerntune_profile::{find, Manifest, Profile};
 use kerntune_report::ThreadFilter;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::WorkDir;
+use serde::Serialize;
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A loaded profile, with its directory and work directory.
 #[derive(Debug, Clone)]
 pub struct ProfileSubject {
+    /// Work directory.
     pub work: WorkDir,
+    /// Directory of the profile.
     pub directory: PathBuf,
+    /// Profile with all tables.
     pub profile: Profile,
 }
 
@@ -39,5 +43,24 @@ impl ProfileSubject {
             Err(other) => return Err(other.into()),
         };
         Ok(Cow::Owned(Self { work: self.work.clone(), directory: self.directory.clone(), profile }))
+    }
+}
+
+/// A profile in the output of `--json`.
+#[derive(Serialize)]
+pub struct ProfileJson<'a> {
+    path: &'a Path,
+    kernel: &'a str,
+    workload: &'a str,
+    machine: &'a str,
+    date: &'a str,
+    manifest: &'a Manifest,
+}
+
+impl<'a> ProfileJson<'a> {
+    /// Describes the profile in this directory.
+    pub fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
+        let Manifest { workload, machine, recorded, kernel, .. } = manifest;
+        Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
     }
 }

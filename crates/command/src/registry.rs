@@ -1,14 +1,18 @@
-//! Subcommands with a file each: the formats of `export` and `import`, and the kinds of `report`.
+//! Commands, formats of `export` and `import`, and kinds of `report`: a file each.
 //!
-//! A file in one of these folders is a subcommand; no list names it. It has a struct for its
-//! arguments, whose doc comments are the help texts, an implementation of [`RunSubcommand`] for the
-//! struct, and
+//! The file has a struct for its arguments, whose doc comments are the help texts, an implementation
+//! of [`RunSubcommand`] for the struct, and an entry:
 //!
 //! ```text
+//! pub const COMMAND: CommandEntry = command::<PackageOptions>("package", 125, "Tune");
 //! pub const ENTRY: Entry = entry::<_, ExportBoltOptions>("bolt", 2);
 //! ```
+//!
+//! No list names the files of formats and reports. Commands are in a list of the program or of a
+//! [`Room`](crate::room::Room).
 
 use crate::exit::{Exit, Failure};
+use crate::global::GlobalOptions;
 use crate::output::CliOutput;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
@@ -19,7 +23,47 @@ use std::marker::PhantomData;
 /// A subcommand with its parsed arguments. `Context` is its input: the global options, or a
 /// profile.
 pub trait RunSubcommand<Context>: Debug {
+    /// Carries it out, and prints the result to `output`.
+    ///
+    /// # Errors
+    /// All that ends the command, with its exit status.
     fn run(&self, on: &Context, output: &CliOutput) -> Result<Exit, Failure>;
+
+    /// Returns true if it prints a report or list to read, which a pager may show.
+    fn is_read(&self) -> bool {
+        false
+    }
+}
+
+/// Entry of a command, or of a format of `export` or `import`.
+pub type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
+
+/// A command of the program.
+pub struct CommandEntry {
+    /// Name, arguments and work.
+    pub entry: Entry,
+    /// Heading of the command in the overview; empty if it is none of the lines below the headings.
+    pub group: &'static str,
+}
+
+/// Makes the entry of a command with arguments; `place` is its position in help.
+pub const fn command<R: RunSubcommand<GlobalOptions> + Args + 'static>(
+    name: &'static str,
+    place: u8,
+    group: &'static str,
+) -> CommandEntry {
+    CommandEntry { entry: entry::<_, R>(name, place), group }
+}
+
+/// Makes the entry of a command with subcommands; `place` is its position in help.
+pub const fn command_group<R: RunSubcommand<GlobalOptions> + clap::Subcommand + 'static>(
+    name: &'static str,
+    place: u8,
+    group: &'static str,
+) -> CommandEntry {
+    let entry: Entry =
+        Subcommand::group::<R>(name, place, |matches| Ok(Box::new(R::from_arg_matches(matches)?)));
+    CommandEntry { entry, group }
 }
 
 /// Makes the entry of the subcommand `name`; `place` is its position in help.
@@ -57,6 +101,21 @@ impl<Context> SubcommandFolder<Context> for &[&Subcommand<dyn RunSubcommand<Cont
     }
 }
 
+impl SubcommandFolder<GlobalOptions> for &[&CommandEntry] {
+    fn commands(&self) -> Vec<(u8, Command)> {
+        self.iter().map(|command| (command.entry.place, command.entry.command())).collect()
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<GlobalOptions>>, Error>> {
+        let found = self.iter().find(|command| command.entry.name == name);
+        found.map(|command| command.entry.read(matches))
+    }
+}
+
 /// A command whose subcommands come from folders.
 pub trait SubcommandRegistry: Debug {
     /// Input of every subcommand.
@@ -70,8 +129,17 @@ pub trait SubcommandRegistry: Debug {
 pub struct ChosenSubcommand<R: SubcommandRegistry>(Box<dyn RunSubcommand<R::Context>>, PhantomData<R>);
 
 impl<R: SubcommandRegistry> ChosenSubcommand<R> {
+    /// Carries out the chosen subcommand.
+    ///
+    /// # Errors
+    /// All that ends the command.
     pub fn run(&self, on: &R::Context, output: &CliOutput) -> Result<Exit, Failure> {
         self.0.run(on, output)
+    }
+
+    /// Returns true if the chosen subcommand prints a report or list to read.
+    pub fn is_read(&self) -> bool {
+        self.0.is_read()
     }
 }
 

@@ -1,23 +1,20 @@
 //! The commands `kerntune matrix plan|run|status|results|log` and `kerntune worker`.
 
-use super::work;
-use crate::args::{
-    GlobalOptions, MatrixCommand, MatrixEngine, MatrixRunOptions, StoreOptions, TrustOptions, WorkerOptions,
+use crate::slurm::{self, Slurm};
+use crate::{
+    launch, log, open, open_existing, resolve, results, retry, states, CellResult, Error, MatrixCell,
+    MatrixPlan, PlanFile, PoolEvent, PoolSummary, Store, StoreAudit, Task, TaskEnvironment, TaskOutcome,
+    TaskPool, TaskProgress, TaskStatus, Trust, Worker, REFUSED, RESULTS_SCHEMA, STATES_SCHEMA,
 };
-use crate::exit::{Exit, Failure};
-use crate::kept::RecordedProgress;
-use crate::output::CliOutput;
-use crate::stderr::say;
+use clap::{Args, Subcommand, ValueEnum};
+use kerntune_command::{
+    audit, command, command_group, say, work, AuditEntry, AuditStores, AuditedStore, CliOutput, CommandEntry,
+    Exit, Failure, FormatOptions, GlobalOptions, RecordedProgress, RunSubcommand,
+};
 use kerntune_compare::number::figure;
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_kernel::Arch;
 use kerntune_machine::machine_of;
-use kerntune_matrix::slurm::{self, Slurm};
-use kerntune_matrix::{
-    launch, log, open, resolve, results, retry, states, CellResult, Error, MatrixPlan, PlanFile, PoolEvent,
-    PoolSummary, Store, Task, TaskEnvironment, TaskOutcome, TaskPool, TaskProgress, TaskStatus, Trust,
-    Worker, REFUSED, RESULTS_SCHEMA, STATES_SCHEMA,
-};
 use kerntune_work::{IoContext, Job, WorkDir};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -25,6 +22,144 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Entry of `kerntune matrix`.
+pub const MATRIX: CommandEntry = command_group::<MatrixCommand>("matrix", 55, "Many machines");
+
+/// Entry of `kerntune worker`.
+pub const WORKER: CommandEntry = command::<WorkerOptions>("worker", 60, "Many machines");
+
+/// Entry of the audit of stores of matrices.
+pub const AUDIT: AuditEntry = audit::<MatrixAudit>("stores");
+
+/// Compute a matrix of kernels, configurations, compilers, recipes and workloads, on this
+/// machine or on a cluster (docs/matrix.md)
+#[derive(Debug, Subcommand)]
+pub enum MatrixCommand {
+    /// Make a plan from a plan file, and put it and the kernels that it names into a store for
+    /// workers
+    Plan {
+        /// The plan file (docs/matrix.md)
+        file: PathBuf,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Compute a plan, on this machine or with Slurm; resumes where it stopped
+    Run(MatrixRunOptions),
+    /// Show the state of each task of a plan
+    Status {
+        /// The plan file, or the beginning of the plan's id
+        plan: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Show the figures of a plan's cells
+    Results {
+        /// The plan file, or the beginning of the plan's id
+        plan: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Show the log of a cell
+    Log {
+        /// The plan file, or the beginning of the plan's id
+        plan: String,
+        /// The cell: its name, or its number in `matrix results`
+        cell: String,
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+}
+
+/// The option `--store`: the directory or URL for results and claims.
+#[derive(Debug, Clone, Args)]
+pub struct StoreOptions {
+    /// Store for results and claims: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
+    /// [default: .matrix/store in the work directory]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct MatrixRunOptions {
+    /// The plan file, or the beginning of a plan's id in the store
+    pub plan: String,
+    #[command(flatten)]
+    pub store: StoreOptions,
+    /// Place of the computation: local (this machine), or slurm
+    #[arg(long, value_enum, default_value_t = MatrixEngine::Local, value_name = "ENGINE")]
+    pub engine: MatrixEngine,
+    /// CPUs to use on this machine [default: all]
+    #[arg(short, long, alias = "cores", value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Try failed tasks again
+    #[arg(long)]
+    pub retry: bool,
+    /// Take over a claim that showed no sign of life for this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub lease: u64,
+    #[command(flatten)]
+    pub trust: TrustOptions,
+    /// With slurm: pass this option to sbatch, for example --sbatch=--partition=long; may be
+    /// repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub sbatch: Vec<String>,
+    /// With slurm: the work directory on each node; need not be shared [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub node_dir: Option<PathBuf>,
+    /// With slurm: the kerntune program on the nodes [default: this one, at the same path]
+    #[arg(long, value_name = "PROGRAM")]
+    pub node_program: Option<String>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MatrixEngine {
+    Local,
+    Slurm,
+}
+
+/// Compute tasks of a matrix plan, together with any number of other machines (docs/matrix.md)
+#[derive(Debug, Args)]
+pub struct WorkerOptions {
+    /// Store for results and claims: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
+    #[arg(long, value_name = "URL")]
+    pub store: String,
+    /// The plan: the beginning of its id in the store (printed by `kerntune matrix plan`), or a
+    /// plan file
+    #[arg(long)]
+    pub plan: String,
+    /// Compute only this task
+    #[arg(long, value_name = "ID", conflicts_with = "jobs")]
+    pub task: Option<String>,
+    /// CPUs to use [default: all]
+    #[arg(short, long, alias = "cores", value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Take over a claim that showed no sign of life for this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub lease: u64,
+    #[command(flatten)]
+    pub trust: TrustOptions,
+}
+
+/// Trust in a plan and in the other machines that use its store.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TrustOptions {
+    /// Allow the plan to run its commands on this machine, and to build the sources, patches and
+    /// compilers that it names: a plan is code. Not needed for your own plan file
+    #[arg(long)]
+    pub trust_commands: bool,
+    /// Compute also tasks that other machines computed, and reject a result that differs
+    #[arg(long)]
+    pub confirm: bool,
+}
 
 /// Directory in the work directory with the default store and with logs.
 const MATRIX_DIR: &str = ".matrix";
@@ -59,91 +194,98 @@ struct CellResults {
 /// Name and version of the JSON form of `matrix plan`.
 const PLAN: &str = "kerntune-matrix-planned/1";
 
-pub fn run(global: &GlobalOptions, command: &MatrixCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
-    match command {
-        MatrixCommand::Plan { file, store, format } => {
-            let store = store_of(&work, store)?;
-            let OpenPlan { plan, id, .. } = planned(&work, &file.display().to_string(), &*store, output)?;
-            let url = store.url();
-            if format.json {
-                let cells = plan.cells.iter().map(kerntune_matrix::MatrixCell::name).collect();
-                output.json(&PlannedJson {
-                    schema: PLAN,
-                    plan: &id,
-                    store: &url,
-                    tasks: plan.tasks.len(),
-                    cells,
-                });
-            } else {
-                output.print(&id);
-                output.note(&format!(
-                    "{} cells, {} tasks; `kerntune worker --store {url} --plan {id}` computes them",
-                    plan.cells.len(),
-                    plan.tasks.len()
-                ));
-            }
-            Ok(Exit::Ok)
-        }
-        MatrixCommand::Run(options) => compute(&work, options, output),
-        MatrixCommand::Status { plan, store, format } => {
-            let store = store_of(&work, store)?;
-            let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
-            let tasks = states(&plan, &*store)?;
-            match format.json {
-                true => {
-                    output.json(&PlanDocument { schema: STATES_SCHEMA, plan: &id, of: TaskStates { tasks } })
+impl RunSubcommand<GlobalOptions> for MatrixCommand {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work(global)?;
+        match self {
+            Self::Plan { file, store, format } => {
+                let store = store_of(&work, store)?;
+                let OpenPlan { plan, id, .. } = planned(&work, &file.display().to_string(), &*store, output)?;
+                let url = store.url();
+                if format.json {
+                    let cells = plan.cells.iter().map(MatrixCell::name).collect();
+                    output.json(&PlannedJson {
+                        schema: PLAN,
+                        plan: &id,
+                        store: &url,
+                        tasks: plan.tasks.len(),
+                        cells,
+                    });
+                } else {
+                    output.print(&id);
+                    output.note(&format!(
+                        "{} cells, {} tasks; `kerntune worker --store {url} --plan {id}` computes them",
+                        plan.cells.len(),
+                        plan.tasks.len()
+                    ));
                 }
-                false => show_states(&tasks, output),
+                Ok(Exit::Ok)
             }
-            Ok(Exit::Ok)
-        }
-        MatrixCommand::Results { plan, store, format } => {
-            let store = store_of(&work, store)?;
-            let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
-            show_results(&work, &plan, &id, &*store, format.json, output)
-        }
-        MatrixCommand::Log { plan, cell, store } => {
-            let store = store_of(&work, store)?;
-            let plan = planned(&work, plan, &*store, output)?.plan;
-            output.print(&log(&plan, &*store, plan.cell(cell)?)?);
-            Ok(Exit::Ok)
+            Self::Run(options) => compute(&work, options, output),
+            Self::Status { plan, store, format } => {
+                let store = store_of(&work, store)?;
+                let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
+                let tasks = states(&plan, &*store)?;
+                match format.json {
+                    true => output.json(&PlanDocument {
+                        schema: STATES_SCHEMA,
+                        plan: &id,
+                        of: TaskStates { tasks },
+                    }),
+                    false => show_states(&tasks, output),
+                }
+                Ok(Exit::Ok)
+            }
+            Self::Results { plan, store, format } => {
+                let store = store_of(&work, store)?;
+                let OpenPlan { plan, id, .. } = planned(&work, plan, &*store, output)?;
+                show_results(&work, &plan, &id, &*store, format.json, output)
+            }
+            Self::Log { plan, cell, store } => {
+                let store = store_of(&work, store)?;
+                let plan = planned(&work, plan, &*store, output)?.plan;
+                output.print(&log(&plan, &*store, plan.cell(cell)?)?);
+                Ok(Exit::Ok)
+            }
         }
     }
 }
 
-/// Runs `kerntune worker`.
-pub fn worker(global: &GlobalOptions, options: &WorkerOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work(global)?;
-    let store = open(&options.store)?;
-    let planning = planned(&work, &options.plan, &*store, output)?;
-    let trust = planning.trust(options.trust);
-    let plan = &planning.plan;
-    let Some(task) = &options.task else {
-        let here = LocalRun { work: &work, cores: options.jobs, lease: options.lease, trust };
-        let summary = pool(&here, plan, &planning.id, &*store, output)?;
-        return Ok(ended(plan, &summary));
-    };
-    let kept = RecordedProgress::new(output.progress());
-    let environment = environment(&work, &kept);
-    let said = || kept.text();
-    let lease = Duration::from_secs(options.lease);
-    let worker = Worker { plan, store: Arc::from(store), environment, lease, log: &said, trust };
-    match worker.compute(task)? {
-        TaskOutcome::Made => output.note("made"),
-        TaskOutcome::Found => output.note("found"),
-        TaskOutcome::Confirmed => output.note("confirmed: it came out the same here"),
-        TaskOutcome::Discarded => output.note("found: another machine finished first, with the same result"),
-        TaskOutcome::Failed(why) => {
-            say(&format!("failed: {why}"));
-            return Ok(Exit::Findings);
+impl RunSubcommand<GlobalOptions> for WorkerOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work(global)?;
+        let store = open(&self.store)?;
+        let planning = planned(&work, &self.plan, &*store, output)?;
+        let trust = planning.trust(self.trust);
+        let plan = &planning.plan;
+        let Some(task) = &self.task else {
+            let here = LocalRun { work: &work, cores: self.jobs, lease: self.lease, trust };
+            let summary = pool(&here, plan, &planning.id, &*store, output)?;
+            return Ok(ended(plan, &summary));
+        };
+        let kept = RecordedProgress::new(output.progress());
+        let environment = environment(&work, &kept);
+        let said = || kept.text();
+        let lease = Duration::from_secs(self.lease);
+        let worker = Worker { plan, store: Arc::from(store), environment, lease, log: &said, trust };
+        match worker.compute(task)? {
+            TaskOutcome::Made => output.note("made"),
+            TaskOutcome::Found => output.note("found"),
+            TaskOutcome::Confirmed => output.note("confirmed: it came out the same here"),
+            TaskOutcome::Discarded => {
+                output.note("found: another machine finished first, with the same result")
+            }
+            TaskOutcome::Failed(why) => {
+                say(&format!("failed: {why}"));
+                return Ok(Exit::Findings);
+            }
+            TaskOutcome::Refused(what) => {
+                say(&format!("{REFUSED}{}", what.join(", ")));
+                return Ok(Exit::Missing);
+            }
         }
-        TaskOutcome::Refused(what) => {
-            say(&format!("{REFUSED}{}", what.join(", ")));
-            return Ok(Exit::Missing);
-        }
+        Ok(Exit::Ok)
     }
-    Ok(Exit::Ok)
 }
 
 /// Opens the store named by `--store`, or the default store of the work directory.
@@ -152,7 +294,7 @@ fn store_of(work: &WorkDir, at: &StoreOptions) -> Result<Box<dyn Store>, Failure
 }
 
 /// Returns the path of the default store of a work directory.
-pub fn own_store(work: &WorkDir) -> String {
+fn own_store(work: &WorkDir) -> String {
     work.root().join(MATRIX_DIR).join("store").display().to_string()
 }
 
@@ -191,7 +333,7 @@ fn environment<'a>(work: &'a WorkDir, progress: &'a dyn kerntune_work::Progress)
 
 /// Runs kerntune with these arguments in a directory. The process gets the work directory through
 /// the environment.
-fn own_command(arguments: &[String], directory: &Path) -> kerntune_matrix::Result<String> {
+fn own_command(arguments: &[String], directory: &Path) -> crate::Result<String> {
     let program = own_program()?;
     // A task's directory is WORK/.matrix/commands/TASK.
     let work = directory.ancestors().nth(3).unwrap_or(directory);
@@ -213,7 +355,7 @@ fn own_command(arguments: &[String], directory: &Path) -> kerntune_matrix::Resul
     Err(Error::Command { command: arguments.join(" "), status, last })
 }
 
-fn own_program() -> kerntune_matrix::Result<PathBuf> {
+fn own_program() -> crate::Result<PathBuf> {
     Ok(std::env::current_exe().at("find", "kerntune")?)
 }
 
@@ -428,4 +570,43 @@ fn show_results(
         output.print(&format!("\n{}\n{}", cell.cell, cell.output.as_deref().unwrap_or_default()));
     }
     Ok(Exit::Ok)
+}
+
+// Not a doc comment: it would replace the help of `check`.
+#[derive(Debug, Args)]
+pub struct MatrixAudit {
+    /// Check also this store of matrices: a directory or a URL; may be repeated; the store in the
+    /// work directory is always checked
+    #[arg(long, value_name = "URL")]
+    store: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct AuditDocument {
+    store: String,
+    #[serde(flatten)]
+    audit: StoreAudit,
+}
+
+impl AuditStores for MatrixAudit {
+    fn audit(&self, work: &WorkDir, output: &CliOutput) -> Result<Vec<AuditedStore>, Failure> {
+        let own = own_store(work);
+        let own = Path::new(&own).is_dir().then(|| open(&own));
+        // An empty or missing store that the user named is an error: the name is probably wrong.
+        let named = self.store.iter().map(|address| open_existing(address));
+        let audit = |store: crate::Result<Box<dyn Store>>| {
+            let store = store?;
+            let url = store.url();
+            output.progress().note(&url);
+            let audit = crate::audit(&*store, work)?;
+            let wrong = audit.findings.iter();
+            let mut lines: Vec<String> =
+                wrong.map(|finding| format!("{url}: {}: {}", finding.object, finding.what)).collect();
+            lines.push(format!("{url}: {} objects, {} wrong", audit.objects, audit.findings.len()));
+            let is_whole = audit.findings.is_empty();
+            let document = serde_json::json!(AuditDocument { store: url, audit });
+            Ok(AuditedStore { document, lines, is_whole })
+        };
+        own.into_iter().chain(named).map(audit).collect()
+    }
 }

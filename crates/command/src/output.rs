@@ -25,6 +25,7 @@ pub struct CliOutput {
 }
 
 impl CliOutput {
+    /// Makes the output that the options ask for.
     pub fn new(global: &GlobalOptions) -> Self {
         let progress: Box<dyn Progress> =
             if global.quiet { Box::new(NoProgress) } else { Box::new(ProgressDisplay::new(global.verbose)) };
@@ -160,7 +161,7 @@ fn unwritten(error: &io::Error, exit: Exit) -> Exit {
 
 /// Prints clap's message and returns the exit status. Help and version are results; anything else
 /// is a usage error, and `tip` follows its message.
-pub fn parsed(error: &clap::Error, tip: Option<String>) -> Exit {
+pub fn print_clap_message(error: &clap::Error, tip: Option<String>) -> Exit {
     let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
     let printed = match exit {
         Exit::Ok => check_standard_output(),

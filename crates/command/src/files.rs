@@ -64,6 +64,7 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), stream: None })
     }
 
+    /// Returns the path that is written; of a symbolic link, that of its target.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 use kerntune_stats::RatioMethod;
 
+// Not a doc comment: it would replace the help of the command that flattens this struct.
 #[derive(Debug, Clone, Copy, Args)]
+#[allow(missing_docs)]
 pub struct IntervalOptions {
     /// Method for intervals: student (of the units' means), bootstrap (hierarchical and
     /// studentized), or hodges-lehmann (of the ratios of all pairs of units; for noisy shared

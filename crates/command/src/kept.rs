@@ -10,6 +10,7 @@ pub struct RecordedProgress<'a> {
 }
 
 impl<'a> RecordedProgress<'a> {
+    /// Makes a recorder that forwards to `shown`.
     pub fn new(shown: &'a dyn Progress) -> Self {
         Self { shown, text: Mutex::default() }
     }

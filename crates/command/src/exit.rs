@@ -41,11 +41,14 @@ impl From<Exit> for ExitCode {
 /// An error message, with the exit status that it leads to.
 #[derive(Debug)]
 pub struct Failure {
+    /// Status of the command.
     pub exit: Exit,
+    /// Text for the user: the error, where, and what to do.
     pub message: String,
 }
 
 impl Failure {
+    /// Makes the failure of a wrong argument or input file.
     pub fn usage(message: impl Display) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
@@ -96,46 +99,9 @@ impl From<ErrorClass> for Exit {
     }
 }
 
-/// Implements `From` for errors that classify themselves. One generic implementation would forbid
-/// those of the errors below, whose crates do not depend on `kerntune_work`.
-macro_rules! failure_from_classified {
-    ($($error:ty),+ $(,)?) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::new(error.class().into(), error)
-            }
-        }
-    )+};
-}
-
-failure_from_classified! {
-    kerntune_work::Error,
-    kerntune_kernel::Error,
-    kerntune_guest::Error,
-    kerntune_machine::Error,
-    kerntune_profile::Error,
-    kerntune_fleet::Error,
-    kerntune_matrix::Error,
-    kerntune_live::Error,
-    kerntune_symbols::Error,
-    kerntune_analyze::path::PathError,
-    kerntune_optimize::Error,
-    kerntune_optimize::ProofRefusal,
-    kerntune_tune::Error,
-    kerntune_tune::bench::Error,
-    kerntune_guard::Error,
-}
-
-impl From<kerntune_report::Error> for Failure {
-    fn from(error: kerntune_report::Error) -> Self {
-        let is_trace = matches!(error, kerntune_report::Error::Trace(_));
-        Self::new(if is_trace { Exit::Recording } else { Exit::Usage }, error)
-    }
-}
-
-impl From<kerntune_stats::Error> for Failure {
-    fn from(error: kerntune_stats::Error) -> Self {
-        Self::new(Exit::Usage, error)
+impl<E: ClassifyError + StdError + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error.class().into(), error)
     }
 }
 

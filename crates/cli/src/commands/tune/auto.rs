@@ -1,9 +1,8 @@
 //! The command `kerntune tune --recipe auto`.
 
-use super::{build_request, bytes, work, workload};
-use crate::args::{GlobalOptions, TuneOptions};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use super::TuneOptions;
+use crate::commands::bytes;
+use kerntune_command::{build_request, exclusions, work, workload, CliOutput, Exit, Failure, GlobalOptions};
 use kerntune_compare::{number, Metric};
 use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
@@ -24,7 +23,7 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
-    let exclusions = super::exclusions(&options.exclude)?;
+    let exclusions = exclusions(&options.exclude)?;
     let asked = |recipe: &Recipe| match options.only.is_empty() {
         true => options.stock || !recipe.is_upstream(),
         false => options.only.contains(recipe) || (options.stock && recipe.is_upstream()),

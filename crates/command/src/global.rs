@@ -29,7 +29,9 @@ pub struct GlobalOptions {
     pub no_pager: bool,
 }
 
+/// Values of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
 pub enum ColorMode {
     Auto,
     Always,
@@ -39,6 +41,7 @@ pub enum ColorMode {
 // The option `--json` of commands that print a table. Not a doc comment: it would replace the help
 // of the command that flattens this struct.
 #[derive(Debug, Clone, Copy, Args)]
+#[allow(missing_docs)]
 pub struct FormatOptions {
     /// Print JSON (docs/json.md)
     #[arg(long)]

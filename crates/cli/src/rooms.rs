@@ -1,0 +1,12 @@
+//! The rooms of this build: crates with commands and formats that few users need. Each is a feature
+//! of this crate.
+
+use kerntune_command::Room;
+
+/// All rooms, in the order of the overview.
+pub static ROOMS: &[&Room] = &[
+    #[cfg(feature = "matrix")]
+    &kerntune_matrix::ROOM,
+    #[cfg(feature = "fleet")]
+    &kerntune_fleet::ROOM,
+];

@@ -4,8 +4,8 @@ use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
 use kerntune_analyze::path::{collect, PathSelection, PathSpan};
 use kerntune_analyze::timeline::{stream, StreamSelection, TimelineSink};
 use kerntune_analyze::{analyze, Analysis, AnalysisInput, TraceFile};
-use kerntune_convert::champsim::{convert, InstructionFilter};
-use kerntune_convert::mcrae::{
+use kerntune_champsim::{convert, InstructionFilter};
+use kerntune_mcrae::{
     replay, DumpByteOrder, RecordDecoder as StreamDecoder, RecordReader, StreamFormat, TagDump, TagNames,
 };
 use kerntune_convert::stacks::FigureUnit;
@@ -263,7 +263,7 @@ pub fn mcrae_stream(bytes: &[u8]) {
             let (mut decoder, mut out) = (StreamDecoder::new(form), Vec::new());
             pieces.iter().try_for_each(|piece| decoder.push(piece, 5, &mut out))?;
             let rest = decoder.finish(&mut out)?;
-            Ok::<_, kerntune_convert::mcrae::DumpError>((out, rest))
+            Ok::<_, kerntune_mcrae::DumpError>((out, rest))
         };
         let (a, b) = bytes.split_at(bytes.len() / 3);
         let once = whole(&[bytes]);

@@ -39,5 +39,5 @@ pub use registry::{
 };
 pub use room::{audit, AuditEntry, AuditStores, AuditedStore, Room};
 pub use stderr::say;
-pub use subject::{ProfileJson, ProfileSubject};
+pub use subject::{print_summary, ProfileJson, ProfileSubject};
 pub use timed_files::{read_results, timed_pairs, TimedFiles};

@@ -1,10 +1,11 @@
 //! The profile for a report or an export.
 
 use crate::exit::Failure;
-use crate::global::{work, GlobalOptions};
+use crate::global::{work, FormatOptions, GlobalOptions};
+use crate::output::CliOutput;
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{find, Manifest, Profile};
-use kerntune_report::ThreadFilter;
+use kerntune_report::{summary, Report, ThreadFilter};
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::WorkDir;
 use serde::Serialize;
@@ -63,4 +64,23 @@ impl<'a> ProfileJson<'a> {
         let Manifest { workload, machine, recorded, kernel, .. } = manifest;
         Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
     }
+}
+
+/// Prints the summary of a new profile, as JSON or as text followed by the next step.
+///
+/// # Errors
+/// A profile without the tables of a summary.
+pub fn print_summary(
+    profile: &Profile,
+    format: FormatOptions,
+    next: &str,
+    output: &CliOutput,
+) -> Result<(), Failure> {
+    if format.json {
+        output.print(&summary::SummaryOptions.json(profile)?);
+    } else {
+        output.print(&summary::SummaryOptions.text(profile, output.style())?);
+        output.note(next);
+    }
+    Ok(())
 }

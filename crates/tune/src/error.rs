@@ -27,12 +27,6 @@ pub enum Error {
     Refused(#[from] kerntune_optimize::ProofRefusal),
     #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
-    #[error(transparent)]
-    Names(#[from] kerntune_convert::mcrae::NamesError),
-    #[error("{}: {source}", dump.display())]
-    Dump { dump: std::path::PathBuf, source: kerntune_convert::mcrae::DumpError },
-    #[error("{}: {source}", dump.display())]
-    Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
     #[error("{}: {reason}", file.display())]
     PerfData { file: std::path::PathBuf, reason: String },
     #[error(transparent)]

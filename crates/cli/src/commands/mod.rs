@@ -20,7 +20,6 @@ mod profile;
 mod prove;
 mod record;
 mod store;
-mod tags;
 mod time;
 mod trial;
 mod trim;
@@ -62,7 +61,6 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &guard::COMMAND,
     &store::CHECK,
     &store::GC,
-    &tags::COMMAND,
     &command_line::COMMAND,
 ];
 

@@ -15,7 +15,6 @@ use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_tune::detail::{patterns, DetailRequest};
-use kerntune_tune::import_mcrae::no_triggers;
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
@@ -208,7 +207,8 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 Some(TagSource::Window(window)) => Some(window),
                 Some(TagSource::Kernel) => {
                     let image = kernel.vmlinux();
-                    let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
+                    let missing = || kerntune_tune::Error::NoTriggers { image: image.clone() };
+let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
                     Some(TagWindow::Memory(triggers.base))
                 }
                 None => None,

@@ -1,8 +1,8 @@
 //! The format `gmon` of `kerntune import`.
 
-use super::{keep, show, Entry};
+use super::{keep, Entry};
 use clap::Args;
-use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
+use kerntune_command::{print_summary, entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;
@@ -60,7 +60,7 @@ impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
         let profile = Profile::load(&path)?;
         let id = &profile.manifest.id;
         let next = format!("\nprofile {}\n`kerntune report {id} graph` shows the call graph", path.display());
-        show(&profile, self.format.json, &next, output)?;
+        print_summary(&profile, self.format, &next, output)?;
         Ok(Exit::Ok)
     }
 }

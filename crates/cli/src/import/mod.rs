@@ -8,7 +8,6 @@ use kerntune_command::{
     SubcommandFolder, SubcommandRegistry,
 };
 use kerntune_profile::{Profile, KIND};
-use kerntune_report::{summary, Report};
 use kerntune_work::{Key, WorkDir};
 use std::path::PathBuf;
 
@@ -56,15 +55,4 @@ fn keep(
     staged.clear()?;
     make(&key.id())?.save(staged.path())?;
     Ok(staged.publish()?)
-}
-
-/// Prints the summary of the imported profile, as JSON or as text followed by the next step.
-fn show(profile: &Profile, json: bool, next: &str, output: &CliOutput) -> Result<(), Failure> {
-    if json {
-        output.print(&summary::SummaryOptions.json(profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(profile, output.style())?);
-        output.note(next);
-    }
-    Ok(())
 }

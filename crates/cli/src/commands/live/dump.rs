@@ -3,10 +3,9 @@
 use super::ask::{ask_collector, unexpected_answer};
 use crate::export::gmon::GmonFiles;
 use clap::Args;
-use kerntune_command::{CliOutput, Exit, Failure, FormatOptions};
+use kerntune_command::{print_summary, CliOutput, Exit, Failure, FormatOptions};
 use kerntune_live::daemon::{DaemonRequest, DaemonResponse};
 use kerntune_profile::Profile;
-use kerntune_report::{summary, Report};
 use kerntune_work::WorkDir;
 use std::path::PathBuf;
 
@@ -34,13 +33,8 @@ pub fn run(work: &WorkDir, options: &LiveDumpOptions, output: &CliOutput) -> Res
     if let Some(files) = files {
         files.write(&profile, |_| true, "VMLINUX", output)?;
     }
-    if options.format.json {
-        output.print(&summary::SummaryOptions.json(&profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-        let id = &profile.manifest.id;
-        output
-            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
-    }
+    let id = &profile.manifest.id;
+    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
+    print_summary(&profile, options.format, &next, output)?;
     Ok(Exit::Ok)
 }

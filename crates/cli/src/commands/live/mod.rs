@@ -8,14 +8,13 @@ mod top;
 pub use daemon::COMMAND;
 
 use clap::Args;
-use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
+use kerntune_command::{print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
 use kerntune_kernel::Kernel;
 use kerntune_live::{
     cpu_list, CallCountOptions, Collector, CollectorOptions, ProfileLabels, SamplingFilter, StoppedCommand,
     TableBounds, USER_FUNCTIONS,
 };
 use kerntune_profile::{KernelId, Profile, KIND};
-use kerntune_report::{summary, Report};
 use kerntune_symbols::RunningKernel;
 use kerntune_work::{interrupt, Key, WorkDir};
 use std::path::PathBuf;
@@ -156,14 +155,9 @@ pub fn record(
     let labels =
         ProfileLabels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };
     let (path, profile) = keep(&work, &mut collector, labels)?;
-    if format.json {
-        output.print(&summary::SummaryOptions.json(&profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-        let id = &profile.manifest.id;
-        output
-            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
-    }
+    let id = &profile.manifest.id;
+    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
+    print_summary(&profile, format, &next, output)?;
     // The recording is complete even if the command failed.
     if let Some(failed) = ended.filter(|status| !status.success()) {
         output.note(&format!("note: the command ended with {failed}"));

@@ -1,14 +1,12 @@
 //! The format `mcrae` of `kerntune import`.
 
-use super::{show, Entry};
+use crate::{follow, import, DumpByteOrder, FollowRequest, McraeImportRequest, StreamFormat, TagStreamSource};
 use clap::Args;
-use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
-use kerntune_convert::mcrae::{DumpByteOrder, StreamFormat};
+use kerntune_command::{entry, print_summary, work, CliOutput, Entry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
 use kerntune_profile::Profile;
-use kerntune_tune::follow_mcrae::{follow, FollowRequest, TagStreamSource};
-use kerntune_tune::import_mcrae::{import, McraeImportRequest};
 use std::path::{Path, PathBuf};
 
+/// Entry of the format.
 pub const ENTRY: Entry = entry::<_, ImportMcraeOptions>("mcrae", 1);
 
 /// Dump of McRae's hardware profiler, or of a window recorded with record --tags (docs/mcrae.md)
@@ -79,7 +77,7 @@ impl RunSubcommand<GlobalOptions> for ImportMcraeOptions {
             import.recorded.path.display(),
             import.recorded.manifest.id
         );
-        show(&profile, self.format.json, &next, output)?;
+        print_summary(&profile, self.format, &next, output)?;
         Ok(Exit::Ok)
     }
 }

@@ -1,19 +1,20 @@
 //! The command `kerntune tags`.
 
+use crate::import::{load_triggers, triggers_as_names};
+use crate::{header, ExtendedNames, RequestedTag, TagKind, TagName};
 use clap::Args;
 use kerntune_command::{
     command, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile, RunSubcommand,
 };
-use kerntune_convert::mcrae::{header, ExtendedNames, RequestedTag, TagKind, TagName};
 use kerntune_guest::read_text;
-use kerntune_kernel::{Symbols, Triggers};
-use kerntune_tune::import_mcrae::{no_triggers, triggers_as_names};
+use kerntune_kernel::Symbols;
 use kerntune_work::Lock;
 use serde_json::json;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use wildmatch::WildMatch;
 
+/// Entry of the command.
 pub const COMMAND: CommandEntry = command::<TagsOptions>("tags", 95, "Event tags");
 
 /// Extend a names file of event tags for McRae's profiler, or write it as a C header
@@ -99,8 +100,7 @@ impl RunSubcommand<GlobalOptions> for TagsOptions {
 /// Returns the names file of a kernel with triggers placed by the compiler. `there`, the existing
 /// file, must belong to the same kernel or be empty.
 fn placed(vmlinux: &Path, file: &str, there: &str) -> Result<String, Failure> {
-    let triggers = Triggers::load(vmlinux)?.ok_or_else(|| no_triggers(vmlinux))?;
-    let text = triggers_as_names(&triggers);
+    let text = triggers_as_names(&load_triggers(vmlinux)?);
     if !there.is_empty() && there != text {
         return Err(Failure::usage(format!(
             "{file} exists and has other names: each kernel has tags of its own, so give another file"

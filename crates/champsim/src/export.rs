@@ -1,12 +1,9 @@
 //! The format `champsim` of `kerntune export`.
 
-use super::Entry;
 use clap::{Args, ValueEnum};
-use kerntune_command::{
-    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
-};
+use kerntune_command::{entry, CliOutput, Entry, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand};
 use kerntune_compare::number::grouped;
-use kerntune_convert::champsim::{convert, convert_packed, ChampSimError, ChampSimTotals, InstructionFilter};
+use crate::{convert, convert_packed, ChampSimError, ChampSimTotals, InstructionFilter};
 use kerntune_trace::files;
 use kerntune_trace::stream::StreamReader;
 use kerntune_tune::run_files::RUN;
@@ -15,6 +12,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
+/// Entry of the format.
 pub const ENTRY: Entry = entry::<_, ExportChampsimOptions>("champsim", 35);
 
 /// Instruction trace for the simulator ChampSim, from a recording with --instructions: registers,

@@ -1,19 +1,19 @@
 //! Import of a dump of McRae's profiler as a profile with a trace, like a recording.
 
-use crate::runs::record::RecordedProfile;
-use crate::runs::run_files::{POINTS, RUN};
-use crate::{Error, Result};
-use kerntune_analyze::AnalysisInput;
-use kerntune_convert::mcrae::{
-    guess_format, replay_records, DumpByteOrder, DumpError, DumpRecord, ImportedDump, RecordReader,
-    ReplayAnomalies, ReplayError, StreamFormat, TagKind, TagNames, FULL,
+use crate::{
+    guess_format, replay_records, DumpByteOrder, DumpError, DumpRecord, Error, ImportedDump, RecordReader,
+    ReplayAnomalies, ReplayError, Result, StreamFormat, TagKind, TagNames, CODE, FULL,
 };
+use kerntune_analyze::AnalysisInput;
 use kerntune_guest::read_text;
 use kerntune_kernel::{Kernel, TriggerKind, Triggers};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, RunPurpose, Symbol, KIND,
 };
 use kerntune_trace::files;
+use kerntune_tune::record::RecordedProfile;
+use kerntune_tune::run_files::{POINTS, RUN};
+use kerntune_tune::watch;
 use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -113,9 +113,13 @@ pub fn triggers_as_names(triggers: &Triggers) -> String {
     text
 }
 
-/// Returns the error for an image without triggers.
-pub fn no_triggers(vmlinux: &Path) -> Error {
-    Error::NoTriggers { image: vmlinux.to_owned() }
+/// Loads the triggers that the compiler placed in an image.
+///
+/// # Errors
+/// An image that cannot be read or has none.
+pub fn load_triggers(image: &Path) -> Result<Triggers> {
+    let missing = || kerntune_tune::Error::NoTriggers { image: image.to_owned() };
+    Ok(Triggers::load(image)?.ok_or_else(missing)?)
 }
 
 /// Opens the dump at its first record.
@@ -202,7 +206,7 @@ pub fn import(work: &WorkDir, request: &McraeImportRequest, progress: &dyn Progr
 fn texts(request: &McraeImportRequest) -> Result<Vec<(String, String)>> {
     if let ([], Some(kernel)) = (request.names, request.kernel) {
         let image = kernel.vmlinux();
-        let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
+        let triggers = load_triggers(&image)?;
         return Ok(vec![(format!("triggers of {}", kernel.manifest.label), triggers_as_names(&triggers))]);
     }
     let text = |path: &PathBuf| Ok((path.display().to_string(), read_text("read names file", path)?));
@@ -211,7 +215,7 @@ fn texts(request: &McraeImportRequest) -> Result<Vec<(String, String)>> {
 
 /// Returns the profile's key: everything that affects its content.
 fn name(request: &McraeImportRequest, form: StreamFormat, texts: &[(String, String)]) -> Result<Key> {
-    let mut hash = Key::new("mcrae/3", crate::CODE);
+    let mut hash = Key::new("mcrae/3", CODE);
     for (_, text) in texts {
         hash = hash.field("names", text);
     }
@@ -247,7 +251,7 @@ fn analyze<W>(
     let file = File::open(trace).at("open", trace)?;
     progress.begin("analyzing the dump", Some(imported.recording.events));
     let input = AnalysisInput { points: &points, ..AnalysisInput::new(&file, &imported.recording, &symbols) };
-    let analysis = kerntune_analyze::analyze(&input, &mut |done| crate::runs::watch::report(progress, done));
+    let analysis = kerntune_analyze::analyze(&input, &mut |done| watch::report(progress, done));
     progress.end();
     interrupt::check()?;
     let kernel = match request.kernel.map(|kernel| &kernel.manifest) {

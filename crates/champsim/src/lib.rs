@@ -8,12 +8,17 @@
 //! not fit are left out and counted.
 
 mod code;
+mod export;
 
 use code::{DecodedInstruction, FlowClass};
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use kerntune_command::Room;
 use kerntune_trace::stream::{StreamError, StreamReader, StreamRecord};
 use std::io::{self, Read, Write};
+
+/// The export format `champsim`.
+pub static ROOM: Room = Room { exports: &[&export::ENTRY], examples: include_str!("examples.tsv"), ..Room::EMPTY };
 
 /// ChampSim's number of the stack pointer.
 pub const STACK_POINTER: u8 = 6;

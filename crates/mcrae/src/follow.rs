@@ -1,7 +1,6 @@
 //! Recording of a live stream of McRae's event tags as a dump.
 
-use crate::{Error, Result};
-use kerntune_convert::mcrae::{DumpError, DumpRecord, RecordDecoder, StreamFormat};
+use crate::{DumpError, DumpRecord, Error, RecordDecoder, Result, StreamFormat};
 use kerntune_work::{interrupt, IoContext, Progress};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{open, FileType, Mode, OFlags};
@@ -259,7 +258,7 @@ fn make_raw(line: &OwnedFd, baud: u32) -> rustix::io::Result<Termios> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_convert::mcrae::DumpByteOrder;
+    use crate::DumpByteOrder;
     use kerntune_work::NoProgress;
     use std::thread;
 

@@ -206,7 +206,7 @@ impl<R: Read> Iterator for RecordReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcrae::TagDump;
+    use crate::TagDump;
     use proptest::prelude::*;
 
     /// Returns the records of bytes that arrive in pieces, and the number of bytes in no record.

@@ -5,11 +5,11 @@ use kerntune_analyze::path::{collect, PathSelection, PathSpan};
 use kerntune_analyze::timeline::{stream, StreamSelection, TimelineSink};
 use kerntune_analyze::{analyze, Analysis, AnalysisInput, TraceFile};
 use kerntune_champsim::{convert, InstructionFilter};
+use kerntune_convert::stacks::FigureUnit;
+use kerntune_convert::{firefox, perfetto};
 use kerntune_mcrae::{
     replay, DumpByteOrder, RecordDecoder as StreamDecoder, RecordReader, StreamFormat, TagDump, TagNames,
 };
-use kerntune_convert::stacks::FigureUnit;
-use kerntune_convert::{firefox, perfetto};
 use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use kerntune_trace::stream::{pack, StreamReader};
 use kerntune_trace::{

@@ -1,9 +1,11 @@
 //! The format `champsim` of `kerntune export`.
 
-use clap::{Args, ValueEnum};
-use kerntune_command::{entry, CliOutput, Entry, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand};
-use kerntune_compare::number::grouped;
 use crate::{convert, convert_packed, ChampSimError, ChampSimTotals, InstructionFilter};
+use clap::{Args, ValueEnum};
+use kerntune_command::{
+    entry, CliOutput, Entry, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
+use kerntune_compare::number::grouped;
 use kerntune_trace::files;
 use kerntune_trace::stream::StreamReader;
 use kerntune_tune::run_files::RUN;

@@ -18,7 +18,8 @@ use kerntune_trace::stream::{StreamError, StreamReader, StreamRecord};
 use std::io::{self, Read, Write};
 
 /// The export format `champsim`.
-pub static ROOM: Room = Room { exports: &[&export::ENTRY], examples: include_str!("examples.tsv"), ..Room::EMPTY };
+pub static ROOM: Room =
+    Room { exports: &[&export::ENTRY], examples: include_str!("examples.tsv"), ..Room::EMPTY };
 
 /// ChampSim's number of the stack pointer.
 pub const STACK_POINTER: u8 = 6;

@@ -11,6 +11,8 @@ pub static ROOMS: &[&Room] = &[
     &kerntune_fleet::ROOM,
     #[cfg(feature = "champsim")]
     &kerntune_champsim::ROOM,
+    #[cfg(feature = "papers")]
+    &kerntune_paper::ROOM,
     #[cfg(feature = "mcrae")]
     &kerntune_mcrae::ROOM,
 ];

@@ -14,6 +14,7 @@ mod kernel_words;
 mod options;
 mod output;
 mod pager;
+mod points;
 mod progress;
 mod registry;
 mod room;
@@ -33,6 +34,7 @@ pub use options::{
     ModelOptions, RecipeFlags, MAX_MINUTES, SOURCE,
 };
 pub use output::{print_clap_message, CliOutput};
+pub use points::{points, typical_path};
 pub use registry::{
     command, command_group, entry, ChosenSubcommand, CommandEntry, Entry, RunSubcommand, SubcommandFolder,
     SubcommandRegistry,

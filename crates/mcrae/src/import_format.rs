@@ -1,8 +1,12 @@
 //! The format `mcrae` of `kerntune import`.
 
-use crate::{follow, import, DumpByteOrder, FollowRequest, McraeImportRequest, StreamFormat, TagStreamSource};
+use crate::{
+    follow, import, DumpByteOrder, FollowRequest, McraeImportRequest, StreamFormat, TagStreamSource,
+};
 use clap::Args;
-use kerntune_command::{entry, print_summary, work, CliOutput, Entry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
+use kerntune_command::{
+    entry, print_summary, work, CliOutput, Entry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 

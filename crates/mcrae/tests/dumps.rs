@@ -1,9 +1,7 @@
 //! Conversion of McRae's dumps, compared with results worked out by hand.
 
 use kerntune_analyze::{analyze, AnalysisInput, TraceFile};
-use kerntune_mcrae::{
-    replay, DumpByteOrder, DumpRecord, ImportedDump, ReplayAnomalies, TagDump, TagNames,
-};
+use kerntune_mcrae::{replay, DumpByteOrder, DumpRecord, ImportedDump, ReplayAnomalies, TagDump, TagNames};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{EnterKind, Event};
 use proptest::prelude::*;

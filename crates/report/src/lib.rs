@@ -8,12 +8,7 @@
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`mod@bench`]: comparison of two kernels' timed results, text (its JSON is
 //!   [`kerntune_stats::TimedComparison::to_json`]).
-//! - [`paper`]: a paper's tables beside our measurements; text ([`markdown`] for a repository's
-//!   documentation).
 //! - [`prove`]: result of `kerntune prove` in one paragraph.
-//! - [`study`]: tables of a paper that changes its kernel by hand; text, Markdown, HTML.
-//! - [`survey`]: findings of a paper that characterizes a kernel, compared with ours; text,
-//!   Markdown, HTML.
 //! - [`path`]: trace of calls in time order (McRae's Figure 4), text and JSON.
 //! - [`anatomy`]: what the calls of one function do, in total and before a boundary; text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
@@ -49,7 +44,6 @@ pub mod characterize;
 pub mod comparison;
 mod counted;
 pub mod diff;
-mod findings;
 pub mod graph;
 mod groups;
 mod head;
@@ -57,23 +51,18 @@ mod health;
 pub mod html;
 mod inlining;
 mod layouts;
-pub mod markdown;
 mod memory;
 mod models;
 pub mod names;
-pub mod paper;
 pub mod path;
 pub mod path_length;
 mod pattern;
-mod plain;
 pub mod prediction;
 pub mod prove;
 pub mod reports;
 mod sampled;
-pub mod study;
 mod subcommand;
 pub mod subsystems;
-pub mod survey;
 mod system_calls;
 mod tally;
 mod thread_filter;
@@ -84,11 +73,11 @@ mod view;
 pub use call_graph::{GraphOptions, Propagation};
 pub use groups::{Grouping, GroupsFile};
 pub use head::profile_line;
+pub use kerntune_table::columns::plain_table;
+pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
 pub use reports::*;
 pub use subcommand::Subcommand;
 pub use thread_filter::ThreadFilter;
-pub use kerntune_table::columns::plain_table;
-pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
 pub use unit::TickUnit;
 pub use view::scope;
 

@@ -6,7 +6,6 @@ mod character;
 mod figure_1;
 mod inlining;
 mod page;
-mod paper;
 mod path_length;
 mod path_page;
 mod profile_page;

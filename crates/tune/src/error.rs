@@ -40,10 +40,6 @@ pub enum Error {
     Stats(Box<kerntune_stats::Error>),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
-    #[error("there are no patches {set} for Linux {version}: take a source of the series 6.12 (--source debian:6.12)")]
-    NoPatches { set: String, version: String },
-    #[error("kernel {kernel}: {source}")]
-    Study { kernel: String, source: kerntune_paper::CostError },
     #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
     NoTriggers { image: std::path::PathBuf },
     #[error("no recipe `{given}`; there are {known}")]
@@ -140,7 +136,7 @@ impl ClassifyError for Error {
             | Self::LinkedAgain { .. }
             | Self::StillFails { .. } => ErrorClass::GuestFailure,
             Self::PerfData { .. } => ErrorClass::RefusedResult,
-            Self::Study { .. } | Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
+            Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }
     }

@@ -15,7 +15,6 @@ mod kernel;
 mod live;
 mod optimize;
 mod package;
-mod paper;
 mod profile;
 mod prove;
 mod record;
@@ -57,7 +56,6 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &bench::COMMAND,
     &time::COMMAND,
     &prove::COMMAND,
-    &paper::COMMAND,
     &guard::COMMAND,
     &store::CHECK,
     &store::GC,

@@ -208,7 +208,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 Some(TagSource::Kernel) => {
                     let image = kernel.vmlinux();
                     let missing = || kerntune_tune::Error::NoTriggers { image: image.clone() };
-let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
+                    let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
                     Some(TagWindow::Memory(triggers.base))
                 }
                 None => None,

@@ -2,7 +2,9 @@
 
 use super::{keep, Entry};
 use clap::Args;
-use kerntune_command::{print_summary, entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
+use kerntune_command::{
+    entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;

@@ -13,8 +13,6 @@ type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;
 
 include!(concat!(env!("OUT_DIR"), "/report.rs"));
 
-pub use path::typical_path;
-
 pub const COMMAND: CommandEntry = command::<ReportOptions>("report", 65, "");
 
 /// Print reports of a profile: functions, call graph, code path, and more

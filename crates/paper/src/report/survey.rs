@@ -1,14 +1,14 @@
 //! Tables and findings of a survey, the paper's beside ours: as text, Markdown and a page.
 
+use super::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
+use super::plain::plain;
+use super::survey_page::survey_page;
+use crate::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
+use kerntune_report::comparison::describe;
 use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use crate::comparison::describe;
-use crate::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
-use crate::html::survey_page;
-use crate::plain::plain;
-use kerntune_table::{printable, TextRole};
-use crate::Style;
 use kerntune_table::number::figure;
-use kerntune_paper::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
+use kerntune_table::Style;
+use kerntune_table::{printable, TextRole};
 
 /// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [

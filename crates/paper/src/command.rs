@@ -1,25 +1,25 @@
 //! The command `kerntune paper`.
 
-use crate::report::typical_path;
+use crate::report::{markdown, paper as report, paper_page, study as study_report, survey as survey_report};
+use crate::run::paper::{paper, PaperRequest};
+use crate::run::study::{study, StudyRequest};
+use crate::run::survey::{survey, SurveyRequest, SurveyResult};
+use crate::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText};
 use clap::{ArgGroup, Args};
 use kerntune_command::{
-    build_request, command, command_line, exclusions, timed_pairs, work, BuildOptions, CliOutput,
-    CommandEntry, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions, ModelOptions,
-    OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
+    build_request, command, command_line, exclusions, timed_pairs, typical_path, work, BuildOptions,
+    CliOutput, CommandEntry, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions,
+    ModelOptions, OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
 };
-use kerntune_paper::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText};
 use kerntune_profile::{rfc3339, Profile};
-use kerntune_report::{
-    functions, html, markdown, paper as report, study as study_report, survey as survey_report, Report, Style,
-};
+use kerntune_report::{functions, Report};
 use kerntune_stats::{JoinedResults, TimedComparison};
-use kerntune_tune::paper::{paper, PaperRequest};
-use kerntune_tune::study::{study, StudyRequest};
-use kerntune_tune::survey::{survey, SurveyRequest, SurveyResult};
+use kerntune_table::Style;
 use kerntune_tune::{Recipe, RecipeOptions, Session, MAX_RUNS};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// Entry of the command.
 pub const COMMAND: CommandEntry = command::<PaperOptions>("paper", 130, "Compare");
 
 /// Repeat a paper's experiment on today's kernel, and print the paper's tables beside ours
@@ -126,7 +126,7 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
             output.note(&format!("--timed: {row} is not a row of the tables that were made"));
         }
         outcome.conclude(&of.findings);
-        write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;
+        write(page.as_ref(), &outcome, markdown::paper, paper_page::page)?;
         match self.format.json {
             true => output.json(&outcome),
             false => output.print(&report::table(&outcome, output.style())),

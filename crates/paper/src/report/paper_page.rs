@@ -1,16 +1,13 @@
 //! A paper's tables beside ours, with bars of the improvements.
 
-use super::chart::px;
-use super::survey::section;
-use super::{footer, minus, model_tag, scroll, CSS, SCRIPT};
-use crate::comparison::describe;
-use crate::findings::findings_rows;
-use crate::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
+use super::findings::findings_rows;
+use super::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
+use super::survey_page::section;
+use crate::{ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult};
+use kerntune_report::comparison::describe;
+use kerntune_report::html::{document, minus, model_tag, px, scroll};
 use kerntune_table::number;
-use kerntune_paper::{
-    ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult,
-};
-use maud::{html, Markup, PreEscaped};
+use maud::{html, Markup};
 
 /// Size of a chart in SVG units.
 const WIDTH: f64 = 760.0;
@@ -23,42 +20,35 @@ const TOP: f64 = 6.0;
 /// Renders one page: summary, and for each table of the paper a chart and the figures. `commands`
 /// reproduce it; `written` names the writer and the date.
 pub fn page(outcome: &PaperOutcome, commands: &[String], written: &str) -> String {
-    let body = html! {
-        body {
-            header {
-                h1 { (outcome.title) }
-                p.quiet {
-                    (outcome.authors) ", " (outcome.published) ". The paper measured on " (outcome.paper_machine)
-                    "; here kernels made by " b { (outcome.recipe) } " are measured on machine " b { (outcome.machine) }
-                    ", model " b { (outcome.model) } "."
-                }
-                div.lead {
-                    p { (headline(outcome)) }
-                    @if let Some(sentence) = extremes(outcome) { p { (sentence) } }
-                }
-            }
-            main {
-                @if !outcome.findings.is_empty() { (section(&findings_rows(&outcome.findings))) }
-                @for part in &outcome.experiments {
-                    section {
-                        h2 { (part.title) }
-                        @if !part.about.is_empty() { p.quiet { (part.about) } }
-                        @match &part.state {
-                            ExperimentState::Measured(measured) => { (chart(measured)) (table(measured)) }
-                            ExperimentState::NotMade { because } => {
-                                p.note { "Not made (workload " (part.workload) "): " (because) }
-                            }
-                        }
-                    }
-                }
-                (method(outcome))
-                @if let Some(commands) = super::runs::commands(commands) { (commands) }
-            }
-            (footer(written))
-            script { (PreEscaped(SCRIPT)) }
+    let head = html! {
+        h1 { (outcome.title) }
+        p.quiet {
+            (outcome.authors) ", " (outcome.published) ". The paper measured on " (outcome.paper_machine)
+            "; here kernels made by " b { (outcome.recipe) } " are measured on machine " b { (outcome.machine) }
+            ", model " b { (outcome.model) } "."
+        }
+        div.lead {
+            p { (headline(outcome)) }
+            @if let Some(sentence) = extremes(outcome) { p { (sentence) } }
         }
     };
-    super::page(&outcome.title, None, &[CSS], &body)
+    let content = html! {
+        @if !outcome.findings.is_empty() { (section(&findings_rows(&outcome.findings))) }
+        @for part in &outcome.experiments {
+            section {
+                h2 { (part.title) }
+                @if !part.about.is_empty() { p.quiet { (part.about) } }
+                @match &part.state {
+                    ExperimentState::Measured(measured) => { (chart(measured)) (table(measured)) }
+                    ExperimentState::NotMade { because } => {
+                        p.note { "Not made (workload " (part.workload) "): " (because) }
+                    }
+                }
+            }
+        }
+        (method(outcome))
+    };
+    document(&outcome.title, &head, &content, commands, written)
 }
 
 fn method(outcome: &PaperOutcome) -> Markup {

@@ -1,13 +1,14 @@
 //! Studies of papers: kernels that differ by patches run the same workload.
 
-use crate::measuring::compare::kernel_ref;
-use crate::recipe_parts::base::with_needs;
-use crate::runs::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition, MACHINE};
-use crate::{Error, Result, Session};
+use super::{Result, RunError};
+use crate::{AbstractionCost, Paper, Study, StudyOutcome, StudyVariant};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel, PatchSet};
-use kerntune_paper::{AbstractionCost, Paper, Study, StudyOutcome, StudyVariant};
 use kerntune_profile::Profile;
+use kerntune_tune::base::with_needs;
+use kerntune_tune::compare::kernel_ref;
+use kerntune_tune::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition, MACHINE};
+use kerntune_tune::Session;
 use kerntune_work::interrupt;
 use std::path::PathBuf;
 
@@ -28,8 +29,8 @@ pub struct StudyRequest<'a> {
 /// used again.
 ///
 /// # Errors
-/// A kernel or a recording that could not be made; [`Error::NoPatches`] for a kernel of another
-/// series; [`Error::Study`] for a recording from which the cost of the abstraction does not follow.
+/// A kernel or a recording that could not be made; [`RunError::NoPatches`] for a kernel of another
+/// series; [`RunError::Study`] for a recording from which the cost of the abstraction does not follow.
 pub fn study(
     session: &Session,
     request: &StudyRequest,
@@ -68,7 +69,7 @@ pub fn study(
         for (table, costs) in study.tables.iter().zip(&mut costs) {
             let cost = AbstractionCost::of(&profile, &table.region, &study.abstraction, cache);
             let label = kernel.manifest.label.clone();
-            costs.push(cost.map_err(|source| Error::Study { kernel: label, source })?);
+            costs.push(cost.map_err(|source| RunError::Study { kernel: label, source })?);
         }
     }
     let kernels = made
@@ -86,7 +87,7 @@ pub(crate) fn patched(
     stock: &Kernel,
 ) -> Result<BuildRequest> {
     let version = &stock.manifest.version;
-    let no_patches = || Error::NoPatches { set: set.into(), version: version.clone() };
+    let no_patches = || RunError::NoPatches { set: set.into(), version: version.clone() };
     let ours = PatchSet::named(set, version).ok_or_else(no_patches)?.write(session.work)?;
     let patches = of.patches.iter().cloned().chain(ours).collect();
     Ok(BuildRequest { patches, label: set.into(), base_id: Some(stock.manifest.id.clone()), ..of.clone() })

@@ -1,8 +1,9 @@
 //! A paper's tables beside ours: as text, as Markdown and as a page.
 
 use crate::sample;
+use kerntune_paper::report::{markdown, paper, paper_page};
 use kerntune_paper::{ExperimentResult, ExperimentState, Paper, PaperOutcome};
-use kerntune_report::{html, markdown, paper, Style};
+use kerntune_table::Style;
 
 /// A row of each kind, and a table that was not reproduced. Its texts contain markup everywhere.
 fn outcome() -> PaperOutcome {
@@ -50,7 +51,7 @@ fn as_markdown() {
 
 #[test]
 fn as_a_page() {
-    let page = html::paper::page(&outcome(), &["kerntune paper x".into()], "kerntune, 2026-11-22");
+    let page = paper_page::page(&outcome(), &["kerntune paper x".into()], "kerntune, 2026-11-22");
     for words in ["Kernels, &lt;b&gt;tuned&lt;/b&gt;", "there is no such call any more", "the time was up"] {
         assert!(page.contains(words), "{words}");
     }

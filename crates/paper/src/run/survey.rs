@@ -1,24 +1,21 @@
 //! Surveys of papers: the workloads are recorded on today's kernel, and the paper's figures and
 //! findings are looked up in the recordings.
 
-use crate::measuring::compare::{kernel_ref, measure, CAPTURE};
-use crate::papers::study::patched;
-use crate::parallel::run_parallel;
-use crate::recipe_parts::base::with_needs;
-use crate::runs::detail::DetailRequest;
-use crate::runs::model::Model;
-use crate::runs::record::{record_in_detail, RecordRequest, RecordedProfile, Repetition, MACHINE};
-use crate::runs::run_files::RunFiles;
-use crate::runs::watch;
-use crate::{Result, Session};
+use super::study::patched;
+use super::Result;
+use crate::{BoundaryPath, Measure, Paper, PathCount, RunLocation, Survey, SurveyOutcome, SurveyRun};
 use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
 use kerntune_analyze::TraceFile;
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_paper::{
-    BoundaryPath, Measure, Paper, PathCount, RunLocation, Survey, SurveyOutcome, SurveyRun,
-};
 use kerntune_profile::{FunctionIndex, Profile, RegionScope, Tables};
+use kerntune_tune::base::with_needs;
+use kerntune_tune::compare::{kernel_ref, measure, CAPTURE};
+use kerntune_tune::detail::DetailRequest;
+use kerntune_tune::model::Model;
+use kerntune_tune::record::{record_in_detail, RecordRequest, RecordedProfile, Repetition, MACHINE};
+use kerntune_tune::run_files::RunFiles;
+use kerntune_tune::{run_parallel, watch, Session};
 use kerntune_work::interrupt;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,22 +1,18 @@
 //! Experiments of a paper: a kernel is tuned for each of its workloads and measured against its
 //! base kernel.
 
-use crate::engine::{StepName, StepStatus};
-use crate::measuring::compare::{compare, labels, measure, measure_at_offsets, CompareEffort};
-use crate::recipe_parts::base::with_needs;
-use crate::recipe_parts::recipe_spec::RecipeOptions;
-use crate::runs::model::Model;
-use crate::runs::record::RecordedProfile;
-use crate::tuning::tune::{tune, TuneRequest, TuneResult};
-use crate::{Recipe, Result, Session};
+use super::Result;
+use crate::{CallTimes, Experiment, ExperimentResult, ExperimentState, Paper, PaperOutcome, RowSource};
 use kerntune_compare::{Comparison, Measurement};
 use kerntune_guest::Workload;
 use kerntune_kernel::BuildRequest;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_paper::{
-    CallTimes, Experiment, ExperimentResult, ExperimentState, Paper, PaperOutcome, RowSource,
-};
 use kerntune_profile::Profile;
+use kerntune_tune::base::with_needs;
+use kerntune_tune::compare::{compare, labels, measure, measure_at_offsets, CompareEffort};
+use kerntune_tune::model::Model;
+use kerntune_tune::record::RecordedProfile;
+use kerntune_tune::{tune, Recipe, RecipeOptions, Session, StepName, StepStatus, TuneRequest, TuneResult};
 use kerntune_work::interrupt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,7 +53,7 @@ pub type OnProgress<'a> = dyn Fn(&str, StepName, Option<&Path>) + 'a;
 pub fn paper(session: &Session, request: &PaperRequest, on_progress: &OnProgress) -> Result<PaperOutcome> {
     let PaperRequest { paper, only, recipe, model, .. } = *request;
     let started = Instant::now();
-    let mut outcome = PaperOutcome::new(paper, recipe.name(), crate::runs::record::MACHINE, &model.name);
+    let mut outcome = PaperOutcome::new(paper, recipe.name(), kerntune_tune::record::MACHINE, &model.name);
     for experiment in &paper.experiments {
         if !only.is_empty() && !only.contains(&experiment.workload) {
             continue;

@@ -1,11 +1,11 @@
 //! Findings of a paper compared with measurements: as text, as Markdown and for a page.
 
+use super::plain::plain;
+use crate::{FindingResult, FindingVerdict, RunLocation};
 use kerntune_table::columns::Alignment;
-use crate::plain::plain;
-use kerntune_table::{printable, TextRole};
-use crate::Style;
 use kerntune_table::number::figure;
-use kerntune_paper::{FindingResult, FindingVerdict, RunLocation};
+use kerntune_table::Style;
+use kerntune_table::{printable, TextRole};
 
 /// Table of findings on an HTML page.
 pub(crate) struct SurveyRows {

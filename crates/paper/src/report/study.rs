@@ -1,12 +1,13 @@
 //! Tables of a study, the paper's figures beside ours: as text, Markdown and a page.
 
+use super::findings::{counted, findings, findings_markdown};
+use super::study_page::{study_page, StudyText};
+use crate::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
+use kerntune_report::comparison::describe;
 use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use crate::comparison::describe;
-use crate::findings::{counted, findings, findings_markdown};
-use kerntune_table::{printable, TextRole};
-use crate::Style;
 use kerntune_table::number;
-use kerntune_paper::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
+use kerntune_table::Style;
+use kerntune_table::{printable, TextRole};
 
 /// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [
@@ -140,7 +141,7 @@ fn table_text(outcome: &StudyOutcome, of: &StudyTableResult, style: Style) -> St
 /// Renders the study as Markdown, for a repository's documentation. `commands` reproduce it;
 /// `written` names the writer and the date.
 pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    use crate::plain::plain;
+    use super::plain::plain;
     let mut page = format!(
         "# {}\n\n{}\n\n{}, {}, measured on {}. Ours: workload `{}`, machine `{}`. {}\n\n",
         plain(&outcome.title),
@@ -186,9 +187,9 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
 
 /// Renders the study as a self-contained page.
 pub fn page(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    crate::html::study_page(
+    study_page(
         outcome,
-        &crate::html::StudyText {
+        &StudyText {
             headline: headline(outcome),
             kernels: (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel)).collect(),
             heads: heads(outcome),

@@ -1,16 +1,16 @@
 //! A paper's tables beside our measurements, as text.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use crate::comparison::describe;
-use crate::findings::{counted, findings};
-use kerntune_table::{printable, TextRole};
-use crate::Style;
-use kerntune_table::number;
-use kerntune_paper::{
+use super::findings::{counted, findings};
+use crate::{
     BetterDirection, ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow,
     PaperOutcome, RowResult,
 };
+use kerntune_report::comparison::describe;
 use kerntune_stats::RowVerdict;
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::number;
+use kerntune_table::Style;
+use kerntune_table::{printable, TextRole};
 
 /// Renders a summary in sentences, each table in the paper's layout, and a legend.
 pub fn table(outcome: &PaperOutcome, style: Style) -> String {

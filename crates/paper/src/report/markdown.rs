@@ -1,11 +1,11 @@
 //! A paper's tables beside our measurements as Markdown, for a repository's documentation.
 
-use crate::comparison::describe;
-use crate::findings::{counted, findings_markdown};
-use crate::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
-use crate::plain::plain;
+use super::findings::{counted, findings_markdown};
+use super::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
+use super::plain::plain;
+use crate::{ExperimentOutcome, ExperimentResult, ExperimentState, PaperOutcome, RowResult};
+use kerntune_report::comparison::describe;
 use kerntune_table::number;
-use kerntune_paper::{ExperimentOutcome, ExperimentResult, ExperimentState, PaperOutcome, RowResult};
 use std::fmt::Write;
 
 /// Renders one page: summary, and each table of the paper. `commands` reproduce it; `written` names

@@ -2,8 +2,8 @@
 
 use crate::support::{build_request, recipe, TestBench, WORKLOAD};
 use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_paper::run::paper::{paper, PaperRequest};
 use kerntune_paper::{ExperimentState, Paper};
-use kerntune_tune::paper::{paper, PaperRequest};
 use std::fs;
 
 /// A fictitious paper.

@@ -4,12 +4,12 @@ use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
 use kerntune_analyze::path::{collect, PathSelection, PathSpan};
 use kerntune_analyze::timeline::{stream, StreamSelection, TimelineSink};
 use kerntune_analyze::{analyze, Analysis, AnalysisInput, TraceFile};
-use kerntune_convert::champsim::{convert, InstructionFilter};
-use kerntune_convert::mcrae::{
-    replay, DumpByteOrder, RecordDecoder as StreamDecoder, RecordReader, StreamFormat, TagDump, TagNames,
-};
+use kerntune_champsim::{convert, InstructionFilter};
 use kerntune_convert::stacks::FigureUnit;
 use kerntune_convert::{firefox, perfetto};
+use kerntune_mcrae::{
+    replay, DumpByteOrder, RecordDecoder as StreamDecoder, RecordReader, StreamFormat, TagDump, TagNames,
+};
 use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use kerntune_trace::stream::{pack, StreamReader};
 use kerntune_trace::{
@@ -257,7 +257,7 @@ pub fn mcrae_stream(bytes: &[u8]) {
             let (mut decoder, mut out) = (StreamDecoder::new(form), Vec::new());
             pieces.iter().try_for_each(|piece| decoder.push(piece, 5, &mut out))?;
             let rest = decoder.finish(&mut out)?;
-            Ok::<_, kerntune_convert::mcrae::DumpError>((out, rest))
+            Ok::<_, kerntune_mcrae::DumpError>((out, rest))
         };
         let (a, b) = bytes.split_at(bytes.len() / 3);
         let once = whole(&[bytes]);

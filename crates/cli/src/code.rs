@@ -1,7 +1,7 @@
 //! Source and machine code of a profile's functions, with execution counts. Start from
 //! [`KernelCode`], which reads the kernel's vmlinux and source tree.
 
-use crate::exit::Failure;
+use kerntune_command::Failure;
 use kerntune_kernel::{find_recorded, ImportedSource, Kernel, KernelSource, Symbols};
 use kerntune_profile::{Profile, Symbol};
 use kerntune_report::html::profile::{

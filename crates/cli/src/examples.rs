@@ -1,5 +1,6 @@
-//! Examples of each command in help and manual pages, from `examples.tsv`.
+//! Examples of each command in help and manual pages, from `examples.tsv` and the tables of the rooms.
 
+use crate::rooms::ROOMS;
 use clap::{Arg, ArgAction, Command};
 use std::fmt::Write as _;
 
@@ -26,8 +27,13 @@ impl CommandExample {
     }
 }
 
+fn lines() -> impl Iterator<Item = &'static str> {
+    let tables = [TABLE].into_iter().chain(ROOMS.iter().map(|room| room.examples));
+    tables.flat_map(str::lines).filter(|line| !line.starts_with('#'))
+}
+
 fn table() -> impl Iterator<Item = CommandExample> {
-    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+    lines().filter_map(|line| {
         let mut fields = line.split('\t');
         Some(CommandExample { command: fields.next()?, arguments: fields.next()?, does: fields.next()? })
     })
@@ -131,7 +137,7 @@ fn section(examples: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Arguments;
+    use crate::arguments::Arguments;
     use clap::CommandFactory;
 
     /// Collects the commands without subcommands, each with its full name.
@@ -256,7 +262,7 @@ mod tests {
     #[test]
     fn every_command_has_a_manual_page_and_is_completed() {
         let directory = tempfile::tempdir().unwrap();
-        crate::commands::command_line::run(directory.path()).unwrap();
+        crate::commands::command_line::write(directory.path()).unwrap();
         let share = directory.path().join("share");
         let read = |place: &str| std::fs::read_to_string(share.join(place)).unwrap();
         let completions = [
@@ -285,8 +291,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_read_and_of_a_command() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(table().count(), lines, "a line has three fields");
+        assert_eq!(table().count(), lines().count(), "a line has three fields");
         for CommandExample { command, .. } in table() {
             let mut inner = &Arguments::command();
             for word in command.split(' ').filter(|word| !word.is_empty()) {

@@ -1,41 +1,28 @@
 //! The `kerntune` command: parses and validates arguments, makes one library call, and prints the
-//! result. Start from `args` (the command line) and `commands` (a module for each command).
+//! result. Start from `arguments` (the command line) and `commands` (a module for each command).
 
-mod args;
+mod arguments;
 mod code;
 mod commands;
 #[cfg(test)]
 mod document_commands;
 mod examples;
-mod exit;
 mod export;
-mod files;
-mod global;
 mod import;
-mod kept;
-mod kernel_words;
 mod keys;
-mod output;
 mod overview;
 mod page;
-mod pager;
 mod part;
 mod percent;
-mod progress;
 mod ranking;
-mod registry;
 mod report;
+mod rooms;
 mod standard_input;
-mod stderr;
-mod streams;
-mod subject;
-mod timed_files;
 
-use args::{Arguments, Command};
+use arguments::Arguments;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
-use exit::{Exit, Failure};
-use output::CliOutput;
+use kerntune_command::{print_clap_message, CliOutput};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -49,12 +36,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let tip = record_tip(&error);
-            return output::parsed(&with_whole_usage(error, &typed), tip).into();
+            return print_clap_message(&with_whole_usage(error, &typed), tip).into();
         }
     };
     let output = CliOutput::new(&arguments.global);
-    let output = if is_read(&arguments.command) { output.paged(&arguments.global) } else { output };
-    let exit = run(&arguments, &output).unwrap_or_else(|failure| {
+    let output = if arguments.command.is_read() { output.paged(&arguments.global) } else { output };
+    let exit = arguments.command.run(&arguments.global, &output).unwrap_or_else(|failure| {
         output.failure(&failure);
         failure.exit
     });
@@ -123,61 +110,6 @@ fn command_line(mut typed: Vec<OsString>) -> (clap::Command, Vec<OsString>) {
 /// Returns the whole command line for clap, with examples.
 fn command() -> clap::Command {
     examples::with_examples(Arguments::command())
-}
-
-/// Returns true if the command prints a report or list to read, which a pager may show.
-fn is_read(command: &Command) -> bool {
-    use args::{KernelCommand, ProfileCommand, WorkloadCommand};
-    match command {
-        Command::Report(_) | Command::Characterize(_) | Command::Advise(_) | Command::Anatomy(_) => true,
-        Command::Kernel(command) => {
-            matches!(command, KernelCommand::List { .. } | KernelCommand::Show { .. })
-        }
-        Command::Profile(command) => {
-            matches!(command, ProfileCommand::List { .. } | ProfileCommand::Show { .. })
-        }
-        Command::Workload(command) => matches!(command, WorkloadCommand::List { .. }),
-        _ => false,
-    }
-}
-
-fn run(arguments: &Arguments, output: &CliOutput) -> Result<Exit, Failure> {
-    let global = &arguments.global;
-    match &arguments.command {
-        Command::Manuals { directory } => commands::command_line::run(directory),
-        Command::Doctor(options) => commands::doctor::run(global, options, output),
-        Command::Check(options) => commands::store::check(global, options, output),
-        Command::Gc(options) => commands::store::gc(global, options, output),
-        Command::Kernel(command) => commands::kernel::run(global, command, output),
-        Command::Workload(command) => commands::workload::run(command, output),
-        Command::Record(options) if options.live => commands::live::record(global, options, output),
-        Command::Record(options) => commands::record::run(global, options, output),
-        Command::Live(command) => commands::live::run(global, command, output),
-        Command::Profile(command) => commands::profile::run(global, command, output),
-        Command::Fleet(command) => commands::fleet::run(global, command, output),
-        Command::Matrix(command) => commands::matrix::run(global, command, output),
-        Command::Worker(options) => commands::matrix::worker(global, options, output),
-        Command::Report(options) => options.run(global, output),
-        Command::View(options) => commands::view::run(global, options, output),
-        Command::Characterize(options) => commands::characterize::run(global, options, output),
-        Command::Advise(options) => commands::advise::run(global, options, output),
-        Command::Export(format) => format.run(global, output),
-        Command::Import(format) => format.run(global, output),
-        Command::Tags(options) => commands::tags::run(options, output),
-        Command::Package(options) => commands::package::run(global, options, output),
-        Command::Prove(options) => commands::prove::run(global, options, output),
-        Command::Paper(options) => commands::paper::run(global, options, output),
-        Command::Optimize(options) => commands::optimize::run(global, options, output),
-        Command::Guard(command) => commands::guard::run(global, command, output),
-        Command::Anatomy(options) => commands::anatomy::run(global, options, output),
-        Command::Bench(command) => commands::bench::run(global, command, output),
-        Command::Compare(options) if options.explain => commands::explain::run(global, options, output),
-        Command::Compare(options) => commands::compare::run(global, options, output),
-        Command::Trim(options) => commands::trim::run(global, options, output),
-        Command::Ablate(options) => commands::trial::run(global, options, output),
-        Command::Time(options) => commands::time::run(global, options, output),
-        Command::Tune(options) => commands::tune::run(global, options, output),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The screen that `kerntune` prints without arguments: first commands, then all others by purpose.
 
-use crate::args::Arguments;
+use crate::arguments::{Arguments, Commands};
 use clap::CommandFactory;
+use kerntune_command::CommandEntry;
 use std::fmt::Write as _;
 
 /// Commands to begin with, each with a line.
@@ -14,16 +15,6 @@ const FIRST: &[(&str, &str)] = &[
     ("live", "Profile the kernel of this machine while it works"),
 ];
 
-/// All other commands, by purpose.
-const GROUPS: &[(&str, &[&str])] = &[
-    ("Look", &["advise", "anatomy", "characterize", "profile", "export", "import", "workload"]),
-    ("Tune", &["kernel", "optimize", "ablate", "trim", "package"]),
-    ("Compare", &["compare", "bench", "time", "prove", "paper"]),
-    ("Guard", &["guard", "check", "gc"]),
-    ("Many machines", &["matrix", "worker", "fleet"]),
-    ("Event tags", &["tags"]),
-];
-
 /// Returns the screen.
 pub fn overview() -> String {
     let about = Arguments::command().get_about().map(ToString::to_string).unwrap_or_default();
@@ -32,7 +23,7 @@ pub fn overview() -> String {
         let _ = writeln!(out, "  {name:<15}{does}");
     }
     out += "\nMore commands:\n";
-    for (group, names) in GROUPS {
+    for (group, names) in groups() {
         let _ = writeln!(out, "  {group:<15}{}", names.join(", "));
     }
     let _ = writeln!(out, "\n{}", crate::examples::first_examples());
@@ -40,6 +31,18 @@ pub fn overview() -> String {
         "\n`kerntune COMMAND --help` describes a command and shows examples. `kerntune --help` lists all\n\
             commands and options. Documentation: docs/README.md.\n";
     out
+}
+
+/// Returns the names of all other commands by heading, in the order of the list of commands.
+fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for CommandEntry { entry, group } in Commands::all().filter(|command| !command.group.is_empty()) {
+        match groups.iter_mut().find(|(name, _)| name == group) {
+            Some((_, names)) => names.push(entry.name),
+            None => groups.push((group, vec![entry.name])),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -53,8 +56,7 @@ mod tests {
         let visible = command.get_subcommands().filter(|inner| !inner.is_hide_set());
         let expected: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
         let first = FIRST.iter().map(|(name, _)| *name);
-        let listed: Vec<&str> =
-            first.chain(GROUPS.iter().flat_map(|(_, names)| names.iter().copied())).collect();
+        let listed: Vec<&str> = first.chain(groups().into_iter().flat_map(|(_, names)| names)).collect();
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), expected);
         assert_eq!(listed.len(), expected.len());
         let text = overview();

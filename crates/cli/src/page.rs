@@ -1,10 +1,9 @@
 //! Timeline of a profile's HTML page, read from the trace. A file embeds as much of the trace as
 //! fits; a server serves all of it.
 
-use crate::exit::Failure;
-use crate::output::CliOutput;
 use kerntune_analyze::timeline::{detail, overview};
 use kerntune_analyze::TraceFile;
+use kerntune_command::{CliOutput, Failure};
 use kerntune_profile::Profile;
 use kerntune_report::html::profile::{windows, ChunkStorage, TimelinePlace, TraceTimeline, BINS};
 use kerntune_trace::{RecordedRegion, Recording};

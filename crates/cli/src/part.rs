@@ -1,10 +1,9 @@
 //! Selection of a part of a trace for exports: regions, and virtual times.
 
-use crate::exit::Failure;
-use crate::output::CliOutput;
 use clap::Args;
 use kerntune_analyze::timeline::{stream, StreamSelection, StreamSummary, TimelineSink};
 use kerntune_analyze::TraceFile;
+use kerntune_command::{CliOutput, Failure};
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 use kerntune_tune::run_files::RunFiles;

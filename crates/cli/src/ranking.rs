@@ -1,7 +1,7 @@
 //! The default recipe: the best by measured times (`ranking.tsv`) that this machine's tools can
 //! build.
 
-use crate::exit::Failure;
+use kerntune_command::Failure;
 use kerntune_kernel::{Compiler, ObjectFlags};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::{Recipe, RecipeOptions};

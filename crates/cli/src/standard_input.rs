@@ -1,7 +1,7 @@
 //! Standard input of a command that runs in a guest. A file is packed into the guest image; for
 //! anything else a note says that the command does not read it.
 
-use crate::exit::Failure;
+use kerntune_command::Failure;
 use kerntune_guest::StandardInput;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::fs::File;

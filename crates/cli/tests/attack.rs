@@ -7,7 +7,7 @@
 //! cases: `KERNTUNE_ATTACK` is the factor.
 
 use crate::support::said;
-use kerntune_convert::mcrae::{DumpRecord, TagDump};
+use kerntune_mcrae::{DumpRecord, TagDump};
 use kerntune_stats::SplitMix64;
 use serde_json::Value;
 use std::fs;

@@ -164,7 +164,7 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     assert!((missing[0] - missing[1]).abs() <= bound, "{missing:?}");
 
     // Two processes take turns and wait in the same functions; triggers cannot distinguish them
-    // (docs/mcrae.md). crates/convert/tests/mcrae_dumps.rs tests cases that they can distinguish.
+    // (docs/mcrae.md). crates/mcrae/tests/dumps.rs tests cases that they can distinguish.
     let tables = json(&["report", imported.to_str().unwrap(), "summary", "--json"]);
     let text = support::run(["report", imported.to_str().unwrap(), "path"]);
     assert!(text.contains("process 1") && !text.contains("process 2"), "{tables} {text}");

@@ -118,3 +118,26 @@ fn tests_compile_no_library_again() {
         .collect();
     assert!(again.is_empty(), "name these features among the ordinary dependencies of a crate: {again:?}");
 }
+
+/// Crates on top: the program, and the damaged input for the parsers of all crates.
+const KNOW_ROOMS: [&str; 2] = ["kerntune-cli", "kerntune-attack"];
+
+#[test]
+fn no_crate_below_the_program_depends_on_an_optional_room() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--no-deps", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = all["packages"].as_array().unwrap();
+    let dependencies = |package: &Value| package["dependencies"].as_array().unwrap().clone();
+    let cli = packages.iter().find(|package| package["name"] == "kerntune-cli").unwrap();
+    let optional = dependencies(cli).into_iter().filter(|dependency| dependency["optional"] == true);
+    let rooms: Vec<Value> = optional.map(|dependency| dependency["name"].clone()).collect();
+    assert_eq!(rooms.len(), 5, "{rooms:?}");
+    for package in packages.iter().filter(|package| !KNOW_ROOMS.iter().any(|name| package["name"] == *name)) {
+        let known = dependencies(package).into_iter().find(|dependency| rooms.contains(&dependency["name"]));
+        assert!(known.is_none(), "{} knows {}", package["name"], known.unwrap_or_default()["name"]);
+    }
+}

@@ -4,7 +4,6 @@
 //! | module | format |
 //! |---|---|
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
-//! | [`mcrae`] | McRae's hardware profiler: names files and dumps (in) |
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
 //! | [`perf`] | branch stacks as `perf script` prints them (in) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
@@ -17,7 +16,6 @@
 //! | [`speedscope`] | speedscope's JSON (out) |
 //! | [`pprof`] | pprof's protocol buffer (out) |
 //! | [`callgrind`] | callgrind's text (out) |
-//! | [`champsim`] | instruction traces of the simulator ChampSim (out) |
 //! | [`csv`] | tables as comma-separated values (out) |
 //! | [`firefox`] | the Firefox Profiler's processed profile, of a trace or of call paths (out) |
 //! | [`perfetto`] | Perfetto's trace, of a trace or of call paths (out) |
@@ -39,14 +37,12 @@
 pub mod autofdo;
 pub mod bolt;
 pub mod callgrind;
-pub mod champsim;
 pub mod csv;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
 pub mod gcda;
 pub mod gmon;
-pub mod mcrae;
 pub mod perf;
 pub mod perfetto;
 pub mod pprof;

@@ -8,7 +8,6 @@ mod gmon_hostile;
 #[path = "support/gprof.rs"]
 mod gprof;
 mod hostile;
-mod mcrae_dumps;
 #[path = "support/run.rs"]
 mod run;
 #[path = "../../analyze/tests/support/mod.rs"]

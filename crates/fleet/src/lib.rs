@@ -30,6 +30,7 @@
 //! assert_eq!(merged.profile.manifest.sources, ["profile p1 × 1", "profile p2 × 1"]);
 //! ```
 
+mod command;
 mod error;
 mod fleet;
 mod location;
@@ -48,3 +49,13 @@ pub use query::{query, FunctionFigures, ProfileGroup};
 pub use sql::views;
 pub use summary::{COLUMNS as SUMMARY_COLUMNS, FILE as SUMMARY_FILE};
 pub use weights::Weights;
+
+use kerntune_command::Room;
+
+/// The commands of fleets.
+pub static ROOM: Room = Room {
+    commands: &[&command::COMMAND],
+    audits: &[&command::AUDIT],
+    examples: include_str!("examples.tsv"),
+    ..Room::EMPTY
+};

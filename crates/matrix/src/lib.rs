@@ -17,6 +17,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod audit;
 mod claim;
+mod command;
 mod dirs;
 mod error;
 mod figures;
@@ -55,3 +56,13 @@ pub use store::{open, open_existing, DirectoryStore, RemoteStore, Store, HELPER}
 pub use table::{log, results, states, CellResult, TaskProgress, TaskStatus, RESULTS_SCHEMA, STATES_SCHEMA};
 pub use trust::Trust;
 pub use worker::{retry, TaskOutcome, Worker};
+
+use kerntune_command::Room;
+
+/// The commands of matrices and their workers.
+pub static ROOM: Room = Room {
+    commands: &[&command::MATRIX, &command::WORKER],
+    audits: &[&command::AUDIT],
+    examples: include_str!("examples.tsv"),
+    ..Room::EMPTY
+};

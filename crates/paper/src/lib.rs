@@ -1,5 +1,5 @@
 //! Repetition of experiments in published papers: a paper's figures as data, with ours beside them.
-//! Pure: text and comparisons in, tables out.
+//! All but [`run`] and the command are pure: text and comparisons in, tables out.
 //!
 //! Start from [`Paper::named`] (for the files of `papers/`) or [`Paper::parse`]. There are three
 //! kinds of papers:
@@ -20,9 +20,12 @@
 
 mod calls;
 mod claim;
+mod command;
 mod finding;
 mod outcome;
 mod paper;
+pub mod report;
+pub mod run;
 mod study;
 mod study_outcome;
 mod survey;
@@ -76,3 +79,9 @@ pub enum Error {
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+use kerntune_command::Room;
+
+/// The command `paper`.
+pub static ROOM: Room =
+    Room { commands: &[&command::COMMAND], examples: include_str!("examples.tsv"), ..Room::EMPTY };

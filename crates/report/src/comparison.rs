@@ -1,9 +1,9 @@
 //! Comparison of two kernels as text.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
 use crate::{layouts, models, Style};
 use kerntune_compare::{number, CodeScope, Comparison, KernelRef, Metric, MetricRow, Verdict, TOTAL};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 
 /// Renders the verdict, both kernels, one line per operation and metric, and a legend. Operations
 /// have the metrics of [`changes`], the total has all.
@@ -121,7 +121,7 @@ fn head(comparison: &Comparison, style: Style) -> String {
 }
 
 /// Describes a kernel in one line: `gcc -O2: Linux 6.12.9, gcc 12.2.0, no recipe (0f3c)`.
-pub(crate) fn describe(kernel: &KernelRef) -> String {
+pub fn describe(kernel: &KernelRef) -> String {
     let mut parts = Vec::new();
     if !kernel.version.is_empty() {
         parts.push(format!("Linux {}", kernel.version));

@@ -27,6 +27,6 @@ pub fn render(document: &Document, form: ReportForm, heading: &str, style: Style
         ReportForm::Json => render::json(document),
         ReportForm::Csv => document.tables().map(render::csv).collect::<Vec<_>>().join("\r\n"),
         ReportForm::Markdown => format!("{}\n\n{}", printable(heading), render::markdown(document)),
-        ReportForm::Html => html::document(heading, document),
+        ReportForm::Html => html::document_page(heading, document),
     }
 }

@@ -8,12 +8,7 @@
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`mod@bench`]: comparison of two kernels' timed results, text (its JSON is
 //!   [`kerntune_stats::TimedComparison::to_json`]).
-//! - [`paper`]: a paper's tables beside our measurements; text ([`markdown`] for a repository's
-//!   documentation).
 //! - [`prove`]: result of `kerntune prove` in one paragraph.
-//! - [`study`]: tables of a paper that changes its kernel by hand; text, Markdown, HTML.
-//! - [`survey`]: findings of a paper that characterizes a kernel, compared with ours; text,
-//!   Markdown, HTML.
 //! - [`path`]: trace of calls in time order (McRae's Figure 4), text and JSON.
 //! - [`anatomy`]: what the calls of one function do, in total and before a boundary; text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
@@ -50,7 +45,6 @@ pub mod characterize;
 pub mod comparison;
 mod counted;
 pub mod diff;
-mod findings;
 mod form;
 pub mod graph;
 mod groups;
@@ -59,24 +53,19 @@ mod health;
 pub mod html;
 mod inlining;
 mod layouts;
-pub mod markdown;
 mod memory;
 mod models;
 pub mod names;
-pub mod paper;
 pub mod path;
 pub mod path_length;
 mod pattern;
-mod plain;
 pub mod prediction;
 pub mod prove;
 pub mod reports;
 mod sampled;
 mod side_by_side;
-pub mod study;
 mod subcommand;
 pub mod subsystems;
-pub mod survey;
 mod system_calls;
 mod tally;
 mod thread_filter;
@@ -88,15 +77,16 @@ pub use form::{render, ReportForm};
 pub use call_graph::{GraphOptions, Propagation};
 pub use groups::{Grouping, GroupsFile};
 pub use head::profile_line;
+pub use kerntune_table::columns::plain_table;
+pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
 pub use reports::*;
 pub use subcommand::Subcommand;
 pub use thread_filter::ThreadFilter;
-pub use kerntune_table::columns::plain_table;
-pub use kerntune_table::{printable, printable_text, DisplayUnit, Style, DEFAULT_ROWS};
 pub use unit::TickUnit;
 pub use view::scope;
 
 use kerntune_profile::Profile;
+use kerntune_work::{ClassifyError, ErrorClass};
 
 /// Reason why a report cannot be made of a profile.
 // Messages document the variants.
@@ -209,6 +199,15 @@ pub enum Error {
     Sum { parts: i128, whole: i128 },
     #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Trace(_) => ErrorClass::RecordingFailure,
+            _ => ErrorClass::Usage,
+        }
+    }
 }
 
 /// Result with this crate's [`Error`].

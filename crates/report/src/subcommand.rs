@@ -22,9 +22,27 @@ impl<T: ?Sized> Subcommand<T> {
         Self { name, place, arguments: A::augment_args, read }
     }
 
+    /// Creates a subcommand with the subcommands of `S`, of which one must be given; the doc comment
+    /// of `S` is its help.
+    pub const fn group<S: clap::Subcommand>(
+        name: &'static str,
+        place: u8,
+        read: fn(&ArgMatches) -> Result<Box<T>, clap::Error>,
+    ) -> Self {
+        fn arguments<S: clap::Subcommand>(command: Command) -> Command {
+            S::augment_subcommands(command).subcommand_required(true).arg_required_else_help(true)
+        }
+        Self { name, place, arguments: arguments::<S>, read }
+    }
+
     /// Returns the clap command.
     pub fn command(&self) -> Command {
-        (self.arguments)(Command::new(self.name))
+        self.augment(Command::new(self.name))
+    }
+
+    /// Adds the arguments to a command.
+    pub fn augment(&self, command: Command) -> Command {
+        (self.arguments)(command)
     }
 
     /// Constructs the value from clap's matches.

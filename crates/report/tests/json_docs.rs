@@ -3,6 +3,7 @@
 //! `KERNTUNE_BLESS=1 cargo test -p kerntune-report --test report json_docs` writes them.
 
 use crate::tables::profile;
+use kerntune_profile::{Block, Instructions};
 use kerntune_report::reports;
 use kerntune_table::render::docs;
 use std::fs;
@@ -22,14 +23,16 @@ fn arguments(name: &str) -> &'static [&'static str] {
 
 /// Returns the sections of all reports in the order of their names.
 fn sections() -> String {
-    let profile = profile();
+    let mut profile = profile();
+    profile.tables.blocks.push(Block { bytes: 4, instructions: Instructions(1), count: 1, ..Block::default() });
     let mut sections: Vec<String> = reports::ENTRIES
         .iter()
         .map(|entry| {
             let words = std::iter::once(&entry.name).chain(arguments(entry.name));
             let matches = entry.command().try_get_matches_from(words).unwrap();
             let report = entry.read(&matches).unwrap();
-            docs(&report.document(&profile).unwrap())
+            let document = report.document(&profile).unwrap();
+            docs(&document)
         })
         .collect();
     sections.sort();

@@ -48,7 +48,7 @@ fn region(at: u32, name: &str, depth: u32, [busy, idle, user, unattributed]: [u6
     }
 }
 
-fn profile() -> Profile {
+pub fn profile() -> Profile {
     let names = [
         ("entry", Some("arch/x86/entry/entry_64.S"), None),
         ("sys_read", Some("fs/read_write.c"), None),

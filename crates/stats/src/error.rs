@@ -2,6 +2,7 @@
 
 use crate::results::RESULTS_SCHEMA;
 use crate::ValuePosition;
+use kerntune_work::{ClassifyError, ErrorClass};
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -77,4 +78,10 @@ fn short(value: f64) -> String {
 fn at(place: &ValuePosition) -> String {
     let ValuePosition { build, boot, run, iteration } = place;
     format!("at build {build}, boot {boot}, run {run}, iteration {iteration}")
+}
+
+impl ClassifyError for Error {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }

@@ -27,12 +27,6 @@ pub enum Error {
     Refused(#[from] kerntune_optimize::ProofRefusal),
     #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
-    #[error(transparent)]
-    Names(#[from] kerntune_convert::mcrae::NamesError),
-    #[error("{}: {source}", dump.display())]
-    Dump { dump: std::path::PathBuf, source: kerntune_convert::mcrae::DumpError },
-    #[error("{}: {source}", dump.display())]
-    Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
     #[error("{}: {reason}", file.display())]
     PerfData { file: std::path::PathBuf, reason: String },
     #[error(transparent)]
@@ -46,10 +40,6 @@ pub enum Error {
     Stats(Box<kerntune_stats::Error>),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
-    #[error("there are no patches {set} for Linux {version}: take a source of the series 6.12 (--source debian:6.12)")]
-    NoPatches { set: String, version: String },
-    #[error("kernel {kernel}: {source}")]
-    Study { kernel: String, source: kerntune_paper::CostError },
     #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
     NoTriggers { image: std::path::PathBuf },
     #[error("no recipe `{given}`; there are {known}")]
@@ -146,7 +136,7 @@ impl ClassifyError for Error {
             | Self::LinkedAgain { .. }
             | Self::StillFails { .. } => ErrorClass::GuestFailure,
             Self::PerfData { .. } => ErrorClass::RefusedResult,
-            Self::Study { .. } | Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
+            Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }
     }

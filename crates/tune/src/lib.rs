@@ -13,8 +13,6 @@
 //! - [`mod@bench`]: rows of suites on a machine → their figures in one format,
 //! - [`quality`](quality::check): a profile and a kernel → whether the profile fits the kernel,
 //! - [`package`](package::package): a kernel → a Debian package with its profile and comparisons,
-//! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
-//! - [`survey`](survey::survey()): a paper's figures and findings → the same figures measured here,
 //! - [`trial`](trial::trial): changes to a kernel or its workload → the gain of each, alone and
 //!   together,
 //! - [`trim`](trim::trim()): options whose code no workload runs → a kernel without them,
@@ -30,9 +28,7 @@ pub mod bisect;
 mod engine;
 mod error;
 pub mod fuzz_entry;
-mod imports;
 mod measuring;
-mod papers;
 mod parallel;
 mod recipe;
 mod recipe_parts;
@@ -45,16 +41,17 @@ mod tuning;
 
 pub use engine::{vouch, StepName, StepProgress, StepStatus, TuningPlan};
 pub use error::{Error, Result};
-pub use imports::{follow_mcrae, import_mcrae, import_perf};
 pub use measuring::layouts::{LAYOUT_SEED, MAX_LAYOUTS};
 pub use measuring::start_offset::MAX_RUNS;
 pub use measuring::{compare, explain};
-pub use papers::{paper, study, survey};
+pub use parallel::run_parallel;
 pub use recipe::Recipe;
 pub use recipe_parts::base;
 pub use recipe_parts::exclude::{entries as exclusion_entries, ExcludedObjects};
 pub use recipe_parts::settings::{RecipeOptions, SuppliedProfile, TuningSettings};
-pub use runs::{detail, export, merge, model, outputs, rebuild, record, run_files, selftest, train, watch};
+pub use runs::{
+    detail, export, import_perf, merge, model, outputs, rebuild, record, run_files, selftest, train, watch,
+};
 pub use session::Session;
 pub use tuning::tune::{tune, TuneRequest, TuneResult};
 pub use tuning::{auto, cross, optimize, package, quality};

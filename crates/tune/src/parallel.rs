@@ -21,7 +21,7 @@ const BESIDE_GUEST_MB: u64 = 1024;
 /// # Errors
 /// The error of the first failed item. No item is started after a failure or an interrupt; running
 /// items end first, and their results are kept.
-pub(crate) fn run_parallel<T, R>(
+pub fn run_parallel<T, R>(
     session: &Session,
     memory_mb: u32,
     items: &[T],

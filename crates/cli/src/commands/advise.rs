@@ -1,11 +1,11 @@
 //! The command `kerntune advise`.
 
 use super::characterize::costs;
-use crate::args::{AdviseOptions, GlobalOptions};
-use crate::exit::{separate_damage, Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::work_to_read;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{
+    command, separate_damage, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions,
+    GlobalOptions, OutputFile, RunSubcommand,
+};
 use kerntune_guest::read_text;
 use kerntune_kernel::find_recorded;
 use kerntune_profile::{find, Manifest, Profile};
@@ -15,47 +15,80 @@ use kerntune_work::{IoContext, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub fn run(global: &GlobalOptions, options: &AdviseOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let rules = rules(options.rules.as_deref())?;
-    let work = work_to_read(global)?;
-    let profile = Profile::load(&find(&work, &options.profile)?.path)?;
-    let costs = costs(&profile.manifest);
-    let wanted = CharacterSubject { profile: &profile, region: options.region.as_deref(), costs };
-    let config = config(&work, &profile.manifest);
-    let (config, damage) = separate_damage(config)?;
-    let recorded = match (&config, &damage) {
-        (Some(text), _) => RecordedConfig::Known(text),
-        (None, None) => RecordedConfig::Missing,
-        (None, Some(_)) => RecordedConfig::Damaged,
-    };
-    let advice = advise(&wanted, recorded, &rules)?;
-    match options.format.json {
-        true => output.print(&advice.json()?),
-        false => output.print(&advice.text(output.style(), options.all)),
-    }
-    if let Some(file) = &file {
-        match advice.changes(options.all) {
-            Some(changes) => {
-                file.write(changes.as_bytes())?;
-                let (path, workload) = (file.path().display(), &profile.manifest.workload);
-                output.note(&format!("wrote {path}; next: kerntune ablate {path} --workload {workload}"));
-            }
-            None => {
-                output.note(&format!("no change is proposed, so {} was not written", file.path().display()))
+pub const COMMAND: CommandEntry = command::<AdviseOptions>("advise", 80, "Look");
+
+/// Suggest changes that may help a workload: rules that apply to its profile, with evidence,
+/// risk and source; writes the changes to a file for `ablate` (docs/advise.md)
+#[derive(Debug, Args)]
+pub struct AdviseOptions {
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
+    #[arg(default_value = "latest")]
+    pub profile: String,
+    /// Use only events in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Also apply the rules in this directory (*.toml); a rule replaces the built-in rule of the
+    /// same name
+    #[arg(long, value_name = "DIR")]
+    pub rules: Option<PathBuf>,
+    /// Also propose changes with less than 0.1 % of the busy time at stake, and list the rules that
+    /// do not apply, each with the reason
+    #[arg(long)]
+    pub all: bool,
+    /// Write the proposed changes to this file, for `kerntune ablate`
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for AdviseOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let file = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+        let rules = rules(self.rules.as_deref())?;
+        let work = work_to_read(global)?;
+        let profile = Profile::load(&find(&work, &self.profile)?.path)?;
+        let costs = costs(&profile.manifest);
+        let wanted = CharacterSubject { profile: &profile, region: self.region.as_deref(), costs };
+        let config = config(&work, &profile.manifest);
+        let (config, damage) = separate_damage(config)?;
+        let recorded = match (&config, &damage) {
+            (Some(text), _) => RecordedConfig::Known(text),
+            (None, None) => RecordedConfig::Missing,
+            (None, Some(_)) => RecordedConfig::Damaged,
+        };
+        let advice = advise(&wanted, recorded, &rules)?;
+        match self.format.json {
+            true => output.print(&advice.json()?),
+            false => output.print(&advice.text(output.style(), self.all)),
+        }
+        if let Some(file) = &file {
+            match advice.changes(self.all) {
+                Some(changes) => {
+                    file.write(changes.as_bytes())?;
+                    let (path, workload) = (file.path().display(), &profile.manifest.workload);
+                    output.note(&format!("wrote {path}; next: kerntune ablate {path} --workload {workload}"));
+                }
+                None => output
+                    .note(&format!("no change is proposed, so {} was not written", file.path().display())),
             }
         }
+        Ok(match damage {
+            Some(damage) => {
+                let unevaluated = advice.unevaluated();
+                output.left_out(
+                    &damage,
+                    &format!("{} rules were not asked: {}", unevaluated.len(), unevaluated.join(", ")),
+                )
+            }
+            None => Exit::Ok,
+        })
     }
-    Ok(match damage {
-        Some(damage) => {
-            let unevaluated = advice.unevaluated();
-            output.left_out(
-                &damage,
-                &format!("{} rules were not asked: {}", unevaluated.len(), unevaluated.join(", ")),
-            )
-        }
-        None => Exit::Ok,
-    })
+
+    fn is_read(&self) -> bool {
+        true
+    }
 }
 
 /// Returns the built-in rules and the rules in `directory`, sorted by name; a rule in the directory

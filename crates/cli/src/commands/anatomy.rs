@@ -1,11 +1,13 @@
 //! The command `kerntune anatomy`.
 
-use crate::args::{AnatomyOptions, GlobalOptions};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
-use crate::subject::ProfileSubject;
+use crate::percent::percent;
+use clap::Args;
 use kerntune_analyze::anatomy::{self, anatomy};
 use kerntune_analyze::TraceFile;
+use kerntune_command::{
+    command, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, ProfileSubject,
+    RunSubcommand,
+};
 use kerntune_profile::Profile;
 use kerntune_report::anatomy::{json, text, AnatomyQuestion, AnatomyView};
 use kerntune_trace::Recording;
@@ -24,17 +26,61 @@ struct ProfileAnatomy {
     anatomy: anatomy::Anatomy,
 }
 
-pub fn run(global: &GlobalOptions, options: &AnatomyOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let one = ProfileSubject::open(global, &options.profile)?;
-    let other = options.against.as_deref().map(|name| ProfileSubject::open(global, name)).transpose()?;
-    let one = look(one, options, output)?;
-    let other = other.map(|other| look(other, options, output)).transpose()?;
-    let (one, other) = (shown(&one, options), other.as_ref().map(|other| shown(other, options)));
-    output.print(&match options.format.json {
-        true => json(&one, other.as_ref())?,
-        false => text(&one, other.as_ref(), output.style())?,
-    });
-    Ok(Exit::Ok)
+pub const COMMAND: CommandEntry = command::<AnatomyOptions>("anatomy", 155, "Look");
+
+/// Show what a system call, an interrupt or any function does: the tree of its calls, and its
+/// work before a boundary
+#[derive(Debug, Args)]
+pub struct AnatomyOptions {
+    /// A function (`vfs_read`, or `name@file` if several have the name), a system call (`read`), or
+    /// the first function of an interrupt (`asm_common_interrupt:0x22`)
+    pub operation: String,
+    /// The profile, with its trace: beginning of an id, directory, or `latest`
+    #[arg(long, default_value = "latest", value_name = "PROFILE")]
+    pub profile: String,
+    /// Count only calls that end in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Also show what each call does before it enters this boundary: a function (submit_bio), a pattern (`blk_*`), or a file or
+    /// directory of the source (net/core/)
+    #[arg(long, value_name = "FUNCTION|PATTERN|DIR")]
+    pub until: Option<String>,
+    /// Compare with this profile (B), usually of another kernel: show the figures of both and the
+    /// functions that explain the difference
+    #[arg(long, value_name = "PROFILE")]
+    pub against: Option<String>,
+    /// Show at most N levels of calls below the operation
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Show at most N rows of each table except the tree [default: a number that suits each table
+    /// in text, all rows in JSON]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Fold calls whose share of the operation's time is below this, both on average and in the
+    /// typical and the worst call [default: 1 in text, 0 in JSON]
+    #[arg(long, alias = "min", value_name = "PERCENT", value_parser = percent)]
+    pub min_percent: Option<f64>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for AnatomyOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let one = ProfileSubject::open(global, &self.profile)?;
+        let other = self.against.as_deref().map(|name| ProfileSubject::open(global, name)).transpose()?;
+        let one = look(one, self, output)?;
+        let other = other.map(|other| look(other, self, output)).transpose()?;
+        let (one, other) = (shown(&one, self), other.as_ref().map(|other| shown(other, self)));
+        output.print(&match self.format.json {
+            true => json(&one, other.as_ref())?,
+            false => text(&one, other.as_ref(), output.style())?,
+        });
+        Ok(Exit::Ok)
+    }
+
+    fn is_read(&self) -> bool {
+        true
+    }
 }
 
 /// Analyzes the calls of the operation in a profile's trace.

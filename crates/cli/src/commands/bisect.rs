@@ -1,7 +1,6 @@
 //! The command `kerntune kernel bisect`, and the text for exclusions.
 
-use crate::exit::Failure;
-use crate::output::CliOutput;
+use kerntune_command::{CliOutput, Failure};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_tune::bisect::{bisect, judge, ObjectBisection};

@@ -1,10 +1,10 @@
 //! The command `kerntune characterize`.
 
-use crate::args::{CharacterizeOptions, GlobalOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::work_to_read;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{
+    command, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+    RunSubcommand,
+};
 use kerntune_compare::ModelCosts;
 use kerntune_profile::{find, Error, Manifest, Profile};
 use kerntune_report::characterize::{
@@ -16,52 +16,89 @@ use kerntune_work::{checked, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn run(
-    global: &GlobalOptions,
-    options: &CharacterizeOptions,
-    output: &CliOutput,
-) -> Result<Exit, Failure> {
-    let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let work = work_to_read(global)?;
-    let path = find(&work, &options.profile)?.path;
-    let profile = Profile::load(&path)?;
-    let region = options.region.as_deref();
-    let (references, others): (Vec<&String>, Vec<&String>) =
-        options.against.iter().partition(|named| named.starts_with(REFERENCE));
-    let references = references.into_iter().map(|named| reference(named)).collect::<Result<Vec<_>, _>>()?;
-    let beside = others
-        .into_iter()
-        .map(|named| other(&work, named, region))
-        .collect::<Result<Vec<(Profile, Option<&str>)>, Failure>>()?;
-    let others: Vec<CharacterSubject> =
-        beside.iter().map(|(profile, region)| wanted(profile, *region)).collect();
-    let mut found = characterize(&wanted(&profile, region), &others)?;
-    if region.is_none() {
-        found = found.with_proc_checks(&profile, &readings(&path)?);
+pub const COMMAND: CommandEntry = command::<CharacterizeOptions>("characterize", 75, "Look");
+
+/// Describe a workload on one page: what dominates it, what it does per operation and per
+/// second, and how similar it is to others (docs/characterize.md)
+#[derive(Debug, Args)]
+#[command(alias = "characterise")]
+pub struct CharacterizeOptions {
+    /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+    /// `latest:workload=rr,kernel=base` (docs/profiler.md)
+    #[arg(default_value = "latest")]
+    pub profile: String,
+    /// Use only events in the regions of this name; adds figures per operation
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Compare with this profile, for example of another workload or a later dump, and show their
+    /// similarity. PROFILE uses the same --region, PROFILE:NAME the regions of that name, and
+    /// PROFILE: the whole profile; reference:NAME is a reference workload of that name or kind
+    /// (reference:nginx, reference:web). May be repeated
+    #[arg(long, alias = "beside", value_name = "PROFILE[:NAME]|reference:NAME")]
+    pub against: Vec<String>,
+    /// Write a self-contained page instead of text
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Save the figures and the distribution of time as a reference file, for comparison with other
+    /// profiles (docs/characterize.md)
+    #[arg(long, value_name = "FILE.toml", requires = "kind")]
+    pub save_reference: Option<PathBuf>,
+    /// Kind of work of the reference: web, OLTP, key-value
+    #[arg(long, value_name = "WORDS", requires = "save_reference")]
+    pub kind: Option<String>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for CharacterizeOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let page = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+        let work = work_to_read(global)?;
+        let path = find(&work, &self.profile)?.path;
+        let profile = Profile::load(&path)?;
+        let region = self.region.as_deref();
+        let (references, others): (Vec<&String>, Vec<&String>) =
+            self.against.iter().partition(|named| named.starts_with(REFERENCE));
+        let references =
+            references.into_iter().map(|named| reference(named)).collect::<Result<Vec<_>, _>>()?;
+        let beside = others
+            .into_iter()
+            .map(|named| other(&work, named, region))
+            .collect::<Result<Vec<(Profile, Option<&str>)>, Failure>>()?;
+        let others: Vec<CharacterSubject> =
+            beside.iter().map(|(profile, region)| wanted(profile, *region)).collect();
+        let mut found = characterize(&wanted(&profile, region), &others)?;
+        if region.is_none() {
+            found = found.with_proc_checks(&profile, &readings(&path)?);
+        }
+        for reference in references.iter().flatten() {
+            found = found.beside_reference(reference);
+        }
+        if let (Some(file), Some(kind)) = (&self.save_reference, &self.kind) {
+            let file = OutputFile::new("--save-reference", file)?;
+            let text = found.reference(kind, env!("CARGO_PKG_VERSION"))?.text()?;
+            file.write(text.as_bytes())?;
+            output.note(&format!("wrote {} ({} KiB)", file.path().display(), text.len().div_ceil(1024)));
+            return Ok(Exit::Ok);
+        }
+        if let Some(page) = &page {
+            let html = found.html(concat!("kerntune ", env!("CARGO_PKG_VERSION")));
+            page.write(html.as_bytes())?;
+            output.note(&format!("wrote {} ({} KiB)", page.path().display(), html.len().div_ceil(1024)));
+        }
+        if self.format.json {
+            output.print(&found.json()?);
+        } else if page.is_none() {
+            output.print(&found.text(output.style()));
+        }
+        Ok(Exit::Ok)
     }
-    for reference in references.iter().flatten() {
-        found = found.beside_reference(reference);
+
+    fn is_read(&self) -> bool {
+        true
     }
-    if let (Some(file), Some(kind)) = (&options.save_reference, &options.kind) {
-        let file = OutputFile::new("--save-reference", file)?;
-        let text = found.reference(kind, env!("CARGO_PKG_VERSION"))?.text()?;
-        file.write(text.as_bytes())?;
-        output.note(&format!("wrote {} ({} KiB)", file.path().display(), text.len().div_ceil(1024)));
-        return Ok(Exit::Ok);
-    }
-    if let Some(page) = &page {
-        let html = found.html(concat!("kerntune ", env!("CARGO_PKG_VERSION")));
-        page.write(html.as_bytes())?;
-        output.note(&format!("wrote {} ({} KiB)", page.path().display(), html.len().div_ceil(1024)));
-    }
-    if options.format.json {
-        output.print(&found.json()?);
-    } else if page.is_none() {
-        output.print(&found.text(output.style()));
-    }
-    Ok(Exit::Ok)
 }
 
 /// Prefix of reference workloads in `--against`.

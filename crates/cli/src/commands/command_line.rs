@@ -1,14 +1,31 @@
 //! The hidden command `kerntune command-line`: writes manual pages and completions for packagers.
 
-use crate::exit::{Exit, Failure};
+use clap::Args;
 use clap_complete::Shell;
+use kerntune_command::{command, CliOutput, CommandEntry, Exit, Failure, GlobalOptions, RunSubcommand};
 use kerntune_work::IoContext;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+pub const COMMAND: CommandEntry = command::<CommandLineOptions>("command-line", 160, "");
+
+/// Write manual pages and shell completions below a directory
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct CommandLineOptions {
+    directory: PathBuf,
+}
+
+impl RunSubcommand<GlobalOptions> for CommandLineOptions {
+    fn run(&self, _global: &GlobalOptions, _output: &CliOutput) -> Result<Exit, Failure> {
+        write(&self.directory)?;
+        Ok(Exit::Ok)
+    }
+}
 
 /// Writes manual pages and completions for bash, fish and zsh into their usual places below a
 /// directory.
-pub fn run(directory: &Path) -> Result<Exit, Failure> {
+pub fn write(directory: &Path) -> Result<(), Failure> {
     let share = directory.join("share");
     let mut command = crate::command();
 
@@ -32,5 +49,5 @@ pub fn run(directory: &Path) -> Result<Exit, Failure> {
             &mut File::create(&place).at("create", &place)?,
         );
     }
-    Ok(Exit::Ok)
+    Ok(())
 }

@@ -1,9 +1,7 @@
 //! `kerntune compare --explain`.
 
-use super::{work_to_read, workload};
-use crate::args::{CompareOptions, GlobalOptions};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use super::compare::CompareOptions;
+use kerntune_command::{work_to_read, workload, CliOutput, Exit, Failure, GlobalOptions};
 use kerntune_compare::number::grouped;
 use kerntune_tune::explain::{explain, most_changed, ExplainResult};
 use kerntune_tune::Session;

@@ -1,11 +1,15 @@
-//! The commands `kerntune kernel build|order|list|show|selftest|reproduce|bisect|remove`.
+//! The commands `kerntune kernel build|relink|list|show|selftest|reproduce|bisect|remove`.
 
-use super::{build_request, bytes, work, work_to_read, workload};
-use crate::args::{CpuOptions, GlobalOptions, KernelCommand};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use super::bytes;
+use clap::Subcommand;
+use kerntune_command::{
+    build_request, command_group, label, work, work_to_read, workload, BuildOptions, CliOutput, CommandEntry,
+    CpuOptions, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
 use kerntune_guest::read_text;
-use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, RebuildReport};
+use kerntune_kernel::{
+    relink, Arch, BuildRequest, Compiler, FunctionOrder, Kernel, ObjectFlags, RebuildReport,
+};
 use kerntune_optimize::layout::{
     prepare_coloring, prepare_order, prove, OrderAlgorithm, DEFAULT_ALGORITHM, NAME,
 };
@@ -17,7 +21,8 @@ use kerntune_tune::selftest::{differences, selftest, CheckDifference, CheckOutco
 use kerntune_tune::{model, Session};
 use kerntune_work::WorkDir;
 use serde::Serialize;
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 /// A kernel in the output of `--json`.
 #[derive(Serialize)]
@@ -27,69 +32,175 @@ struct KernelJson<'a> {
     manifest: &'a kerntune_kernel::KernelManifest,
 }
 
-pub fn run(global: &GlobalOptions, command: &KernelCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = match command {
-        KernelCommand::Build { .. } => work(global)?,
-        _ => work_to_read(global)?,
-    };
-    match command {
-        KernelCommand::Build {
-            build,
-            arch,
-            label,
-            workload: of,
-            movable,
-            keep_objects,
-            object_flags,
-            format,
-        } => {
-            let workloads = of
-                .iter()
-                .map(|name| workload(name, &CpuOptions::default()))
-                .collect::<Result<Vec<_>, _>>()?;
-            let request = BuildRequest {
-                arch: *arch,
-                movable: *movable,
-                keep_objects: *keep_objects,
-                object_flags: object_flags.clone(),
-                ..build_request(build, label, Compiler::default())?
-            };
-            let request = with_needs(request, &workloads);
-            let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
-            show(&kernel, format.json, output);
+pub const COMMAND: CommandEntry = command_group::<KernelCommand>("kernel", 25, "Tune");
+
+/// Build, order, list, test and remove kernels
+#[derive(Debug, Subcommand)]
+pub enum KernelCommand {
+    /// Build a kernel; the same inputs are never built twice
+    Build {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Architecture: x86-64, or um for a kernel that runs as a process (User-Mode Linux,
+        /// docs/uml.md)
+        #[arg(long, default_value_t, value_name = "ARCH")]
+        arch: Arch,
+        /// Label of the kernel; base-disk or base-pmem if not given and the kernel gets the drivers
+        /// of a workload's disk
+        #[arg(long, default_value = "base", value_parser = label)]
+        label: String,
+        /// Add the drivers that this workload's disk needs (docs/disk.md): a name or a .toml file; may be repeated
+        #[arg(long, value_name = "WORKLOAD")]
+        workload: Vec<String>,
+        /// Put every function into its own section and keep the objects (0.5 GB), so that `kernel
+        /// relink` can place functions
+        #[arg(long)]
+        movable: bool,
+        /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
+        #[arg(long)]
+        keep_objects: bool,
+        /// Compiler flag for one object (net/ipv4/tcp.o=-O3) or for a directory (net/=-O3); may be
+        /// repeated
+        #[arg(long, value_name = "PATH=FLAG")]
+        object_flags: Vec<ObjectFlags>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Relink a movable kernel with its functions in another order
+    #[command(alias = "order")]
+    Relink {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Order the functions by the calls in this recording of the kernel
+        #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+        profile: Option<String>,
+        /// Algorithm for the order (docs/layout.md)
+        #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"], conflicts_with = "file")]
+        algorithm: String,
+        /// Use cache coloring for a 32-KiB cache with 8 ways; needs a profile with functions
+        #[arg(long, alias = "sets", requires = "profile", conflicts_with = "file")]
+        cache_coloring: bool,
+        /// Place the functions of this file first: one name per line, followed by `@ OFFSET` for a
+        /// fixed place
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// Label of the new kernel
+        #[arg(long, value_parser = label)]
+        label: String,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// List all built kernels
+    List {
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Show the provenance of a kernel
+    Show {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Run functional checks on a kernel
+    #[command(alias = "check")]
+    Selftest {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// The kernel whose results count as correct [default: its base kernel, if it has one]
+        #[arg(long, value_name = "KERNEL")]
+        against: Option<String>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Build a kernel again from its source, and compare every byte
+    #[command(alias = "verify")]
+    Reproduce {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Number of parallel jobs [default: number of CPUs]
+        #[arg(short, long, value_name = "N")]
+        jobs: Option<NonZeroUsize>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Find which objects break a kernel that does not boot or fails a check (docs/bisect.md)
+    Bisect {
+        /// The broken kernel: label, beginning of an id, or directory
+        kernel: String,
+        /// A working build of the same kernel [default: its base kernel, if it has one]
+        #[arg(long, value_name = "KERNEL")]
+        good: Option<String>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Delete a kernel
+    Remove {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+    },
+}
+
+impl RunSubcommand<GlobalOptions> for KernelCommand {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = match self {
+            Self::Build { .. } => work(global)?,
+            _ => work_to_read(global)?,
+        };
+        match self {
+            Self::Build { build, arch, label, workload: of, movable, keep_objects, object_flags, format } => {
+                let workloads = of
+                    .iter()
+                    .map(|name| workload(name, &CpuOptions::default()))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let request = BuildRequest {
+                    arch: *arch,
+                    movable: *movable,
+                    keep_objects: *keep_objects,
+                    object_flags: object_flags.clone(),
+                    ..build_request(build, label, Compiler::default())?
+                };
+                let request = with_needs(request, &workloads);
+                let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
+                show(&kernel, format.json, output);
+            }
+            Self::Relink { kernel, profile, algorithm, cache_coloring, file, label, format } => {
+                let kernel = kerntune_kernel::find(&work, kernel)?;
+                let given = match (file, profile) {
+                    (Some(file), _) => OrderSource::File(file),
+                    (None, Some(profile)) => {
+                        OrderSource::Profile { profile, algorithm, cache_coloring: *cache_coloring }
+                    }
+                    (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
+                };
+                order(&work, &kernel, given, label, format.json, output)?;
+            }
+            Self::List { format } => list(&work, format.json, output)?,
+            Self::Show { kernel, format } => {
+                show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
+            }
+            Self::Selftest { kernel, against, format } => {
+                return check(&work, kernel, against.as_deref(), format.json, output);
+            }
+            Self::Reproduce { kernel, jobs, format } => {
+                let kernel = kerntune_kernel::find(&work, kernel)?;
+                let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
+                return Ok(verified(&kernel, &rebuilt, format.json, output));
+            }
+            Self::Bisect { kernel, good, format } => {
+                super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
+            }
+            Self::Remove { kernel } => {
+                let removed = kerntune_kernel::remove(&work, kernel)?;
+                output.note(&format!("removed {}", removed.display()));
+            }
         }
-        KernelCommand::Relink { kernel, profile, algorithm, cache_coloring, file, label, format } => {
-            let kernel = kerntune_kernel::find(&work, kernel)?;
-            let given = match (file, profile) {
-                (Some(file), _) => OrderSource::File(file),
-                (None, Some(profile)) => {
-                    OrderSource::Profile { profile, algorithm, cache_coloring: *cache_coloring }
-                }
-                (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
-            };
-            order(&work, &kernel, given, label, format.json, output)?;
-        }
-        KernelCommand::List { format } => list(&work, format.json, output)?,
-        KernelCommand::Show { kernel, format } => {
-            show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
-        }
-        KernelCommand::Selftest { kernel, against, format } => {
-            return check(&work, kernel, against.as_deref(), format.json, output);
-        }
-        KernelCommand::Reproduce { kernel, jobs, format } => {
-            let kernel = kerntune_kernel::find(&work, kernel)?;
-            let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
-            return Ok(verified(&kernel, &rebuilt, format.json, output));
-        }
-        KernelCommand::Bisect { kernel, good, format } => {
-            super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
-        }
-        KernelCommand::Remove { kernel } => {
-            let removed = kerntune_kernel::remove(&work, kernel)?;
-            output.note(&format!("removed {}", removed.display()));
-        }
+        Ok(Exit::Ok)
     }
-    Ok(Exit::Ok)
+
+    fn is_read(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show { .. })
+    }
 }
 
 /// Source of the function order for `kernel relink`.

@@ -1,36 +1,18 @@
 //! The commands `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
 
-use super::work_to_read;
-use crate::args::{GlobalOptions, ProfileCommand};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use clap::Subcommand;
 use kerntune_analyze::MissingChunk;
+use kerntune_command::{
+    command_group, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions,
+    ProfileJson, RunSubcommand,
+};
 use kerntune_optimize::quality::ProfileQuality;
-use kerntune_profile::{find, list, remove, Manifest, Profile};
+use kerntune_profile::{find, list, remove, Profile};
 use kerntune_report::{summary, Report};
 use kerntune_tune::merge::merge;
-use kerntune_tune::quality;
 use kerntune_tune::rebuild::rebuild;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-
-/// A profile in the output of `--json`.
-#[derive(Serialize)]
-pub(super) struct ProfileJson<'a> {
-    path: &'a Path,
-    kernel: &'a str,
-    workload: &'a str,
-    machine: &'a str,
-    date: &'a str,
-    manifest: &'a Manifest,
-}
-
-impl<'a> ProfileJson<'a> {
-    pub(super) fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
-        let Manifest { workload, machine, recorded, kernel, .. } = manifest;
-        Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
-    }
-}
+use kerntune_tune::{quality, Recipe};
+use std::path::PathBuf;
 
 /// Largest weight of a profile; keeps weighted sums of times far below 2^64 ns.
 const MAX_WEIGHT: u64 = 1_000_000;
@@ -60,122 +42,210 @@ fn missing(chunk: &MissingChunk) -> String {
     )
 }
 
-pub fn run(global: &GlobalOptions, command: &ProfileCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work_to_read(global)?;
-    match command {
-        ProfileCommand::List { format } => {
-            let listing = list(&work)?;
-            for damaged in &listing.damaged {
-                output.damaged(damaged);
+pub const COMMAND: CommandEntry = command_group::<ProfileCommand>("profile", 45, "Look");
+
+/// List, show and remove profiles
+#[derive(Debug, Subcommand)]
+pub enum ProfileCommand {
+    /// List profiles, oldest first
+    List {
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Show the provenance of a profile
+    Show {
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
+        profile: String,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Analyze the trace of a profile again, and keep the result as another profile
+    Rebuild {
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
+        profile: String,
+        /// Leave out damaged chunks of the trace, and list them
+        #[arg(long)]
+        partial: bool,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Add up profiles of one kernel, each times its weight, into one profile for several workloads
+    Merge {
+        /// PROFILE or PROFILE:WEIGHT; the weight is a whole number up to 1,000,000 [default: 1]
+        #[arg(required = true, value_name = "PROFILE[:WEIGHT]")]
+        parts: Vec<String>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Check how well a profile fits a kernel, and suggest what to do if it does not
+    /// (docs/quality.md)
+    Check {
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md); or a
+        /// directory of .gcda files as collected from debugfs
+        profile: String,
+        /// The kernel to check against: label, beginning of an id, or directory [default: the
+        /// recorded kernel]
+        #[arg(long)]
+        kernel: Option<String>,
+        /// The recipe that will use the profile
+        #[arg(long)]
+        recipe: Option<Recipe>,
+        /// A second recording of the training run, preferably with another seed: compare the hot
+        /// functions of both
+        #[arg(long, value_name = "PROFILE")]
+        against: Option<String>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Transfer a profile to another kernel, as far as the functions of both are the same
+    #[command(alias = "carry")]
+    Transfer {
+        /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
+        /// `latest:workload=rr,kernel=base` (docs/profiler.md)
+        profile: String,
+        /// The other kernel: label, beginning of an id, or directory
+        #[arg(long, value_name = "KERNEL")]
+        to: String,
+        /// Smallest share of the executed instructions, in percent, that must be the same in the
+        /// other kernel
+        #[arg(long, alias = "at-least", value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_TRANSFERRED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
+        min_percent: u64,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Delete profiles
+    Remove {
+        /// Beginnings of ids, or directories
+        #[arg(required = true)]
+        profiles: Vec<String>,
+    },
+}
+
+impl RunSubcommand<GlobalOptions> for ProfileCommand {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work_to_read(global)?;
+        match self {
+            Self::List { format } => {
+                let listing = list(&work)?;
+                for damaged in &listing.damaged {
+                    output.damaged(damaged);
+                }
+                if format.json {
+                    let shown: Vec<ProfileJson> =
+                        listing.entries.iter().map(|e| ProfileJson::new(&e.path, &e.manifest)).collect();
+                    output.json(&shown);
+                } else if listing.entries.is_empty() && listing.damaged.is_empty() {
+                    let directory = work.root().join(kerntune_profile::KIND);
+                    output.note(&kerntune_profile::Error::NoProfiles { directory }.to_string());
+                } else if !listing.entries.is_empty() {
+                    output.table(
+                        &["ID", "KERNEL", "WORKLOAD", "RUN", "MACHINE", "#EVENTS", "DATE"],
+                        listing.entries.iter().map(|entry| {
+                            let m = &entry.manifest;
+                            vec![
+                                m.id.clone(),
+                                m.kernel.label.clone(),
+                                m.workload.clone(),
+                                m.run.to_string(),
+                                m.machine.clone(),
+                                m.events.to_string(),
+                                m.recorded.clone(),
+                            ]
+                        }),
+                    );
+                }
             }
-            if format.json {
-                let shown: Vec<ProfileJson> =
-                    listing.entries.iter().map(|e| ProfileJson::new(&e.path, &e.manifest)).collect();
-                output.json(&shown);
-            } else if listing.entries.is_empty() && listing.damaged.is_empty() {
-                let directory = work.root().join(kerntune_profile::KIND);
-                output.note(&kerntune_profile::Error::NoProfiles { directory }.to_string());
-            } else if !listing.entries.is_empty() {
+            Self::Show { profile, format } => {
+                let entry = find(&work, profile)?;
+                if format.json {
+                    output.json(&ProfileJson::new(&entry.path, &entry.manifest));
+                } else {
+                    let profile = Profile::load(&entry.path)?;
+                    output.print(&format!("{}\n", entry.path.display()));
+                    output.print(&summary::SummaryOptions.text(&profile, output.style())?);
+                }
+            }
+            Self::Rebuild { profile, partial, format } => {
+                let entry = find(&work, profile)?;
+                let rebuilt = rebuild(&work, &entry.path, *partial, output.progress())?;
+                for chunk in &rebuilt.missing {
+                    output.note(&missing(chunk));
+                }
+                if format.json {
+                    output.json(&ProfileJson::new(&rebuilt.path, &rebuilt.manifest));
+                } else {
+                    output.print(&format!("{}\n", rebuilt.path.display()));
+                }
+            }
+            Self::Merge { parts, format } => {
+                let parts = parts.iter().map(|part| weighted(part)).collect::<Result<Vec<_>, _>>()?;
+                let merged = merge(&work, &parts)?;
+                if format.json {
+                    output.json(&ProfileJson::new(&merged.path, &merged.manifest));
+                    return Ok(Exit::Ok);
+                }
                 output.table(
-                    &["ID", "KERNEL", "WORKLOAD", "RUN", "MACHINE", "#EVENTS", "DATE"],
-                    listing.entries.iter().map(|entry| {
-                        let m = &entry.manifest;
+                    &["PROFILE", "KERNEL", "WORKLOAD", "RUN", "#WEIGHT", "#SHARE"],
+                    merged.parts.iter().map(|part| {
+                        let m = &part.manifest;
+                        let share = format!("{:.1} %", part.busy_share * 100.0);
+                        let weight = part.weight.to_string();
                         vec![
                             m.id.clone(),
                             m.kernel.label.clone(),
                             m.workload.clone(),
                             m.run.to_string(),
-                            m.machine.clone(),
-                            m.events.to_string(),
-                            m.recorded.clone(),
+                            weight,
+                            share,
                         ]
                     }),
                 );
+                output.print(&format!(
+                    "\nshare  of the busy time in the merged profile\n{}",
+                    merged.path.display()
+                ));
             }
-        }
-        ProfileCommand::Show { profile, format } => {
-            let entry = find(&work, profile)?;
-            if format.json {
-                output.json(&ProfileJson::new(&entry.path, &entry.manifest));
-            } else {
-                let profile = Profile::load(&entry.path)?;
-                output.print(&format!("{}\n", entry.path.display()));
-                output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-            }
-        }
-        ProfileCommand::Rebuild { profile, partial, format } => {
-            let entry = find(&work, profile)?;
-            let rebuilt = rebuild(&work, &entry.path, *partial, output.progress())?;
-            for chunk in &rebuilt.missing {
-                output.note(&missing(chunk));
-            }
-            if format.json {
-                output.json(&ProfileJson::new(&rebuilt.path, &rebuilt.manifest));
-            } else {
-                output.print(&format!("{}\n", rebuilt.path.display()));
-            }
-        }
-        ProfileCommand::Merge { parts, format } => {
-            let parts = parts.iter().map(|part| weighted(part)).collect::<Result<Vec<_>, _>>()?;
-            let merged = merge(&work, &parts)?;
-            if format.json {
-                output.json(&ProfileJson::new(&merged.path, &merged.manifest));
-                return Ok(Exit::Ok);
-            }
-            output.table(
-                &["PROFILE", "KERNEL", "WORKLOAD", "RUN", "#WEIGHT", "#SHARE"],
-                merged.parts.iter().map(|part| {
-                    let m = &part.manifest;
-                    let share = format!("{:.1} %", part.busy_share * 100.0);
-                    let weight = part.weight.to_string();
-                    vec![
-                        m.id.clone(),
-                        m.kernel.label.clone(),
-                        m.workload.clone(),
-                        m.run.to_string(),
-                        weight,
-                        share,
-                    ]
-                }),
-            );
-            output.print(&format!(
-                "\nshare  of the busy time in the merged profile\n{}",
-                merged.path.display()
-            ));
-        }
-        ProfileCommand::Check { profile, kernel, recipe, against, format } => {
-            let quality = if quality::is_counters(profile) {
-                let Some(kernel) = kernel else {
-                    return Err(Failure::usage(
-                        "a directory of .gcda files does not name its kernel: give it with --kernel",
-                    ));
+            Self::Check { profile, kernel, recipe, against, format } => {
+                let quality = if quality::is_counters(profile) {
+                    let Some(kernel) = kernel else {
+                        return Err(Failure::usage(
+                            "a directory of .gcda files does not name its kernel: give it with --kernel",
+                        ));
+                    };
+                    if let Some(other) = recipe.filter(|recipe| recipe.name() != "gcc-pgo") {
+                        return Err(Failure::usage(format!("--recipe {other}: .gcda files are for gcc-pgo")));
+                    }
+                    let runs = [Some(profile), against.as_ref()];
+                    let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();
+                    quality::check_counters(&work, &runs, kernel)?
+                } else {
+                    quality::check(&work, profile, kernel.as_deref(), *recipe, against.as_deref())?
                 };
-                if let Some(other) = recipe.filter(|recipe| recipe.name() != "gcc-pgo") {
-                    return Err(Failure::usage(format!("--recipe {other}: .gcda files are for gcc-pgo")));
+                return Ok(show_quality(&quality, format.json, output));
+            }
+            Self::Transfer { profile, to, min_percent, format } => {
+                let carried = quality::transfer(&work, profile, to, *min_percent)?;
+                if format.json {
+                    output.json(&ProfileJson::new(&carried.path, &carried.manifest));
+                    return Ok(Exit::Ok);
                 }
-                let runs = [Some(profile), against.as_ref()];
-                let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();
-                quality::check_counters(&work, &runs, kernel)?
-            } else {
-                quality::check(&work, profile, kernel.as_deref(), *recipe, against.as_deref())?
-            };
-            return Ok(show_quality(&quality, format.json, output));
-        }
-        ProfileCommand::Transfer { profile, to, min_percent, format } => {
-            let carried = quality::transfer(&work, profile, to, *min_percent)?;
-            if format.json {
-                output.json(&ProfileJson::new(&carried.path, &carried.manifest));
-                return Ok(Exit::Ok);
+                output.print(&format!("{}\n\n{}", carried.quality, carried.path.display()));
             }
-            output.print(&format!("{}\n\n{}", carried.quality, carried.path.display()));
-        }
-        ProfileCommand::Remove { profiles } => {
-            for wanted in profiles {
-                output.note(&format!("removed {}", remove(&work, wanted)?.display()));
+            Self::Remove { profiles } => {
+                for wanted in profiles {
+                    output.note(&format!("removed {}", remove(&work, wanted)?.display()));
+                }
             }
         }
+        Ok(Exit::Ok)
     }
-    Ok(Exit::Ok)
+
+    fn is_read(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show { .. })
+    }
 }
 
 fn show_quality(quality: &ProfileQuality, json: bool, output: &CliOutput) -> Exit {

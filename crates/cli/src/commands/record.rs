@@ -1,10 +1,12 @@
 //! The command `kerntune record`.
 
-use super::{kernel_for, work, workload};
-use crate::args::{GlobalOptions, RecordOptions, TagSource};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use super::live::{self, LiveOptions};
 use crate::standard_input::command_input;
+use clap::Args;
+use kerntune_command::{
+    command, kernel_for, work, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
+    GlobalOptions, ModelOptions, RunSubcommand,
+};
 use kerntune_guest::{check, read_text, AdHocWorkload, MetricValue, Problem, Workload};
 use kerntune_kernel::Triggers;
 use kerntune_machine::FunctionSelection;
@@ -13,120 +15,262 @@ use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_tune::detail::{patterns, DetailRequest};
-use kerntune_tune::import_mcrae::no_triggers;
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
 use kerntune_work::IoContext;
 use std::path::{Path, PathBuf};
 
-pub fn run(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    if options.watch.is_given() {
-        return Err(Failure::usage(
-            "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
-        ));
+pub const COMMAND: CommandEntry = command::<RecordOptions>("record", 35, "");
+
+/// Run a workload on a kernel in the emulator and record what the kernel does
+#[derive(Debug, Args)]
+pub struct RecordOptions {
+    /// The kernel: label, beginning of an id, or directory [default: the workload's base kernel, built if it is missing]
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// The workload: a name or a .toml file; not needed with a COMMAND
+    #[arg(long)]
+    pub workload: Option<String>,
+    /// The run of the workload to record
+    #[arg(long, default_value = "measured", value_parser = ["measured", "training"])]
+    pub run: String,
+    /// Do not record function entries and exits
+    #[arg(long)]
+    pub no_functions: bool,
+    /// Do not record executed edges and misses of the front-end model
+    #[arg(long)]
+    pub no_edges: bool,
+    /// Record executed edges also with --only and --skip, which leave them out by default: edges
+    /// cover the whole kernel, and cost more than a few functions
+    #[arg(long, conflicts_with = "no_edges")]
+    pub edges: bool,
+    /// Options that select the events to record
+    #[command(flatten)]
+    pub detail: RecordDetail,
+    #[command(flatten)]
+    pub cpus: CpuOptions,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub format: FormatOptions,
+    /// Print also what the recorded programs printed, before the summary
+    #[arg(long, conflicts_with_all = ["json", "live"])]
+    pub show_output: bool,
+    /// Run this command in the guest: a program of this machine, packed with its libraries and with
+    /// the files that its arguments name by absolute path. With --workload it replaces the
+    /// workload's run; the workload's services are started first
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
+    pub command: Vec<String>,
+    /// Run COMMAND on this machine, and profile what this machine's kernel does for it and for the
+    /// processes that it starts (docs/live.md)
+    #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
+          "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
+    pub live: bool,
+    #[command(flatten)]
+    pub watch: LiveOptions,
+    /// With --live: profile the whole machine while COMMAND runs; --calls implies it
+    #[arg(short, long, requires = "live", conflicts_with_all = ["pid", "cgroup"])]
+    pub all: bool,
+    /// The default; scripts may still name it.
+    #[arg(long, requires = "live", conflicts_with_all = ["pid", "cgroup", "all", "calls"], hide = true)]
+    pub command_only: bool,
+}
+
+/// Largest value of `--instructions`: ten seconds of a CPU, and 64 GB of ChampSim records.
+const MAX_INSTRUCTIONS: u64 = 1_000_000_000;
+
+/// Options of `record` that select the events to trace.
+#[derive(Debug, Clone, Args)]
+pub struct RecordDetail {
+    /// Trace only these functions; may be repeated. A name (tcp_*), a source directory or path
+    /// (net/, net/ipv4/tcp.c), a file name (tcp.c), or a file with such lines (@FILE). The time of
+    /// all other functions counts for their callers; interrupts, system calls and context switches
+    /// are always recorded
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Vec<String>,
+    /// Do not trace these functions, written as for --only
+    #[arg(long, value_name = "PATTERN")]
+    pub skip: Vec<String>,
+    /// Record each execution of an instruction inside a function: SYMBOL, SYMBOL+0x1f, or FILE:LINE
+    /// if the kernel has debug information; may be repeated
+    #[arg(long, value_name = "PLACE")]
+    pub point: Vec<String>,
+    /// Trace also the user functions of this program or library: a name in the guest (rr,
+    /// redis-server, libc.so.6) or a path; may be repeated
+    #[arg(long, value_name = "BINARY")]
+    pub user: Vec<String>,
+    /// Record taken branches and the model's misses for each call path; makes the trace half as
+    /// large again
+    #[arg(long)]
+    pub weights: bool,
+    /// Simulate data accesses in the model's caches and TLBs: misses by function, path and type,
+    /// and lines that several CPUs write (docs/data.md); takes longer
+    #[arg(long)]
+    pub data: bool,
+    /// Record the first N instructions of all regions one by one, with the memory that they read
+    /// and write, for `kerntune export champsim`; needs a guest with one CPU, and takes longer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_INSTRUCTIONS))]
+    pub instructions: Option<u64>,
+    /// With --instructions: record only instructions in the regions of this name
+    #[arg(long, value_name = "REGION", requires = "instructions")]
+    pub instructions_of: Option<String>,
+    /// Read the guest kernel's own counters in /proc right before and after each step; `kerntune
+    /// characterize` compares them with the profile
+    #[arg(long)]
+    pub proc: bool,
+    /// Record event tags of McRae's profiler for `kerntune import mcrae`: tags that the guest
+    /// writes to this port or memory window, or that the compiler placed in the kernel
+    #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]
+    pub tags: Option<TagSource>,
+}
+
+/// Source of event tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagSource {
+    /// The guest writes tags to this port or memory window.
+    Window(TagWindow),
+    /// Triggers in the kernel, placed by the compiler.
+    Kernel,
+}
+
+fn tags(text: &str) -> Result<TagSource, String> {
+    match text {
+        "kernel" => Ok(TagSource::Kernel),
+        _ => tag_window(text).map(TagSource::Window),
     }
-    let work = work(global)?;
-    let mut workload = what_runs(options, output)?;
-    let input = match &mut workload.context {
-        Some(context) => {
-            let input = command_input()?;
-            context.input = input.file;
-            input.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
-            input.note
-        }
-        None => None,
+}
+
+fn tag_window(text: &str) -> Result<TagWindow, String> {
+    let number = |digits: &str| match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(&hex.replace('_', ""), 16).ok(),
+        None => digits.parse().ok(),
     };
-    let kernel = kernel_for(&work, options.kernel.as_deref(), [&workload], output)?;
-    let edges = edges(options);
-    if options.model.is_asked() && !edges {
-        return Err(Failure::usage(
-            "--model computes misses from recorded edges: leave out --no-edges, or give --edges with --only \
-             and --skip",
-        ));
-    }
-    let model = match edges {
-        true => Some(options.model.find(options.detail.data)?),
-        false if options.detail.data => {
+    let window = match text.split_once(':') {
+        Some(("port", port)) => number(port).and_then(|p| u16::try_from(p).ok()).map(TagWindow::Port),
+        Some(("memory", base)) => number(base).map(TagWindow::Memory),
+        _ => None,
+    };
+    window.ok_or_else(|| {
+        "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000), or kernel".to_string()
+    })
+}
+
+impl RunSubcommand<GlobalOptions> for RecordOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        if self.live {
+            let alone = !self.all && !self.watch.names_a_part();
+            return live::record(global, &self.command, alone, &self.watch, self.format, output);
+        }
+        if self.watch.is_given() {
             return Err(Failure::usage(
-                "--data needs the front-end model, and the model needs edges: leave out --no-edges",
+                "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
             ));
         }
-        false => None,
-    };
-    if options.detail.instructions.is_some() && workload.cpus > 1 {
-        return Err(Failure::usage("--instructions needs a guest with one CPU: give --cpus 1"));
-    }
-    let run = if options.command.is_empty() { &options.run } else { "measured" };
-    let session = Session::new(&work, output.progress())?;
-    let detail = DetailRequest {
-        selection: FunctionSelection {
-            only: patterns(&options.detail.only)?,
-            skip: patterns(&options.detail.skip)?,
-        },
-        points: options.detail.point.clone(),
-        users: options.detail.user.clone(),
-        weights: options.detail.weights,
-        data: options.detail.data,
-        stream: options
-            .detail
-            .instructions
-            .map(|instructions| StreamSpec { region: options.detail.instructions_of.clone(), instructions }),
-        tags: match options.detail.tags {
-            Some(TagSource::Window(window)) => Some(window),
-            Some(TagSource::Kernel) => {
-                let image = kernel.vmlinux();
-                let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
-                Some(TagWindow::Memory(triggers.base))
+        let work = work(global)?;
+        let mut workload = what_runs(self, output)?;
+        let input = match &mut workload.context {
+            Some(context) => {
+                let input = command_input()?;
+                context.input = input.file;
+                input.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
+                input.note
             }
             None => None,
-        },
-        proc: options.detail.proc,
-    };
-    let recorded = record_in_detail(
-        &session,
-        &RecordRequest {
-            kernel: &kernel,
-            workload: &workload,
-            run,
-            capture: CaptureOptions { functions: !options.no_functions, edges },
-            model: model.as_ref(),
-            repeat: Repetition::Another,
-        },
-        &detail,
-    )?;
-    let profile = Profile::load(&recorded.path)?;
-    let figures = outputs::of_recording(&workload, run, &recorded.path)?;
-    let logs = outputs::step_logs(&workload, run, &recorded.path);
-    if options.show_output {
-        for log in &logs {
-            let text = std::fs::read(log).at("read", log)?;
-            output.print(&String::from_utf8_lossy(&text));
+        };
+        let kernel = kernel_for(&work, self.kernel.as_deref(), [&workload], output)?;
+        let edges = edges(self);
+        if self.model.is_asked() && !edges {
+            return Err(Failure::usage(
+                "--model computes misses from recorded edges: leave out --no-edges, or give --edges with --only \
+                 and --skip",
+            ));
         }
+        let model = match edges {
+            true => Some(self.model.find(self.detail.data)?),
+            false if self.detail.data => {
+                return Err(Failure::usage(
+                    "--data needs the front-end model, and the model needs edges: leave out --no-edges",
+                ));
+            }
+            false => None,
+        };
+        if self.detail.instructions.is_some() && workload.cpus > 1 {
+            return Err(Failure::usage("--instructions needs a guest with one CPU: give --cpus 1"));
+        }
+        let run = if self.command.is_empty() { &self.run } else { "measured" };
+        let session = Session::new(&work, output.progress())?;
+        let detail = DetailRequest {
+            selection: FunctionSelection {
+                only: patterns(&self.detail.only)?,
+                skip: patterns(&self.detail.skip)?,
+            },
+            points: self.detail.point.clone(),
+            users: self.detail.user.clone(),
+            weights: self.detail.weights,
+            data: self.detail.data,
+            stream: self
+                .detail
+                .instructions
+                .map(|instructions| StreamSpec { region: self.detail.instructions_of.clone(), instructions }),
+            tags: match self.detail.tags {
+                Some(TagSource::Window(window)) => Some(window),
+                Some(TagSource::Kernel) => {
+                    let image = kernel.vmlinux();
+                    let missing = || kerntune_tune::Error::NoTriggers { image: image.clone() };
+                    let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
+                    Some(TagWindow::Memory(triggers.base))
+                }
+                None => None,
+            },
+            proc: self.detail.proc,
+        };
+        let recorded = record_in_detail(
+            &session,
+            &RecordRequest {
+                kernel: &kernel,
+                workload: &workload,
+                run,
+                capture: CaptureOptions { functions: !self.no_functions, edges },
+                model: model.as_ref(),
+                repeat: Repetition::Another,
+            },
+            &detail,
+        )?;
+        let profile = Profile::load(&recorded.path)?;
+        let figures = outputs::of_recording(&workload, run, &recorded.path)?;
+        let logs = outputs::step_logs(&workload, run, &recorded.path);
+        if self.show_output {
+            for log in &logs {
+                let text = std::fs::read(log).at("read", log)?;
+                output.print(&String::from_utf8_lossy(&text));
+            }
+        }
+        if self.format.json {
+            output.print(&with_figures(&summary::SummaryOptions.json(&profile)?, &figures)?);
+        } else {
+            output.print(&summary::SummaryOptions.text(&profile, output.style())?);
+            if !figures.is_empty() {
+                output.print(&described(&figures));
+            }
+            for (log, line) in outputs::missing_files(&workload, run, &recorded.path) {
+                output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
+            }
+            // Other kinds of input were handled before.
+            if input.is_none() && workload.context.is_some() {
+                command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
+            }
+            let printed: Vec<String> =
+                logs.iter().map(|log| format!("\noutput: {}", log.display())).collect();
+            output.note(&format!(
+                "\nprofile {}{}\n`kerntune report {}` shows the functions",
+                recorded.path.display(),
+                printed.concat(),
+                recorded.manifest.id
+            ));
+        }
+        Ok(Exit::Ok)
     }
-    if options.format.json {
-        output.print(&with_figures(&summary::SummaryOptions.json(&profile)?, &figures)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-        if !figures.is_empty() {
-            output.print(&described(&figures));
-        }
-        for (log, line) in outputs::missing_files(&workload, run, &recorded.path) {
-            output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
-        }
-        // Other kinds of input were handled before.
-        if input.is_none() && workload.context.is_some() {
-            command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
-        }
-        let printed: Vec<String> = logs.iter().map(|log| format!("\noutput: {}", log.display())).collect();
-        output.note(&format!(
-            "\nprofile {}{}\n`kerntune report {}` shows the functions",
-            recorded.path.display(),
-            printed.concat(),
-            recorded.manifest.id
-        ));
-    }
-    Ok(Exit::Ok)
 }
 
 /// Returns the workload: from its file, from COMMAND, or from its file with COMMAND instead of its
@@ -198,4 +342,20 @@ fn edges(options: &RecordOptions) -> bool {
     let detail = &options.detail;
     let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
     !options.no_edges && (!chosen || options.edges || detail.weights || detail.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows() {
+        assert_eq!(tag_window("port:0x80"), Ok(TagWindow::Port(0x80)));
+        assert_eq!(tag_window("port:128"), Ok(TagWindow::Port(0x80)));
+        assert_eq!(tag_window("memory:0x4b540000"), Ok(TagWindow::Memory(0x4b54_0000)));
+        assert_eq!(tags("kernel"), Ok(TagSource::Kernel));
+        for bad in ["port:65536", "port:", "0x80", "memory:zz", "uart:1"] {
+            assert!(tag_window(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,14 +1,18 @@
 //! The command `kerntune time`.
 
-use super::{counters, work_to_read, workload};
-use crate::args::{CpuOptions, GlobalOptions, TimeOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::output_directory;
-use crate::output::CliOutput;
+use super::counters;
+use crate::commands::counters::CounterOptions;
+use crate::percent::positive_fraction;
+use clap::Args;
+use kerntune_command::{
+    command, output_directory, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, IntervalOptions, RunSubcommand, MAX_MINUTES,
+};
 use kerntune_kernel::Kernel;
 use kerntune_stats::{BenchResults, CpuTime, ResultsRow, StopDecision, WidestRow};
 use kerntune_tune::bench::timed::{machine, timed, StopCondition, TimedEffort, TimedRequest, KVM};
 use kerntune_tune::Session;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Default of `--boots`.
@@ -16,63 +20,115 @@ const BOOTS: u32 = 10;
 /// Default of `--boots` with `--until-width`.
 const MAX_BOOTS: u32 = 1000;
 
-pub fn run(global: &GlobalOptions, options: &TimeOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    if let Some(scale) = options.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1e6)) {
-        return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
-    }
-    if let Some(cpu) = options.cpu.filter(|cpu| !is_allowed(*cpu)) {
-        return Err(Failure::usage(format!("--cpu: there is no CPU {cpu} here on which kerntune may run")));
-    }
-    if options.interval.is_asked() && options.until_width.is_none() {
-        return Err(Failure::usage(
-            "--interval: give --until-width as well: `kerntune time` computes intervals only to see when they are narrow",
-        ));
-    }
-    let work = work_to_read(global)?;
-    let workload = workload(&options.workload, &CpuOptions::default())?;
-    let names = std::iter::once(&options.base).chain(&options.others);
-    let kernels: Vec<Kernel> =
-        names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
-    let machine = machine(&kernels, options.cpu)?;
-    output_directory("--output", &options.output)?;
-    let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
-    let until = options.until_width.map(|width| StopCondition {
-        width,
-        budget: options.budget.map(|minutes| Duration::from_secs(60 * minutes)),
-        method: options.interval.method(),
-    });
-    let boots = options.boots.unwrap_or(if until.is_some() { MAX_BOOTS } else { BOOTS });
-    let effort = TimedEffort::of(&workload, boots, options.iterations, options.scale)?;
-    let counters = match machine.name() {
-        KVM => options.counters.chosen(),
-        _ if options.counters.are_asked() => {
-            return Err(Failure::usage(
-                "--counters: User-Mode Linux has no counters; kernels for PCs have them on kvm",
-            ))
+pub const COMMAND: CommandEntry = command::<TimeOptions>("time", 115, "Compare");
+
+/// Time kernels against each other; boots them in turn
+#[derive(Debug, Args)]
+pub struct TimeOptions {
+    /// The base kernel, which is timed twice: label, beginning of an id, or directory. Kernels
+    /// built with --arch um run as processes (uml), others in a virtual machine (kvm)
+    pub base: String,
+    /// Kernels to compare with it
+    pub others: Vec<String>,
+    /// The workload: a name or a .toml file. Its measured run or its load generators must print
+    /// times or figures
+    #[arg(long, default_value = "batched", value_name = "WORKLOAD")]
+    pub workload: String,
+    /// Number of boots of each kernel, all kernels in turn; with --until-width, at most this many
+    /// [default: 10; 1000 with --until-width]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub boots: Option<u32>,
+    /// Boot until the interval of every row is at most this wide, relative to its estimate, for
+    /// example 1%
+    #[arg(long, value_parser = positive_fraction, value_name = "PERCENT")]
+    pub until_width: Option<f64>,
+    /// With --until-width: start no further round of boots after this many minutes
+    #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MAX_MINUTES))]
+    pub budget: Option<u64>,
+    #[command(flatten)]
+    pub interval: IntervalOptions,
+    /// Measurements of each row per boot; for servers, runs of their load [default: 5 for batched
+    /// suites, 1 for others; suites of kerntune's other programs allow only 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: Option<u32>,
+    /// Work of a row per measurement, as a multiple of its work in the emulator [default: 4 for
+    /// batched suites, 10 for others, 1 for suites with fixed work]
+    #[arg(long, value_name = "X")]
+    pub scale: Option<f64>,
+    /// CPU of the host on which all kernels run [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    #[command(flatten)]
+    pub counters: CounterOptions,
+    /// Write the times into this directory: KERNEL.json for each kernel, KERNEL-again.json for the
+    /// second timing of the base kernel
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for TimeOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        if let Some(scale) = self.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1e6)) {
+            return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
         }
-        _ => &[],
-    };
-    let effort = effort.counting(counters);
-    let request =
-        TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.output };
-    let on_progress = |boot, of, label: &str| match until {
-        Some(_) => output.note(&format!("[{boot}] {label}")),
-        None => output.note(&format!("[{boot}/{of}] {label}")),
-    };
-    let times = timed(&session, &*machine, &request, &on_progress, &|decision| {
-        output.note(&progress_text(decision))
-    })?;
-    let times: Vec<BenchResults> = times.into_iter().map(|(_, results)| results).collect();
-    match options.format.json {
-        true => output.json(&times),
-        false => print(&times, output),
+        if let Some(cpu) = self.cpu.filter(|cpu| !is_allowed(*cpu)) {
+            return Err(Failure::usage(format!(
+                "--cpu: there is no CPU {cpu} here on which kerntune may run"
+            )));
+        }
+        if self.interval.is_asked() && self.until_width.is_none() {
+            return Err(Failure::usage(
+                "--interval: give --until-width as well: `kerntune time` computes intervals only to see when they are narrow",
+            ));
+        }
+        let work = work_to_read(global)?;
+        let workload = workload(&self.workload, &CpuOptions::default())?;
+        let names = std::iter::once(&self.base).chain(&self.others);
+        let kernels: Vec<Kernel> =
+            names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
+        let machine = machine(&kernels, self.cpu)?;
+        output_directory("--output", &self.output)?;
+        let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
+        let until = self.until_width.map(|width| StopCondition {
+            width,
+            budget: self.budget.map(|minutes| Duration::from_secs(60 * minutes)),
+            method: self.interval.method(),
+        });
+        let boots = self.boots.unwrap_or(if until.is_some() { MAX_BOOTS } else { BOOTS });
+        let effort = TimedEffort::of(&workload, boots, self.iterations, self.scale)?;
+        let counters = match machine.name() {
+            KVM => self.counters.chosen(),
+            _ if self.counters.are_asked() => {
+                return Err(Failure::usage(
+                    "--counters: User-Mode Linux has no counters; kernels for PCs have them on kvm",
+                ))
+            }
+            _ => &[],
+        };
+        let effort = effort.counting(counters);
+        let request =
+            TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &self.output };
+        let on_progress = |boot, of, label: &str| match until {
+            Some(_) => output.note(&format!("[{boot}] {label}")),
+            None => output.note(&format!("[{boot}/{of}] {label}")),
+        };
+        let times = timed(&session, &*machine, &request, &on_progress, &|decision| {
+            output.note(&progress_text(decision))
+        })?;
+        let times: Vec<BenchResults> = times.into_iter().map(|(_, results)| results).collect();
+        match self.format.json {
+            true => output.json(&times),
+            false => print(&times, output),
+        }
+        output.note(&format!(
+            "\nmedians of all boots, with {} iterations in each; every time is in {}",
+            effort.iterations,
+            self.output.display()
+        ));
+        Ok(Exit::Ok)
     }
-    output.note(&format!(
-        "\nmedians of all boots, with {} iterations in each; every time is in {}",
-        effort.iterations,
-        options.output.display()
-    ));
-    Ok(Exit::Ok)
 }
 
 /// Returns true if this process may run on the given CPU of the host.

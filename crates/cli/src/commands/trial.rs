@@ -1,59 +1,120 @@
 //! The command `kerntune ablate`.
 
-use super::{build_request, work, workload};
-use crate::args::{AblateOptions, GlobalOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::check_input;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{
+    build_request, check_input, command, work, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions,
+    Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand, MAX_MINUTES,
+};
 use kerntune_compare::number::figure;
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_guest::read_text;
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::trial::{keep, parse, trial, TrialChange, TrialRequest, TrialResult, TriedSet};
-use kerntune_tune::Session;
+use kerntune_tune::trial::{
+    keep, parse, trial, TrialChange, TrialRequest, TrialResult, TriedSet, PROBE_RUNS,
+};
+use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::take_directory;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Label of a base kernel that is built with non-default options.
 const CHANGED: &str = "try-base";
 
-pub fn run(global: &GlobalOptions, options: &AblateOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    check_input("CHANGES", &options.changes)?;
-    let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
-    let workload = workload(&options.workload, &options.cpus)?;
-    workload.require_run("measured")?;
-    if let Some(directory) = &options.output {
-        take_directory(directory, "ablate", &[])
-            .map_err(|error| Failure::usage(format!("--output: {error}")))?;
+pub const COMMAND: CommandEntry = command::<AblateOptions>("ablate", 135, "Tune");
+
+/// Measure changes alone, together, and all but one: configuration, patches, command line,
+/// sysctl, recipes (docs/ablate.md)
+#[derive(Debug, Args)]
+#[command(alias = "try")]
+pub struct AblateOptions {
+    /// The changes: a .toml file (docs/ablate.md)
+    #[arg(value_name = "CHANGES")]
+    pub changes: PathBuf,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub build: BuildOptions,
+    /// Figure by which changes are judged: path-length, taken-branches, l1i-misses, itlb-misses or
+    /// model-cycles
+    #[arg(long, default_value = "path-length", value_name = "METRIC", value_parser = metric)]
+    pub by: Metric,
+    /// Judge by this operation of the workload [default: all together]
+    #[arg(long, default_value = TOTAL, hide_default_value = true, value_name = "OPERATION")]
+    pub operation: String,
+    /// Number of runs of each set of changes, if the figure depends on the start of a run;
+    /// otherwise there is one run
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(i64::from(PROBE_RUNS)..=i64::from(MAX_RUNS)))]
+    pub runs: u32,
+    /// Try each change alone, then the helpful ones together; skip the trials of all changes and of
+    /// all but one
+    #[arg(long)]
+    pub alone: bool,
+    /// Start nothing new after this many minutes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MAX_MINUTES))]
+    pub budget: Option<u64>,
+    /// Write the accepted changes into this directory: config fragment, command line, sysctl.conf,
+    /// patches
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub cpus: CpuOptions,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+/// Parses the name of a metric that `ablate` can judge by.
+fn metric(name: &str) -> Result<Metric, String> {
+    let named = |metric: &&Metric| metric.title().to_lowercase().replace(' ', "-") == name;
+    Metric::all().iter().find(named).copied().ok_or_else(|| {
+        let known: Vec<_> =
+            Metric::all().iter().map(|metric| metric.title().to_lowercase().replace(' ', "-")).collect();
+        format!("not a metric; give one of {}", known.join(", "))
+    })
+}
+
+impl RunSubcommand<GlobalOptions> for AblateOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        check_input("CHANGES", &self.changes)?;
+        let changes = parse(&read_text("read", &self.changes)?, &self.changes)?;
+        let workload = workload(&self.workload, &self.cpus)?;
+        workload.require_run("measured")?;
+        if let Some(directory) = &self.output {
+            take_directory(directory, "ablate", &[])
+                .map_err(|error| Failure::usage(format!("--output: {error}")))?;
+        }
+        // The usual label stays with the default base kernel.
+        let label = if self.build.is_default() { LABEL } else { CHANGED };
+        let build = with_needs(build_request(&self.build, label, Compiler::default())?, [&workload]);
+        let model = self.model.find(false)?;
+        let work = work(global)?;
+        let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
+        let request = TrialRequest {
+            build: &build,
+            workload: &workload,
+            changes: &changes,
+            model: &model,
+            metric: self.by,
+            operation: &self.operation,
+            runs: self.runs,
+            alone: self.alone,
+            budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+        };
+        let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
+        if let Some(directory) = &self.output {
+            let kept = |change: &&TrialChange| found.kept.contains(&change.name);
+            keep(directory, &changes.iter().filter(kept).collect::<Vec<_>>())?;
+        }
+        match self.format.json {
+            true => output.json(&found),
+            false => print(&found, self, output),
+        }
+        Ok(Exit::Ok)
     }
-    // The usual label stays with the default base kernel.
-    let label = if options.build.is_default() { LABEL } else { CHANGED };
-    let build = with_needs(build_request(&options.build, label, Compiler::default())?, [&workload]);
-    let model = options.model.find(false)?;
-    let work = work(global)?;
-    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
-    let request = TrialRequest {
-        build: &build,
-        workload: &workload,
-        changes: &changes,
-        model: &model,
-        metric: options.by,
-        operation: &options.operation,
-        runs: options.runs,
-        alone: options.alone,
-        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-    };
-    let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
-    if let Some(directory) = &options.output {
-        let kept = |change: &&TrialChange| found.kept.contains(&change.name);
-        keep(directory, &changes.iter().filter(kept).collect::<Vec<_>>())?;
-    }
-    match options.format.json {
-        true => output.json(&found),
-        false => print(&found, options, output),
-    }
-    Ok(Exit::Ok)
 }
 
 /// Formats a difference in percent of the base figure.
@@ -200,5 +261,17 @@ fn print(found: &TrialResult, options: &AblateOptions, output: &CliOutput) {
     });
     if let Some(directory) = &options.output {
         output.print(&format!("\nwritten to {}", directory.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_the_names_of_the_help() {
+        let names = ["path-length", "taken-branches", "l1i-misses", "itlb-misses", "model-cycles"];
+        assert_eq!(names.map(|name| metric(name).is_ok()), [true; 5]);
+        assert!(metric("speed").unwrap_err().contains("path-length"));
     }
 }

@@ -1,17 +1,20 @@
 //! The command `kerntune trim`.
 
-use super::{build_request, bytes, work, workload};
-use crate::args::{GlobalOptions, TrimOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use super::bytes;
+use crate::percent::percent;
+use clap::Args;
+use kerntune_command::{
+    build_request, command, work, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, ModelOptions, OutputFile, RunSubcommand, MAX_MINUTES,
+};
 use kerntune_compare::number::figure;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
+use kerntune_tune::trial::PROBE_RUNS;
 use kerntune_tune::trim::{trim, KeepReason, KernelSize, TrimRequest, TrimResult};
-use kerntune_tune::Session;
-use std::path::Path;
+use kerntune_tune::{Session, MAX_RUNS};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Label of a base kernel that is built with non-default options.
@@ -20,44 +23,97 @@ const CHANGED: &str = "trim-base";
 /// Rows of a table without `--all`.
 const ROWS: usize = 12;
 
-pub fn run(global: &GlobalOptions, options: &TrimOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let workloads = options
-        .workload
-        .iter()
-        .map(|name| workload(name, &options.cpus))
-        .collect::<Result<Vec<Workload>, _>>()?;
-    workloads.iter().try_for_each(|workload| workload.require_run("measured"))?;
-    let label = if options.build.is_default() { LABEL } else { CHANGED };
-    let build = with_needs(build_request(&options.build, label, Compiler::default())?, &workloads);
-    let keep = keep(&options.keep)?;
-    let model = options.model.find(false)?;
-    let work = work(global)?;
-    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
-    let request = TrimRequest {
-        build: &build,
-        workloads: &workloads,
-        keep: &keep,
-        least_percent: options.min_percent,
-        no_modules: options.no_modules,
-        model: &model,
-        runs: options.runs,
-        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-        plan_only: options.dry_run,
-    };
-    let found = trim(&session, &request, &|what| output.note(&format!("trimming: {what}")))?;
-    if let Some(file) = &file {
-        file.write(fragment(&found).as_bytes())?;
+pub const COMMAND: CommandEntry = command::<TrimOptions>("trim", 140, "Tune");
+
+/// Switch off kernel options whose code the workloads do not run; build, check and measure the
+/// smaller kernel (docs/trim.md)
+#[derive(Debug, Args)]
+pub struct TrimOptions {
+    /// Keep options that this workload uses: a name or a .toml file; may be repeated
+    #[arg(long, required = true)]
+    pub workload: Vec<String>,
+    #[command(flatten)]
+    pub build: BuildOptions,
+    /// Always keep this option: its name, in which * matches any text, or a file of names, one per
+    /// line (@FILE); may be repeated
+    #[arg(long, value_name = "OPTION")]
+    pub keep: Vec<String>,
+    /// Count an option as used only if at least this share of its own functions ran, in percent.
+    /// Many options run a few functions although nothing uses them: a hook that is called, a
+    /// namespace that is set up and torn down
+    #[arg(long, alias = "least", value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub min_percent: f64,
+    /// Build no modules and no support for them, as `make localmodconfig` does if none is loaded;
+    /// modules that --keep names are built in
+    #[arg(long)]
+    pub no_modules: bool,
+    /// Show which options would be switched off; build nothing
+    #[arg(long, alias = "plan")]
+    pub dry_run: bool,
+    /// List every option, not only the largest
+    #[arg(long)]
+    pub all: bool,
+    /// Number of runs of each kernel, if figures depend on the start of a run; otherwise there is
+    /// one run
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(i64::from(PROBE_RUNS)..=i64::from(MAX_RUNS)))]
+    pub runs: u32,
+    /// Start nothing new after this many minutes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MAX_MINUTES))]
+    pub budget: Option<u64>,
+    /// Write the switched-off options to this file, as a config fragment
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub cpus: CpuOptions,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for TrimOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let file = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+        let workloads = self
+            .workload
+            .iter()
+            .map(|name| workload(name, &self.cpus))
+            .collect::<Result<Vec<Workload>, _>>()?;
+        workloads.iter().try_for_each(|workload| workload.require_run("measured"))?;
+        let label = if self.build.is_default() { LABEL } else { CHANGED };
+        let build = with_needs(build_request(&self.build, label, Compiler::default())?, &workloads);
+        let keep = keep(&self.keep)?;
+        let model = self.model.find(false)?;
+        let work = work(global)?;
+        let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
+        let request = TrimRequest {
+            build: &build,
+            workloads: &workloads,
+            keep: &keep,
+            least_percent: self.min_percent,
+            no_modules: self.no_modules,
+            model: &model,
+            runs: self.runs,
+            budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+            plan_only: self.dry_run,
+        };
+        let found = trim(&session, &request, &|what| output.note(&format!("trimming: {what}")))?;
+        if let Some(file) = &file {
+            file.write(fragment(&found).as_bytes())?;
+        }
+        match self.format.json {
+            true => output.json(&found),
+            false => print(&found, self.all, output),
+        }
+        if let Some(file) = file.filter(|_| !self.format.json) {
+            let path = file.path().display();
+            output.print(&format!(
+                "\nwritten to {path}; build it with: kerntune kernel build --fragment {path}"
+            ));
+        }
+        Ok(Exit::Ok)
     }
-    match options.format.json {
-        true => output.json(&found),
-        false => print(&found, options.all, output),
-    }
-    if let Some(file) = file.filter(|_| !options.format.json) {
-        let path = file.path().display();
-        output.print(&format!("\nwritten to {path}; build it with: kerntune kernel build --fragment {path}"));
-    }
-    Ok(Exit::Ok)
 }
 
 /// Returns the patterns of `--keep`, with files replaced by their lines.

@@ -1,9 +1,10 @@
 //! The commands `kerntune workload list|new|check`.
 
-use crate::args::WorkloadCommand;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use clap::Subcommand;
+use kerntune_command::{
+    command_group, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+    RunSubcommand,
+};
 use kerntune_guest::{read_text, AdHocWorkload, Workload, SHIPPED};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,45 @@ struct ListedWorkload {
     description: String,
 }
 
-pub fn run(command: &WorkloadCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    match command {
-        WorkloadCommand::List { format } => list(format.json, output),
-        WorkloadCommand::New { output: file, command } => new(file, command, output),
-        WorkloadCommand::Check { file, format } => check(file, format.json, output),
+pub const COMMAND: CommandEntry = command_group::<WorkloadCommand>("workload", 30, "Look");
+
+/// List workloads, and write and check workload files
+#[derive(Debug, Subcommand)]
+pub enum WorkloadCommand {
+    /// List the workloads that --workload accepts by name
+    List {
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Write a draft of a workload file for a command; complete it yourself
+    New {
+        /// Write the workload to this file
+        #[arg(long, short, default_value = "workload.toml", value_name = "FILE")]
+        output: PathBuf,
+        /// The command to measure: a program of this machine with its arguments
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Explain the errors in a workload file
+    Check {
+        /// The workload file
+        file: PathBuf,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+}
+
+impl RunSubcommand<GlobalOptions> for WorkloadCommand {
+    fn run(&self, _global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        match self {
+            Self::List { format } => list(format.json, output),
+            Self::New { output: file, command } => new(file, command, output),
+            Self::Check { file, format } => check(file, format.json, output),
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        matches!(self, Self::List { .. })
     }
 }
 

@@ -1,13 +1,10 @@
 //! The format `autofdo` of `kerntune export`.
 
 use super::{left_out, vmlinux, Entry};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{
+    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
 use kerntune_convert::autofdo::UnsymbolizedProfile;
 use kerntune_kernel::find_recorded;
 use kerntune_optimize::clang_autofdo::check_line_tables;

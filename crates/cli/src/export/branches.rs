@@ -1,13 +1,10 @@
 //! The format `branches` of `kerntune export`.
 
 use super::{left_out, vmlinux, Entry};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{
+    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
 use kerntune_convert::autofdo::BranchRecords;
 use std::path::PathBuf;
 

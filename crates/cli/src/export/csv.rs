@@ -1,14 +1,11 @@
 //! The format `csv` of `kerntune export`.
 
 use super::Entry;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
+use kerntune_command::{
+    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
 use kerntune_convert::csv::{self, CsvTable};
 use kerntune_convert::stacks::CallStacks;
 use std::path::PathBuf;

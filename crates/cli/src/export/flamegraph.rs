@@ -1,13 +1,9 @@
 //! The format `flamegraph` of `kerntune export`.
 
 use super::{Entry, StackExport};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
 use crate::percent::percent;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, RunSubcommand};
 use kerntune_compare::number::grouped;
 use kerntune_convert::flamegraph::{FlameGraph, FlameGraphSvg};
 use std::path::PathBuf;

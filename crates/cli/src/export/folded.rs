@@ -1,12 +1,8 @@
 //! The format `folded` of `kerntune export`.
 
 use super::{Entry, StackExport};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, RunSubcommand};
 use kerntune_convert::folded;
 use std::path::PathBuf;
 

@@ -1,22 +1,31 @@
-//! `kerntune export`: a file for each format. Start from [`ExportFormat`].
+//! `kerntune export`: a file for each format. Start from [`ExportOptions`].
 
-use crate::exit::Failure;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
-use crate::subject::ProfileSubject;
+use crate::rooms::ROOMS;
+use clap::Args;
+use kerntune_command::{
+    command, ChosenSubcommand, CliOutput, CommandEntry, Entry, Exit, Failure, GlobalOptions, ProfileSubject,
+    RunSubcommand, SubcommandFolder, SubcommandRegistry,
+};
 use kerntune_compare::number::grouped;
 use kerntune_convert::stacks::{self, CallStacks};
-use kerntune_report::Subcommand;
 use std::path::Path;
-
-/// Entry of a format in the registry.
-type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
 
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
-/// The format that the user chose, with its arguments.
-pub type ExportFormat = ChosenSubcommand<ExportFormats>;
+pub const COMMAND: CommandEntry = command::<ExportOptions>("export", 85, "Look");
+
+/// Write a profile in another tool's format
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    #[command(subcommand)]
+    format: ChosenSubcommand<ExportFormats>,
+}
+
+impl RunSubcommand<GlobalOptions> for ExportOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        self.format.run(global, output)
+    }
+}
 
 /// Registry of all export formats.
 #[derive(Debug)]
@@ -26,7 +35,8 @@ impl SubcommandRegistry for ExportFormats {
     type Context = GlobalOptions;
 
     fn folders() -> Vec<&'static dyn SubcommandFolder<GlobalOptions>> {
-        vec![&ENTRIES]
+        let rooms = ROOMS.iter().map(|room| &room.exports as &dyn SubcommandFolder<GlobalOptions>);
+        [&ENTRIES as _].into_iter().chain(rooms).collect()
     }
 }
 

@@ -1,14 +1,11 @@
 //! The format `perfetto` of `kerntune export`.
 
 use super::{Entry, StackExport};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
 use crate::part::{self, TracePartOptions};
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{
+    entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
+};
 use kerntune_compare::number::grouped;
 use kerntune_convert::perfetto::{of_paths, PerfettoTimeline};
 use kerntune_convert::stacks::{title, FigureUnit};

@@ -1,12 +1,8 @@
 //! The format `pprof` of `kerntune export`.
 
 use super::{Entry, StackExport, CREATOR};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, RunSubcommand};
 use kerntune_convert::pprof::{self, PprofMetadata};
 use kerntune_convert::stacks::FigureUnit;
 use std::path::PathBuf;

@@ -1,12 +1,8 @@
 //! The format `uftrace` of `kerntune export`.
 
 use super::Entry;
-use crate::exit::{Exit, Failure};
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, GlobalOptions, ProfileSubject, RunSubcommand};
 use kerntune_tune::export;
 use std::path::PathBuf;
 

@@ -1,11 +1,10 @@
 //! The format `gmon` of `kerntune import`.
 
-use super::{keep, show, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::{work, FormatOptions, GlobalOptions};
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
+use super::{keep, Entry};
 use clap::Args;
+use kerntune_command::{
+    entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
 use kerntune_guest::read_input;
@@ -65,7 +64,7 @@ impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
         let profile = Profile::load(&path)?;
         let id = &profile.manifest.id;
         let next = format!("\nprofile {}\n`kerntune report {id} graph` shows the call graph", path.display());
-        show(&profile, self.format.json, &next, output)?;
+        print_summary(&profile, self.format, &next, output)?;
         Ok(Exit::Ok)
     }
 }

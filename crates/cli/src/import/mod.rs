@@ -1,22 +1,32 @@
 //! `kerntune import`: a file for each format. An import makes a profile in the work directory.
-//! Start from [`ImportFormat`].
+//! Start from [`ImportOptions`].
 
-use crate::exit::Failure;
-use crate::global::GlobalOptions;
-use crate::output::CliOutput;
-use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
+use crate::rooms::ROOMS;
+use clap::Args;
+use kerntune_command::{
+    command, ChosenSubcommand, CliOutput, CommandEntry, Entry, Exit, Failure, GlobalOptions, RunSubcommand,
+    SubcommandFolder, SubcommandRegistry,
+};
 use kerntune_profile::{Profile, KIND};
-use kerntune_report::{summary, Report, Subcommand};
 use kerntune_work::{Key, WorkDir};
 use std::path::PathBuf;
 
-/// Entry of a format in the registry.
-type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
-
 include!(concat!(env!("OUT_DIR"), "/import.rs"));
 
-/// The format that the user chose, with its arguments.
-pub type ImportFormat = ChosenSubcommand<ImportFormats>;
+pub const COMMAND: CommandEntry = command::<ImportOptions>("import", 90, "Look");
+
+/// Make a profile from another tool's file
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    #[command(subcommand)]
+    format: ChosenSubcommand<ImportFormats>,
+}
+
+impl RunSubcommand<GlobalOptions> for ImportOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        self.format.run(global, output)
+    }
+}
 
 /// Registry of all import formats.
 #[derive(Debug)]
@@ -26,7 +36,8 @@ impl SubcommandRegistry for ImportFormats {
     type Context = GlobalOptions;
 
     fn folders() -> Vec<&'static dyn SubcommandFolder<GlobalOptions>> {
-        vec![&ENTRIES]
+        let rooms = ROOMS.iter().map(|room| &room.imports as &dyn SubcommandFolder<GlobalOptions>);
+        [&ENTRIES as _].into_iter().chain(rooms).collect()
     }
 }
 
@@ -44,15 +55,4 @@ fn keep(
     staged.clear()?;
     make(&key.id())?.save(staged.path())?;
     Ok(staged.publish()?)
-}
-
-/// Prints the summary of the imported profile, as JSON or as text followed by the next step.
-fn show(profile: &Profile, json: bool, next: &str, output: &CliOutput) -> Result<(), Failure> {
-    if json {
-        output.print(&summary::SummaryOptions.json(profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(profile, output.style())?);
-        output.note(next);
-    }
-    Ok(())
 }

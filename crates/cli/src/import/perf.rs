@@ -1,11 +1,8 @@
 //! The format `perf` of `kerntune import`.
 
 use super::Entry;
-use crate::exit::{Exit, Failure};
-use crate::global::{work, FormatOptions, GlobalOptions};
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
 use clap::Args;
+use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_tune::import_perf::{import, PerfImportRequest};

@@ -1,13 +1,9 @@
 //! The report `diff` of `kerntune report`.
 
 use super::{row_limit, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::FormatOptions;
-use crate::output::CliOutput;
 use crate::percent::percent;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormatOptions, ProfileSubject, RunSubcommand};
 use kerntune_profile::{find, Profile};
 use kerntune_report::{diff, path_length};
 use kerntune_symbols::inlined;

@@ -2,14 +2,10 @@
 //! calls that exist only in the kernel's code.
 
 use super::{print_report, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::FormOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use kerntune_analyze::graph::CodeArc;
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormOptions, ProfileSubject, RunSubcommand};
 use kerntune_kernel::{CodeCalls, Symbols};
 use kerntune_profile::Symbol;
 use kerntune_report::graph::{GraphReportOptions, StaticCalls, UnknownCallees};

@@ -2,13 +2,9 @@
 
 use super::Entry;
 use crate::code::KernelCode;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
 use crate::page::{run_files, timeline, WRITTEN};
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, OutputFile, ProfileSubject, RunSubcommand};
 use kerntune_profile::{find, Profile};
 use kerntune_report::html::profile::{profile_page, PageCode, ProfilePage};
 use std::path::PathBuf;

@@ -1,22 +1,23 @@
 //! `kerntune report`: a file for each report that needs more than the tables of one profile. The
 //! others are in `crates/report/src/reports/`. Start from [`ReportOptions`].
 
-use crate::exit::{Exit, Failure};
-use crate::global::{FormOptions, FormatOptions, GlobalOptions};
-use crate::output::CliOutput;
-use crate::registry::{ChosenSubcommand, RunSubcommand, SubcommandFolder, SubcommandRegistry};
-use crate::subject::ProfileSubject;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
-use kerntune_report::functions;
-use kerntune_report::{profile_line, render, reports, summary, Report, ReportForm, Subcommand};
+use kerntune_command::{
+    command, ChosenSubcommand, CliOutput, CommandEntry, Exit, Failure, FormOptions, FormatOptions,
+    GlobalOptions, ProfileSubject, RunSubcommand, SubcommandFolder, SubcommandRegistry,
+};
+use kerntune_report::{
+    functions, profile_line, render, reports, summary, Report, ReportForm, Subcommand,
+};
 
 /// Entry of a report in the registry.
 type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;
 
 include!(concat!(env!("OUT_DIR"), "/report.rs"));
 
-pub use path::typical_path;
+pub const COMMAND: CommandEntry = command::<ReportOptions>("report", 65, "");
 
+/// Print reports of a profile: functions, call graph, code path, and more
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
 pub struct ReportOptions {
@@ -33,8 +34,8 @@ pub struct ReportOptions {
     format: FormatOptions,
 }
 
-impl ReportOptions {
-    pub fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+impl RunSubcommand<GlobalOptions> for ReportOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let of_table = self.table != functions::FunctionsOptions::default();
         if self.kind.is_some() && (of_table || self.format.json) {
             return Err(Failure::usage(
@@ -65,6 +66,10 @@ impl ReportOptions {
             output.print(&self.table.text(&of.profile, output.style())?);
         }
         Ok(Exit::Ok)
+    }
+
+    fn is_read(&self) -> bool {
+        true
     }
 }
 

@@ -1,12 +1,8 @@
 //! The report `subsystems` of `kerntune report`.
 
 use super::{print_report, Entry};
-use crate::exit::{Exit, Failure};
-use crate::global::FormOptions;
-use crate::output::CliOutput;
-use crate::registry::{entry, RunSubcommand};
-use crate::subject::ProfileSubject;
 use clap::Args;
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormOptions, ProfileSubject, RunSubcommand};
 use kerntune_guest::read_text;
 use kerntune_report::subsystems::SubsystemsOptions;
 use kerntune_report::{Grouping, GroupsFile, Selection};

@@ -97,7 +97,7 @@ fn bar(row: &MetricRow, top: f64, scale: &PercentScale) -> Markup {
 }
 
 /// Formats a coordinate.
-pub(super) fn px(at: f64) -> String {
+pub fn px(at: f64) -> String {
     format!("{at:.1}")
 }
 

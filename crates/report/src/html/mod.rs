@@ -12,20 +12,16 @@ mod functions;
 pub mod history;
 mod join;
 pub mod layouts;
-pub mod paper;
 pub mod profile;
 mod runs;
-mod study;
-mod survey;
 
 pub(crate) use character::{character_page, PageSection};
-pub(crate) use study::{study_page, StudyText};
-pub(crate) use survey::survey_page;
+pub use chart::px;
 
 use crate::Result;
-use kerntune_table::number::{fixed, grouped};
 use kerntune_compare::{Comparison, OverallChange, Verdict};
 use kerntune_profile::Profile;
+use kerntune_table::number::{fixed, grouped};
 use kerntune_table::Document;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use std::time::Duration;
@@ -118,7 +114,7 @@ pub fn report(input: &HtmlInput) -> Result<String> {
 }
 
 /// Renders a report's document as a page without scripts; `heading` names the profile.
-pub fn document(heading: &str, document: &Document) -> String {
+pub fn document_page(heading: &str, document: &Document) -> String {
     let body = html! {
         body {
             header { h1 { (document.about) } p.quiet { (heading) } }
@@ -148,17 +144,39 @@ fn page(title: &str, policy: Option<&str>, styles: &[&str], body: &Markup) -> St
     page.0.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}") + "\n"
 }
 
+/// Renders a page: head, content, the commands that reproduce it, and its writer and date.
+pub fn document(
+    title: &str,
+    head: &Markup,
+    content: &Markup,
+    commands: &[String],
+    written: &str,
+) -> String {
+    let body = html! {
+        body {
+            header { (head) }
+            main {
+                (content)
+                @if let Some(commands) = runs::commands(commands) { (commands) }
+            }
+            (footer(written))
+            script { (PreEscaped(SCRIPT)) }
+        }
+    };
+    page(title, None, &[CSS], &body)
+}
+
 fn footer(written: &str) -> Markup {
     html! { footer { "Written by " (written) "." } }
 }
 
 /// Wraps content that may be too wide for a small screen, so that it scrolls by itself.
-fn scroll(label: &str, content: &Markup) -> Markup {
+pub fn scroll(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
 /// Renders the mark of figures of a front-end model.
-fn model_tag(is_model: bool) -> Markup {
+pub fn model_tag(is_model: bool) -> Markup {
     html! { @if is_model { " " span.tag.model { "model" } } }
 }
 
@@ -201,7 +219,7 @@ fn amount(ns: u64, exact: bool) -> String {
 }
 
 /// Replaces the hyphen before a figure with a minus sign, which is as wide as the plus sign.
-fn minus(figure: &str) -> String {
+pub fn minus(figure: &str) -> String {
     match figure.strip_prefix('-') {
         Some(rest) => format!("\u{2212}{rest}"),
         None => figure.into(),

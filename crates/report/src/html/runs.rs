@@ -2,11 +2,11 @@
 
 use super::{amount, scroll, HtmlInput, StepLine};
 use crate::view::ScopeView;
-use kerntune_table::share;
 use crate::{health, Result};
-use kerntune_table::number::{fixed, grouped};
 use kerntune_compare::KernelRef;
 use kerntune_profile::Profile;
+use kerntune_table::number::{fixed, grouped};
+use kerntune_table::share;
 use maud::{html, Markup};
 
 /// Renders times and health of each recording.

@@ -24,7 +24,7 @@ pub struct CompareResult {
 }
 
 /// Capture of [`measure`]: everything, so that the recording can also be explored as a profile.
-pub(crate) const CAPTURE: CaptureOptions = CaptureOptions { functions: true, edges: true };
+pub const CAPTURE: CaptureOptions = CaptureOptions { functions: true, edges: true };
 
 /// Records the measured run. `repeat` is 0 for the run that counts, 1 for the A/A run.
 pub fn measure(
@@ -64,7 +64,7 @@ pub(crate) fn measured_request<'a>(
 }
 
 /// Records the measured run once with each start offset.
-pub(crate) fn measure_at_offsets(
+pub fn measure_at_offsets(
     session: &Session,
     kernel: &Kernel,
     workload: &Workload,
@@ -86,7 +86,8 @@ pub fn from_recordings(
     Ok(Comparison::new(&base?, &again?, &tuned?, labels(kernels, workload, model))?)
 }
 
-pub(crate) fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> ComparisonLabels {
+/// Returns the labels of a comparison of two kernels under a workload.
+pub fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> ComparisonLabels {
     ComparisonLabels {
         workload: workload.name.clone(),
         machine: crate::runs::record::MACHINE.into(),
@@ -239,7 +240,8 @@ pub fn compare(
     Ok(CompareResult { comparison, base: recorded[0].clone(), tuned: recorded[1].clone() })
 }
 
-pub(crate) fn kernel_ref(kernel: &Kernel) -> KernelRef {
+/// Describes a kernel for a comparison or an outcome.
+pub fn kernel_ref(kernel: &Kernel) -> KernelRef {
     let manifest = &kernel.manifest;
     KernelRef {
         id: manifest.id.clone(),

@@ -81,7 +81,7 @@ pub struct RecordedProfile {
 
 impl RecordedProfile {
     /// Loads the profile's exact counters.
-    pub(crate) fn measurement(&self) -> Result<Measurement> {
+    pub fn measurement(&self) -> Result<Measurement> {
         Ok(Measurement::from_profile(&Profile::load(&self.path)?)?)
     }
 }

@@ -6,7 +6,6 @@ mod auto;
 mod bisect;
 mod compare;
 mod exclude;
-mod paper;
 mod replay;
 mod several;
 mod support;

@@ -1,12 +1,56 @@
 //! The command `kerntune bench compare`.
 
-use crate::args::{BenchCompareOptions, RowCorrection};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use crate::percent::fraction;
+use clap::{Args, ValueEnum};
+use kerntune_command::{CliOutput, Exit, Failure, FormatOptions, IntervalOptions};
 use kerntune_guest::read_text;
 use kerntune_report::bench;
 use kerntune_stats::{BenchResults, ComparisonOptions, JoinedResults, PValueCorrection, TimedComparison};
 use std::path::PathBuf;
+
+/// Options of `kerntune bench compare`.
+#[derive(Debug, Args)]
+pub struct BenchCompareOptions {
+    /// Results of the base kernel, as `kerntune bench run` writes them
+    #[arg(value_name = "BASE.json")]
+    pub base: PathBuf,
+    /// Results of the kernel to compare with it
+    #[arg(value_name = "TUNED.json")]
+    pub tuned: PathBuf,
+    /// More results of the base kernel, from other boots or builds; may be repeated
+    #[arg(long, alias = "base", value_name = "FILE")]
+    pub more_base: Vec<PathBuf>,
+    /// More results of the tuned kernel; may be repeated
+    #[arg(long, alias = "tuned", value_name = "FILE")]
+    pub more_tuned: Vec<PathBuf>,
+    /// Results of a second measurement of the base kernel, for the A/A comparison; without them,
+    /// kerntune compares one half of the base kernel's values with the other half; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub aa: Vec<PathBuf>,
+    /// Smallest difference that matters: rows shown to differ by less are called equivalent
+    #[arg(long, default_value = "1%", value_parser = fraction, value_name = "PERCENT")]
+    pub min_effect: f64,
+    /// Confidence level of each interval
+    #[arg(long, default_value = "95%", value_parser = fraction, value_name = "PERCENT")]
+    pub confidence: f64,
+    /// Correction for many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
+    #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
+    pub correction: RowCorrection,
+    #[command(flatten)]
+    pub interval: IntervalOptions,
+    /// Also print the table in the papers' form: base, optimized, standard deviation, improvement
+    #[arg(long, conflicts_with = "json")]
+    pub paper: bool,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RowCorrection {
+    Holm,
+    BenjaminiHochberg,
+    None,
+}
 
 pub fn run(asked: &BenchCompareOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let options = ComparisonOptions {

@@ -1,11 +1,11 @@
 //! The command `kerntune bench correlate`.
 
-use crate::args::{BenchCorrelateOptions, GlobalOptions};
-use crate::commands::{work_to_read, workload};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
-use crate::timed_files::{read_results, timed_pairs, TimedFiles};
+use crate::percent::fraction;
+use clap::{ArgGroup, Args};
+use kerntune_command::{
+    read_results, timed_pairs, work_to_read, workload, CliOutput, Exit, Failure, FormatOptions,
+    GlobalOptions, OutputFile, TimedFiles,
+};
 use kerntune_compare::{Metric, ModelChanges};
 use kerntune_guest::Suite;
 use kerntune_kernel::Kernel;
@@ -18,6 +18,42 @@ use kerntune_tune::model::{self, Model};
 use kerntune_tune::Session;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Options of `kerntune bench correlate`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("model").required(true).args(["exact", "kernels"]))]
+pub struct BenchCorrelateOptions {
+    /// Timed results of a base kernel and of a tuned kernel, written by `kerntune time`, `kerntune
+    /// prove` or `kerntune bench run --machine uml`. Separate several files of one kernel (more
+    /// boots) by commas. May be repeated, once for each recipe
+    #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub timed: Vec<String>,
+    /// Exact results of the same recipe, written by `kerntune bench run --machine emulator`: one
+    /// pair for each --timed, in the same order. Repeat all pairs for each further front-end model;
+    /// gains are then ranges
+    #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub exact: Vec<PathBuf>,
+    /// Instead of --exact: run the rows on these kernels of the same recipe in the emulator; one
+    /// pair for each --timed, in the same order
+    #[arg(long, num_args = 2, value_names = ["BASE", "TUNED"])]
+    pub kernels: Vec<String>,
+    /// With --kernels: the front-end models of the range [default: models of several CPUs, each
+    /// with a front end that waits and with one that runs ahead (docs/models.md)]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
+    pub models: Vec<String>,
+    /// Leave out this row (ROW or SUITE/ROW), for example if the machines run different code for it
+    /// (docs/models.md); may be repeated
+    #[arg(long, value_name = "ROW")]
+    pub skip: Vec<String>,
+    /// Confidence level of each interval
+    #[arg(long, default_value = "95%", value_parser = fraction, value_name = "PERCENT")]
+    pub confidence: f64,
+    /// Also draw all rows into this SVG file; needs several models
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 pub fn run(
     global: &GlobalOptions,

@@ -2,8 +2,7 @@
 
 use super::machines;
 use crate::commands::workload::known;
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use kerntune_command::{CliOutput, Exit, Failure};
 use kerntune_guest::{MetricDirection, Suite};
 use serde::Serialize;
 

@@ -1,10 +1,12 @@
 //! The command `kerntune bench run`.
 
-use crate::args::{BenchMachine, BenchRunOptions, CpuOptions, GlobalOptions};
-use crate::commands::{counters, kernel_for, work, workload};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use crate::commands::counters;
+use crate::commands::counters::CounterOptions;
+use clap::{Args, ValueEnum};
+use kerntune_command::{
+    kernel_for, work, workload, CliOutput, CpuOptions, Exit, Failure, FormatOptions, GlobalOptions,
+    ModelOptions, OutputFile,
+};
 use kerntune_compare::number::figure;
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
@@ -12,6 +14,60 @@ use kerntune_stats::{BenchResults, SkippedRow};
 use kerntune_tune::bench::{self, emulator, host, timed, SelectedRows};
 use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::WorkDir;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct BenchRunOptions {
+    /// Suites: workloads by name or .toml file, as listed by `bench list`
+    #[arg(required = true, value_name = "SUITE")]
+    pub suites: Vec<String>,
+    /// The machine: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed,
+    /// the kernel is a process), or host (timed, on the running kernel)
+    #[arg(long, value_enum, default_value_t = BenchMachine::Emulator, value_name = "MACHINE")]
+    pub machine: BenchMachine,
+    /// Run only this row: ROW for every suite, or SUITE/ROW; may be repeated
+    #[arg(long, value_name = "ROW")]
+    pub row: Vec<String>,
+    /// The guest's kernel: label, beginning of an id, or directory [default: the suites' base kernel, built if it is missing;
+    /// none on uml]
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Number of boots of the guest [default: 5 on kvm and uml; 1 on the emulator, where more boots
+    /// only show that figures repeat]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub boots: Option<u32>,
+    /// On the host: number of runs of each suite [default: 5]. On the emulator: number of runs per
+    /// boot, each with another start offset [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// On kvm and uml: measurements of each row per boot; for servers, runs of their load [default:
+    /// 5 for the suite batched, 1 for servers; other suites allow only 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: Option<u32>,
+    /// Work of each row, as a multiple of its usual work [default: 1 on the emulator, 10 elsewhere;
+    /// 4 for batched in a guest]
+    #[arg(long, value_name = "X")]
+    pub scale: Option<f64>,
+    #[command(flatten)]
+    pub cpus: CpuOptions,
+    #[command(flatten)]
+    pub counters: CounterOptions,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// Also write the results to this file (docs/json.md)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchMachine {
+    Emulator,
+    Kvm,
+    Uml,
+    Host,
+}
 
 /// Default number of runs of each suite on the host.
 const RUNS: u32 = 5;

@@ -1,13 +1,35 @@
 //! The command `kerntune guard bisect`.
 
-use super::{project, text};
-use crate::args::{GlobalOptions, GuardBisectOptions};
-use crate::commands::work;
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use super::{project, text, GuardFileOptions, GuardVariantOptions};
+use clap::Args;
+use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
 use kerntune_compare::number::fixed;
 use kerntune_guard::{bisect, BisectRequest, BisectResult, CommitVerdict, GitTree, TriedCommit};
 use kerntune_tune::Session;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct GuardBisectOptions {
+    /// A commit before the path got longer
+    pub good: String,
+    /// A commit after the path got longer
+    pub bad: String,
+    #[command(flatten)]
+    pub of: GuardFileOptions,
+    /// The git tree [default: the `git` of the guard file]
+    #[arg(long, value_name = "DIR")]
+    pub git: Option<PathBuf>,
+    /// Test only this workload of the guard file
+    #[arg(long, value_name = "WORKLOAD")]
+    pub workload: Option<String>,
+    /// Test only this row [default: the row that grew most]
+    #[arg(long, value_name = "ROW")]
+    pub row: Option<String>,
+    #[command(flatten)]
+    pub variant: GuardVariantOptions,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 pub fn run(
     global: &GlobalOptions,

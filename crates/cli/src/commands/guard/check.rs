@@ -1,13 +1,41 @@
 //! The command `kerntune guard check`.
 
-use super::{measure, of_kernel, project, text};
-use crate::args::{GlobalOptions, GuardCheckOptions};
-use crate::commands::work;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use super::{measure, of_kernel, project, text, GuardFileOptions, GuardSubjectOptions};
+use clap::Args;
+use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, OutputFile};
 use kerntune_guard::{check, junit, Baseline, CheckBase};
 use kerntune_tune::Session;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct GuardCheckOptions {
+    #[command(flatten)]
+    pub of: GuardFileOptions,
+    #[command(flatten)]
+    pub subject: GuardSubjectOptions,
+    /// The git tree of --commit [default: the `git` of the guard file]
+    #[arg(long, value_name = "DIR")]
+    pub git: Option<PathBuf>,
+    /// Compare with these figures [default: the `baseline` of the guard file, or
+    /// guard-baseline.json beside it]
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    pub baseline: Option<PathBuf>,
+    /// Compare with this kernel instead of recorded figures
+    #[arg(long, value_name = "KERNEL")]
+    pub against: Option<String>,
+    /// Also explain rows that got shorter
+    #[arg(long)]
+    pub all: bool,
+    /// Fail with status 7 if the recorded figures cannot be used and their kernel had to be
+    /// measured again
+    #[arg(long, conflicts_with = "against")]
+    pub strict: bool,
+    /// Also write the result to this file as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 pub fn run(global: &GlobalOptions, options: &GuardCheckOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;

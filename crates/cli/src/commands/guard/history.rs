@@ -1,11 +1,8 @@
 //! The command `kerntune guard history`.
 
-use super::{of_kernel, project};
-use crate::args::{GlobalOptions, GuardHistoryOptions};
-use crate::commands::work;
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use super::{of_kernel, project, GuardFileOptions, GuardVariantOptions};
+use clap::Args;
+use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, OutputFile};
 use kerntune_compare::number::{figure, fixed};
 use kerntune_guard::cell::CellFigures;
 use kerntune_guard::{CommitLedger, GitTree, GuardProject, HistoryPoint, RowHistory, RowSeries};
@@ -13,6 +10,43 @@ use kerntune_report::html::history::{
     history, HistoryPage, HistoryPoint as PagePoint, HistoryRow, HistoryStep,
 };
 use kerntune_tune::Session;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct GuardHistoryOptions {
+    #[command(flatten)]
+    pub of: GuardFileOptions,
+    /// A built kernel: label, beginning of an id, or directory; may be repeated, oldest first
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Vec<String>,
+    /// Commits of the git tree, from A to B, along first parents
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    pub commits: Option<(String, String)>,
+    /// The git tree [default: the `git` of the guard file]
+    #[arg(long, value_name = "DIR")]
+    pub git: Option<PathBuf>,
+    /// Measure commits that have no figures yet; without this option, only commits with figures are
+    /// shown
+    #[arg(long, requires = "commits")]
+    pub measure: bool,
+    #[command(flatten)]
+    pub variant: GuardVariantOptions,
+    /// Also write a self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+/// Parses `A..B` into its two commits.
+fn range(text: &str) -> Result<(String, String), String> {
+    match text.split_once("..") {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() && !to.starts_with('.') => {
+            Ok((from.to_owned(), to.to_owned()))
+        }
+        _ => Err("write A..B, two commits".into()),
+    }
+}
 
 pub fn run(
     global: &GlobalOptions,
@@ -161,4 +195,17 @@ fn drawn(found: &RowHistory) -> String {
     let rows: Vec<HistoryRow> = found.series.iter().map(row).collect();
     let written = format!("kerntune {}", env!("CARGO_PKG_VERSION"));
     history(&HistoryPage { points: &points, rows: &rows, unit: "instructions/op", written: &written })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_two_ends() {
+        assert_eq!(range("v6.1..v6.12"), Ok(("v6.1".into(), "v6.12".into())));
+        for bad in ["", "a", "..", "a..", "..b", "a...b"] {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+    }
 }

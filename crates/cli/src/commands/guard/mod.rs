@@ -6,26 +6,111 @@ mod history;
 mod text;
 mod watch;
 
-use super::work;
-use crate::args::{GlobalOptions, GuardCommand, GuardFileOptions, GuardRecordOptions, GuardSubjectOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::OutputFile;
-use crate::output::CliOutput;
+use bisect::GuardBisectOptions;
+use check::GuardCheckOptions;
+use clap::{Args, Subcommand};
+use history::GuardHistoryOptions;
+use kerntune_command::{
+    command_group, work, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+    RunSubcommand,
+};
 use kerntune_compare::number::{figure, grouped};
 use kerntune_guard::cell::MeasuredCell;
-use kerntune_guard::{cell, measure_commit, subject_of, Baseline, GitTree, GuardProject, MeasuredSubject};
+use kerntune_guard::{
+    cell, measure_commit, subject_of, Baseline, GitTree, GuardProject, MeasuredSubject, FILE,
+};
 use kerntune_kernel::KernelSource;
 use kerntune_tune::Session;
 use std::path::PathBuf;
+use watch::GuardWatchOptions;
 
-pub fn run(global: &GlobalOptions, command: &GuardCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    match command {
-        GuardCommand::Record(options) => record(global, options, output),
-        GuardCommand::Check(options) => check::run(global, options, output),
-        GuardCommand::Bisect(options) => bisect::run(global, options, output),
-        GuardCommand::History(options) => history::run(global, options, output),
-        GuardCommand::Watch(options) => watch::run(global, options, output),
-        GuardCommand::Validate { of, format } => validate(of, format.json, output),
+pub const COMMAND: CommandEntry = command_group::<GuardCommand>("guard", 145, "Guard");
+
+/// Guard against slower kernels: compare the figures of kernels and commits, and find the commit that made a path longer
+/// (docs/guard.md)
+#[derive(Debug, Subcommand)]
+pub enum GuardCommand {
+    /// Write the figures of a kernel or commit into a baseline file that you commit
+    Record(GuardRecordOptions),
+    /// Fail if the path of an operation grew by more than its tolerance, and show the cause
+    Check(GuardCheckOptions),
+    /// Find the commit that made a path longer
+    Bisect(GuardBisectOptions),
+    /// Draw every row over versions and commits, and mark the steps
+    History(GuardHistoryOptions),
+    /// Check each new commit of a branch
+    Watch(GuardWatchOptions),
+    /// Explain the errors in a guard.toml
+    Validate {
+        #[command(flatten)]
+        of: GuardFileOptions,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+}
+
+/// The option `--file`: the guard file, which lists the guarded workloads and rows.
+#[derive(Debug, Args)]
+pub struct GuardFileOptions {
+    /// The guard file (docs/guard.md)
+    #[arg(long, default_value = FILE, value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// The kernel to measure: a built kernel, a commit, or a source. At most one is given.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct GuardSubjectOptions {
+    /// Measure this built kernel: label, beginning of an id, or directory
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Build and measure this commit of the git tree
+    #[arg(long, value_name = "REV")]
+    pub commit: Option<String>,
+    /// Build and measure this source, written as for `kernel build` [default: the `source` of the
+    /// guard file]
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<KernelSource>,
+}
+
+#[derive(Debug, Args)]
+pub struct GuardRecordOptions {
+    #[command(flatten)]
+    pub of: GuardFileOptions,
+    #[command(flatten)]
+    pub subject: GuardSubjectOptions,
+    /// The git tree of --commit [default: the `git` of the guard file]
+    #[arg(long, value_name = "DIR")]
+    pub git: Option<PathBuf>,
+    /// Write the figures to this file [default: the `baseline` of the guard file, or
+    /// guard-baseline.json beside it]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+/// Options that select one variant of a kernel: configuration and compiler.
+#[derive(Debug, Args)]
+pub struct GuardVariantOptions {
+    /// Use this configuration of the guard file, if the file has several
+    #[arg(long, value_name = "NAME")]
+    pub configuration: Option<String>,
+    /// Use this compiler of the guard file, if the file has several
+    #[arg(long, value_name = "NAME")]
+    pub compiler: Option<String>,
+}
+
+impl RunSubcommand<GlobalOptions> for GuardCommand {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        match self {
+            Self::Record(options) => record(global, options, output),
+            Self::Check(options) => check::run(global, options, output),
+            Self::Bisect(options) => bisect::run(global, options, output),
+            Self::History(options) => history::run(global, options, output),
+            Self::Watch(options) => watch::run(global, options, output),
+            Self::Validate { of, format } => validate(of, format.json, output),
+        }
     }
 }
 

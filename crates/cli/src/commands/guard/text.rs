@@ -1,9 +1,10 @@
 //! Text output of guard checks.
 
-use crate::output::CliOutput;
+use kerntune_command::CliOutput;
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_guard::cause::ChangedFunction;
-use kerntune_guard::{judge::RowVerdict, CheckReport, CheckedCell, CheckedRow, RowExplanation};
+use kerntune_guard::judge::RowVerdict;
+use kerntune_guard::{CheckReport, CheckedCell, CheckedRow, RowExplanation};
 
 /// Prints a check: every row, then explanations of the findings.
 pub fn check(found: &CheckReport, output: &CliOutput) {

@@ -1,16 +1,42 @@
 //! The command `kerntune guard watch`.
 
-use super::{project, text};
-use crate::args::{GlobalOptions, GuardWatchOptions};
-use crate::commands::work;
-use crate::exit::{Exit, Failure};
-use crate::files::output_directory;
-use crate::output::CliOutput;
+use super::{project, text, GuardFileOptions};
+use clap::Args;
+use kerntune_command::{output_directory, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
 use kerntune_guard::{junit, GitTree, GuardProject, WatchedBranch, WatchedCommit};
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, write_atomic};
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+#[derive(Debug, Args)]
+pub struct GuardWatchOptions {
+    /// The branch to watch
+    pub branch: String,
+    #[command(flatten)]
+    pub of: GuardFileOptions,
+    /// The git tree [default: the `git` of the guard file]
+    #[arg(long, value_name = "DIR")]
+    pub git: Option<PathBuf>,
+    /// Start after this commit, if the branch was never watched [default: its tip]
+    #[arg(long, value_name = "REV")]
+    pub since: Option<String>,
+    /// Check once and exit, with status 1 if a path grew
+    #[arg(long)]
+    pub once: bool,
+    /// Seconds between two checks
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400), conflicts_with = "once")]
+    pub every: u64,
+    /// Run `git fetch` before each check
+    #[arg(long)]
+    pub fetch: bool,
+    /// Write a JUnit file COMMIT.xml for each commit into this directory
+    #[arg(long, value_name = "DIR")]
+    pub junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 /// A commit in JSON; the output has one line for each.
 #[derive(Serialize)]

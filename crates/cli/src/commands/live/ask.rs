@@ -1,6 +1,6 @@
 //! Requests to the collector in the background.
 
-use crate::exit::{Exit, Failure};
+use kerntune_command::{Exit, Failure};
 use kerntune_live::daemon::{ask, state, state_after, DaemonDir, DaemonRequest, DaemonResponse, DaemonState};
 use kerntune_work::WorkDir;
 

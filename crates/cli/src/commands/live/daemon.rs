@@ -1,11 +1,13 @@
 //! The commands `kerntune live start | status | dump | reset | stop`.
 
 use super::ask::{ask_collector, died, unexpected_answer};
-use super::{dump, keep, kernel_id, print_sources, with_module};
-use crate::args::{GlobalOptions, LiveCommand, LiveOptions};
-use crate::exit::{Exit, Failure};
-use crate::global::{work, work_to_read};
-use crate::output::CliOutput;
+use super::dump::LiveDumpOptions;
+use super::{dump, keep, kernel_id, print_sources, with_module, LiveOptions};
+use clap::Subcommand;
+use kerntune_command::{
+    command_group, work, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions,
+    RunSubcommand,
+};
 use kerntune_compare::number::grouped;
 use kerntune_live::daemon::{
     serve, state, DaemonDir, DaemonRequest, DaemonResponse, DaemonState, DaemonStatus,
@@ -23,25 +25,60 @@ const READY: &str = "ready";
 /// Environment variable that tells a collector to print [`READY`] and to detach.
 const READY_VARIABLE: &str = "KERNTUNE_LIVE_READY";
 
-pub fn run(global: &GlobalOptions, command: &LiveCommand, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = match command {
-        LiveCommand::Start { .. } | LiveCommand::Top { .. } => work(global)?,
-        _ => work_to_read(global)?,
-    };
-    match command {
-        LiveCommand::Start { watch, foreground: true } => collect(&work, watch, output),
-        LiveCommand::Start { watch, foreground: false } => start(&work, watch, output),
-        LiveCommand::Status { format } => status(&work, format.json, output),
-        LiveCommand::Dump(options) => dump::run(&work, options, output),
-        LiveCommand::Reset => done(
-            &work,
-            &DaemonRequest::Reset,
-            "what was collected is discarded; the collector continues",
-            output,
-        ),
-        LiveCommand::Stop => stop(&work, output),
-        LiveCommand::Top { watch, every } => {
-            super::top::run(&work, watch, Duration::from_secs(*every), output)
+pub const COMMAND: CommandEntry = command_group::<LiveCommand>("live", 40, "");
+
+/// Profile the kernel of this machine while it works (docs/live.md)
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    /// Start profiling the kernel of this machine; runs until `live stop`
+    Start {
+        #[command(flatten)]
+        watch: LiveOptions,
+        /// Run in this terminal, not in the background
+        #[arg(long)]
+        foreground: bool,
+    },
+    /// Show whether a collector runs, what it has collected, and how much memory it uses
+    Status {
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Write the data collected so far as a profile; the collector continues
+    Dump(LiveDumpOptions),
+    /// Discard the data collected so far; the collector continues
+    Reset,
+    /// Stop the collector; data that was not dumped is lost
+    Stop,
+    /// Show functions, paths, subsystems, interrupts and rates, updated continuously
+    Top {
+        /// Set what is watched if no collector runs
+        #[command(flatten)]
+        watch: LiveOptions,
+        /// Seconds between two updates
+        #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        every: u64,
+    },
+}
+
+impl RunSubcommand<GlobalOptions> for LiveCommand {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = match self {
+            Self::Start { .. } | Self::Top { .. } => work(global)?,
+            _ => work_to_read(global)?,
+        };
+        match self {
+            Self::Start { watch, foreground: true } => collect(&work, watch, output),
+            Self::Start { watch, foreground: false } => start(&work, watch, output),
+            Self::Status { format } => status(&work, format.json, output),
+            Self::Dump(options) => dump::run(&work, options, output),
+            Self::Reset => done(
+                &work,
+                &DaemonRequest::Reset,
+                "what was collected is discarded; the collector continues",
+                output,
+            ),
+            Self::Stop => stop(&work, output),
+            Self::Top { watch, every } => super::top::run(&work, watch, Duration::from_secs(*every), output),
         }
     }
 }

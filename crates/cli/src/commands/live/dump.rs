@@ -1,14 +1,25 @@
 //! The command `kerntune live dump`.
 
 use super::ask::{ask_collector, unexpected_answer};
-use crate::args::LiveDumpOptions;
-use crate::exit::{Exit, Failure};
 use crate::export::gmon::GmonFiles;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{print_summary, CliOutput, Exit, Failure, FormatOptions};
 use kerntune_live::daemon::{DaemonRequest, DaemonResponse};
 use kerntune_profile::Profile;
-use kerntune_report::{summary, Report};
 use kerntune_work::WorkDir;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct LiveDumpOptions {
+    /// Name of the machine's workload, for the profile
+    #[arg(long, value_name = "NAME", default_value = "live")]
+    pub workload: String,
+    /// Also write the profile for GNU gprof; its symbols go into FILE.symbols, for `gprof -S`
+    #[arg(long, value_name = "FILE")]
+    pub gmon: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
 
 /// Makes the collector write a profile, and prints its summary.
 pub fn run(work: &WorkDir, options: &LiveDumpOptions, output: &CliOutput) -> Result<Exit, Failure> {
@@ -22,13 +33,8 @@ pub fn run(work: &WorkDir, options: &LiveDumpOptions, output: &CliOutput) -> Res
     if let Some(files) = files {
         files.write(&profile, |_| true, "VMLINUX", output)?;
     }
-    if options.format.json {
-        output.print(&summary::SummaryOptions.json(&profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-        let id = &profile.manifest.id;
-        output
-            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
-    }
+    let id = &profile.manifest.id;
+    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
+    print_summary(&profile, options.format, &next, output)?;
     Ok(Exit::Ok)
 }

@@ -5,37 +5,140 @@ mod daemon;
 mod dump;
 mod top;
 
-pub use daemon::run;
+pub use daemon::COMMAND;
 
-use crate::args::{GlobalOptions, RecordOptions};
-use crate::exit::{Exit, Failure};
-use crate::global::work;
-use crate::output::CliOutput;
+use clap::Args;
+use kerntune_command::{print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
 use kerntune_kernel::Kernel;
-use kerntune_live::{Collector, CollectorOptions, ProfileLabels, StoppedCommand};
+use kerntune_live::{
+    cpu_list, CallCountOptions, Collector, CollectorOptions, ProfileLabels, SamplingFilter, StoppedCommand,
+    TableBounds, USER_FUNCTIONS,
+};
 use kerntune_profile::{KernelId, Profile, KIND};
-use kerntune_report::{summary, Report};
 use kerntune_symbols::RunningKernel;
 use kerntune_work::{interrupt, Key, WorkDir};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Profiles the kernel while a command runs.
-pub fn record(global: &GlobalOptions, options: &RecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    if options.command.first().is_none_or(String::is_empty) {
+/// Default of `--rate`, in samples per second and CPU.
+const RATE: u64 = 1000;
+
+/// Options of the collector, shared by `record --live`, `live start` and `live top`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LiveOptions {
+    /// With --live: mean number of samples per second and CPU [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    rate: Option<u64>,
+    /// With --live: sample by the kernel's timer, even if the CPU counts cycles
+    #[arg(long)]
+    software_clock: bool,
+    /// With --live: follow call chains into user programs that keep frame pointers
+    #[arg(long)]
+    user_chains: bool,
+    /// With --live: profile only this process, its threads and the processes that it starts; may be
+    /// repeated
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    /// With --live: profile only this cgroup and the cgroups below it: a directory in
+    /// /sys/fs/cgroup, or a name as in /proc/PID/cgroup
+    #[arg(long, value_name = "DIR|NAME", conflicts_with = "pid")]
+    cgroup: Option<PathBuf>,
+    /// With --live: also count calls of the functions that match this glob; `all` means all
+    /// functions, `macro` means system calls and the entry points of large parts; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    calls: Vec<String>,
+    /// With --calls: do not count functions that match this glob; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "calls")]
+    calls_except: Vec<String>,
+    /// With --live: profile only these CPUs (0-3,8)
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<String>,
+}
+
+impl LiveOptions {
+    /// Returns true if any of these options was given.
+    pub fn is_given(&self) -> bool {
+        let Self { rate, software_clock, user_chains, pid, cgroup, cpu, calls, calls_except: _ } = self;
+        rate.is_some()
+            || *software_clock
+            || *user_chains
+            || !pid.is_empty()
+            || cgroup.is_some()
+            || cpu.is_some()
+            || !calls.is_empty()
+    }
+
+    /// Returns true if the options say what to watch on the machine.
+    pub fn names_a_part(&self) -> bool {
+        !self.pid.is_empty() || self.cgroup.is_some() || !self.calls.is_empty()
+    }
+
+    /// Converts the options for the collector. Calls are counted by the module kgmon, which the
+    /// caller must still build.
+    ///
+    /// # Errors
+    /// An invalid list of CPUs; values of `--calls` that exclude each other; `--calls` with a
+    /// filter for processes, a cgroup or CPUs.
+    pub fn options(&self) -> Result<CollectorOptions, Failure> {
+        let cpus = self.cpu.as_deref().map(cpu_list).transpose()?.unwrap_or_default();
+        let filter = SamplingFilter { processes: self.pid.clone(), cgroup: self.cgroup.clone(), cpus };
+        let rate = self.rate.unwrap_or(RATE);
+        let calls = self.counted()?;
+        if calls.is_some() && !filter.is_all() {
+            return Err(Failure::usage(
+                "--calls counts on the whole machine: leave out --pid, --cgroup and --cpu",
+            ));
+        }
+        let bounds =
+            TableBounds { user: if self.user_chains { USER_FUNCTIONS } else { 0 }, ..TableBounds::default() };
+        Ok(CollectorOptions {
+            rate,
+            filter,
+            bounds,
+            software_clock: self.software_clock,
+            calls,
+            ..CollectorOptions::default()
+        })
+    }
+
+    fn counted(&self) -> Result<Option<CallCountOptions>, Failure> {
+        let globs: Vec<&str> = self.calls.iter().map(String::as_str).collect();
+        let only = match globs[..] {
+            [] => return Ok(None),
+            ["all"] => Vec::new(),
+            ["macro"] => kerntune_kgmon::MACRO.iter().map(|glob| (*glob).to_string()).collect(),
+            _ if globs.contains(&"all") || globs.contains(&"macro") => {
+                return Err(Failure::usage("give --calls all or --calls macro alone, without other --calls"));
+            }
+            _ => self.calls.clone(),
+        };
+        Ok(Some(CallCountOptions { only, except: self.calls_except.clone(), module: None }))
+    }
+}
+
+/// Profiles the kernel while a command runs; with `only` nothing but the command and the processes
+/// that it starts.
+pub fn record(
+    global: &GlobalOptions,
+    words: &[String],
+    only: bool,
+    watch: &LiveOptions,
+    format: FormatOptions,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
+    if words.first().is_none_or(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
     let work = work(global)?;
     let (running, own) = RunningKernel::find_in(&work)?;
-    let mut watch = with_module(&work, options.watch.options()?, output);
+    let mut watch = with_module(&work, watch.options()?, output);
     // Everything is checked before the command starts, so that a refusal costs nothing. With
     // --json, standard output must be a single JSON document, so the command's output goes to
     // standard error.
-    let stdout = if options.format.json { Stdio::from(std::io::stderr()) } else { Stdio::inherit() };
-    let mut command = StoppedCommand::new(&options.command, stdout)?;
-    let alone = !options.all && !options.watch.names_a_part();
-    if alone {
+    let stdout = if format.json { Stdio::from(std::io::stderr()) } else { Stdio::inherit() };
+    let mut command = StoppedCommand::new(words, stdout)?;
+    if only {
         watch.filter.processes = vec![command.id()];
         watch.on_exec = true;
     }
@@ -52,12 +155,12 @@ pub fn record(global: &GlobalOptions, options: &RecordOptions, output: &CliOutpu
         command.terminate();
         return Err(error.into());
     }
-    let name = kerntune_guest::name_of(&options.command);
+    let name = kerntune_guest::name_of(words);
     let kernel = own.as_ref().map(kernel_id);
     let labels =
         ProfileLabels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };
     let (path, profile) = keep(&work, &mut collector, labels).map_err(|error| match error {
-        kerntune_live::Error::Nothing(why) if alone => Failure {
+        kerntune_live::Error::Nothing(why) if only => Failure {
             exit: Exit::Recording,
             message: format!(
                 "no time was recorded: {why}; take more samples (--rate), or watch the whole machine (--all)"
@@ -65,14 +168,9 @@ pub fn record(global: &GlobalOptions, options: &RecordOptions, output: &CliOutpu
         },
         error => error.into(),
     })?;
-    if options.format.json {
-        output.print(&summary::SummaryOptions.json(&profile)?);
-    } else {
-        output.print(&summary::SummaryOptions.text(&profile, output.style())?);
-        let id = &profile.manifest.id;
-        output
-            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
-    }
+    let id = &profile.manifest.id;
+    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
+    print_summary(&profile, format, &next, output)?;
     // The recording is complete even if the command failed.
     if let Some(failed) = ended.filter(|status| !status.success()) {
         output.note(&format!("note: the command ended with {failed}"));

@@ -1,7 +1,7 @@
 //! Bundle that repeats a proof elsewhere: kernels, profile, workload, results, and a script.
 
-use crate::args::ProveOptions;
-use crate::exit::Failure;
+use super::ProveOptions;
+use kerntune_command::Failure;
 use kerntune_guest::{ImageManifest, SHIPPED};
 use kerntune_kernel::Kernel;
 use kerntune_tune::package::profile_of;

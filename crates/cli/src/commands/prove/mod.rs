@@ -3,11 +3,13 @@
 
 mod bundle;
 
-use super::{work_to_read, workload};
-use crate::args::{CpuOptions, GlobalOptions, ProveMachine, ProveOptions};
-use crate::exit::{Exit, Failure};
-use crate::output::CliOutput;
+use crate::percent::positive_fraction;
 use bundle::{ProofBundle, RESULTS, TIMES};
+use clap::{Args, ValueEnum};
+use kerntune_command::{
+    command, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
+    GlobalOptions, IntervalOptions, ModelOptions, RunSubcommand, MAX_MINUTES,
+};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_report::{bench, comparison, prove as words, Style};
@@ -16,11 +18,11 @@ use kerntune_tune::bench::timed::{
     machine, timed, unfit, StopCondition, TimedEffort, TimedRequest, KVM, UML,
 };
 use kerntune_tune::compare::{self, compare};
-use kerntune_tune::Session;
+use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::{take_directory, write_json, IoContext};
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Largest number of boots of each kernel, if the intervals stay wide.
@@ -39,78 +41,136 @@ struct ProofJson {
     exact: Option<kerntune_compare::Comparison>,
 }
 
-pub fn run(global: &GlobalOptions, options: &ProveOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work_to_read(global)?;
-    let workload = workload(&options.workload, &CpuOptions::default())?;
-    let [base, tuned] = [&options.base, &options.tuned].map(|name| kerntune_kernel::find(&work, name));
-    let (base, tuned) = (base?, tuned?);
-    if base.manifest.id == tuned.manifest.id {
-        return Err(Failure::usage(format!(
-            "{} was given as both kernels: there is nothing to prove",
-            options.base
-        )));
-    }
-    if options.model.is_file() {
-        return Err(Failure::usage(
-            "--model: give the model by name: whoever repeats the proof does not have your file \
-             (`machines/NAME.toml` counts as a name)",
-        ));
-    }
-    let of = [base.manifest.id.as_str(), tuned.manifest.id.as_str(), workload.name.as_str()];
-    take_directory(&options.output, "prove", &of)
-        .map_err(|error| Failure::usage(format!("--output: {error}")))?;
-    let results = options.output.join(RESULTS);
-    fs::create_dir_all(&results).at("create", &results)?;
-    let (machine, why) = choose(global, &[&base, &tuned], &workload, options.machine)?;
-    let session = Session::on(base.manifest.arch, &work, output.progress())?;
+pub const COMMAND: CommandEntry = command::<ProveOptions>("prove", 120, "Compare");
 
-    let timed = match machine {
-        EMULATOR => None,
-        _ => Some(by_the_clock(&session, [&base, &tuned], &workload, options, &results, output)?),
-    };
-    let exact = match base.manifest.arch {
-        Arch::X86_64 => Some(exactly(&session, [&base, &tuned], &workload, options, &results)?),
-        Arch::Um => None,
-    };
-    let mut paragraph: Vec<String> = Vec::new();
-    paragraph.extend(timed.as_ref().map(words::timed));
-    paragraph.extend(exact.as_ref().map(words::exact));
-    paragraph.push(words::limits(machine).into());
-    if !why.is_empty() {
-        paragraph.push(format!("No times were measured here: {why}."));
-    }
-    let paragraph = paragraph.join(" ");
-    let tables = |style: Style| {
-        let timed = timed.iter().map(|timed| bench::table(timed, style));
-        timed.chain(exact.iter().map(|exact| comparison::table(exact, style))).collect::<Vec<_>>().join("\n")
-    };
-    let bundle = ProofBundle {
-        work: &work,
-        directory: &options.output,
-        kernels: [&base, &tuned],
-        workload: &options.workload,
-        name: &workload.name,
-        machine,
-        image: session.image(&workload)?.manifest,
-        options,
-    };
-    bundle.write(&paragraph, &tables(Style::PLAIN), timed.is_some(), exact.is_some())?;
-    if options.format.json {
-        output.json(&ProofJson {
-            schema: "kerntune-proof/1",
+/// Prove the gain of a kernel on the best machine available: a paragraph, a table, and a bundle
+/// that repeats the proof elsewhere (docs/prove.md)
+#[derive(Debug, Args)]
+pub struct ProveOptions {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to compare with it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    /// The machine: a virtual machine (kvm) or a process (uml), which time the kernels, or the
+    /// emulator, which counts exactly and has no clock
+    #[arg(long, value_enum, default_value_t = ProveMachine::Auto)]
+    pub machine: ProveMachine,
+    /// On kvm and uml: boot until the interval of every row is at most this wide, relative to its
+    /// estimate
+    #[arg(long, value_parser = positive_fraction, default_value = "2%", value_name = "PERCENT")]
+    pub until_width: f64,
+    /// On kvm and uml: start no further round of boots after this many minutes
+    #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MAX_MINUTES))]
+    pub budget: u64,
+    #[command(flatten)]
+    pub interval: IntervalOptions,
+    /// On the emulator: number of runs of each kernel, each with another start offset
+    #[arg(long, default_value_t = 4, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
+    pub runs: u32,
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// Write the bundle into this new directory: kernels, workload, results, and a script that
+    /// repeats the proof on another machine
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub format: FormatOptions,
+}
+
+/// Machine on which the gain is proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProveMachine {
+    /// The best machine available; a machine with a clock is preferred.
+    Auto,
+    Kvm,
+    Uml,
+    Emulator,
+}
+
+impl RunSubcommand<GlobalOptions> for ProveOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work_to_read(global)?;
+        let workload = workload(&self.workload, &CpuOptions::default())?;
+        let [base, tuned] = [&self.base, &self.tuned].map(|name| kerntune_kernel::find(&work, name));
+        let (base, tuned) = (base?, tuned?);
+        if base.manifest.id == tuned.manifest.id {
+            return Err(Failure::usage(format!(
+                "{} was given as both kernels: there is nothing to prove",
+                self.base
+            )));
+        }
+        if self.model.is_file() {
+            return Err(Failure::usage(
+                "--model: give the model by name: whoever repeats the proof does not have your file \
+                 (`machines/NAME.toml` counts as a name)",
+            ));
+        }
+        let of = [base.manifest.id.as_str(), tuned.manifest.id.as_str(), workload.name.as_str()];
+        take_directory(&self.output, "prove", &of)
+            .map_err(|error| Failure::usage(format!("--output: {error}")))?;
+        let results = self.output.join(RESULTS);
+        fs::create_dir_all(&results).at("create", &results)?;
+        let (machine, why) = choose(global, &[&base, &tuned], &workload, self.machine)?;
+        let session = Session::on(base.manifest.arch, &work, output.progress())?;
+
+        let timed = match machine {
+            EMULATOR => None,
+            _ => Some(by_the_clock(&session, [&base, &tuned], &workload, self, &results, output)?),
+        };
+        let exact = match base.manifest.arch {
+            Arch::X86_64 => Some(exactly(&session, [&base, &tuned], &workload, self, &results)?),
+            Arch::Um => None,
+        };
+        let mut paragraph: Vec<String> = Vec::new();
+        paragraph.extend(timed.as_ref().map(words::timed));
+        paragraph.extend(exact.as_ref().map(words::exact));
+        paragraph.push(words::limits(machine).into());
+        if !why.is_empty() {
+            paragraph.push(format!("No times were measured here: {why}."));
+        }
+        let paragraph = paragraph.join(" ");
+        let tables = |style: Style| {
+            let timed = timed.iter().map(|timed| bench::table(timed, style));
+            timed
+                .chain(exact.iter().map(|exact| comparison::table(exact, style)))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let bundle = ProofBundle {
+            work: &work,
+            directory: &self.output,
+            kernels: [&base, &tuned],
+            workload: &self.workload,
+            name: &workload.name,
             machine,
-            why,
-            paragraph,
-            bundle: options.output.display().to_string(),
-            timed,
-            exact,
-        });
-        return Ok(Exit::Ok);
+            image: session.image(&workload)?.manifest,
+            options: self,
+        };
+        bundle.write(&paragraph, &tables(Style::PLAIN), timed.is_some(), exact.is_some())?;
+        if self.format.json {
+            output.json(&ProofJson {
+                schema: "kerntune-proof/1",
+                machine,
+                why,
+                paragraph,
+                bundle: self.output.display().to_string(),
+                timed,
+                exact,
+            });
+            return Ok(Exit::Ok);
+        }
+        output.print(&format!("{}\n\n{}", filled(&paragraph), tables(output.style())));
+        let again = self.output.join("repeat.sh");
+        output.note(&format!(
+            "\n`{} DIR` repeats it, here or on another machine with kerntune",
+            again.display()
+        ));
+        Ok(Exit::Ok)
     }
-    output.print(&format!("{}\n\n{}", filled(&paragraph), tables(output.style())));
-    let again = options.output.join("repeat.sh");
-    output.note(&format!("\n`{} DIR` repeats it, here or on another machine with kerntune", again.display()));
-    Ok(Exit::Ok)
 }
 
 const EMULATOR: &str = kerntune_tune::record::MACHINE;

@@ -4,9 +4,9 @@
 use super::server::{AnswerRequests, HttpAnswer};
 use crate::code::KernelCode;
 use crate::page::places;
-use crate::subject::ProfileSubject;
 use kerntune_analyze::timeline::overview;
 use kerntune_analyze::TraceFile;
+use kerntune_command::ProfileSubject;
 use kerntune_profile::Profile;
 use kerntune_report::html::profile::{packed, ChunkStorage, PageAnswers, TraceSums, TraceTimeline, BINS};
 use kerntune_tune::run_files::RunFiles;

@@ -2,7 +2,7 @@
 
 use super::connection::{self, HttpConnection};
 use super::request::HttpRequest;
-use crate::exit::Failure;
+use kerntune_command::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

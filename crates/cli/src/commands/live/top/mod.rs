@@ -8,11 +8,9 @@ mod draw;
 mod state;
 
 use super::ask::{ask_collector, unexpected_answer};
-use super::{keep, kernel_id, with_module};
-use crate::args::LiveOptions;
-use crate::exit::{Exit, Failure};
+use super::{keep, kernel_id, with_module, LiveOptions};
 use crate::keys::key;
-use crate::output::CliOutput;
+use kerntune_command::{CliOutput, Exit, Failure};
 use kerntune_live::daemon::{state as of, DaemonDir, DaemonRequest, DaemonResponse, DaemonState as Found};
 use kerntune_live::{Collector, ProfileLabels, TopView};
 use kerntune_profile::KernelId;

@@ -7,11 +7,9 @@ mod draw;
 mod model;
 mod state;
 
-use crate::args::ViewOptions;
-use crate::exit::{Exit, Failure};
-use crate::global::GlobalOptions;
+use super::ViewOptions;
 use crate::keys::key;
-use crate::subject::ProfileSubject;
+use kerntune_command::{Exit, Failure, GlobalOptions, ProfileSubject};
 use kerntune_profile::{find, Profile};
 use kerntune_work::interrupt;
 use model::ViewModel;

@@ -1,6 +1,6 @@
 //! Figures of a profile, prepared for display.
 
-use crate::exit::Failure;
+use kerntune_command::Failure;
 use kerntune_profile::{difference_within, Profile, TreeChildren};
 use kerntune_report::diff::{self, DiffLine};
 use kerntune_report::{printable, profile_line, scope, TickUnit};

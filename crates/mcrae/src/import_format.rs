@@ -1,0 +1,115 @@
+//! The format `mcrae` of `kerntune import`.
+
+use crate::{
+    follow, import, DumpByteOrder, FollowRequest, McraeImportRequest, StreamFormat, TagStreamSource,
+};
+use clap::Args;
+use kerntune_command::{
+    entry, print_summary, work, CliOutput, Entry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
+use kerntune_profile::Profile;
+use std::path::{Path, PathBuf};
+
+/// Entry of the format.
+pub const ENTRY: Entry = entry::<_, ImportMcraeOptions>("mcrae", 1);
+
+/// Dump of McRae's hardware profiler, or of a window recorded with record --tags (docs/mcrae.md)
+#[derive(Debug, Args)]
+pub struct ImportMcraeOptions {
+    /// Names files (NAME/TAG lines), if any, and then the dump: records of 5 bytes, or lines TAG
+    /// TIME. Without names files, the names of the triggers that the compiler placed in --kernel
+    /// are used
+    #[arg(value_name = "NAMES… DUMP", required = true, num_args = 1.., value_parser = clap::value_parser!(PathBuf))]
+    files: Vec<PathBuf>,
+    /// Read tags and times with the most significant byte first
+    #[arg(long)]
+    big_endian: bool,
+    /// Import only the first N records; a memory that was not full ends with records of an earlier
+    /// capture
+    #[arg(long, value_name = "N")]
+    records: Option<usize>,
+    /// The kernel that ran, which gives the functions' source files: label, beginning of an id, or
+    /// directory
+    #[arg(long)]
+    kernel: Option<String>,
+    /// Receive tags, write them to DUMP until the stream ends or Ctrl-C is pressed, and import
+    /// them: from a port (one connection from this machine), ADDRESS:PORT, a named pipe, or a
+    /// serial line
+    #[arg(long, value_name = "PORT|FIFO|SERIAL")]
+    follow: Option<TagStreamSource>,
+    /// Format of the stream: records of 5 bytes, lines of text, or pairs of bytes as sent by
+    /// KT_TAGS_UART, which are timed on arrival
+    #[arg(long, value_name = "FORM", default_value = "records", value_parser = ["records", "text", "uart"], requires = "follow")]
+    form: String,
+    /// Speed of the serial line, in baud
+    #[arg(long, value_name = "RATE", default_value_t = 230_400, requires = "follow")]
+    baud: u32,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+impl RunSubcommand<GlobalOptions> for ImportMcraeOptions {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        let work = work(global)?;
+        let Some((dump, names)) = self.files.split_last() else {
+            return Err(Failure::usage("give a dump: kerntune import mcrae NAMES… DUMP"));
+        };
+        let kernel = match &self.kernel {
+            Some(kernel) => Some(kerntune_kernel::find(&work, kernel)?),
+            None => None,
+        };
+        if names.is_empty() && kernel.is_none() {
+            return Err(Failure::usage(
+                "give a names file and a dump (kerntune import mcrae NAMES… DUMP), or with --kernel a kernel \
+                 in which the compiler placed triggers",
+            ));
+        }
+        let order = if self.big_endian { DumpByteOrder::Big } else { DumpByteOrder::Little };
+        let form = match &self.follow {
+            Some(source) => Some(self.receive(source, order, dump, output)?),
+            None => None,
+        };
+        let request =
+            McraeImportRequest { names, dump, form, order, records: self.records, kernel: kernel.as_ref() };
+        let import = import(&work, &request, output.progress())?;
+        for note in import.notes() {
+            output.note(&format!("note: {note}"));
+        }
+        let profile = Profile::load(&import.recorded.path)?;
+        let next = format!(
+            "\nprofile {}\n`kerntune report {} functions` shows the functions, `… path` the code path",
+            import.recorded.path.display(),
+            import.recorded.manifest.id
+        );
+        print_summary(&profile, self.format, &next, output)?;
+        Ok(Exit::Ok)
+    }
+}
+
+impl ImportMcraeOptions {
+    /// Writes the received records to the dump, and returns the format of the dump.
+    fn receive(
+        &self,
+        source: &TagStreamSource,
+        order: DumpByteOrder,
+        dump: &Path,
+        output: &CliOutput,
+    ) -> Result<StreamFormat, Failure> {
+        let form = match self.form.as_str() {
+            "text" => StreamFormat::Text,
+            "uart" => StreamFormat::Uart,
+            _ => StreamFormat::Records(order),
+        };
+        let wanted = FollowRequest { source, form, baud: self.baud, dump, records: self.records };
+        let followed = follow(&wanted, output.progress())?;
+        let why = if followed.interrupted { ", ended by a signal" } else { "" };
+        output.note(&format!("{} records in {}{why}", followed.records, dump.display()));
+        if followed.passed_over > 0 {
+            output.note(&format!(
+                "note: {} bytes that are not a whole record were skipped",
+                followed.passed_over
+            ));
+        }
+        Ok(StreamFormat::Records(DumpByteOrder::Little))
+    }
+}

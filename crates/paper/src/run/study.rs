@@ -1,0 +1,94 @@
+//! Studies of papers: kernels that differ by patches run the same workload.
+
+use super::{Result, RunError};
+use crate::{AbstractionCost, Paper, Study, StudyOutcome, StudyVariant};
+use kerntune_guest::Workload;
+use kerntune_kernel::{build, BuildRequest, Kernel, PatchSet};
+use kerntune_profile::Profile;
+use kerntune_tune::base::with_needs;
+use kerntune_tune::compare::kernel_ref;
+use kerntune_tune::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition, MACHINE};
+use kerntune_tune::Session;
+use kerntune_work::interrupt;
+use std::path::PathBuf;
+
+/// Paper, study and kernel request of a study.
+#[derive(Debug)]
+pub struct StudyRequest<'a> {
+    /// The paper.
+    pub paper: &'a Paper,
+    /// Study of the paper to carry out.
+    pub study: &'a Study,
+    /// Directories to search for workloads before those that are shipped.
+    pub workloads: &'a [PathBuf],
+    /// Request of the kernels; the study's patches are applied after its own.
+    pub build: &'a BuildRequest,
+}
+
+/// Builds the kernels, records the workload on each, and computes the costs. Earlier results are
+/// used again.
+///
+/// # Errors
+/// A kernel or a recording that could not be made; [`RunError::NoPatches`] for a kernel of another
+/// series; [`RunError::Study`] for a recording from which the cost of the abstraction does not follow.
+pub fn study(
+    session: &Session,
+    request: &StudyRequest,
+    on_progress: &dyn Fn(&str, &str),
+) -> Result<StudyOutcome> {
+    let StudyRequest { paper, study, workloads, build: request, .. } = *request;
+    let workload = Workload::find(&study.workload, workloads)?;
+    let request = &with_needs(request.clone(), [&workload]);
+    let stock = build(session.work, request, session.progress)?;
+    let mut made: Vec<(&StudyVariant, Kernel, RecordedProfile)> = Vec::new();
+    for variant in &study.kernels {
+        interrupt::check()?;
+        on_progress(&variant.name, "building");
+        let kernel = match &variant.patches {
+            None => stock.clone(),
+            Some(set) => build(session.work, &patched(session, request, set, &stock)?, session.progress)?,
+        };
+        on_progress(&variant.name, "recording");
+        let recorded = record(
+            session,
+            &RecordRequest {
+                kernel: &kernel,
+                workload: &workload,
+                run: "measured",
+                capture: CaptureOptions { functions: true, edges: false },
+                model: None,
+                repeat: Repetition::Number(0),
+            },
+        )?;
+        made.push((variant, kernel, recorded));
+    }
+    let mut costs = vec![Vec::new(); study.tables.len()];
+    for (variant, kernel, recorded) in &made {
+        let profile = Profile::load(&recorded.path)?;
+        let cache = (!variant.looked.is_empty()).then_some((&variant.looked[..], &variant.missed[..]));
+        for (table, costs) in study.tables.iter().zip(&mut costs) {
+            let cost = AbstractionCost::of(&profile, &table.region, &study.abstraction, cache);
+            let label = kernel.manifest.label.clone();
+            costs.push(cost.map_err(|source| RunError::Study { kernel: label, source })?);
+        }
+    }
+    let kernels = made
+        .iter()
+        .map(|(variant, kernel, recorded)| (*variant, kernel_ref(kernel), recorded.manifest.id.clone()))
+        .collect();
+    Ok(StudyOutcome::new(paper, study, MACHINE, kernels, &costs))
+}
+
+/// Returns the request of a kernel with a set of our patches.
+pub(crate) fn patched(
+    session: &Session,
+    of: &BuildRequest,
+    set: &str,
+    stock: &Kernel,
+) -> Result<BuildRequest> {
+    let version = &stock.manifest.version;
+    let no_patches = || RunError::NoPatches { set: set.into(), version: version.clone() };
+    let ours = PatchSet::named(set, version).ok_or_else(no_patches)?.write(session.work)?;
+    let patches = of.patches.iter().cloned().chain(ours).collect();
+    Ok(BuildRequest { patches, label: set.into(), base_id: Some(stock.manifest.id.clone()), ..of.clone() })
+}

@@ -1,5 +1,0 @@
-//! Experiments of papers, repeated on our machines.
-
-pub mod paper;
-pub mod study;
-pub mod survey;

@@ -8,7 +8,9 @@
 use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
 use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
-    Address, Anomaly, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats, Symbol, Tables, ThreadKind, ThreadStats, Ticks, rfc3339,
+    rfc3339, Address, Anomaly, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
+    KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats,
+    Symbol, Tables, ThreadKind, ThreadStats, Ticks,
 };
 use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};

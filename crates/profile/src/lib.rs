@@ -33,8 +33,8 @@
 /// Hash of the code of this crate and of the crates below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
-mod call_tree;
 mod anomaly;
+mod call_tree;
 mod difference;
 mod directory;
 mod error;
@@ -54,8 +54,8 @@ mod thread_name;
 mod totals;
 mod units;
 
-pub use call_tree::{CallNode, CallTree, PathFrame, TreeChildren, add_up, add_up_figures, upwards};
 pub use anomaly::{Anomaly, AnomalyWeight};
+pub use call_tree::{add_up, add_up_figures, upwards, CallNode, CallTree, PathFrame, TreeChildren};
 pub use difference::{
     difference, difference_within, source_name, FunctionDifference, PathDifference, PathFigures,
     ProfileDifference, RowFrame,

@@ -1,14 +1,14 @@
 //! Timed results of two kernels as text: ratios with intervals and verdicts, also in the layout of
 //! a paper.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_table::number;
 use kerntune_stats::{
     KernelFiles, MeasuredKernel, PValueCorrection, RatioMethod, RowDirection, RowVerdict, TimedComparison,
     TimedRow, VariationLevel, VerdictReason,
 };
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::number;
+use kerntune_table::{printable, TextRole};
 
 /// Renders verdict counts, both kernels, one line per row, remarks, and a legend.
 pub fn table(comparison: &TimedComparison, style: Style) -> String {

@@ -1,9 +1,9 @@
 //! Layout sensitivity as text: rank of two kernels among random layouts of one of them.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::{number, Metric, RandomLayoutRow, RandomLayouts, TOTAL};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 
 /// Renders a summary in sentences, one line per operation and metric, and a legend.
 pub(crate) fn table(layouts: &RandomLayouts, style: Style) -> String {

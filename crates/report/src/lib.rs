@@ -73,8 +73,8 @@ mod traffic;
 mod unit;
 mod view;
 
-pub use form::{render, ReportForm};
 pub use call_graph::{GraphOptions, Propagation};
+pub use form::{render, ReportForm};
 pub use groups::{Grouping, GroupsFile};
 pub use head::profile_line;
 pub use kerntune_table::columns::plain_table;

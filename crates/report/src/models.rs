@@ -1,9 +1,9 @@
 //! Ranges of a change over several front-end models, as text.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
 use crate::Style;
 use kerntune_compare::{number, Metric, ModelChanges, TOTAL};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::{printable, TextRole};
 
 /// Renders one line per operation and metric with the lowest and highest change and their models,
 /// then the total under each model.

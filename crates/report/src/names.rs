@@ -1,9 +1,9 @@
 //! Lookup of functions by name.
 
 use crate::pattern::is_of_set;
-use kerntune_table::printable;
 use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol, Tables};
+use kerntune_table::printable;
 use std::collections::HashSet;
 
 /// Failed lookup of a function: no match, or several.

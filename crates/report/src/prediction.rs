@@ -1,10 +1,10 @@
 //! Changes on the exact machine beside timed changes of the same recipes, as text.
 
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
 use crate::Style;
-use kerntune_table::number;
 use kerntune_stats::{FigureCorrelation, ModelRangeSummary, PredictedRow, Prediction, RankCorrelation};
+use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_table::number;
+use kerntune_table::{printable, TextRole};
 
 /// Renders one line per row, the rank correlation of each figure, and a legend.
 pub fn table(prediction: &Prediction, style: Style) -> String {

@@ -1,7 +1,7 @@
 //! Result of `kerntune prove` in one paragraph: effects shown, confidence, and limits.
 
-use kerntune_table::number;
 use kerntune_stats::{RowVerdict, TimedComparison, TimedRow};
+use kerntune_table::number;
 
 /// Describes timed results: numbers of faster and slower rows, the extremes with intervals, and the
 /// base kernel's A/A difference.

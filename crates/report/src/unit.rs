@@ -1,9 +1,9 @@
 //! Unit of a profile's ticks, and units in which columns are displayed.
 
+use kerntune_profile::{Profile, ScopeTotals};
+use kerntune_table::number;
 use kerntune_table::printable;
 use kerntune_table::share;
-use kerntune_table::number;
-use kerntune_profile::{Profile, ScopeTotals};
 
 pub(crate) use kerntune_table::unit::{per_second, readable, seconds, seconds_at, DisplayUnit};
 

@@ -24,7 +24,12 @@ fn arguments(name: &str) -> &'static [&'static str] {
 /// Returns the sections of all reports in the order of their names.
 fn sections() -> String {
     let mut profile = profile();
-    profile.tables.blocks.push(Block { bytes: 4, instructions: Instructions(1), count: 1, ..Block::default() });
+    profile.tables.blocks.push(Block {
+        bytes: 4,
+        instructions: Instructions(1),
+        count: 1,
+        ..Block::default()
+    });
     let mut sections: Vec<String> = reports::ENTRIES
         .iter()
         .map(|entry| {
@@ -32,7 +37,7 @@ fn sections() -> String {
             let matches = entry.command().try_get_matches_from(words).unwrap();
             let report = entry.read(&matches).unwrap();
             let document = report.document(&profile).unwrap();
-            docs(&document)
+            docs(&document, &["sampled", "counted"])
         })
         .collect();
     sections.sort();

@@ -108,7 +108,7 @@ fn html_escapes_names_and_has_every_row() {
 #[test]
 fn documentation_lists_fields_and_those_of_records() {
     assert_eq!(
-        render::docs(&document(None)),
+        render::docs(&document(None), &[]),
         "## `kerntune-test/1`\n\nCalls.\n\n\
          | field | type | meaning |\n|---|---|---|\n\
          | `elapsed_ns` | integer | Whole time. |\n\

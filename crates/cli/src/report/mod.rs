@@ -6,9 +6,7 @@ use kerntune_command::{
     command, ChosenSubcommand, CliOutput, CommandEntry, Exit, Failure, FormOptions, FormatOptions,
     GlobalOptions, ProfileSubject, RunSubcommand, SubcommandFolder, SubcommandRegistry,
 };
-use kerntune_report::{
-    functions, profile_line, render, reports, summary, Report, ReportForm, Subcommand,
-};
+use kerntune_report::{functions, profile_line, render, reports, summary, Report, ReportForm, Subcommand};
 
 /// Entry of a report in the registry.
 type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;

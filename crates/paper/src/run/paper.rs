@@ -12,7 +12,9 @@ use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::{compare, labels, measure, measure_at_offsets, CompareEffort};
 use kerntune_tune::model::Model;
 use kerntune_tune::record::RecordedProfile;
-use kerntune_tune::{tune, Recipe, RecipeOptions, Session, StepName, StepStatus, TuneRequest, TuneResult, TuningSettings};
+use kerntune_tune::{
+    tune, Recipe, RecipeOptions, Session, StepName, StepStatus, TuneRequest, TuneResult, TuningSettings,
+};
 use kerntune_work::interrupt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -5,9 +5,9 @@ use crate::characterize::counters::NOT_TRACED;
 use crate::characterize::facts::WorkloadCharacter;
 use crate::characterize::split::{is_user, PartGroup};
 use crate::sampled;
-use kerntune_table::share;
-use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{Profile, RegionScope, ThreadKind};
+use kerntune_table::number::{figure, fixed, grouped};
+use kerntune_table::share;
 use std::collections::{BTreeMap, HashSet};
 use wildmatch::WildMatch;
 

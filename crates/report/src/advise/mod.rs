@@ -28,11 +28,11 @@ use crate::characterize::facts::WorkloadCharacter;
 use crate::characterize::marks;
 use crate::characterize::split::PartGroup;
 use crate::characterize::CharacterSubject;
-use kerntune_table::{printable, TextRole};
 use crate::{Result, Style};
 use facts::{ConditionOutcome, WorkloadFacts, DAMAGED_KERNEL};
-use kerntune_table::number::fixed;
 use kerntune_profile::KernelId;
+use kerntune_table::number::fixed;
+use kerntune_table::{printable, TextRole};
 use serde::Serialize;
 use toml::{Table, Value};
 

@@ -5,9 +5,7 @@ use super::{before, head, AnatomyView};
 use crate::side_by_side::{change_role, SideBySide};
 use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{FigureSpread, FigureSpreads};
-use kerntune_profile::{
-    FunctionDifference, FunctionTotals, Profile, RegionStats, Tables, Ticks, difference,
-};
+use kerntune_profile::{difference, FunctionDifference, FunctionTotals, Profile, RegionStats, Tables, Ticks};
 use kerntune_table::number::{change, fixed, grouped};
 use kerntune_table::{printable, Columns, Document, Table, TextRole};
 use std::collections::BTreeMap;

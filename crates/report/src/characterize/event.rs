@@ -1,8 +1,8 @@
 //! Counts, rates and times of events, and the basis of figures.
 
-use kerntune_table::share;
 use crate::{sampled, unit};
 use kerntune_profile::{CallKind, Profile, RegionScope, RegionStats, ScopeTotals};
+use kerntune_table::share;
 use serde::{Deserialize, Serialize};
 
 /// Method by which a figure was obtained.

@@ -13,10 +13,10 @@ use crate::groups::Grouping;
 use crate::memory::MemoryUse;
 use crate::traffic::NOT_SEEN;
 use crate::unit::TickUnit;
-use kerntune_table::share;
 use crate::{health, sampled, Error, Result};
 use kerntune_compare::ModelCosts;
 use kerntune_profile::{CallKind, CounterTotal, KernelId, Profile};
+use kerntune_table::share;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -41,8 +41,8 @@ mod traffic;
 mod words;
 
 use crate::html::{character_page, PageSection};
-use kerntune_table::{printable, TextRole};
 use crate::{Result, Style};
+use kerntune_table::{printable, TextRole};
 pub use proc::{ProcStep, PROC_FILES};
 pub use reference::{references, ReferenceWorkload, REFERENCE_SCHEMA};
 

@@ -5,11 +5,11 @@ use super::beside::ComparedProfile;
 use super::event::FigureBasis;
 use super::facts::WorkloadCharacter;
 use super::similarity::{Similarity, TimeByName, TimeDivision};
-use kerntune_table::columns::{Alignment, TextTable};
 use crate::html::PageSection;
 use crate::{Error, Result};
-use kerntune_table::number::fixed;
 use kerntune_profile::KernelId;
+use kerntune_table::columns::{Alignment, TextTable};
+use kerntune_table::number::fixed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

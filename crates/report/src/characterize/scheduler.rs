@@ -3,8 +3,8 @@
 use super::event::{CharacterInput, EventCount};
 use crate::locks::kind;
 use crate::scheduling::reason;
-use kerntune_table::share;
 use kerntune_profile::{FunctionIndex, SwitchKind};
+use kerntune_table::share;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

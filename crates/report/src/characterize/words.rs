@@ -6,10 +6,10 @@ use super::facts::WorkloadCharacter;
 use super::scheduler::IDLE_TASK;
 use super::split::PartGroup;
 use crate::groups::NO_SOURCE;
-use kerntune_table::printable;
 use crate::unit::readable;
-use kerntune_table::share;
 use kerntune_table::number::{figure, fixed, grouped};
+use kerntune_table::printable;
+use kerntune_table::share;
 
 /// Thresholds from which a figure is mentioned.
 struct NotableThresholds {

@@ -3,8 +3,8 @@
 
 use super::chart::px;
 use crate::prediction::sentences;
-use kerntune_table::number;
 use kerntune_stats::{ModelRange, PredictedRow, Prediction};
+use kerntune_table::number;
 use maud::{html, Markup};
 
 /// Size of the chart in SVG units (pixels at full size).

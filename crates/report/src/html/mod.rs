@@ -145,13 +145,7 @@ fn page(title: &str, policy: Option<&str>, styles: &[&str], body: &Markup) -> St
 }
 
 /// Renders a page: head, content, the commands that reproduce it, and its writer and date.
-pub fn document(
-    title: &str,
-    head: &Markup,
-    content: &Markup,
-    commands: &[String],
-    written: &str,
-) -> String {
+pub fn document(title: &str, head: &Markup, content: &Markup, commands: &[String], written: &str) -> String {
     let body = html! {
         body {
             header { (head) }

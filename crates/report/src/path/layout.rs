@@ -3,13 +3,13 @@
 
 use super::summary::exact;
 use super::PathView;
-use kerntune_table::TextRole;
 use crate::unit::DisplayUnit;
 use kerntune_analyze::path::{
     PathEntry, PathEntryKind, PathLine, PathLineKind, ThreadPath, ThreadStretch, TimeSpread,
 };
-use kerntune_table::number::grouped;
 use kerntune_profile::CallKind;
+use kerntune_table::number::grouped;
+use kerntune_table::TextRole;
 
 /// Number of lines after which a return is written, since the entry may be out of sight.
 const FAR_LINES: usize = 12;

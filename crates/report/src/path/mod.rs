@@ -14,9 +14,9 @@ pub use pick::{typical, worst, PickedCall};
 pub use text::text;
 
 use crate::names;
-use kerntune_table::printable;
 use kerntune_analyze::path::{fold, unfolded, CodePath, PathLine, ThreadPath};
 use kerntune_profile::{FunctionIndex, Profile};
+use kerntune_table::printable;
 use kerntune_trace::Recording;
 
 /// Code path with the names needed for display.

@@ -4,8 +4,8 @@ use crate::unit::readable;
 use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::path::CallStart;
-use kerntune_table::number::grouped;
 use kerntune_profile::{bounds, FunctionIndex, Profile};
+use kerntune_table::number::grouped;
 use std::collections::BTreeMap;
 
 /// Call selected by the profile's figures.

@@ -1,11 +1,11 @@
 //! Head and tail of the text: title, sums, legend, and omissions.
 
 use super::PathView;
-use kerntune_table::{printable, Style, TextRole};
 use crate::unit::DisplayUnit;
-use kerntune_table::share;
 use kerntune_analyze::path::PathEntryKind;
 use kerntune_table::number::{fixed, grouped};
+use kerntune_table::share;
+use kerntune_table::{printable, Style, TextRole};
 
 /// Formats a time exactly: `23,318 ns`.
 pub(super) fn exact(ns: u64) -> String {

@@ -8,7 +8,7 @@ use crate::{counted, health, sampled, Result};
 use clap::Args;
 use kerntune_profile::{KernelId, ModelEvent, Profile};
 use kerntune_table::number::{fixed, grouped};
-use kerntune_table::{Detail, printable, share, Columns, Document, Table, TextRole};
+use kerntune_table::{printable, share, Columns, Detail, Document, Table, TextRole};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.

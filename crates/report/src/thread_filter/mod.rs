@@ -7,7 +7,6 @@ mod paths;
 mod trace;
 
 use crate::pattern::matches;
-use kerntune_table::printable;
 use crate::{Error, Result};
 use clap::Args;
 use kerntune_analyze::TraceFile;
@@ -15,6 +14,7 @@ use kerntune_profile::{
     thread_name, CallArc, FunctionStats, HistogramBucket, PathKind, PathNode, Profile, ThreadKind,
     ThreadStats, Ticks,
 };
+use kerntune_table::printable;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

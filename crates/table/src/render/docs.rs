@@ -3,8 +3,9 @@
 use crate::document::Part;
 use crate::{ColumnSpec, Document, TypeName};
 
-/// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records.
-pub fn docs(document: &Document) -> String {
+/// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records
+/// except those of the keys `elsewhere`, which are described once for all documents.
+pub fn docs(document: &Document, elsewhere: &[&str]) -> String {
     let mut out = format!("## `{}`\n\n{}\n\n", document.schema, document.about);
     let mut fields = Vec::new();
     let mut nested = Vec::new();
@@ -25,6 +26,7 @@ pub fn docs(document: &Document) -> String {
         }
     }
     out += &table_of("field", &fields);
+    nested.retain(|(key, _)| !elsewhere.contains(&key.as_str()));
     for (key, lines) in nested {
         out += "\n";
         out += &table_of(&format!("field of `{key}`"), &lines);

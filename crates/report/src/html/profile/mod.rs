@@ -29,8 +29,8 @@ use super::{amount, footer, functions, runs, HtmlInput};
 use crate::Result;
 use data::{document, PageDocument, TreePruning};
 use kerntune_analyze::timeline::TimelineOverview;
-use kerntune_table::number::grouped;
 use kerntune_profile::Profile;
+use kerntune_table::number::grouped;
 use kerntune_trace::Recording;
 use maud::{html, Markup, PreEscaped};
 

@@ -3,10 +3,10 @@
 use super::{amount, ProfilePage};
 use crate::html::scroll;
 use crate::view::{regions, RegionRow, ScopeTimes, ScopeView};
-use kerntune_table::share;
 use crate::{health, Result};
-use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_profile::{Manifest, Profile};
+use kerntune_table::number::{figure, fixed, grouped};
+use kerntune_table::share;
 use maud::{html, Markup};
 
 /// Renders the line that identifies the profile, and remarks.

@@ -2,7 +2,7 @@
 //! share.
 
 use crate::pattern::{is_below, is_of_set, matches};
-use crate::reports::Selection;
+use crate::selection::Selection;
 use crate::unit::TickUnit;
 use crate::view::scope;
 use crate::{head, names, sampled, Error, Result, ThreadFilter};

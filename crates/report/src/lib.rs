@@ -63,6 +63,7 @@ pub mod prediction;
 pub mod prove;
 pub mod reports;
 mod sampled;
+mod selection;
 mod side_by_side;
 mod subcommand;
 pub mod subsystems;

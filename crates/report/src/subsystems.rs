@@ -1,7 +1,7 @@
 //! Time by groups of functions, and calls between the groups.
 
 use crate::groups::Grouping;
-use crate::reports::Selection;
+use crate::selection::Selection;
 use crate::unit::{header, TickUnit};
 use crate::view::{scope, ScopeTimes};
 use crate::{head, health, sampled, Report, Result};

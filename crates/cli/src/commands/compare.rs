@@ -73,9 +73,6 @@ pub struct CompareOptions {
 
 impl RunSubcommand<GlobalOptions> for CompareOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
-        if self.explain {
-            return explain::run(global, self, output);
-        }
         let html = self.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
         let work = work_to_read(global)?;
         let workload = workload(&self.workload, &self.cpus)?;
@@ -85,6 +82,14 @@ impl RunSubcommand<GlobalOptions> for CompareOptions {
         let base = kerntune_kernel::find(&work, &self.base)?;
         let tuned = kerntune_kernel::find(&work, &self.tuned)?;
         let session = Session::new(&work, output.progress())?;
+        if self.explain {
+            let explained = kerntune_tune::explain::explain(&session, [&base, &tuned], &workload, &model)?;
+            match self.format.json {
+                true => output.json(&explained),
+                false => explain::print(&explained, self.all, output),
+            }
+            return Ok(Exit::Ok);
+        }
         let effort = CompareEffort {
             runs: self.runs.unwrap_or(1),
             seeds: self.seeds,

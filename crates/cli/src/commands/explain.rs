@@ -1,30 +1,14 @@
 //! `kerntune compare --explain`.
 
-use super::compare::CompareOptions;
-use kerntune_command::{work_to_read, workload, CliOutput, Exit, Failure, GlobalOptions};
+use kerntune_command::CliOutput;
 use kerntune_compare::number::grouped;
-use kerntune_tune::explain::{explain, most_changed, ExplainResult};
-use kerntune_tune::Session;
+use kerntune_tune::explain::{most_changed, ExplainResult};
 
 /// Without `--all`, the functions shown explain this share of all changes.
 const SHOWN: f64 = 0.8;
 
-pub fn run(global: &GlobalOptions, options: &CompareOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    let work = work_to_read(global)?;
-    let workload = workload(&options.workload, &options.cpus)?;
-    let model = options.model.find(false)?;
-    let base = kerntune_kernel::find(&work, &options.base)?;
-    let tuned = kerntune_kernel::find(&work, &options.tuned)?;
-    let session = Session::new(&work, output.progress())?;
-    let explained = explain(&session, [&base, &tuned], &workload, &model)?;
-    match options.format.json {
-        true => output.json(&explained),
-        false => print(&explained, options.all, output),
-    }
-    Ok(Exit::Ok)
-}
-
-fn print(explained: &ExplainResult, all: bool, output: &CliOutput) {
+/// Prints the explanation as text: all functions, or those that explain most of the change.
+pub fn print(explained: &ExplainResult, all: bool, output: &CliOutput) {
     let [base, tuned] = &explained.labels;
     let percent = |[a, b]: [u64; 2]| match a {
         0 => String::new(),

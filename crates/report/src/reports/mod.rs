@@ -10,6 +10,7 @@
 //! Reports that need more than the tables (a trace, another profile, a file) have their arguments
 //! in `crates/cli/src/report/`.
 
+pub use crate::selection::Selection;
 use crate::{Result, Style, ThreadFilter};
 use clap::Args;
 use kerntune_profile::Profile;
@@ -50,24 +51,6 @@ pub trait Report: Debug {
     /// [`crate::profile_line`] before it.
     fn names_its_profile(&self) -> bool {
         false
-    }
-}
-
-/// Arguments of every report: what it is restricted to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Selection {
-    /// Show at most N rows of each table [default: 40 in text, all in JSON]
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Show only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
-}
-
-impl Selection {
-    /// Returns the rows that a text has of a table.
-    pub(crate) fn shown<'a, R>(&self, rows: &'a [R]) -> &'a [R] {
-        &rows[..self.top.unwrap_or(crate::DEFAULT_ROWS).min(rows.len())]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a report is restricted to.
+//! Arguments that restrict a report.
 
 use clap::Args;
 

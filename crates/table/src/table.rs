@@ -14,7 +14,7 @@ pub struct Table<'a, R> {
     is_optional: bool,
     is_hidden: bool,
     has_rest: bool,
-    /// Whether the table has a value, if it can be null.
+    /// For tables that can be null: true if they have rows.
     has_value: Option<bool>,
     title: (TextRole, String),
     rows: Vec<R>,

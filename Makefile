@@ -27,8 +27,8 @@ build: ## build kerntune and its recorder
 	$(CARGO) build --release --locked --workspace
 
 objects: ## build kerntune-objects, which reaches S3 for `kerntune matrix` (docs/matrix.md), beside kerntune
-	$(CARGO) build --release --locked --manifest-path objects/Cargo.toml --target-dir objects/target
-	mkdir -p target/release && cp objects/target/release/kerntune-objects target/release/
+	$(CARGO) build --release --locked --manifest-path crates/objects/Cargo.toml --target-dir target/objects
+	mkdir -p target/release && cp target/objects/release/kerntune-objects target/release/
 
 demo: setup-demo build ## tune Linux 6.12 for the workload rr and show what it gained
 	@scripts/demo $(KERNTUNE)

@@ -2,5 +2,5 @@
 
 fn main() {
     kerntune_code::emit();
-    kerntune_code::texts("workloads");
+    kerntune_code::texts("data/workloads");
 }

@@ -1,6 +1,6 @@
 //! Embeds the front-end models and their parts.
 
 fn main() {
-    kerntune_code::texts("machines");
-    kerntune_code::texts("machines/parts");
+    kerntune_code::texts("data/cpu-models");
+    kerntune_code::texts("data/cpu-models/parts");
 }

@@ -1,5 +1,5 @@
-//! Generates the table of built-in papers from `papers/`.
+//! Generates the table of built-in papers from `data/papers/`.
 
 fn main() {
-    kerntune_code::texts("papers");
+    kerntune_code::texts("data/papers");
 }

@@ -3,8 +3,8 @@
 
 fn main() {
     kerntune_code::registry("reports");
-    kerntune_code::texts("advice");
-    kerntune_code::texts("references");
+    kerntune_code::texts("data/advice");
+    kerntune_code::texts("data/reference-profiles");
     for entry in ["file", "served"] {
         kerntune_code::script("html/scripts", entry);
     }

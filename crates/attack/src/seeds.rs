@@ -245,14 +245,14 @@ pub fn guard() -> Vec<Vec<u8>> {
 
 pub fn model() -> Vec<Vec<u8>> {
     vec![
-        include_bytes!("../../../machines/zen4.toml").to_vec(),
-        include_bytes!("../../../machines/generic.toml").to_vec(),
+        include_bytes!("../../../data/cpu-models/zen4.toml").to_vec(),
+        include_bytes!("../../../data/cpu-models/generic.toml").to_vec(),
     ]
 }
 
 pub fn paper() -> Vec<Vec<u8>> {
     vec![
-        include_bytes!("../../../papers/hpux.toml").to_vec(),
+        include_bytes!("../../../data/papers/hpux.toml").to_vec(),
         b"[[exclude]]\npath = \"arch/x86/boot\"\nreason = \"runs before\"\nfrom = \"6.1\"\n".to_vec(),
     ]
 }

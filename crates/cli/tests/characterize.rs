@@ -153,7 +153,7 @@ fn witness(directory: &tempfile::TempDir, argument: &str, rest: &str) -> String 
     let program = directory.path().join("witness");
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
-    gcc.arg("-I").arg(checkout().join("guest")).arg(source).arg("-o").arg(&program);
+    gcc.arg("-I").arg(checkout().join("embedded/guest")).arg(source).arg("-o").arg(&program);
     assert!(gcc.status().unwrap().success(), "{gcc:?}");
     let program = program.display().to_string();
     let command =

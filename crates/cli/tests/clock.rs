@@ -11,7 +11,7 @@ fn program(directory: &Path) -> String {
         (support::checkout().join("crates/cli/tests/faults/faults.c"), directory.join("faults"));
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"]);
-    gcc.arg("-I").arg(support::checkout().join("guest")).arg(source).arg("-o").arg(&program);
+    gcc.arg("-I").arg(support::checkout().join("embedded/guest")).arg(source).arg("-o").arg(&program);
     let output = gcc.output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     program.display().to_string()

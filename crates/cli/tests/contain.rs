@@ -1,7 +1,7 @@
 //! Hostile workloads on the machine `host`: nothing on the host may change, and nothing of the
 //! workload may outlive the run.
 //!
-//! The program is `guest/hostile.c`, on the running kernel. If the host does not allow containment,
+//! The program is `embedded/guest/hostile.c`, on the running kernel. If the host does not allow containment,
 //! the run is refused with a reason.
 
 use crate::support::{self, fails, said};
@@ -24,7 +24,7 @@ const NOBODY: u32 = 54_321;
 fn hostile() -> TempDir {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let source = support::checkout().join("guest/hostile.c");
+    let source = support::checkout().join("embedded/guest/hostile.c");
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o"]);
     let output = gcc.arg(directory.path().join("hostile")).arg(source).output().unwrap();

@@ -10,7 +10,7 @@ fn program(directory: &tempfile::TempDir, source: &str, cpus: u32, memory_mb: u3
     let program = directory.path().join("program");
     let mut gcc = std::process::Command::new("gcc");
     gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]);
-    gcc.arg("-I").arg(support::checkout().join("guest")).arg(source).arg("-o").arg(&program);
+    gcc.arg("-I").arg(support::checkout().join("embedded/guest")).arg(source).arg("-o").arg(&program);
     assert!(gcc.status().unwrap().success(), "{gcc:?}");
     let program = program.display();
     let text = format!(

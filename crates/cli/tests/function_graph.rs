@@ -1,7 +1,7 @@
 //! Compares `kerntune anatomy` with the kernel's own function_graph tracer, which traces the same
 //! operations in the same guest.
 //!
-//! For one operation of each row of `guest/operations.c`, tracer and recorder must show the same
+//! For one operation of each row of `embedded/guest/operations.c`, tracer and recorder must show the same
 //! calls in the same order and at the same depth, except functions that the tracer cannot hook
 //! (available_filter_functions). The operations before it were recorded without a tracer; `anatomy`
 //! shows the typical one of them.
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A row of guest/operations.c, the function to examine, the number of its call within the traced
+/// A row of embedded/guest/operations.c, the function to examine, the number of its call within the traced
 /// operation (which includes the system calls that switch the tracer), and a boundary.
 const OPERATIONS: [(&str, &str, u64, &str); 7] = [
     ("direct_read", "__x64_sys_pread64", 1, "submit_bio"),
@@ -60,7 +60,7 @@ struct FunctionGraph {
 }
 
 fn recorded(kernel: String) -> (String, FunctionGraph) {
-    let text = std::fs::read_to_string(checkout().join("workloads/operations.toml")).unwrap();
+    let text = std::fs::read_to_string(checkout().join("data/workloads/operations.toml")).unwrap();
     let text = text.replace(
         "command = [\"operations\"",
         "command = [\"busybox\", \"env\", \"KT_GRAPH=1\", \"operations\"",

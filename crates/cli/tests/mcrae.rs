@@ -11,8 +11,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
-const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";
+const PATCHES: &str = "embedded/kernel/patches/6.12/mcrae-tags";
+const COMPILER: &str = "embedded/kernel/patches/6.12/mcrae-compiler";
 /// Directories in which `planted/tags.patch` adds triggers; half of the objects are those of the
 /// base kernel.
 const TAGGED: [&str; 5] = ["fs/", "ipc/", "kernel/", "mm/", "net/"];
@@ -89,7 +89,7 @@ fn a_program_with_triggers_gives_the_figures_of_its_recording() {
     let records = 2 * expected.iter().map(|(_, calls)| calls).sum::<u64>() + 50;
     assert_eq!(fs::metadata(&dump).unwrap().len(), 5 * records);
     let imported =
-        profile(&json(&["import", "mcrae", "guest/tagged.names", dump.to_str().unwrap(), "--json"]));
+        profile(&json(&["import", "mcrae", "embedded/guest/tagged.names", dump.to_str().unwrap(), "--json"]));
     let (ours, theirs) = (functions(&imported), functions(&recorded));
     let beside = beside(&recorded, "tagged");
     for (name, calls) in expected {

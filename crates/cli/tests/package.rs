@@ -124,7 +124,7 @@ fn holds_what_was_measured(package: &Value, kernel: &Path) {
 /// Compiles the benchmark program, statically for any Linux.
 fn rr(directory: &Path) -> PathBuf {
     let program = directory.join("rr");
-    let source = support::checkout().join("guest/rr.c");
+    let source = support::checkout().join("embedded/guest/rr.c");
     host("gcc", &["-std=gnu11", "-O2", "-static", "-o", program.to_str().unwrap(), source.to_str().unwrap()]);
     program
 }

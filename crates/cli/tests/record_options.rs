@@ -144,7 +144,7 @@ fn user_functions_are_in_the_same_timeline() {
         tables.regions.iter().filter(|row| row.name == name).map(|row| row.operations).sum()
     };
     // A row's function runs once for each operation, and 16 times before to warm up
-    // (guest/kt_suite.h).
+    // (embedded/guest/kt_suite.h).
     assert_eq!((operations("tcp_rr"), operations("fork_exec")), (100, 3));
     assert_eq!((user("exchange_one"), user("fork_exec_one")), (100 + 16, 3 + 16));
     // The program itself, and each new process.
@@ -243,7 +243,7 @@ fn mitigations_need_a_kernel_that_has_them_and_all_of_its_functions() {
     };
     let lacks = refused(&["--", "true"]);
     assert!(
-        lacks.contains("CONFIG_CPU_MITIGATIONS") && lacks.contains("kernel/mitigations.config"),
+        lacks.contains("CONFIG_CPU_MITIGATIONS") && lacks.contains("embedded/kernel/mitigations.config"),
         "{lacks}"
     );
     let some = refused(&["--only", "tcp_*", "--", "true"]);

@@ -160,7 +160,7 @@ fn what_several_cpus_cannot_have_is_said() {
 /// details.
 #[test]
 fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other_ones_run_queue() {
-    let patch = support::checkout().join("kernel/patches/6.12/wake/0001-previous-cpu.patch");
+    let patch = support::checkout().join("embedded/kernel/patches/6.12/wake/0001-previous-cpu.patch");
     let previous = support::kernel(&["--patch", &patch.display().to_string()], "wake-previous");
     let of = |kernel: &str| {
         let record = ["record", "--kernel", kernel, "--workload", "ipc", "--cpus", "2", "--data", "--json"];

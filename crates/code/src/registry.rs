@@ -57,7 +57,7 @@ fn camel_case(name: &str) -> String {
 /// order of their names:
 ///
 /// ```text
-/// const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+/// const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/cpu-models.rs"));
 /// ```
 ///
 /// # Panics

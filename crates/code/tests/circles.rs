@@ -216,7 +216,7 @@ fn circles_of(root: &Path) -> BTreeSet<String> {
 fn no_crate_has_a_circle_of_modules() {
     let top = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
     let crates = fs::read_dir(top.join("crates")).unwrap().map(|entry| entry.unwrap().path());
-    let sources = crates.chain([top.join("recorder")]).map(|path| path.join("src"));
+    let sources = crates.map(|path| path.join("src"));
     let roots: Vec<PathBuf> = sources
         .flat_map(|src| [src.join("lib.rs"), src.join("main.rs")])
         .filter(|root| root.is_file())

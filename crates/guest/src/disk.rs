@@ -1,7 +1,7 @@
 //! A workload's disk: its needs from the machine, the kernel and the guest.
 //!
 //! All kinds but [`DiskKind::Virtio`] are in guest memory and take virtual time, so that runs
-//! repeat (`docs/disk.md`). In the guest, `guest/disk.c` (`kt-disk`) sets the disk up with the
+//! repeat (`docs/disk.md`). In the guest, `embedded/guest/disk.c` (`kt-disk`) sets the disk up with the
 //! arguments of [`Disk::command`].
 
 use kerntune_work::ContentHash;
@@ -233,7 +233,7 @@ impl Disk {
         words
     }
 
-    /// Command that sets the disk up in the guest, as `guest/disk.c` parses it.
+    /// Command that sets the disk up in the guest, as `embedded/guest/disk.c` parses it.
     pub(crate) fn command(&self) -> Vec<String> {
         let mut words: Vec<String> = vec![PROGRAM.into(), self.kind.name().into()];
         let mut put = |key: &str, value: &str| words.push(format!("{key}={value}"));

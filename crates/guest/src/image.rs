@@ -275,7 +275,7 @@ fn own_program(tree: &mut FileTree, path: &Path, from: &Path) -> Result<()> {
     tree.put(path, TreeNode::Host { from: from.to_owned(), mode: 0o755 }).map(drop)
 }
 
-/// Seed of the guest's random numbers, as in `guest/init/system.c`.
+/// Seed of the guest's random numbers, as in `embedded/guest/init/system.c`.
 const RANDOM_BYTES: &[u8] = b"kerntune guest: a fixed seed, so that two runs do the same work";
 
 /// Patches another seed into init, which otherwise stays the same, so that nothing else changes or

@@ -1,10 +1,10 @@
 //! Turns a workload file into a guest image, and defines the protocol with the guest's init.
 //!
-//! Start from [`Workload`] (the content of `workloads/NAME.toml`), [`check`] (all problems of such
+//! Start from [`Workload`] (the content of `data/workloads/NAME.toml`), [`check`] (all problems of such
 //! a file) and [`GuestImage::build`] (an initramfs with our init, its plan, and host programs with
 //! all that they need). To boot an image, put [`boot_options`] on the kernel command line, parse
 //! [`ConsoleMessage`] from the console, and read a tar stream from the port [`PORT_NAME`];
-//! `guest/README.md` describes its members.
+//! `embedded/guest/README.md` describes its members.
 //!
 //! A [`Suite`] is a workload whose rows are known before it runs; [`compile`] compiles a guest
 //! program for this machine.

@@ -7,7 +7,7 @@ use crate::{reader, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Workloads that come with kerntune: name and text of the file.
-pub const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
+pub const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/workloads.rs"));
 
 impl Workload {
     /// Loads a workload file.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Init's instructions, as text.
 ///
-/// `guest/init/plan.c` parses it; `guest/README.md` lists the directives.
+/// `embedded/guest/init/plan.c` parses it; `embedded/guest/README.md` lists the directives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitPlan {
     text: String,
@@ -138,7 +138,7 @@ impl PlanDirectives {
     }
 }
 
-/// Escapes a field for the second version; `command_unescape` of `guest/init/command.c` is the
+/// Escapes a field for the second version; `command_unescape` of `embedded/guest/init/command.c` is the
 /// inverse.
 fn escaped(field: &str) -> String {
     field.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
@@ -200,10 +200,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         put("plan", plan.text());
-        put("init.h", include_str!("../../../guest/init/init.h"));
-        put("command.h", include_str!("../../../guest/init/command.h"));
-        put("command.c", include_str!("../../../guest/init/command.c"));
-        put("plan.c", include_str!("../../../guest/init/plan.c"));
+        put("init.h", include_str!("../../../embedded/guest/init/init.h"));
+        put("command.h", include_str!("../../../embedded/guest/init/command.h"));
+        put("command.c", include_str!("../../../embedded/guest/init/command.c"));
+        put("plan.c", include_str!("../../../embedded/guest/init/plan.c"));
         put("main.c", READER);
         let program = dir.path().join("reader");
         let sources = ["main.c", "plan.c", "command.c"].map(|name| dir.path().join(name));

@@ -10,11 +10,11 @@ const KIND: &str = "guest-programs";
 
 const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"];
 
-/// A guest program: its name in the guest, and its files below `guest/`.
+/// A guest program: its name in the guest, and its files below `embedded/guest/`.
 pub(crate) struct GuestProgram {
     pub name: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// For a suite, the output of `--list`, from `guest/NAME.rows`; a test checks that they agree.
+    /// For a suite, the output of `--list`, from `embedded/guest/NAME.rows`; a test checks that they agree.
     pub rows: Option<&'static str>,
     /// Common options of suites that the program takes ([`crate::Suite`]).
     pub options: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(crate) struct GuestProgram {
 
 macro_rules! sources {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../guest/", $path)))),*]
+        &[$(($path, include_str!(concat!("../../../embedded/guest/", $path)))),*]
     };
 }
 
@@ -31,13 +31,13 @@ macro_rules! suite {
         GuestProgram {
             name: $name,
             files: sources!["kt_mark.h", $($path),*],
-            rows: Some(include_str!(concat!("../../../guest/", $name, ".rows"))),
+            rows: Some(include_str!(concat!("../../../embedded/guest/", $name, ".rows"))),
             options: $options,
         }
     };
 }
 
-/// Options that `guest/kt_suite.h` implements.
+/// Options that `embedded/guest/kt_suite.h` implements.
 const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
 pub(crate) const INIT: GuestProgram = GuestProgram {
@@ -202,7 +202,7 @@ pub fn compile(work: &WorkDir, name: &str) -> Result<Option<PathBuf>> {
     named(name).map(|program| program.compile(work)).transpose()
 }
 
-/// Compiles the program that runs an image under the running kernel (`guest/contain`), like
+/// Compiles the program that runs an image under the running kernel (`embedded/guest/contain`), like
 /// [`compile`].
 ///
 /// # Errors
@@ -318,7 +318,7 @@ mod tests {
         };
         let (end, output) = ask(&["--list"]);
         assert!(end.success(), "{output}");
-        assert_eq!(output, include_str!("../../../guest/batched.rows"));
+        assert_eq!(output, include_str!("../../../embedded/guest/batched.rows"));
         for bad in [["--only", "tcp"], ["--scale", "0"], ["--iterations", "none"], ["--order", "random"]] {
             let (end, output) = ask(&bad);
             assert!(!end.success() && output.contains("batched: "), "{bad:?}: {output}");

@@ -1,6 +1,6 @@
 //! Suites: workloads whose rows are known before anything runs.
 //!
-//! A row is a region of the measured run: one that a guest program marks (`guest/NAME.rows` lists
+//! A row is a region of the measured run: one that a guest program marks (`embedded/guest/NAME.rows` lists
 //! them), or one that init marks around a step, such as a server under load.
 
 use crate::disk::Disk;

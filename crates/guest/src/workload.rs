@@ -15,7 +15,7 @@ pub const RUNS: [&str; 2] = ["training", "measured"];
 /// guest's PATH; programs that are not kerntune's come from the host.
 pub type CommandLine = Vec<String>;
 
-/// A workload as read from `workloads/NAME.toml`; `guest/README.md` describes the file.
+/// A workload as read from `data/workloads/NAME.toml`; `embedded/guest/README.md` describes the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workload {
     /// Name of letters, digits, `-` and `_`; by default the file's name.

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 /// Base of a configuration, which fragments are merged over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BaseConfig {
-    /// `make tinyconfig` and kerntune's `kernel/base.config`.
+    /// `make tinyconfig` and kerntune's `embedded/kernel/base.config`.
     #[default]
     Ours,
-    /// User's full `.config`; only `kernel/required.config` is merged over it.
+    /// User's full `.config`; only `embedded/kernel/required.config` is merged over it.
     File(PathBuf),
 }
 

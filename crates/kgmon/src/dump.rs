@@ -1,4 +1,4 @@
-//! Reader and writer for dumps of kgmon, in the format of `kernel/kgmon/format.h`. It does no I/O.
+//! Reader and writer for dumps of kgmon, in the format of `embedded/kernel/kgmon/format.h`. It does no I/O.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The kernel module kgmon (`kernel/kgmon`), which counts calls and takes samples: builds and loads
+//! The kernel module kgmon (`embedded/kernel/kgmon`), which counts calls and takes samples: builds and loads
 //! it, controls it, and reads its dumps.
 //!
 //! Start from [`KgmonDump::read`], which parses a dump and does no I/O. For the running kernel,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../kernel/kgmon/", $name)))),*]
+        &[$(($name, include_str!(concat!("../../../embedded/kernel/kgmon/", $name)))),*]
     };
 }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_module_is_carried() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/kgmon");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../embedded/kernel/kgmon");
         let mut there: Vec<_> = fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

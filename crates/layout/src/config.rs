@@ -1,4 +1,4 @@
-//! Sizes of a front end and costs of its events, as given in `machines/*.toml`.
+//! Sizes of a front end and costs of its events, as given in `data/cpu-models/*.toml`.
 
 use crate::{parts, DirectionConfig, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const MAX_CYCLES: f64 = 10_000.0;
 const MAX_RETURNS: u64 = 1024;
 
 /// Names and texts of the built-in models.
-const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/cpu-models.rs"));
 
 /// Documented CPU front end: instruction cache, instruction TLB, and what is known of the parts
 /// behind them.
@@ -227,7 +227,7 @@ impl BtbConfig {
 }
 
 impl FrontEndConfig {
-    /// Parses and validates the text of a `machines/*.toml`.
+    /// Parses and validates the text of a `data/cpu-models/*.toml`.
     ///
     /// # Errors
     /// [`Error::Syntax`] with line and key. [`Error::Value`], [`Error::FetchedAhead`] or
@@ -514,7 +514,7 @@ mod tests {
 
     #[test]
     fn every_model_file_is_built_in() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/cpu-models");
         let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
         let files = files.filter(|path| path.is_file());
         let mut files: Vec<_> =

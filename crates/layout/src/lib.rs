@@ -2,7 +2,7 @@
 //!
 //! - The front-end model counts the L1I and iTLB misses of an instruction stream. If the model has
 //!   these parts, it also counts L2 misses, late branch targets and mispredicted directions. Start
-//!   from [`FrontEndConfig`] (sizes, read from `machines/*.toml`) and [`FrontEnd`] (takes the
+//!   from [`FrontEndConfig`] (sizes, read from `data/cpu-models/*.toml`) and [`FrontEnd`] (takes the
 //!   executed address ranges and counts).
 //! - [`order`] computes where functions should lie to reduce these costs; it has its own
 //!   introduction.

@@ -1,4 +1,4 @@
-//! Parts of front-end models, from `machines/parts/`. They are added by name:
+//! Parts of front-end models, from `data/cpu-models/parts/`. They are added by name:
 //! `zen4+tage+next-line`.
 //!
 //! A table of the part replaces the model's table of that name. A table below `[otherwise]` is used
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use toml::{Table, Value};
 
 /// Names and texts of the built-in parts.
-const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines/parts.rs"));
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/cpu-models/parts.rs"));
 
 /// Returns the names of the built-in parts.
 pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {

@@ -13,7 +13,7 @@ pub enum Error {
     Work(#[from] kerntune_work::Error),
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
-    #[error("kernel {kernel} was built without mitigations (CONFIG_CPU_MITIGATIONS), so that it would do nothing for --mitigations {cpu}; leave out --kernel, or build one: kerntune kernel build --fragment kernel/mitigations.config")]
+    #[error("kernel {kernel} was built without mitigations (CONFIG_CPU_MITIGATIONS), so that it would do nothing for --mitigations {cpu}; leave out --kernel, or build one: kerntune kernel build --fragment embedded/kernel/mitigations.config")]
     NoMitigations { kernel: String, cpu: String },
     #[error("with --mitigations functions are followed by the stack pointer, which needs all of the kernel's and no user functions: leave out --only, --skip and --user")]
     MitigatedSelection,

@@ -1,7 +1,7 @@
 //! Runs a workload under the running kernel: the guest's image and init, isolated from the rest of
 //! the system.
 //!
-//! `guest/contain` isolates them: namespaces, above all a user namespace, a root on tmpfs, limits
+//! `embedded/guest/contain` isolates them: namespaces, above all a user namespace, a root on tmpfs, limits
 //! of memory and processes, few capabilities, and a system call filter. Everything ends with init,
 //! and init ends with this process, however it ends.
 
@@ -14,7 +14,7 @@ use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Exit status of `guest/contain` (`EXIT_REFUSED`) if the host lacks something.
+/// Exit status of `embedded/guest/contain` (`EXIT_REFUSED`) if the host lacks something.
 const REFUSED: i32 = 3;
 /// Memory limit of the probe, in MiB.
 const PROBE_MB: u32 = 16;

@@ -30,7 +30,7 @@ pub fn find_recorder() -> Result<PathBuf> {
     found.cloned().ok_or_else(|| Error::NoRecorder { looked: beside.display().to_string() })
 }
 
-/// Section of the recorder that contains the hash of its code (`recorder/src/lib.rs`).
+/// Section of the recorder that contains the hash of its code (`crates/recorder/src/lib.rs`).
 const CODE_SECTION: &str = ".kerntune.code";
 
 /// Returns the hash of the recorder's code, which does not depend on how it was compiled.

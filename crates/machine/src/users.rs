@@ -52,7 +52,7 @@ impl UserIdMap {
         }
     }
 
-    /// Returns the argument for `guest/contain`.
+    /// Returns the argument for `embedded/guest/contain`.
     pub fn argument(self) -> String {
         match self {
             Self::Range(first) => format!("range:{first}"),

@@ -175,7 +175,7 @@ mod tests {
     fn the_kernel_patches_hold_our_headers() {
         let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
         let read = |name: &str| std::fs::read_to_string(format!("{at}{name}")).unwrap();
-        let patches = "kernel/patches/6.12/mcrae-tags/";
+        let patches = "embedded/kernel/patches/6.12/mcrae-tags/";
         let names = read(&format!("{patches}names"));
         let patch = read(&format!("{patches}0001-headers.patch"));
         let added = |file: &str| -> String {
@@ -186,10 +186,10 @@ mod tests {
         };
         let names = TagNames::parse([("names", names.as_str())]).unwrap();
         assert_eq!(added("include/linux/kt_tag_names.h"), header("names", &names).unwrap());
-        assert_eq!(added("include/linux/kt_tags.h"), read("guest/kt_tags.h"));
-        let text = read("guest/tagged.names");
+        assert_eq!(added("include/linux/kt_tags.h"), read("embedded/guest/kt_tags.h"));
+        let text = read("embedded/guest/tagged.names");
         let names = TagNames::parse([("tagged.names", text.as_str())]).unwrap();
-        assert_eq!(read("guest/tagged_tags.h"), header("tagged.names", &names).unwrap());
+        assert_eq!(read("embedded/guest/tagged_tags.h"), header("tagged.names", &names).unwrap());
     }
 
     proptest! {

@@ -40,7 +40,7 @@ pub struct TagsOptions {
     /// First tag of a new file
     #[arg(long, value_name = "TAG", default_value_t = 2)]
     pub first: u16,
-    /// Write the tags for C and assembler (guest/kt_tags.h)
+    /// Write the tags for C and assembler (embedded/guest/kt_tags.h)
     #[arg(long, value_name = "FILE")]
     pub header: Option<PathBuf>,
     #[command(flatten)]

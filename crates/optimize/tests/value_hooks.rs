@@ -24,7 +24,7 @@ fn place(name: &str) -> PathBuf {
 
 /// Returns a file that the patches create.
 fn created(name: &str) -> String {
-    let patches = place("../../kernel/patches/6.12/gcov-values");
+    let patches = place("../../embedded/kernel/patches/6.12/gcov-values");
     for patch in fs::read_dir(patches).unwrap() {
         let text = fs::read_to_string(patch.unwrap().path()).unwrap();
         let head = format!("--- /dev/null\n+++ b/{name}\n");

@@ -1,7 +1,7 @@
 //! Repetition of experiments in published papers: a paper's figures as data, with ours beside them.
 //! All but [`run`] and the command are pure: text and comparisons in, tables out.
 //!
-//! Start from [`Paper::named`] (for the files of `papers/`) or [`Paper::parse`]. There are three
+//! Start from [`Paper::named`] (for the files of `data/papers/`) or [`Paper::parse`]. There are three
 //! kinds of papers:
 //!
 //! - A paper that tunes kernels has [`Experiment`]s. [`ExperimentResult::new`] joins one with the

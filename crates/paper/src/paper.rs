@@ -1,10 +1,10 @@
-//! Paper files (`papers/*.toml`): experiments and figures of the papers' tables.
+//! Paper files (`data/papers/*.toml`): experiments and figures of the papers' tables.
 
 use crate::{Error, FigureRef, PaperClaim, Result, Study, Survey};
 use serde::{Deserialize, Serialize};
 
 /// Names and texts of the built-in papers.
-const PAPERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
+const PAPERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/papers.rs"));
 
 /// Returns the names of the built-in papers.
 pub fn names() -> Vec<&'static str> {
@@ -201,7 +201,7 @@ impl Paper {
     pub fn named(name: &str) -> Result<Self> {
         let found = PAPERS.iter().find(|(known, _)| *known == name);
         let (_, text) = found.ok_or_else(|| Error::Unknown { name: name.into() })?;
-        Self::parse(text, &format!("papers/{name}.toml"))
+        Self::parse(text, &format!("data/papers/{name}.toml"))
     }
 
     /// Parses a paper's file; errors name it `origin`.

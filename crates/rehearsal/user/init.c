@@ -2,10 +2,10 @@
  *
  * Init of the stand-in guest: runs the steps of one run in its own process. Its input has a line `RUN GCOV`,
  * then for each step a line `LOG REGION OPERATIONS COMMAND…`, with tabs between fields. Console messages and
- * results are those of guest/init.
+ * results are those of embedded/guest/init.
  */
 #include "init.h"
-#include "../../../guest/kt_mark.h"
+#include "../../../embedded/guest/kt_mark.h"
 
 static char output[1 << 16];
 static u64 printed;

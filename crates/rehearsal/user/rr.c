@@ -3,7 +3,7 @@
  * The workload: one region for each feature of the stand-in kernel. `--seed N` changes the data.
  */
 #include "init.h"
-#include "../../../guest/kt_mark.h"
+#include "../../../embedded/guest/kt_mark.h"
 
 static void getpid_rr(u32 seed)
 {

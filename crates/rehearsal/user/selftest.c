@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Functional tests of the stand-in kernel. Output has the format of guest/selftest.c.
+ * Functional tests of the stand-in kernel. Output has the format of embedded/guest/selftest.c.
  */
 #include "init.h"
 

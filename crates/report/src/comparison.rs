@@ -173,7 +173,7 @@ pub(crate) fn means(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// Returns the file that defines the front-end model: `machines/generic.toml`.
+/// Returns the file that defines the front-end model: `data/cpu-models/generic.toml`.
 pub(crate) fn model_name(comparison: &Comparison) -> String {
     match comparison.model.as_str() {
         "" => "see docs/measuring.md".into(),
@@ -185,8 +185,8 @@ pub(crate) fn model_name(comparison: &Comparison) -> String {
 pub(crate) fn model_files(model: &str) -> String {
     let model = printable(model).to_string();
     let mut names = model.split('+');
-    let first = format!("machines/{}.toml", names.next().unwrap_or_default());
-    names.fold(first, |files, part| format!("{files} with machines/parts/{part}.toml"))
+    let first = format!("data/cpu-models/{}.toml", names.next().unwrap_or_default());
+    names.fold(first, |files, part| format!("{files} with data/cpu-models/parts/{part}.toml"))
 }
 
 fn role(row: &MetricRow) -> TextRole {

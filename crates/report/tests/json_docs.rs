@@ -4,7 +4,9 @@
 
 use crate::tables::profile;
 use kerntune_profile::{Block, Instructions};
-use kerntune_report::reports;
+use kerntune_report::graph::GraphReportOptions;
+use kerntune_report::subsystems::SubsystemsOptions;
+use kerntune_report::{reports, Report};
 use kerntune_table::render::docs;
 use std::fs;
 
@@ -12,11 +14,13 @@ const BEGIN: &str =
     "<!-- Sections from here on are made of the reports' columns (crates/report/tests/json_docs.rs). -->\n";
 const END: &str = "<!-- End of the sections that are made. -->\n";
 
+/// Records that the section on sampled figures describes.
+const ELSEWHERE: &[&str] = &["sampled", "counted"];
+
 /// Arguments without which a report refuses to be made.
 fn arguments(name: &str) -> &'static [&'static str] {
     match name {
         "histogram" => &["tcp_recv", "--by-caller"],
-        "subsystems" => &["--matrix"],
         _ => &[],
     }
 }
@@ -30,6 +34,10 @@ fn sections() -> String {
         count: 1,
         ..Block::default()
     });
+    let graph = GraphReportOptions::default();
+    let subsystems = SubsystemsOptions { matrix: true, ..SubsystemsOptions::default() };
+    // Reports with arguments of their own on the command line.
+    let others: [&dyn Report; 2] = [&graph, &subsystems];
     let mut sections: Vec<String> = reports::ENTRIES
         .iter()
         .map(|entry| {
@@ -37,8 +45,9 @@ fn sections() -> String {
             let matches = entry.command().try_get_matches_from(words).unwrap();
             let report = entry.read(&matches).unwrap();
             let document = report.document(&profile).unwrap();
-            docs(&document, &["sampled", "counted"])
+            docs(&document, ELSEWHERE)
         })
+        .chain(others.iter().map(|report| docs(&report.document(&profile).unwrap(), ELSEWHERE)))
         .collect();
     sections.sort();
     sections.join("\n")

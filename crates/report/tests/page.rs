@@ -77,7 +77,7 @@ fn the_page_is_whole() {
         "\u{2212}11.8 %",
         "__netif_receive_skb_core</code>",
         "skb_release_data",
-        "machines/generic.toml",
+        "data/cpu-models/generic.toml",
         "12 returns (of 28,060,412 events) could not be matched with a call.",
         "resumed, 4 min 03 s more",
         "kerntune tune --workload rr",

@@ -10,7 +10,7 @@ macro_rules! counters {
         cpu { $($(#[$cpu_doc:meta])* $cpu:ident = $cpu_name:literal,)* }
         kernel { $($(#[$doc:meta])* $kernel:ident = $name:literal,)* }
     ) => {
-        /// Counter of `guest/kt_counters.h`, of kernel code only, counted by `perf_event_open(2)`.
+        /// Counter of `embedded/guest/kt_counters.h`, of kernel code only, counted by `perf_event_open(2)`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum PerfCounter {
             $($(#[$cpu_doc])* #[serde(rename = $cpu_name)] $cpu,)*
@@ -86,7 +86,7 @@ mod tests {
         for counter in PerfCounter::all() {
             assert_eq!(counter.name().parse(), Ok(counter));
             assert_eq!(serde_json::to_string(&counter).unwrap(), format!("\"{counter}\""));
-            let header = include_str!("../../../guest/kt_counters.h");
+            let header = include_str!("../../../embedded/guest/kt_counters.h");
             assert!(
                 header.contains(&format!("{{ \"{counter}\", ")),
                 "the guest's programs do not know {counter}"

@@ -111,6 +111,7 @@ fn documentation_lists_fields_and_those_of_records() {
         render::docs(&document(None), &[]),
         "## `kerntune-test/1`\n\nCalls.\n\n\
          | field | type | meaning |\n|---|---|---|\n\
+         | `schema` | string | `kerntune-test/1`. |\n\
          | `elapsed_ns` | integer | Whole time. |\n\
          | `region` | string, or absent | Region, if any. |\n\
          | `functions` | array | By time. |\n\

@@ -1,7 +1,7 @@
 //! Marks: long NOPs that have no effect on a CPU and that the recorder recognizes.
 //!
 //! The instruction holds the code [`PREFIX`]` | kind`. On x86-64 it is `nopl disp32(%rax)`: bytes
-//! `0f 1f 80`, then the code in little endian. `guest/kt_mark.h` is the C side. Arguments are
+//! `0f 1f 80`, then the code in little endian. `embedded/guest/kt_mark.h` is the C side. Arguments are
 //! passed as those of a function.
 
 /// Upper half of a mark's code: "KT".

@@ -33,7 +33,7 @@ pub struct RecorderSpec {
     /// Address of `__per_cpu_offset`, needed to tell locks in per-CPU variables apart.
     #[serde(default)]
     pub per_cpu: Option<u64>,
-    /// Front-end model as TOML text (`machines/*.toml`), if misses are to be computed.
+    /// Front-end model as TOML text (`data/cpu-models/*.toml`), if misses are to be computed.
     pub model: Option<String>,
     /// Description of the kernel's data, if the model is to include data accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -180,7 +180,7 @@ fn uftrace(profile: &Path) -> ExampleResult<(u64, CommandCost)> {
 /// report.
 fn trace_cmd(work: &WorkDir) -> ExampleResult<(u64, CommandCost)> {
     let mut request = BuildRequest::new("debian:6.12".parse()?, "graph");
-    request.fragments.push("kernel/graph.config".into());
+    request.fragments.push("embedded/kernel/graph.config".into());
     let kernel = build(work, &request, &NoProgress)?;
     let capture = "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; \
                    trace-cmd record -q -b 65536 -p function_graph -o /kt/out/trace.dat rr --only tcp_rr";

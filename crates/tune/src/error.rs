@@ -40,7 +40,7 @@ pub enum Error {
     Stats(Box<kerntune_stats::Error>),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
-    #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
+    #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of embedded/kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
     NoTriggers { image: std::path::PathBuf },
     #[error("no recipe `{given}`; there are {known}")]
     UnknownRecipe { given: String, known: String },
@@ -96,7 +96,7 @@ pub enum Error {
     NoProgram { word: String, hint: String },
     #[error("nothing is trimmed from kernel {kernel}: {why}")]
     NothingToTrim { kernel: String, why: String },
-    #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
+    #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (embedded/guest/kt_mark.h)")]
     NothingRecorded { workload: String, run: String },
     #[error("{step} {complaint}{services}\nall that it printed is in {}", log.display())]
     Output {

@@ -143,7 +143,7 @@ mod tests {
         for rule in built_in() {
             let name = rule.name().to_owned();
             let path =
-                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice").join(format!("{name}.toml"));
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/advice").join(format!("{name}.toml"));
             let text = fs::read_to_string(path).unwrap();
             let Some((_, change)) = text.split_once("\n[change]\n") else { continue };
             // A condition that always holds.

@@ -59,7 +59,7 @@ impl RunSubcommand<GlobalOptions> for WorkloadCommand {
     }
 }
 
-/// Returns the workloads with their files: those in the directory `workloads/` of the current
+/// Returns the workloads with their files: those in the directory `data/workloads/` of the current
 /// directory, then the built-in ones, which have no file. Reports files that cannot be used.
 pub(super) fn known(output: &CliOutput) -> Result<Vec<(Workload, Option<PathBuf>)>, Failure> {
     let mut found: Vec<(Workload, Option<PathBuf>)> = Vec::new();

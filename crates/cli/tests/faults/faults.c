@@ -5,7 +5,7 @@
  * runs, code that another process has at another address. Each way is a region of its own, and rests at
  * its end, so that the CPU halts.
  *
- * Talks to: the recorder by marks (guest/kt_mark.h); `crates/cli/tests/clock.rs` runs it.
+ * Talks to: the recorder by marks (embedded/guest/kt_mark.h); `crates/cli/tests/clock.rs` runs it.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -74,7 +74,7 @@ impl KgmonBench {
     }
 
     /// Makes an image whose measured run is one `kgmon` process with these steps, one per line
-    /// (guest/kgmon.c). `LOAD` and `CALLEE` load the two modules. `workload` has more lines of the
+    /// (embedded/guest/kgmon.c). `LOAD` and `CALLEE` load the two modules. `workload` has more lines of the
     /// workload's file.
     pub fn image(&self, workload: &str, steps: &str) -> GuestImage {
         let (module, callee) = (self.module.to_str().unwrap(), self.callee.to_str().unwrap());

@@ -118,7 +118,7 @@ pub fn planted_kernel() -> String {
 
 /// Returns the path of one of our config fragments.
 fn fragment(name: &str) -> String {
-    checkout().join(format!("kernel/{name}.config")).display().to_string()
+    checkout().join(format!("embedded/kernel/{name}.config")).display().to_string()
 }
 
 /// Writes a workload file into its own directory.

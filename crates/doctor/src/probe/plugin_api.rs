@@ -18,7 +18,7 @@ const MARKERS: [(u32, &[u8]); 5] = [
 ];
 
 /// Symbols that the recorder uses to update the clock before a CPU halts
-/// (`recorder/src/ffi/halt.rs`); QEMU exports them for its own modules.
+/// (`crates/recorder/src/ffi/halt.rs`); QEMU exports them for its own modules.
 pub(crate) const CLOCK: [&str; 2] = ["icount_update", "current_cpu"];
 
 /// Findings in QEMU's dynamic symbol table.

@@ -23,7 +23,7 @@ fn rows_files_are_what_the_programs_list() {
         command.arg("--list");
         let (end, output) = Job::new(command).output().unwrap();
         assert!(end.success(), "{name}: {output}");
-        assert_eq!(output, rows, "{name} --list > guest/{name}.rows");
+        assert_eq!(output, rows, "{name} --list > embedded/guest/{name}.rows");
         compared += 1;
     }
     assert!(compared >= 7);

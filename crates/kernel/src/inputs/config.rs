@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// Origin of a requested option. A required option overrides a user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OptionOrigin {
-    /// `kernel/base.config`.
+    /// `embedded/kernel/base.config`.
     Base,
-    /// `kernel/required.config`.
+    /// `embedded/kernel/required.config`.
     Required,
     /// User's fragment, by index. Fragments with the same text give the same configuration,
     /// whatever their paths.

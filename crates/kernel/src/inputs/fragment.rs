@@ -1,26 +1,26 @@
-//! Config fragments of `kernel/`, compiled in so that an installed kerntune needs no checkout.
+//! Config fragments of `embedded/kernel/`, compiled in so that an installed kerntune needs no checkout.
 
 /// Lean VM kernel, merged over `make tinyconfig`.
-pub const BASE: &str = include_str!("../../../../kernel/base.config");
+pub const BASE: &str = include_str!("../../../../embedded/kernel/base.config");
 /// Options that every kernel needs to run under kerntune, merged over everything else.
-pub const REQUIRED: &str = include_str!("../../../../kernel/required.config");
+pub const REQUIRED: &str = include_str!("../../../../embedded/kernel/required.config");
 /// Lean kernel for User-Mode Linux, merged over `make ARCH=um tinyconfig`.
-pub const UML: &str = include_str!("../../../../kernel/uml.config");
+pub const UML: &str = include_str!("../../../../embedded/kernel/uml.config");
 /// The counterpart of [`REQUIRED`] for User-Mode Linux.
-pub const UML_REQUIRED: &str = include_str!("../../../../kernel/uml-required.config");
+pub const UML_REQUIRED: &str = include_str!("../../../../embedded/kernel/uml-required.config");
 /// Block devices in the guest's memory, and the file systems on them.
-pub const DISK: &str = include_str!("../../../../kernel/disk.config");
+pub const DISK: &str = include_str!("../../../../embedded/kernel/disk.config");
 /// Persistent memory and DAX, on top of [`DISK`].
-pub const PMEM: &str = include_str!("../../../../kernel/pmem.config");
+pub const PMEM: &str = include_str!("../../../../embedded/kernel/pmem.config");
 /// Mitigations of CPU vulnerabilities.
-pub const MITIGATIONS: &str = include_str!("../../../../kernel/mitigations.config");
+pub const MITIGATIONS: &str = include_str!("../../../../embedded/kernel/mitigations.config");
 /// Function tracer and function profiler.
-pub const FTRACE: &str = include_str!("../../../../kernel/ftrace.config");
+pub const FTRACE: &str = include_str!("../../../../embedded/kernel/ftrace.config");
 /// Arc counters (gcov) in every object.
-pub const GCOV: &str = include_str!("../../../../kernel/gcov.config");
+pub const GCOV: &str = include_str!("../../../../embedded/kernel/gcov.config");
 /// Value counters on top of [`GCOV`], for a source with
 /// [`PatchSet::gcov_values`](crate::PatchSet::gcov_values).
-pub const GCOV_VALUES: &str = include_str!("../../../../kernel/gcov-values.config");
+pub const GCOV_VALUES: &str = include_str!("../../../../embedded/kernel/gcov-values.config");
 
 /// Returns the option lines of a fragment without comments, for
 /// [`BuildRequest::extra`](crate::BuildRequest::extra).

@@ -1,4 +1,4 @@
-//! Patches of `kernel/patches` for recipes and studies, compiled in so that an installed kerntune
+//! Patches of `embedded/kernel/patches` for recipes and studies, compiled in so that an installed kerntune
 //! needs no checkout.
 
 use crate::Result;
@@ -21,7 +21,7 @@ pub struct PatchSet {
 
 macro_rules! files {
     ($directory:literal: $($name:literal),+) => {
-        &[$(($name, include_str!(concat!("../../../../kernel/patches/", $directory, "/", $name)))),+]
+        &[$(($name, include_str!(concat!("../../../../embedded/kernel/patches/", $directory, "/", $name)))),+]
     };
 }
 
@@ -62,7 +62,7 @@ const UML: &[PatchSet] = &[
     },
 ];
 
-/// Kernels of the study of namei (`papers/mckusick.toml`).
+/// Kernels of the study of namei (`data/papers/mckusick.toml`).
 const NAMEI: &[PatchSet] = &[
     PatchSet {
         name: "namei-search",
@@ -90,7 +90,7 @@ const MCRAE: &[PatchSet] = &[
     },
 ];
 
-/// Kernel of Chen's study of wake-ups (`papers/chen.toml`).
+/// Kernel of Chen's study of wake-ups (`data/papers/chen.toml`).
 const WAKE: &[PatchSet] = &[PatchSet {
     name: "wake-previous",
     series: "6.12",

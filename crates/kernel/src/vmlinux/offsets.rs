@@ -10,7 +10,7 @@ use std::path::Path;
 pub type StructureOffsets = BTreeMap<String, u64>;
 
 /// Source whose assembly has the offsets.
-pub(crate) const OFFSETS_SOURCE: &str = include_str!("../../../../kernel/structure_offsets.c");
+pub(crate) const OFFSETS_SOURCE: &str = include_str!("../../../../embedded/kernel/structure_offsets.c");
 
 /// Computes the offsets in a finished build directory.
 ///

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const TASK_OFFSETS_SOURCE: &str = include_str!("../../../../kernel/task_offsets.c");
+const TASK_OFFSETS_SOURCE: &str = include_str!("../../../../embedded/kernel/task_offsets.c");
 
 /// Byte offsets of members of `struct task_struct`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct TaskLayout {
 }
 
 impl TaskLayout {
-    /// Compiles `kernel/task_offsets.c` with the command that Kbuild used for `asm-offsets.s` in
+    /// Compiles `embedded/kernel/task_offsets.c` with the command that Kbuild used for `asm-offsets.s` in
     /// the finished build directory `build`, writing into `scratch`, and reads the offsets from the
     /// assembly.
     pub fn probe(arch: Arch, build: &Path, scratch: &Path) -> Result<Self> {

@@ -1,4 +1,4 @@
-//! McRae's event tags, placed by the compiler (`kernel/patches/6.12/mcrae-compiler`): the tags of
+//! McRae's event tags, placed by the compiler (`embedded/kernel/patches/6.12/mcrae-compiler`): the tags of
 //! each function.
 
 use crate::{Error, Result};
@@ -155,7 +155,7 @@ mod tests {
         };
         let patch = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../kernel/patches/6.12/mcrae-compiler/0001-triggers.patch"
+            "/../../embedded/kernel/patches/6.12/mcrae-compiler/0001-triggers.patch"
         );
         let patch = std::fs::read_to_string(patch).unwrap();
         let part =

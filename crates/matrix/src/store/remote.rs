@@ -1,5 +1,5 @@
 //! A store that the helper program `kerntune-objects` reaches. It knows object stores and is built
-//! separately (`objects/`).
+//! separately (`crates/objects/`).
 
 use super::wire::{read_reply, send_request, HelperReply};
 use super::Store;

@@ -1,7 +1,7 @@
 //! Kernel patches for value counters: targets of indirect calls, divisors, sizes of copies.
 //!
 //! The kernel's own gcov lacks the functions that GCC's `-fprofile-values` calls; patches add them
-//! (`kernel/README.md`). They also go into the source of the tuned kernel, where nothing of them is
+//! (`embedded/kernel/README.md`). They also go into the source of the tuned kernel, where nothing of them is
 //! compiled: GCC's checksums contain the lines of a function's source, so both kernels need the
 //! same tree.
 

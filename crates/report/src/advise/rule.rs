@@ -1,5 +1,5 @@
 //! Rules of advice: the conditions under which a change may pay, and the change. One TOML file each
-//! (`advice/`, `docs/advise.md`).
+//! (`data/advice/`, `docs/advise.md`).
 
 use super::facts;
 use super::when::RuleCondition;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Table;
 
 /// Built-in rules: names and texts.
-const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/advice.rs"));
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/advice.rs"));
 
 /// Rule of advice, as its TOML file defines it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -1,4 +1,4 @@
-//! Regions that init marks for readings of /proc (`guest/init/proc.c`); they are excluded from the
+//! Regions that init marks for readings of /proc (`embedded/guest/init/proc.c`); they are excluded from the
 //! workload.
 
 use crate::Result;

@@ -1,5 +1,5 @@
 //! Built-in reference workloads: main figures and division of time, by name, for comparison with
-//! any profile. One file each in `references/`, which `characterize --save-reference` writes.
+//! any profile. One file each in `data/reference-profiles/`, which `characterize --save-reference` writes.
 
 use super::beside::ComparedProfile;
 use super::event::FigureBasis;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Name and version of the reference file format, see `docs/json.md`.
 pub const REFERENCE_SCHEMA: &str = "kerntune-reference/1";
 
-const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/references.rs"));
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/reference-profiles.rs"));
 
 /// Share of the time that the kept functions must cover, in thousandths.
 const KEPT_PER_MILLE: u128 = 999;

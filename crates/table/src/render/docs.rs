@@ -7,7 +7,8 @@ use crate::{ColumnSpec, Document, TypeName};
 /// except those of the keys `elsewhere`, which are described once for all documents.
 pub fn docs(document: &Document, elsewhere: &[&str]) -> String {
     let mut out = format!("## `{}`\n\n{}\n\n", document.schema, document.about);
-    let mut fields = Vec::new();
+    let schema = format!("`{}`.", document.schema);
+    let mut fields = vec![line("schema", "string", &schema)];
     let mut nested = Vec::new();
     for part in &document.parts {
         match part {

@@ -1,4 +1,4 @@
-//! Output of a suite's programs: one JSON line for each row (`guest/kt_suite.h`).
+//! Output of a suite's programs: one JSON line for each row (`embedded/guest/kt_suite.h`).
 
 use kerntune_stats::PerfCounter;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ impl SuiteLine {
 }
 
 /// Returns the environment variable that asks a suite's programs for these counters
-/// (`guest/kt_counters.h`); `None` if there are none.
+/// (`embedded/guest/kt_counters.h`); `None` if there are none.
 pub fn environment(counters: &[PerfCounter]) -> Option<(String, String)> {
     let names: Vec<&str> = counters.iter().map(|counter| counter.name()).collect();
     (!names.is_empty()).then(|| ("KT_COUNTERS".into(), names.join(",")))

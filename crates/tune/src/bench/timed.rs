@@ -83,7 +83,7 @@ pub struct TimedRequest<'a> {
     /// Kernels to time; the first one takes part twice.
     pub kernels: &'a [Kernel],
     /// Workload whose measured run is timed. Its programs print a line for each row and iteration
-    /// (`guest/README.md`).
+    /// (`embedded/guest/README.md`).
     pub workload: &'a Workload,
     /// Effort; the number of boots is a maximum.
     pub effort: TimedEffort<'a>,

@@ -1,4 +1,4 @@
-//! Functional checks of a kernel (`guest/selftest/`), run in the guest.
+//! Functional checks of a kernel (`embedded/guest/selftest/`), run in the guest.
 
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Copies the stand-in kernel's source as a series without patches in `kernel/patches/SERIES/uml`.
+/// Copies the stand-in kernel's source as a series without patches in `embedded/kernel/patches/SERIES/uml`.
 fn source(bench: &TestBench) -> KernelSource {
     let (from, to) =
         (Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel"), bench.path("source"));

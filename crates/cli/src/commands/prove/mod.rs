@@ -106,7 +106,7 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
         if self.model.is_file() {
             return Err(Failure::usage(
                 "--model: give the model by name: whoever repeats the proof does not have your file \
-                 (`machines/NAME.toml` counts as a name)",
+                 (`data/cpu-models/NAME.toml` counts as a name)",
             ));
         }
         let of = [base.manifest.id.as_str(), tuned.manifest.id.as_str(), workload.name.as_str()];

@@ -1,6 +1,6 @@
 //! Checks of a profile's counts against the guest kernel's own (`record --proc`).
 //!
-//! Init reads files of /proc right before and after each step (`guest/init/proc.c`). It marks a
+//! Init reads files of /proc right before and after each step (`embedded/guest/init/proc.c`). It marks a
 //! region around both readings and the step, and one around each reading. So the guest's count must
 //! be at least the profile's from the end of one reading to the beginning of the other, and at most
 //! the profile's with the readings. `counts.tsv` lists other expected differences with their

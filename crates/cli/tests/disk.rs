@@ -108,7 +108,9 @@ fn requests_are_what_a_program_asks_for() {
     let program = directory.path().join("requests");
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
-    gcc.arg("-I").arg(checkout().join("embedded/guest")).arg(checkout().join("crates/cli/tests/disk/requests.c"));
+    gcc.arg("-I")
+        .arg(checkout().join("embedded/guest"))
+        .arg(checkout().join("crates/cli/tests/disk/requests.c"));
     assert!(gcc.arg("-o").arg(&program).status().unwrap().success(), "{gcc:?}");
     let file = workload(
         &directory,

@@ -26,7 +26,11 @@ fn main() -> Result<(), kerntune_report::Error> {
         after: Some(&sample::after()),
         provenance: &[
             line("Source", "Linux 6.12.90, linux-source-6.12 6.12.90-1~bpo12+1 (blake3 81ac…0d3e)", None),
-            line("Config", "embedded/kernel/base.config, embedded/kernel/required.config (blake3 5510…77f1)", None),
+            line(
+                "Config",
+                "embedded/kernel/base.config, embedded/kernel/required.config (blake3 5510…77f1)",
+                None,
+            ),
             line("Flags", "-O2", Some("-O2 -fprofile-sample-use=rr.prof")),
             line("Emulator", "QEMU 10.0.2, TCG, -icount shift=0, 1 CPU, 1 GiB", None),
         ],

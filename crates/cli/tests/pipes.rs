@@ -232,3 +232,12 @@ fn a_collectors_directory_of_somebody_else_is_refused() {
     assert_eq!(field.read("precious"), "precious");
     assert!(Path::new(&place).join("lock").is_symlink());
 }
+
+#[test]
+fn two_files_do_not_go_to_standard_output() {
+    let field = PipeDirectory::new();
+    let output = field.run("\"$K\" export gmon latest -o -");
+    let said = said(&output);
+    assert!(output.status.code() == Some(2) && said.contains("two files"), "{:?} {said}", output.status);
+    assert!(!field.0.path().join("-.symbols").exists());
+}

@@ -46,6 +46,12 @@ pub struct GmonFiles {
 impl GmonFiles {
     /// Checks `path`, named by `option`, and the file of symbols beside it.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Err(Failure::usage(format!(
+                "{option} -: gmon.out and its symbols are two files, so they cannot go to standard output; \
+                 name a file: FILE and FILE.symbols are written"
+            )));
+        }
         let mut symbols = path.as_os_str().to_owned();
         symbols.push(".symbols");
         let symbols = PathBuf::from(symbols);

@@ -25,7 +25,7 @@ pub fn render(document: &Document, form: ReportForm, heading: &str, style: Style
     match form {
         ReportForm::Text => format!("{heading}\n\n{}", render::text(document, style)),
         ReportForm::Json => render::json(document),
-        ReportForm::Csv => document.tables().map(render::csv).collect::<Vec<_>>().join("\r\n"),
+        ReportForm::Csv => document.tables().map(render::csv).collect::<Vec<_>>().join("\n"),
         ReportForm::Markdown => format!("{}\n\n{}", printable(heading), render::markdown(document)),
         ReportForm::Html => html::document_page(heading, document),
     }

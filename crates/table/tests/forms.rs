@@ -79,10 +79,10 @@ fn csv_quotes_what_would_end_a_value() {
     let tables: Vec<String> = document.tables().map(render::csv).collect();
     assert_eq!(
         tables[0],
-        "self,calls,hidden,name,cpus\r\n\
-         5678,1234,2839.0,tcp|ack,\"[{\"\"calls\"\":1000},{\"\"calls\"\":234}]\"\r\n\
-         0,,0.0,\"a,\"\"b\"\"\u{1b}\",[]\r\n\
-         1,1,0.5,last,\"[{\"\"calls\"\":1}]\"\r\n"
+        "self,calls,hidden,name,cpus\n\
+         5678,1234,2839.0,tcp|ack,\"[{\"\"calls\"\":1000},{\"\"calls\"\":234}]\"\n\
+         0,,0.0,\"a,\"\"b\"\"\u{1b}\",[]\n\
+         1,1,0.5,last,\"[{\"\"calls\"\":1}]\"\n"
     );
 }
 

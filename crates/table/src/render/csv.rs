@@ -1,4 +1,4 @@
-//! Comma-separated values, RFC 4180.
+//! Comma-separated values, as RFC 4180 has them but for the ends of lines, which are those of Unix.
 
 use crate::{TableRows, Value};
 
@@ -6,7 +6,7 @@ use crate::{TableRows, Value};
 pub fn csv(table: &dyn TableRows) -> String {
     let specs = table.specs();
     let keys: Vec<_> = specs.iter().map(|spec| spec.key).filter(|key| !key.is_empty()).collect();
-    let mut out = keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(",") + "\r\n";
+    let mut out = keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(",") + "\n";
     for row in table.records() {
         let Value::Record(members) = row else { continue };
         let cell = |key: &&str| {
@@ -17,7 +17,7 @@ pub fn csv(table: &dyn TableRows) -> String {
                 Some(value) => quoted(&serde_json::to_string(value).unwrap_or_default()),
             }
         };
-        out += &(keys.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n");
+        out += &(keys.iter().map(cell).collect::<Vec<_>>().join(",") + "\n");
     }
     out
 }

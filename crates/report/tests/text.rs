@@ -269,3 +269,23 @@ fn timed_comparisons() {
     golden("bench.txt", &bench::table(&timed(), Style::PLAIN));
     golden("bench_paper.txt", &bench::paper(&timed(), Style::PLAIN));
 }
+
+#[test]
+fn a_report_has_every_form() {
+    use kerntune_report::{render, ReportForm};
+    let profile = sample::before();
+    let options = FunctionsOptions::default();
+    let document = options.document(&profile).unwrap();
+    let form = |form| render(&document, form, "profile p1", Style::PLAIN);
+    assert_eq!(form(ReportForm::Json), options.json(&profile).unwrap());
+    assert_eq!(
+        form(ReportForm::Text),
+        format!("profile p1\n\n{}", options.text(&profile, Style::PLAIN).unwrap())
+    );
+    let rows = profile.tables.totals(|_| true).len();
+    let csv = form(ReportForm::Csv);
+    assert!(csv.starts_with("elapsed,self,") && csv.lines().count() == rows + 1, "{csv}");
+    assert!(form(ReportForm::Markdown).starts_with("profile p1\n\n```\n"));
+    let page = form(ReportForm::Html);
+    assert!(page.starts_with("<!DOCTYPE html>") && !page.contains("<script"), "{page}");
+}

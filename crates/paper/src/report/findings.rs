@@ -1,20 +1,10 @@
 //! Findings of a paper compared with measurements: as text, as Markdown and for a page.
 
-use super::plain::plain;
+use super::parts::{head, line, Content, Section};
 use crate::{FindingResult, FindingVerdict, RunLocation};
-use kerntune_table::columns::Alignment;
+use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::figure;
-use kerntune_table::Style;
-use kerntune_table::{printable, TextRole};
-
-/// Table of findings on an HTML page.
-pub(crate) struct SurveyRows {
-    pub title: String,
-    pub about: String,
-    /// Column heads, and whether the column holds numbers.
-    pub heads: Vec<(&'static str, bool)>,
-    pub rows: Vec<[String; 5]>,
-}
+use kerntune_table::{printable, Style, TextRole};
 
 /// Counts the findings by outcome, in a sentence.
 pub(crate) fn counted(findings: &[FindingResult]) -> String {
@@ -72,61 +62,28 @@ fn finding(of: &FindingResult) -> [String; 5] {
     [of.says.clone(), word(of.seen).into(), evidence(of), place(of.at.as_ref()), of.here.clone()]
 }
 
-const FINDINGS: [(&str, Alignment); 5] = [
-    ("the paper says", Alignment::Left),
-    ("here", Alignment::Left),
-    ("figure", Alignment::Left),
-    ("where", Alignment::Left),
-    ("what is looked at", Alignment::Left),
-];
-
-/// Renders each finding with its evidence below.
-pub(crate) fn findings(findings: &[FindingResult], style: Style) -> String {
-    let mut out = String::new();
+/// Renders each finding with its evidence below `title`.
+pub(crate) fn findings_text(title: &str, findings: &[FindingResult], style: Style) -> String {
+    let mut out = head(style, title);
     for of in findings {
         let [says, here, evidence, place, about] = finding(of);
         out.push_str(&format!("{here:<20}{}\n", printable(&says)));
-        let mut detail = |text: &str| {
-            if !text.is_empty() {
-                out.push_str(&style.paint(TextRole::Faint, &printable(&format!("{:20}{text}", ""))));
-                out.push('\n');
-            }
-        };
-        detail(&match (evidence.is_empty(), place.is_empty()) {
+        let evidence = match (evidence.is_empty(), place.is_empty()) {
             (true, _) => String::new(),
             (false, true) => evidence,
             (false, false) => format!("{evidence} ({place})"),
-        });
-        detail(&about);
+        };
+        for detail in [evidence, about].iter().filter(|detail| !detail.is_empty()) {
+            out += &line(style, TextRole::Faint, &format!("{:20}{detail}", ""));
+        }
     }
     out
 }
 
-/// Renders findings as a Markdown table.
-pub(crate) fn findings_markdown(findings: &[FindingResult]) -> String {
-    rows(&FINDINGS, findings.iter().map(finding))
-}
-
-/// Returns findings as table rows for a page.
-pub(crate) fn findings_rows(findings: &[FindingResult]) -> SurveyRows {
-    SurveyRows {
-        title: "Findings".into(),
-        about: String::new(),
-        heads: heads(&FINDINGS),
-        rows: findings.iter().map(finding).collect(),
-    }
-}
-
-pub(crate) fn heads(heads: &[(&'static str, Alignment); 5]) -> Vec<(&'static str, bool)> {
-    heads.iter().map(|(name, side)| (*name, matches!(side, Alignment::Right))).collect()
-}
-
-pub(crate) fn rows(heads: &[(&str, Alignment); 5], rows: impl Iterator<Item = [String; 5]>) -> String {
-    let names: Vec<&str> = heads.iter().map(|(name, _)| *name).collect();
-    let rule = heads.iter().map(|(_, side)| if matches!(side, Alignment::Right) { "---:" } else { "---" });
-    let mut text = format!("| {} |\n|{}|\n", names.join(" | "), rule.collect::<Vec<_>>().join("|"));
-    for row in rows {
-        text += &format!("| {} |\n", row.map(|cell| plain(&cell).to_string()).join(" | "));
-    }
-    text
+/// Returns findings as a table with the remark `about`.
+pub(crate) fn findings_section(findings: &[FindingResult], about: String) -> Section {
+    let heads = ["the paper says", "here", "figure", "where", "what is looked at"];
+    let mut table = TextTable::new(heads.map(|head| (head, Alignment::Left)));
+    table.rows.extend(findings.iter().map(|of| finding(of).into()));
+    Section { title: "Findings".into(), about, content: Content::Table(table) }
 }

@@ -1,6 +1,7 @@
 //! A paper's tables beside our measurements, as text.
 
-use super::findings::{counted, findings};
+use super::findings::{counted, findings_text};
+use super::parts::{head, legend_text, line};
 use crate::{
     BetterDirection, ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow,
     PaperOutcome, RowResult,
@@ -8,48 +9,38 @@ use crate::{
 use kerntune_report::comparison::describe;
 use kerntune_stats::RowVerdict;
 use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::number;
-use kerntune_table::Style;
-use kerntune_table::{printable, TextRole};
+use kerntune_table::{number, printable, Style, TextRole};
 
 /// Renders a summary in sentences, each table in the paper's layout, and a legend.
 pub fn table(outcome: &PaperOutcome, style: Style) -> String {
-    let mut out = style.paint(TextRole::Head, &printable(&headline(outcome))) + "\n";
+    let mut out = line(style, TextRole::Head, &headline(outcome));
     if let Some(sentence) = extremes(outcome) {
-        out.push_str(&style.paint(TextRole::Head, &printable(&sentence)));
-        out.push('\n');
+        out += &line(style, TextRole::Head, &sentence);
     }
     out.push('\n');
-    for line in [
+    for text in [
         format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published),
         format!("       measured on {}", outcome.paper_machine),
         format!("ours   recipe {} on machine {}, model {}", outcome.recipe, outcome.machine, outcome.model),
     ] {
-        out.push_str(&printable(&line));
-        out.push('\n');
+        out += &line(style, TextRole::Plain, &text);
     }
     if !outcome.findings.is_empty() {
-        let head = format!("Findings: {}", counted(&outcome.findings));
-        out.push_str(&format!("\n{}\n", style.paint(TextRole::Head, &head)));
-        out.push_str(&findings(&outcome.findings, style));
+        let title = format!("Findings: {}", counted(&outcome.findings));
+        out += &findings_text(&title, &outcome.findings, style);
     }
     for part in &outcome.experiments {
-        out.push_str(&part_text(part, style));
+        out += &part_text(part, style);
     }
-    for line in LEGEND {
-        out.push_str(&style.paint(TextRole::Faint, line));
-        out.push('\n');
-    }
-    out
+    out + &legend_text(&LEGEND, style)
 }
 
-pub(crate) const LEGEND: [&str; 6] = [
-    "",
-    "improvement  100 · (base / optimized - 1) of times and counts, the other way round of rates: as in the paper",
-    "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
-    "whole path   the same of kernel and user code together: what a user waits for",
-    "clock        the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown",
-    "*            not larger than the noise: the paper says so, the A/A difference (a second run of the base kernel), or an interval with 0 in it",
+pub(crate) const LEGEND: [(&str, &str); 5] = [
+    ("improvement", "100 · (base / optimized - 1) of times and counts, the other way round of rates: as in the paper"),
+    ("ours", "kernel code only, between marks, per operation; instructions are exact, cycles are a model's"),
+    ("whole path", "the same of kernel and user code together: what a user waits for"),
+    ("clock", "the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown"),
+    ("*", "not larger than the noise: the paper says so, the A/A difference (a second run of the base kernel), or an interval with 0 in it"),
 ];
 
 /// Summarizes the outcome: `14 of 20 rows improve, …`.
@@ -86,88 +77,92 @@ pub(crate) fn extremes(outcome: &PaperOutcome) -> Option<String> {
 }
 
 fn part_text(part: &ExperimentOutcome, style: Style) -> String {
-    let mut out = format!("\n{}\n", style.paint(TextRole::Head, &printable(&part.title)));
-    let because = match &part.state {
-        ExperimentState::Measured(measured) => {
-            out.push_str(&measured_table(part, measured, style));
-            return out;
+    let content = match &part.state {
+        ExperimentState::Measured(measured) => measured_table(part, measured, style),
+        ExperimentState::NotMade { because } => {
+            let text = format!("not made, workload {}: {because}", part.workload);
+            line(style, TextRole::Plain, &text)
         }
-        ExperimentState::NotMade { because } => because,
     };
-    out.push_str(&printable(&format!("not made, workload {}: {because}", part.workload)));
-    out.push('\n');
-    out
+    head(style, &part.title) + &content
+}
+
+/// Columns of a table: heads in text and in Markdown, and alignment. The last two are those of times.
+const COLUMNS: [(&str, &str, Alignment); 15] = [
+    ("\nbenchmark", "", Alignment::Left),
+    ("paper\nbase", "paper, base", Alignment::Right),
+    ("\noptimized", "optimized", Alignment::Right),
+    ("\nstd dev", "std dev", Alignment::Right),
+    ("\nimprovement", "improvement", Alignment::Right),
+    ("\nunit", "unit", Alignment::Left),
+    ("ours, exact\nbase", "ours, exact, base", Alignment::Right),
+    ("\ntuned", "tuned", Alignment::Right),
+    ("\nA/A %", "A/A %", Alignment::Right),
+    ("\nimprovement", "improvement", Alignment::Right),
+    ("cycles (model)\nimprovement", "cycles (model), improvement", Alignment::Right),
+    ("whole path\ninstructions", "whole path, instructions", Alignment::Right),
+    ("\ncycles (model)", "whole path, cycles (model)", Alignment::Right),
+    ("by the clock\nimprovement", "by the clock", Alignment::Right),
+    ("\nstd dev", "std dev", Alignment::Right),
+];
+
+/// Returns the columns of a table that was or was not timed with a clock.
+pub(crate) fn columns(measured: &ExperimentResult) -> &'static [(&'static str, &'static str, Alignment)] {
+    if is_timed(measured) {
+        &COLUMNS
+    } else {
+        &COLUMNS[..13]
+    }
+}
+
+/// Returns the cells of a row, of all columns.
+pub(crate) fn cells(line: &RowResult) -> [TextCell; 15] {
+    let ours = line.ours.as_ref();
+    let exact =
+        |of: &dyn Fn(&ImprovementFigure) -> String| ours.map_or("".into(), |ours| of(&ours.exact).into());
+    let figure =
+        |of: &dyn Fn(&MeasuredRow) -> Option<&ImprovementFigure>| ours.and_then(of).map_or("".into(), gain);
+    [
+        TextCell(line.name.clone(), TextRole::Head),
+        number::figure(line.paper_base).into(),
+        number::figure(line.paper_optimized).into(),
+        line.paper_std_dev.map_or(String::new(), number::figure).into(),
+        line.paper_improvement.as_str().into(),
+        TextCell(format!("{}{}", line.unit, direction(line)), TextRole::Faint),
+        exact(&|figure| number::figure(figure.base)),
+        exact(&|figure| number::figure(figure.tuned)),
+        exact(&aa),
+        figure(&|ours| Some(&ours.exact)),
+        figure(&|ours| ours.model_cycles.as_ref()),
+        figure(&|ours| ours.whole_instructions.as_ref()),
+        figure(&|ours| ours.whole_cycles.as_ref()),
+        ours.map_or(String::new(), timed_text).into(),
+        ours.map_or(String::new(), std_dev).into(),
+    ]
 }
 
 fn measured_table(part: &ExperimentOutcome, measured: &ExperimentResult, style: Style) -> String {
-    let mut out = String::new();
-    let is_timed = is_timed(measured);
-    let mut heads = vec![
-        ("\nbenchmark", Alignment::Left),
-        ("paper\nbase", Alignment::Right),
-        ("\noptimized", Alignment::Right),
-        ("\nstd dev", Alignment::Right),
-        ("\nimprovement", Alignment::Right),
-        ("\nunit", Alignment::Left),
-        ("ours, exact\nbase", Alignment::Right),
-        ("\ntuned", Alignment::Right),
-        ("\nA/A %", Alignment::Right),
-        ("\nimprovement", Alignment::Right),
-        ("cycles (model)\nimprovement", Alignment::Right),
-        ("whole path\ninstructions", Alignment::Right),
-        ("\ncycles (model)", Alignment::Right),
-    ];
-    if is_timed {
-        heads.extend([("by the clock\nimprovement", Alignment::Right), ("\nstd dev", Alignment::Right)]);
+    let columns = columns(measured);
+    let mut table = TableBuilder::with(columns.iter().map(|(head, _, side)| (*head, *side)));
+    for row in &measured.rows {
+        let cells = cells(row).into_iter().take(columns.len());
+        table.row_of(cells.map(|TextCell(text, role)| TextCell(printable(&text), role)).collect());
     }
-    let mut table = TableBuilder::with(heads);
-    let mut remarks = Vec::new();
-    for line in &measured.rows {
-        let ours = line.ours.as_ref();
-        let exact =
-            |of: &dyn Fn(&ImprovementFigure) -> String| ours.map_or(String::new(), |ours| of(&ours.exact));
-        let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
-        let whole = |of: &dyn Fn(&MeasuredRow) -> Option<&ImprovementFigure>| {
-            ours.and_then(of).map_or("".into(), gain)
-        };
-        let mut cells: Vec<TextCell> = vec![
-            TextCell(printable(&line.name), TextRole::Head),
-            number::figure(line.paper_base).into(),
-            number::figure(line.paper_optimized).into(),
-            line.paper_std_dev.map_or(String::new(), number::figure).into(),
-            printable(&line.paper_improvement).into(),
-            TextCell(format!("{}{}", line.unit, direction(line)), TextRole::Faint),
-            exact(&|figure| number::figure(figure.base)).into(),
-            exact(&|figure| number::figure(figure.tuned)).into(),
-            exact(&aa).into(),
-            ours.map_or("".into(), |ours| gain(&ours.exact)),
-            cycles.map_or("".into(), gain),
-            whole(&|ours| ours.whole_instructions.as_ref()),
-            whole(&|ours| ours.whole_cycles.as_ref()),
-        ];
-        if is_timed {
-            cells.extend([timed_text, std_dev].map(|of| ours.map_or(String::new(), of).into()));
-        }
-        table.row_of(cells);
-        if let Some(because) = &line.because {
-            remarks.push(format!("{}: {because}", line.name));
-        }
-    }
-    out.push_str(&table.render(style));
+    let mut out = table.render(style);
+    let mut remark = |text: &str| out += &line(style, TextRole::Faint, text);
     if !part.about.is_empty() {
-        remarks.insert(0, part.about.clone());
+        remark(&part.about);
     }
-    remarks.push(format!("base   {}", describe(&measured.base)));
-    remarks.push(format!("tuned  {}", describe(&measured.tuned)));
-    for remark in remarks {
-        out.push_str(&style.paint(TextRole::Faint, &printable(&remark)));
-        out.push('\n');
+    for (name, because) in measured.rows.iter().filter_map(|row| Some((&row.name, row.because.as_ref()?))) {
+        remark(&format!("{name}: {because}"));
     }
+    remark(&format!("base   {}", describe(&measured.base)));
+    remark(&format!("tuned  {}", describe(&measured.tuned)));
     out
 }
 
 /// Returns the remark on rows where more is better.
-pub(crate) fn direction(line: &RowResult) -> &'static str {
+fn direction(line: &RowResult) -> &'static str {
     match line.better {
         BetterDirection::Higher => " (more is better)",
         BetterDirection::Lower => "",

@@ -1,8 +1,8 @@
 //! A paper's tables beside ours, with bars of the improvements.
 
-use super::findings::findings_rows;
+use super::findings::findings_section;
 use super::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
-use super::survey_page::section;
+use super::parts::section_page;
 use crate::{ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult};
 use kerntune_report::comparison::describe;
 use kerntune_report::html::{document, minus, model_tag, px, scroll};
@@ -33,18 +33,16 @@ pub fn page(outcome: &PaperOutcome, commands: &[String], written: &str) -> Strin
         }
     };
     let content = html! {
-        @if !outcome.findings.is_empty() { (section(&findings_rows(&outcome.findings))) }
+        @if !outcome.findings.is_empty() { (findings_section(&outcome.findings, String::new()).page()) }
         @for part in &outcome.experiments {
-            section {
-                h2 { (part.title) }
-                @if !part.about.is_empty() { p.quiet { (part.about) } }
+            (section_page(&part.title, &part.about, &html! {
                 @match &part.state {
                     ExperimentState::Measured(measured) => { (chart(measured)) (table(measured)) }
                     ExperimentState::NotMade { because } => {
                         p.note { "Not made (workload " (part.workload) "): " (because) }
                     }
                 }
-            }
+            }))
         }
         (method(outcome))
     };

@@ -1,13 +1,14 @@
 //! Tables of a study, the paper's figures beside ours: as text, Markdown and a page.
 
-use super::findings::{counted, findings, findings_markdown};
-use super::study_page::{study_page, StudyText};
+use super::findings::{counted, findings_section, findings_text};
+use super::paper::percent;
+use super::parts::{how_markdown, legend_page, legend_text, line, plain, section_page, Content, Section};
 use crate::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 use kerntune_report::comparison::describe;
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::number;
-use kerntune_table::Style;
-use kerntune_table::{printable, TextRole};
+use kerntune_report::html::{document, scroll};
+use kerntune_table::columns::{Alignment, TextTable};
+use kerntune_table::{number, Style, TextRole};
+use maud::html;
 
 /// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [
@@ -43,11 +44,6 @@ fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Formats a signed percentage: `-35.5 %`.
-fn percent(change: f64) -> String {
-    format!("{} %", number::change(change, 1))
-}
-
 /// Formats a figure with its change in parentheses.
 fn figure(figure: Option<f64>, change: Option<f64>) -> String {
     let Some(figure) = figure else { return String::new() };
@@ -57,12 +53,20 @@ fn figure(figure: Option<f64>, change: Option<f64>) -> String {
     }
 }
 
-/// Returns the column heads of a table.
-fn heads(outcome: &StudyOutcome) -> Vec<String> {
+/// Returns a table of the study.
+fn table_of(outcome: &StudyOutcome, of: &StudyTableResult) -> TextTable {
     let numbers =
-        |who: &str| (1..=outcome.kernels.len()).map(move |n| format!("{who} {n}")).collect::<Vec<_>>();
-    let unit = || vec!["unit".to_string()];
-    [vec![String::new()], numbers("paper"), unit(), numbers("ours"), unit()].concat()
+        |who| (1..=outcome.kernels.len()).map(move |n| (format!("{who} {n}"), Alignment::Right)).collect();
+    let text = |head: &str| vec![(head.to_string(), Alignment::Left)];
+    let heads: [Vec<_>; 5] = [text(""), numbers("paper"), text("unit"), numbers("ours"), text("unit")];
+    let mut table = TextTable::new(heads.concat());
+    table.rows.extend(of.rows.iter().map(|row| cells(row, outcome.kernels.len())));
+    table
+}
+
+fn section(outcome: &StudyOutcome, of: &StudyTableResult) -> Section {
+    let content = Content::Table(table_of(outcome, of));
+    Section { title: of.title.clone(), about: of.about.clone(), content }
 }
 
 /// Returns the cells of a row.
@@ -87,61 +91,32 @@ fn about(number: usize, kernel: &StudyKernel) -> String {
     format!("{number}  {name}; in the paper: {paper} ({}{patches}; profile {profile})", describe(kernel))
 }
 
-/// Renders the summary, the kernels, each table, and a legend.
-pub fn table(outcome: &StudyOutcome, style: Style) -> String {
-    let mut out = style.paint(TextRole::Head, &printable(&headline(outcome))) + "\n\n";
-    let mut line = |text: &str| {
-        out.push_str(&printable(text));
-        out.push('\n');
-    };
-    line(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
-    line(&format!("       measured on {}", outcome.paper_machine));
-    line(&format!("ours   workload {} on machine {}", outcome.workload, outcome.machine));
-    (1..).zip(&outcome.kernels).for_each(|(number, kernel)| line(&about(number, kernel)));
-    if !outcome.findings.is_empty() {
-        let head = format!("Findings: {}", counted(&outcome.findings));
-        out.push_str(&format!("\n{}\n", style.paint(TextRole::Head, &head)));
-        out.push_str(&findings(&outcome.findings, style));
-    }
-    for table in &outcome.tables {
-        out.push_str(&table_text(outcome, table, style));
-    }
-    out.push('\n');
-    for (word, says) in LEGEND {
-        out.push_str(&style.paint(TextRole::Faint, &format!("{word:<11}{says}")));
-        out.push('\n');
-    }
-    out
+/// Returns the lines on the kernels.
+fn kernels(outcome: &StudyOutcome) -> impl Iterator<Item = String> + '_ {
+    (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel))
 }
 
-fn table_text(outcome: &StudyOutcome, of: &StudyTableResult, style: Style) -> String {
-    let mut out = format!("\n{}\n", style.paint(TextRole::Head, &printable(&of.title)));
-    let side =
-        |head: &String| if head.is_empty() || head == "unit" { Alignment::Left } else { Alignment::Right };
-    let heads = heads(outcome);
-    let mut table = TableBuilder::with(heads.iter().map(|head| (head.as_str(), side(head))));
-    for row in &of.rows {
-        let cells = cells(row, outcome.kernels.len()).into_iter().enumerate();
-        table.row_of(
-            cells
-                .map(|(at, text)| {
-                    TextCell(printable(&text), if at == 0 { TextRole::Head } else { TextRole::Plain })
-                })
-                .collect(),
-        );
+/// Renders the summary, the kernels, each table, and a legend.
+pub fn table(outcome: &StudyOutcome, style: Style) -> String {
+    let mut out = line(style, TextRole::Head, &headline(outcome)) + "\n";
+    let mut add = |text: &str| out += &line(style, TextRole::Plain, text);
+    add(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
+    add(&format!("       measured on {}", outcome.paper_machine));
+    add(&format!("ours   workload {} on machine {}", outcome.workload, outcome.machine));
+    kernels(outcome).for_each(|kernel| add(&kernel));
+    if !outcome.findings.is_empty() {
+        let title = format!("Findings: {}", counted(&outcome.findings));
+        out += &findings_text(&title, &outcome.findings, style);
     }
-    out.push_str(&table.render(style));
-    if !of.about.is_empty() {
-        out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
-        out.push('\n');
+    for table in &outcome.tables {
+        out += &section(outcome, table).text(style);
     }
-    out
+    out + &legend_text(&LEGEND, style)
 }
 
 /// Renders the study as Markdown, for a repository's documentation. `commands` reproduce it;
 /// `written` names the writer and the date.
 pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    use super::plain::plain;
     let mut page = format!(
         "# {}\n\n{}\n\n{}, {}, measured on {}. Ours: workload `{}`, machine `{}`. {}\n\n",
         plain(&outcome.title),
@@ -153,54 +128,47 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
         outcome.machine,
         plain(&outcome.about),
     );
-    for (number, kernel) in (1..).zip(&outcome.kernels) {
-        page += &format!("{}\n", plain(&about(number, kernel)).replacen("  ", ". ", 1));
+    for kernel in kernels(outcome) {
+        page += &format!("{}\n", plain(&kernel).replacen("  ", ". ", 1));
     }
     if !outcome.findings.is_empty() {
-        let (sentence, table) = (counted(&outcome.findings), findings_markdown(&outcome.findings));
-        page += &format!("\n## Findings\n\n{}\n\n{table}", plain(&sentence));
+        page += &findings_section(&outcome.findings, counted(&outcome.findings)).markdown();
     }
     for table in &outcome.tables {
-        page += &format!("\n## {}\n\n", plain(&table.title));
-        if !table.about.is_empty() {
-            page += &format!("{}\n\n", plain(&table.about));
-        }
-        let heads = heads(outcome);
-        let rule = heads.iter().map(|head| if head.is_empty() || head == "unit" { "---" } else { "---:" });
-        page += &format!("| {} |\n|{}|\n", heads.join(" | "), rule.collect::<Vec<_>>().join("|"));
-        for row in &table.rows {
-            let cells: Vec<String> =
-                cells(row, outcome.kernels.len()).iter().map(|cell| plain(cell)).collect();
-            page += &format!("| {} |\n", cells.join(" | "));
-        }
+        page += &section(outcome, table).markdown();
     }
-    page += "\n## How\n\n";
-    for (word, says) in LEGEND {
-        page += &format!("- **{}**: {}\n", plain(word), plain(says));
-    }
-    page += &format!("- **{}**: {}\n\n", plain(&outcome.abstraction), plain(&outcome.functions.join(", ")));
-    for command in commands {
-        page += &format!("    {command}\n");
-    }
-    page + &format!("\nWritten by {}.\n", plain(written))
+    let functions = outcome.functions.join(", ");
+    let legend = [&LEGEND[..], &[(&outcome.abstraction, &functions)]].concat();
+    page + &how_markdown(&legend, commands, written)
 }
 
 /// Renders the study as a self-contained page.
 pub fn page(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    study_page(
-        outcome,
-        &StudyText {
-            headline: headline(outcome),
-            kernels: (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel)).collect(),
-            heads: heads(outcome),
-            tables: outcome
-                .tables
-                .iter()
-                .map(|table| table.rows.iter().map(|row| cells(row, outcome.kernels.len())).collect())
-                .collect(),
-            legend: LEGEND.to_vec(),
-        },
-        commands,
-        written,
-    )
+    let head = html! {
+        h1 { (outcome.title) }
+        p.quiet {
+            (outcome.authors) ", " (outcome.published) ". The paper measured on " (outcome.paper_machine)
+            "; here workload " b { (outcome.workload) } " runs on machine " b { (outcome.machine) } "."
+        }
+        div.lead {
+            p { (headline(outcome)) }
+            p { (outcome.about) }
+            @for kernel in kernels(outcome) { p.quiet { (kernel) } }
+        }
+    };
+    let functions = outcome.functions.join(", ");
+    let content = html! {
+        @if !outcome.findings.is_empty() { (findings_section(&outcome.findings, String::new()).page()) }
+        @for of in &outcome.tables {
+            @let TextTable { heads, rows } = table_of(outcome, of);
+            (section_page(&of.title, &of.about, &scroll(&of.title, &html! {
+                table {
+                    thead { tr { @for (head, _) in &heads { th { (head) } } } }
+                    tbody { @for row in &rows { tr { @for cell in row { td { (cell) } } } } }
+                }
+            })))
+        }
+        (legend_page(&[&LEGEND[..], &[(&outcome.abstraction, &functions)]].concat()))
+    };
+    document(&outcome.title, &head, &content, commands, written)
 }

@@ -1,14 +1,14 @@
 //! Tables and findings of a survey, the paper's beside ours: as text, Markdown and a page.
 
-use super::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
-use super::plain::plain;
-use super::survey_page::survey_page;
+use super::findings::{counted, findings_section, findings_text, place};
+use super::parts::{how_markdown, legend_page, legend_text, line, plain, section_page, Content, Section};
 use crate::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
 use kerntune_report::comparison::describe;
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
+use kerntune_report::html::document;
+use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::figure;
-use kerntune_table::Style;
-use kerntune_table::{printable, TextRole};
+use kerntune_table::{Style, TextRole};
+use maud::html;
 
 /// Explanations of how figures are measured.
 const LEGEND: [(&str, &str); 3] = [
@@ -54,56 +54,39 @@ fn runs(outcome: &SurveyOutcome) -> Vec<String> {
     lines
 }
 
-const TABLE: [(&str, Alignment); 5] = [
-    ("", Alignment::Left),
-    ("paper", Alignment::Right),
-    ("ours", Alignment::Right),
-    ("unit of ours", Alignment::Left),
-    ("where", Alignment::Left),
-];
+/// Returns the tables, then the figures.
+fn sections(outcome: &SurveyOutcome) -> Vec<Section> {
+    let tables = outcome.tables.iter().map(|of| {
+        let mut table = TextTable::new([
+            ("", Alignment::Left),
+            ("paper", Alignment::Right),
+            ("ours", Alignment::Right),
+            ("unit of ours", Alignment::Left),
+            ("where", Alignment::Left),
+        ]);
+        table.rows.extend(of.rows.iter().map(|of| row(of).into()));
+        Section { title: of.title.clone(), about: of.about.clone(), content: Content::Table(table) }
+    });
+    let figures = outcome.figures.iter().map(|of| Section {
+        title: of.title.clone(),
+        about: of.about.clone(),
+        content: Content::Figure(of.text.clone()),
+    });
+    tables.chain(figures).collect()
+}
+
 /// Renders summary, findings, tables, figures, and a legend.
 pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
-    let mut out = style.paint(TextRole::Head, &printable(&headline(outcome))) + "\n\n";
-    let mut line = |text: &str| {
-        out.push_str(&printable(text));
-        out.push('\n');
-    };
-    line(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
-    line(&format!("       measured on {}", outcome.paper_machine));
-    for run in runs(outcome) {
-        line(&format!("ours   {run}"));
+    let mut out = line(style, TextRole::Head, &headline(outcome)) + "\n";
+    let mut add = |text: &str| out += &line(style, TextRole::Plain, text);
+    add(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
+    add(&format!("       measured on {}", outcome.paper_machine));
+    runs(outcome).iter().for_each(|run| add(&format!("ours   {run}")));
+    out += &findings_text("Findings", &outcome.findings, style);
+    for section in sections(outcome) {
+        out += &section.text(style);
     }
-    let head = |text: &str| format!("\n{}\n", style.paint(TextRole::Head, &printable(text)));
-    out.push_str(&head("Findings"));
-    out.push_str(&findings(&outcome.findings, style));
-    for of in &outcome.tables {
-        out.push_str(&head(&of.title));
-        let mut table = TableBuilder::with(TABLE);
-        for line in &of.rows {
-            let cells = row(line).into_iter().enumerate();
-            let role = |at| if at == 0 { TextRole::Head } else { TextRole::Plain };
-            table.row_of(cells.map(|(at, text)| TextCell(printable(&text), role(at))).collect());
-        }
-        out.push_str(&table.render(style));
-        if !of.about.is_empty() {
-            out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
-            out.push('\n');
-        }
-    }
-    for of in &outcome.figures {
-        out.push_str(&head(&of.title));
-        out.push_str(&of.text);
-        if !of.about.is_empty() {
-            out.push_str(&style.paint(TextRole::Faint, &printable(&of.about)));
-            out.push('\n');
-        }
-    }
-    out.push('\n');
-    for (word, says) in LEGEND {
-        out.push_str(&style.paint(TextRole::Faint, &format!("{word:<10}{says}")));
-        out.push('\n');
-    }
-    out
+    out + &legend_text(&LEGEND, style)
 }
 
 /// Renders the survey as Markdown, for a repository's documentation. `commands` reproduce it;
@@ -121,52 +104,30 @@ pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> 
     for run in runs(outcome) {
         page += &format!("- {}\n", plain(&run));
     }
-    page += "\n## Findings\n\n";
-    page += &findings_markdown(&outcome.findings);
-    for of in &outcome.tables {
-        page += &format!("\n## {}\n\n", plain(&of.title));
-        if !of.about.is_empty() {
-            page += &format!("{}\n\n", plain(&of.about));
-        }
-        page += &rows(&TABLE, of.rows.iter().map(row));
+    page += &findings_section(&outcome.findings, String::new()).markdown();
+    for section in sections(outcome) {
+        page += &section.markdown();
     }
-    for of in &outcome.figures {
-        page += &format!("\n## {}\n\n", plain(&of.title));
-        if !of.about.is_empty() {
-            page += &format!("{}\n\n", plain(&of.about));
-        }
-        for line in of.text.lines() {
-            page += format!("    {line}").trim_end();
-            page.push('\n');
-        }
-    }
-    page += "\n## How\n\n";
-    for (word, says) in LEGEND {
-        page += &format!("- **{}**: {}\n", plain(word), plain(says));
-    }
-    page.push('\n');
-    for command in commands {
-        page += &format!("    {command}\n");
-    }
-    page + &format!("\nWritten by {}.\n", plain(written))
+    page + &how_markdown(&LEGEND, commands, written)
 }
 
 /// Renders the survey as a self-contained page.
 pub fn page(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
-    let findings = findings_rows(&outcome.findings);
-    let tables = outcome.tables.iter().map(|of| SurveyRows {
-        title: of.title.clone(),
-        about: of.about.clone(),
-        heads: heads(&TABLE),
-        rows: of.rows.iter().map(row).collect(),
-    });
-    survey_page(
-        outcome,
-        &headline(outcome),
-        &runs(outcome),
-        &std::iter::once(findings).chain(tables).collect::<Vec<_>>(),
-        &LEGEND,
-        commands,
-        written,
-    )
+    let head = html! {
+        h1 { (outcome.title) }
+        p.quiet {
+            (outcome.authors) ", " (outcome.published) ". The paper measured on " (outcome.paper_machine) "."
+        }
+        div.lead {
+            p { (headline(outcome)) }
+            p { (outcome.about) }
+        }
+    };
+    let content = html! {
+        (findings_section(&outcome.findings, String::new()).page())
+        @for section in sections(outcome) { (section.page()) }
+        (section_page("Recordings", "", &html! { @for run in runs(outcome) { p.quiet { (run) } } }))
+        (legend_page(&LEGEND))
+    };
+    document(&outcome.title, &head, &content, commands, written)
 }

@@ -10,7 +10,7 @@
 //! let mut columns = Columns::<(&str, u64)>::new();
 //! columns.add("calls", "Calls made.", |row| row.1).head("calls");
 //! columns.add("name", "Name in the symbol table.", |row| row.0).head("function");
-//! let mut document = Document::new("kerntune-calls/1", "Calls by function.");
+//! let mut document = Document::new("kerntune-functions/3", "Calls by function.");
 //! document.table(Table::new("functions", rows, columns));
 //! assert_eq!(render::text(&document, Style::PLAIN), "calls  function\n  300  tcp_ack\n   20  ip_rcv\n");
 //! assert!(render::json(&document).contains("\"calls\": 300"));

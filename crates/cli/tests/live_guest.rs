@@ -22,7 +22,7 @@ set -e
 kt() { kerntune --dir "$OUT/work" "$@"; }
 tracing=/sys/kernel/tracing
 # Without the module: ftrace's own profiler counts.
-kt record --live --calls __do_sys_getpid --json -- sh -c 'rr --only getpid --scale 0.5 > /dev/null' > "$OUT/profiler.json" 2> "$OUT/profiler.txt"
+kt record --verbose --live --calls __do_sys_getpid --json -- sh -c 'rr --only getpid --scale 0.5 > /dev/null' > "$OUT/profiler.json" 2> "$OUT/profiler.txt"
 cat $tracing/function_profile_enabled $tracing/set_ftrace_filter > "$OUT/profiler.after"
 # Samples alone, of the whole machine.
 kt record --live --all --rate 5000 --json -- sh -c 'rr --only tcp_rr,stat,read_cached,fork_exit,getpid --scale 4 > /dev/null' > "$OUT/samples.json" 2> "$OUT/samples.txt"

@@ -4,6 +4,9 @@ use crate::columns::{Alignment, TextCell};
 use crate::number::{figure, fixed, grouped};
 use crate::{printable, share, DisplayUnit, TextRole, ToValue, TypeName, Value};
 
+/// Function of a row.
+type OfRow<'a, R, V> = Box<dyn Fn(&R) -> V + 'a>;
+
 /// Column of a table whose rows are of type `R`, or field of a record.
 ///
 /// A column has a key, a head, or both: without a key it is not in JSON, without a head not in
@@ -11,10 +14,10 @@ use crate::{printable, share, DisplayUnit, TextRole, ToValue, TypeName, Value};
 /// escaped) unless [`Column::unit`], [`Column::decimals`] or [`Column::text`] say otherwise.
 pub struct Column<'a, R> {
     spec: ColumnSpec,
-    get: Box<dyn Fn(&R) -> Value + 'a>,
-    text: Option<Box<dyn Fn(&R) -> String + 'a>>,
-    role: Option<Box<dyn Fn(&R) -> TextRole + 'a>>,
-    applies: Option<Box<dyn Fn(&R) -> bool + 'a>>,
+    get: OfRow<'a, R, Value>,
+    text: Option<OfRow<'a, R, String>>,
+    role: Option<OfRow<'a, R, TextRole>>,
+    applies: Option<OfRow<'a, R, bool>>,
 }
 
 /// Properties of a column that do not depend on rows.

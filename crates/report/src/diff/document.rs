@@ -180,17 +180,15 @@ fn whole<'a>(
         TickUnit::Time => ["elapsed ns", "busy ns", "idle ns", "user ns"],
     };
     let totals = &difference.totals;
-    let figures: [(&str, fn(&ScopeTotals) -> u64); 5] = [
-        ("operations", |whole| whole.operations),
-        (elapsed, |whole| whole.elapsed_ticks.get()),
-        (busy, |whole| whole.busy_ticks.get()),
-        (idle, |whole| whole.idle_ticks.get()),
-        (user, |whole| whole.user_ticks.get()),
-    ];
-    for (head, of) in figures {
+    let mut row = |head: &str, of: fn(&ScopeTotals) -> u64| {
         let [a, b] = totals.each_ref().map(|whole| i128::from(of(whole)));
         table.row(head, [signed(a, ""), signed(b, ""), signed(b - a, "+")]);
-    }
+    };
+    row("operations", |whole| whole.operations);
+    row(elapsed, |whole| whole.elapsed_ticks.get());
+    row(busy, |whole| whole.busy_ticks.get());
+    row(idle, |whole| whole.idle_ticks.get());
+    row(user, |whole| whole.user_ticks.get());
     if totals.iter().all(|whole| whole.operations > 0 && whole.kernel_instructions > 0) {
         let [a, b] = totals.each_ref().map(|of| of.kernel_instructions as f64 / of.operations as f64);
         let percent = format!("{} %", change(100.0 * (b - a) / a, 2));

@@ -154,7 +154,7 @@ struct InterruptSignal<'a> {
 fn signals<'a>(profile: &'a Profile, scope: &RegionScope) -> Vec<InterruptSignal<'a>> {
     let tables = &profile.tables;
     let name = |function: FunctionIndex| function.known().map(|function| tables.name(function));
-    let mut signals: BTreeMap<(u32, u32, Option<&str>, Option<&str>), u64> = BTreeMap::new();
+    let mut signals: BTreeMap<_, u64> = BTreeMap::new();
     for row in tables.signals.iter().filter(|row| scope.contains(row.region)) {
         let key = (row.from_cpu, row.to_cpu, name(row.function), name(row.reason));
         let sum = signals.entry(key).or_default();

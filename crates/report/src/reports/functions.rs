@@ -158,16 +158,7 @@ impl Report for FunctionsOptions {
             })
             .unit(own)
             .only_if(open);
-        let calls: [(&str, &str, fn(&FunctionTotals) -> Ticks); 3] = [
-            ("max", "Greatest `self` of one call that ended; 0 without any.", |totals| totals.max_ticks),
-            (
-                "avg",
-                "Mean `self` of the calls that ended, rounded down; 0 without any.",
-                FunctionTotals::avg_ticks,
-            ),
-            ("min", "Least `self` of one call that ended; 0 without any.", |totals| totals.min_ticks),
-        ];
-        for (key, help, of) in calls {
+        let mut of_calls = |key, help, of: fn(&FunctionTotals) -> Ticks| {
             columns
                 .add(key, help, move |row| of(&row.totals).get())
                 .head(key)
@@ -177,7 +168,11 @@ impl Report for FunctionsOptions {
                     0 => "-".into(),
                     _ => call.format(of(totals).get()),
                 });
-        }
+        };
+        of_calls("max", "Greatest `self` of one call that ended; 0 without any.", |totals| totals.max_ticks);
+        let help = "Mean `self` of the calls that ended, rounded down; 0 without any.";
+        of_calls("avg", help, FunctionTotals::avg_ticks);
+        of_calls("min", "Least `self` of one call that ended; 0 without any.", |totals| totals.min_ticks);
         columns.share("% real", times.elapsed, |row| row.totals.self_ticks.get());
         columns.share("% net", times.busy, |row| row.totals.self_ticks.get());
         let help = "Name in the symbol table; functions that share it are rows of their own.";

@@ -26,7 +26,7 @@ pub trait RunSubcommand<Context>: Debug {
     /// Carries it out, and prints the result to `output`.
     ///
     /// # Errors
-    /// All that ends the command, with its exit status.
+    /// Failure that ends the command, with its exit status.
     fn run(&self, on: &Context, output: &CliOutput) -> Result<Exit, Failure>;
 
     /// Returns true if it prints a report or list to read, which a pager may show.
@@ -132,7 +132,7 @@ impl<R: SubcommandRegistry> ChosenSubcommand<R> {
     /// Carries out the chosen subcommand.
     ///
     /// # Errors
-    /// All that ends the command.
+    /// Same as [`RunSubcommand::run`].
     pub fn run(&self, on: &R::Context, output: &CliOutput) -> Result<Exit, Failure> {
         self.0.run(on, output)
     }

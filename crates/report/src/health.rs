@@ -3,7 +3,7 @@
 use crate::sampled;
 use kerntune_profile::{Anomaly, AnomalyWeight, Profile};
 use kerntune_table::number::grouped;
-use kerntune_table::{printable, Detail, Document, TextRole};
+use kerntune_table::{printable, Document, TextDetail, TextRole};
 
 /// Returns one sentence for each remark that a reader needs; empty if there are none.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
@@ -11,9 +11,9 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
 }
 
 /// Returns the remarks of texts without and with details; those on the sampling differ.
-pub(crate) fn by_detail(profile: &Profile) -> [(Detail, Vec<String>); 2] {
+pub(crate) fn by_detail(profile: &Profile) -> [(TextDetail, Vec<String>); 2] {
     let brief = with_sampling(profile, sampled::brief_notes(&profile.manifest));
-    [(Detail::Brief, brief), (Detail::Verbose, notes(profile))]
+    [(TextDetail::Brief, brief), (TextDetail::Verbose, notes(profile))]
 }
 
 fn with_sampling(profile: &Profile, mut notes: Vec<String>) -> Vec<String> {
@@ -59,7 +59,7 @@ pub(crate) fn add_side(document: &mut Document, side: &str, profile: &Profile) {
     }
 }
 
-fn line(document: &mut Document, detail: Detail, note: &str) {
+fn line(document: &mut Document, detail: TextDetail, note: &str) {
     document.detailed(detail, TextRole::Bad, "note");
     document.detailed(detail, TextRole::Plain, format!("  {}\n", printable(note)));
 }

@@ -35,14 +35,14 @@ pub struct ColumnSpec {
     pub is_optional: bool,
     /// Columns of the records that the column holds, for documentation.
     pub fields: Vec<ColumnSpec>,
-    pub(crate) format: Format,
+    pub(crate) format: CellFormat,
     pub(crate) alignment: Alignment,
     pub(crate) null: &'static str,
     pub(crate) zero: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Format {
+pub(crate) enum CellFormat {
     ByType,
     Unit(DisplayUnit),
     Decimals(usize),
@@ -100,12 +100,9 @@ impl<'a, R> Columns<'a, R> {
         fields: Columns<'a, S>,
         get: impl Fn(&R) -> Vec<S> + 'a,
     ) -> &mut Column<'a, R> {
-        let specs = fields.specs().cloned().collect();
-        let column = self.add(key, help, move |row| -> Vec<Value> {
+        self.nested(key, help, fields, move |fields, row| -> Vec<Value> {
             get(row).iter().map(|inner| fields.to_record(inner)).collect()
-        });
-        column.spec.fields = specs;
-        column
+        })
     }
 
     /// Adds a column of a record with the columns of `fields`, or null, for JSON.
@@ -116,10 +113,7 @@ impl<'a, R> Columns<'a, R> {
         fields: Columns<'a, S>,
         get: impl Fn(&R) -> Option<S> + 'a,
     ) -> &mut Column<'a, R> {
-        let specs = fields.specs().cloned().collect();
-        let column = self.add(key, help, move |row| get(row).map(|inner| fields.to_record(&inner)));
-        column.spec.fields = specs;
-        column
+        self.nested(key, help, fields, move |fields, row| get(row).map(|inner| fields.to_record(&inner)))
     }
 
     /// Adds a column of a record that each row has, with the columns of `fields`, for JSON.
@@ -130,10 +124,7 @@ impl<'a, R> Columns<'a, R> {
         fields: Columns<'a, S>,
         get: impl Fn(&R) -> &S + 'a,
     ) -> &mut Column<'a, R> {
-        let specs = fields.specs().cloned().collect();
-        let column = self.add(key, help, move |row| fields.to_record(get(row)));
-        column.spec.fields = specs;
-        column
+        self.nested(key, help, fields, move |fields, row| fields.to_record(get(row)))
     }
 
     /// Adds the columns of a part of the row.
@@ -142,6 +133,19 @@ impl<'a, R> Columns<'a, R> {
         R: 'a,
     {
         self.0.extend(columns.0.into_iter().map(|column| column.of(get.clone())));
+    }
+
+    fn nested<S: 'a, V: ToValue>(
+        &mut self,
+        key: &'static str,
+        help: &'static str,
+        fields: Columns<'a, S>,
+        get: impl Fn(&Columns<'a, S>, &R) -> V + 'a,
+    ) -> &mut Column<'a, R> {
+        let specs = fields.specs().cloned().collect();
+        let column = self.add(key, help, move |row| get(&fields, row));
+        column.spec.fields = specs;
+        column
     }
 
     fn push(&mut self, column: Column<'a, R>) -> &mut Column<'a, R> {
@@ -208,7 +212,7 @@ impl<'a, R> Column<'a, R> {
     /// Displays ticks in this unit, and its name as a further line of the heading. Call it after
     /// [`Column::head`].
     pub fn unit(&mut self, unit: DisplayUnit) -> &mut Self {
-        self.spec.format = Format::Unit(unit);
+        self.spec.format = CellFormat::Unit(unit);
         self.spec.head = self.spec.head.take().map(|head| match head.is_empty() {
             true => unit.name().into(),
             false => format!("{head}\n{}", unit.name()),
@@ -218,7 +222,7 @@ impl<'a, R> Column<'a, R> {
 
     /// Displays so many digits after the point.
     pub fn decimals(&mut self, decimals: usize) -> &mut Self {
-        self.spec.format = Format::Decimals(decimals);
+        self.spec.format = CellFormat::Decimals(decimals);
         self
     }
 
@@ -249,12 +253,6 @@ impl<'a, R> Column<'a, R> {
     /// Aligns the cells' ends.
     pub fn right(&mut self) -> &mut Self {
         self.spec.alignment = Alignment::Right;
-        self
-    }
-
-    /// Aligns the cells' begins.
-    pub fn left(&mut self) -> &mut Self {
-        self.spec.alignment = Alignment::Left;
         self
     }
 
@@ -306,7 +304,7 @@ impl ColumnSpec {
             type_name,
             is_optional: false,
             fields: Vec::new(),
-            format: Format::ByType,
+            format: CellFormat::ByType,
             alignment,
             null: "",
             zero: None,
@@ -315,8 +313,8 @@ impl ColumnSpec {
 
     fn display(&self, value: &Value) -> String {
         let unit = |value: u64| match self.format {
-            Format::Unit(unit) => unit.format(value),
-            Format::ByType | Format::Decimals(_) => grouped(value),
+            CellFormat::Unit(unit) => unit.format(value),
+            CellFormat::ByType | CellFormat::Decimals(_) => grouped(value),
         };
         match value {
             Value::Null => self.null.into(),
@@ -327,8 +325,8 @@ impl ColumnSpec {
                 format!("{}{}", if *value < 0 { "-" } else { "" }, unit(size))
             }
             Value::Number(value) => match self.format {
-                Format::Decimals(decimals) => fixed(*value, decimals),
-                Format::ByType | Format::Unit(_) => figure(*value),
+                CellFormat::Decimals(decimals) => fixed(*value, decimals),
+                CellFormat::ByType | CellFormat::Unit(_) => figure(*value),
             },
             Value::Bool(value) => if *value { "yes" } else { "no" }.into(),
             Value::Text(text) => printable(text),

@@ -12,13 +12,13 @@ pub struct Document<'a> {
     pub schema: &'static str,
     /// Sentences on the report, for documentation.
     pub about: &'static str,
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Vec<DocumentPart<'a>>,
     is_text_ended: bool,
 }
 
 /// Texts in which a part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum TextDetail {
     /// All texts.
     Always,
     /// Texts without details.
@@ -27,12 +27,12 @@ pub enum Detail {
     Verbose,
 }
 
-/// Part of a document.
-pub(crate) enum Part<'a> {
+/// Field, text or table of a document.
+pub(crate) enum DocumentPart<'a> {
     /// Member of the JSON document.
     Field(ColumnSpec, Value),
     /// Text that ends with a newline.
-    Text(TextRole, String, Detail),
+    Text(TextRole, String, TextDetail),
     Table(Box<dyn TableRows + 'a>),
 }
 
@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
 
     fn member<V: ToValue>(&mut self, key: &'static str, help: &'static str, value: V, is_optional: bool) {
         let spec = ColumnSpec { is_optional, ..ColumnSpec::new(key, help, V::TYPE) };
-        self.parts.push(Part::Field(spec, value.to_value()));
+        self.parts.push(DocumentPart::Field(spec, value.to_value()));
     }
 
     /// Adds a JSON member that is a record.
@@ -81,12 +81,13 @@ impl<'a> Document<'a> {
 
     fn nested<R>(&mut self, spec: ColumnSpec, fields: Columns<R>, value: Option<&R>) {
         let spec = ColumnSpec { fields: fields.specs().cloned().collect(), ..spec };
-        self.parts.push(Part::Field(spec, value.map(|value| fields.to_record(value)).to_value()));
+        self.parts.push(DocumentPart::Field(spec, value.map(|value| fields.to_record(value)).to_value()));
     }
 
     /// Adds the members of a record.
     pub fn fields<R>(&mut self, columns: &Columns<R>, record: &R) {
-        self.parts.extend(columns.fields(record).into_iter().map(|(spec, value)| Part::Field(spec, value)));
+        self.parts
+            .extend(columns.fields(record).into_iter().map(|(spec, value)| DocumentPart::Field(spec, value)));
     }
 
     /// Adds text as it is; lines end with a newline.
@@ -101,13 +102,13 @@ impl<'a> Document<'a> {
 
     /// Adds text in the color of `role`.
     pub fn painted(&mut self, role: TextRole, text: impl Into<String>) {
-        self.detailed(Detail::Always, role, text);
+        self.detailed(TextDetail::Always, role, text);
     }
 
     /// Adds text that only some texts have.
-    pub fn detailed(&mut self, detail: Detail, role: TextRole, text: impl Into<String>) {
+    pub fn detailed(&mut self, detail: TextDetail, role: TextRole, text: impl Into<String>) {
         if !self.is_text_ended {
-            self.parts.push(Part::Text(role, text.into(), detail));
+            self.parts.push(DocumentPart::Text(role, text.into(), detail));
         }
     }
 
@@ -131,14 +132,14 @@ impl<'a> Document<'a> {
     /// Adds a table.
     pub fn table<R: 'a>(&mut self, table: Table<'a, R>) {
         let table = if self.is_text_ended { table.only_if(false) } else { table };
-        self.parts.push(Part::Table(Box::new(table)));
+        self.parts.push(DocumentPart::Table(Box::new(table)));
     }
 
     /// Returns the tables that JSON has, in order.
     pub fn tables(&self) -> impl Iterator<Item = &(dyn TableRows + 'a)> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Table(table) if !table.key().is_empty() => Some(&**table),
-            Part::Table(_) | Part::Field(..) | Part::Text(..) => None,
+            DocumentPart::Table(table) if !table.key().is_empty() => Some(&**table),
+            DocumentPart::Table(_) | DocumentPart::Field(..) | DocumentPart::Text(..) => None,
         })
     }
 }

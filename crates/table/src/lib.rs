@@ -27,7 +27,7 @@ pub mod unit;
 mod value;
 
 pub use column::{Column, ColumnSpec, Columns};
-pub use document::{Detail, Document};
+pub use document::{Document, TextDetail};
 pub use style::{printable, printable_text, Style, TextRole};
 pub use table::{Table, TableRows};
 pub use unit::DisplayUnit;

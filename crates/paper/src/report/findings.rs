@@ -1,6 +1,6 @@
 //! Findings of a paper compared with measurements: as text, as Markdown and for a page.
 
-use super::parts::{head, line, Content, Section};
+use super::parts::{head, line, PaperSection, SectionContent};
 use crate::{FindingResult, FindingVerdict, RunLocation};
 use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::figure;
@@ -81,9 +81,9 @@ pub(crate) fn findings_text(title: &str, findings: &[FindingResult], style: Styl
 }
 
 /// Returns findings as a table with the remark `about`.
-pub(crate) fn findings_section(findings: &[FindingResult], about: String) -> Section {
+pub(crate) fn findings_section(findings: &[FindingResult], about: String) -> PaperSection {
     let heads = ["the paper says", "here", "figure", "where", "what is looked at"];
     let mut table = TextTable::new(heads.map(|head| (head, Alignment::Left)));
     table.rows.extend(findings.iter().map(|of| finding(of).into()));
-    Section { title: "Findings".into(), about, content: Content::Table(table) }
+    PaperSection { title: "Findings".into(), about, content: SectionContent::Table(table) }
 }

@@ -6,26 +6,26 @@ use kerntune_table::{printable, Style, TextRole};
 use maud::{html, Markup};
 
 /// Table or figure with its title.
-pub(crate) struct Section {
+pub(crate) struct PaperSection {
     pub title: String,
     /// Remark; may be empty.
     pub about: String,
-    pub content: Content,
+    pub content: SectionContent,
 }
 
-/// Content of a [`Section`].
-pub(crate) enum Content {
+/// Table or text of a [`PaperSection`].
+pub(crate) enum SectionContent {
     Table(TextTable),
     /// Text of one of our reports.
     Figure(String),
 }
 
-impl Section {
+impl PaperSection {
     pub fn text(&self, style: Style) -> String {
         let mut out = head(style, &self.title);
         out += &match &self.content {
-            Content::Table(table) => aligned(table).render(style),
-            Content::Figure(text) => text.clone(),
+            SectionContent::Table(table) => aligned(table).render(style),
+            SectionContent::Figure(text) => text.clone(),
         };
         if !self.about.is_empty() {
             out += &line(style, TextRole::Faint, &self.about);
@@ -35,11 +35,11 @@ impl Section {
 
     pub fn markdown(&self) -> String {
         let content = match &self.content {
-            Content::Table(TextTable { heads, rows }) => {
+            SectionContent::Table(TextTable { heads, rows }) => {
                 let names: Vec<&str> = heads.iter().map(|(name, _)| name.as_str()).collect();
                 markdown_table(&names.join(" | "), heads.iter().map(|(_, side)| *side), rows)
             }
-            Content::Figure(text) => {
+            SectionContent::Figure(text) => {
                 text.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect()
             }
         };
@@ -48,8 +48,8 @@ impl Section {
 
     pub fn page(&self) -> Markup {
         let content = match &self.content {
-            Content::Table(table) => page_table(table),
-            Content::Figure(text) => html! { pre { (text) } },
+            SectionContent::Table(table) => page_table(table),
+            SectionContent::Figure(text) => html! { pre { (text) } },
         };
         section_page(&self.title, &self.about, &scroll(&self.title, &content))
     }

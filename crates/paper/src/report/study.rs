@@ -2,7 +2,9 @@
 
 use super::findings::{counted, findings_section, findings_text};
 use super::paper::percent;
-use super::parts::{how_markdown, legend_page, legend_text, line, plain, section_page, Content, Section};
+use super::parts::{
+    how_markdown, legend_page, legend_text, line, plain, section_page, PaperSection, SectionContent,
+};
 use crate::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 use kerntune_report::comparison::describe;
 use kerntune_report::html::{document, scroll};
@@ -64,9 +66,9 @@ fn table_of(outcome: &StudyOutcome, of: &StudyTableResult) -> TextTable {
     table
 }
 
-fn section(outcome: &StudyOutcome, of: &StudyTableResult) -> Section {
-    let content = Content::Table(table_of(outcome, of));
-    Section { title: of.title.clone(), about: of.about.clone(), content }
+fn section(outcome: &StudyOutcome, of: &StudyTableResult) -> PaperSection {
+    let content = SectionContent::Table(table_of(outcome, of));
+    PaperSection { title: of.title.clone(), about: of.about.clone(), content }
 }
 
 /// Returns the cells of a row.

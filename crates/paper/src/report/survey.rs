@@ -1,7 +1,9 @@
 //! Tables and findings of a survey, the paper's beside ours: as text, Markdown and a page.
 
 use super::findings::{counted, findings_section, findings_text, place};
-use super::parts::{how_markdown, legend_page, legend_text, line, plain, section_page, Content, Section};
+use super::parts::{
+    how_markdown, legend_page, legend_text, line, plain, section_page, PaperSection, SectionContent,
+};
 use crate::{RunLocation, SurveyOutcome, SurveyRowResult, SurveyRun};
 use kerntune_report::comparison::describe;
 use kerntune_report::html::document;
@@ -55,7 +57,7 @@ fn runs(outcome: &SurveyOutcome) -> Vec<String> {
 }
 
 /// Returns the tables, then the figures.
-fn sections(outcome: &SurveyOutcome) -> Vec<Section> {
+fn sections(outcome: &SurveyOutcome) -> Vec<PaperSection> {
     let tables = outcome.tables.iter().map(|of| {
         let mut table = TextTable::new([
             ("", Alignment::Left),
@@ -65,12 +67,16 @@ fn sections(outcome: &SurveyOutcome) -> Vec<Section> {
             ("where", Alignment::Left),
         ]);
         table.rows.extend(of.rows.iter().map(|of| row(of).into()));
-        Section { title: of.title.clone(), about: of.about.clone(), content: Content::Table(table) }
+        PaperSection {
+            title: of.title.clone(),
+            about: of.about.clone(),
+            content: SectionContent::Table(table),
+        }
     });
-    let figures = outcome.figures.iter().map(|of| Section {
+    let figures = outcome.figures.iter().map(|of| PaperSection {
         title: of.title.clone(),
         about: of.about.clone(),
-        content: Content::Figure(of.text.clone()),
+        content: SectionContent::Figure(of.text.clone()),
     });
     tables.chain(figures).collect()
 }

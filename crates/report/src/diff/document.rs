@@ -198,12 +198,12 @@ fn whole<'a>(
 }
 
 /// Headings of the columns of ticks and of calls.
-struct Heads {
+struct DiffHeads {
     ticks: String,
     calls: &'static str,
 }
 
-impl Heads {
+impl DiffHeads {
     fn new(profiles: [&Profile; 2], options: &DiffOptions) -> Self {
         let unit = TickUnit::common_to(profiles).smallest_unit().name();
         match options.per_operation {
@@ -228,7 +228,7 @@ fn row_columns<'a>(
     options: &DiffOptions,
 ) -> Columns<'a, DiffRow> {
     let per = PerOperation::new(difference, options);
-    let heads = Heads::new(profiles, options);
+    let heads = DiffHeads::new(profiles, options);
     let mut columns = Columns::<DiffRow>::new();
     columns.add("self", "What the function itself took.", |row| row.self_ticks);
     for (side, head) in ["net A", "net B"].into_iter().enumerate() {
@@ -307,7 +307,7 @@ fn moved<'a>(
     options: &DiffOptions,
 ) -> Table<'a, MovedRow> {
     let per = PerOperation::new(difference, options);
-    let heads = Heads::new(profiles, options);
+    let heads = DiffHeads::new(profiles, options);
     let functions = &difference.functions;
     let rows = list.into_iter().map(|moved| MovedRow {
         function: functions[moved.function].name.clone(),

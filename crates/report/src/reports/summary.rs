@@ -8,7 +8,7 @@ use crate::{counted, health, sampled, Result};
 use clap::Args;
 use kerntune_profile::{KernelId, ModelEvent, Profile};
 use kerntune_table::number::{fixed, grouped};
-use kerntune_table::{printable, share, Columns, Detail, Document, Table, TextRole};
+use kerntune_table::{printable, share, Columns, Document, Table, TextDetail, TextRole};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -110,11 +110,11 @@ fn regions<'a>(profile: &'a Profile, rows: Vec<RegionRow>) -> Table<'a, RegionRo
 
 fn lines(document: &mut Document, profile: &Profile, times: &ScopeTimes) {
     let manifest = &profile.manifest;
-    let mut line = |detail: Detail, role: TextRole, word: &str, text: &str| {
+    let mut line = |detail: TextDetail, role: TextRole, word: &str, text: &str| {
         document.detailed(detail, role, format!("{word:<9}"));
         document.detailed(detail, TextRole::Plain, format!("  {}\n", printable(text)));
     };
-    let mut head = |word: &str, text: String| line(Detail::Always, TextRole::Head, word, &text);
+    let mut head = |word: &str, text: String| line(TextDetail::Always, TextRole::Head, word, &text);
     let kernel = &manifest.kernel;
     head("profile", manifest.id.clone());
     head("kernel", format!("{}: Linux {} ({})", kernel.label, kernel.version, kernel.id));
@@ -144,9 +144,14 @@ fn lines(document: &mut Document, profile: &Profile, times: &ScopeTimes) {
     let events = if manifest.sampled.is_some() { "samples" } else { "events" };
     head(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
     if let Some(sampled) = &manifest.sampled {
-        line(Detail::Brief, TextRole::Head, "source", &sampled.source);
-        line(Detail::Verbose, TextRole::Head, "source", &format!("{}: {}", sampled.source, sampled.period));
-        let mut head = |word: &str, text: String| line(Detail::Always, TextRole::Head, word, &text);
+        line(TextDetail::Brief, TextRole::Head, "source", &sampled.source);
+        line(
+            TextDetail::Verbose,
+            TextRole::Head,
+            "source",
+            &format!("{}: {}", sampled.source, sampled.period),
+        );
+        let mut head = |word: &str, text: String| line(TextDetail::Always, TextRole::Head, word, &text);
         head("memory", format!("at most {} KiB", grouped(sampled.bound_bytes.div_ceil(1024))));
     }
     for (detail, notes) in health::by_detail(profile) {

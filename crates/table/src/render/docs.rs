@@ -1,6 +1,6 @@
 //! Documentation of a document's JSON form, as Markdown.
 
-use crate::document::Part;
+use crate::document::DocumentPart;
 use crate::{ColumnSpec, Document, TypeName};
 
 /// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records
@@ -12,13 +12,13 @@ pub fn docs(document: &Document, elsewhere: &[&str]) -> String {
     let mut nested = Vec::new();
     for part in &document.parts {
         match part {
-            Part::Text(..) => {}
-            Part::Field(spec, _) => {
+            DocumentPart::Text(..) => {}
+            DocumentPart::Field(spec, _) => {
                 fields.push(line(spec.key, &type_of(spec), spec.help));
                 records(spec.key, &spec.fields, &mut nested);
             }
-            Part::Table(table) if table.key().is_empty() => {}
-            Part::Table(table) => {
+            DocumentPart::Table(table) if table.key().is_empty() => {}
+            DocumentPart::Table(table) => {
                 let type_name = TypeName { name: "array", is_nullable: table.is_nullable() };
                 fields.push(line(table.key(), &type_name.to_string(), table.help()));
                 let specs: Vec<ColumnSpec> = table.specs().into_iter().cloned().collect();

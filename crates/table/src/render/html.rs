@@ -5,7 +5,7 @@
 //! visible on a narrow screen.
 
 use crate::columns::Alignment;
-use crate::document::{Detail, Part};
+use crate::document::{DocumentPart, TextDetail};
 use crate::{Document, TableRows};
 use maud::{html, Markup};
 
@@ -15,10 +15,10 @@ pub fn html(document: &Document) -> Markup {
     let mut lines = String::new();
     for part in &document.parts {
         match part {
-            Part::Field(..) | Part::Text(_, _, Detail::Verbose) => {}
-            Part::Text(_, text, _) => lines += text,
-            Part::Table(of) if of.is_hidden() => {}
-            Part::Table(of) => {
+            DocumentPart::Field(..) | DocumentPart::Text(_, _, TextDetail::Verbose) => {}
+            DocumentPart::Text(_, text, _) => lines += text,
+            DocumentPart::Table(of) if of.is_hidden() => {}
+            DocumentPart::Table(of) => {
                 blocks.push(preformatted(&std::mem::take(&mut lines)));
                 blocks.push(table(&**of));
             }

@@ -1,7 +1,7 @@
 //! Markdown, for documents and for `$GITHUB_STEP_SUMMARY`.
 
 use crate::columns::Alignment;
-use crate::document::{Detail, Part};
+use crate::document::{DocumentPart, TextDetail};
 use crate::number::grouped;
 use crate::{Document, TableRows};
 
@@ -11,11 +11,11 @@ pub fn markdown(document: &Document) -> String {
     let mut lines = String::new();
     for part in &document.parts {
         match part {
-            Part::Field(..) => {}
-            Part::Text(_, _, Detail::Verbose) => {}
-            Part::Text(_, text, _) => lines += text,
-            Part::Table(table) if table.is_hidden() => {}
-            Part::Table(of) => {
+            DocumentPart::Field(..) => {}
+            DocumentPart::Text(_, _, TextDetail::Verbose) => {}
+            DocumentPart::Text(_, text, _) => lines += text,
+            DocumentPart::Table(table) if table.is_hidden() => {}
+            DocumentPart::Table(of) => {
                 flush(&mut out, &mut lines);
                 out += &table(&**of);
             }
@@ -51,7 +51,7 @@ fn table(table: &dyn TableRows) -> String {
     }
     let (noun, rest) = table.rest();
     if rest > 0 {
-        out += &format!("\n{} more {noun}\n", grouped(rest as u64));
+        out += &format!("\n{}\n", format!("{} more {noun}", grouped(rest as u64)).trim_end());
     }
     out + "\n"
 }

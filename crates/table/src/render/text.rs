@@ -1,20 +1,20 @@
 //! Text for a terminal.
 
-use crate::document::{rest_line, Detail, Part};
+use crate::document::{rest_line, DocumentPart, TextDetail};
 use crate::table::aligned;
 use crate::{Document, Style, TextRole};
 
 /// Renders the lines and tables of a document.
 pub fn text(document: &Document, style: Style) -> String {
-    let hidden = if style.verbose { Detail::Brief } else { Detail::Verbose };
+    let hidden = if style.verbose { TextDetail::Brief } else { TextDetail::Verbose };
     let mut out = String::new();
     for part in &document.parts {
         match part {
-            Part::Field(..) => {}
-            Part::Text(_, _, detail) if *detail == hidden => {}
-            Part::Text(role, text, _) => out += &painted(style, *role, text),
-            Part::Table(table) if table.is_hidden() => {}
-            Part::Table(table) => {
+            DocumentPart::Field(..) => {}
+            DocumentPart::Text(_, _, detail) if *detail == hidden => {}
+            DocumentPart::Text(role, text, _) => out += &painted(style, *role, text),
+            DocumentPart::Table(table) if table.is_hidden() => {}
+            DocumentPart::Table(table) => {
                 if table.has_gap() {
                     out.push('\n');
                 }

@@ -16,14 +16,14 @@ fn loose_keys([name, file, module]: SourcePlace) -> [SourcePlace; 3] {
 }
 
 /// Numbers of the second profile's functions, and which of them were added to the first's.
-struct Pairs {
+struct FunctionPairs {
     numbers: Vec<usize>,
     added: Vec<usize>,
 }
 
 /// Pairs functions of the same name, source and module, or else by the first looser key that only
 /// one function of the first profile has, and whose name only one of the second has.
-fn pairs(first: &[SourcePlace], second: &[SourcePlace]) -> Pairs {
+fn pairs(first: &[SourcePlace], second: &[SourcePlace]) -> FunctionPairs {
     let mut known: HashMap<SourcePlace, usize> = first.iter().copied().zip(0..).collect();
     // By looser key: the only function, and whether its name is one in the source. Such a one means
     // the function itself and goes before copies and parts.
@@ -62,7 +62,7 @@ fn pairs(first: &[SourcePlace], second: &[SourcePlace]) -> Pairs {
         known.entry(*place).or_insert(number);
         numbers.push(number);
     }
-    Pairs { numbers, added }
+    FunctionPairs { numbers, added }
 }
 
 fn places(document: &PageDocument) -> Vec<SourcePlace<'_>> {
@@ -79,7 +79,7 @@ fn place<'a>(document: &'a PageDocument, f: usize, name: &'a str) -> SourcePlace
 /// Renumbers the second document; functions and threads that only it has are added to the first.
 pub(super) fn paired(first: &mut PageDocument, mut second: PageDocument) -> SecondProfile {
     let second_places = places(&second);
-    let Pairs { numbers, added } = pairs(&places(first), &second_places);
+    let FunctionPairs { numbers, added } = pairs(&places(first), &second_places);
     let (mut files, mut modules) = (table(&mut first.files), table(&mut first.modules));
     let number =
         |strings: &mut StringTable, text: &str| if text.is_empty() { NONE } else { strings.at(text) };
@@ -135,7 +135,7 @@ mod tests {
             ("cut.part.0", "cut.c"),
             ("only", ""),
         ]);
-        let Pairs { numbers, added } = pairs(&first, &second);
+        let FunctionPairs { numbers, added } = pairs(&first, &second);
         assert_eq!((numbers, added), (vec![0, 1, 3, 6, 4, 7], vec![3, 5]));
         // What Clang adds to a name counts as well.
         assert_eq!(pairs(&first, &places(&[("walk.specialized.1", "")])).numbers, [0]);

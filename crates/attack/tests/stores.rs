@@ -270,7 +270,7 @@ fn git(tree: &Path, words: &[&str], input: &[u8]) -> String {
 }
 
 /// Names that git itself would not write, or that have a meaning in paths.
-const IN_A_TREE: [&[u8]; 14] = [
+const HOSTILE_ENTRY_NAMES: [&[u8]; 14] = [
     b"..",
     b".git",
     b".GIT",
@@ -328,12 +328,12 @@ fn no_git_tree_of_others_leaves_its_room_or_runs_anything() {
         };
         for _ in 0..1 + rng.index(3) {
             let mode = ["100644", "100755", "120000"][rng.index(3)];
-            entry(&mut inner, mode, IN_A_TREE[rng.index(IN_A_TREE.len())], &blobs[rng.index(blobs.len())]);
+            entry(&mut inner, mode, HOSTILE_ENTRY_NAMES[rng.index(HOSTILE_ENTRY_NAMES.len())], &blobs[rng.index(blobs.len())]);
         }
         let inner = put("tree", &inner);
         let mut outer = Vec::new();
         for _ in 0..1 + rng.index(3) {
-            let name = IN_A_TREE[rng.index(IN_A_TREE.len())];
+            let name = HOSTILE_ENTRY_NAMES[rng.index(HOSTILE_ENTRY_NAMES.len())];
             match rng.index(3) {
                 0 => entry(&mut outer, "40000", name, &inner),
                 // A link and a directory of one name, a submodule.

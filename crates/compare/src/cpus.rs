@@ -91,7 +91,7 @@ mod tests {
         ModelEvent, ModelEventStats, Tables, Ticks,
     };
 
-    /// Profile of 10 operations in which CPU 0 and CPU 1 counted so many events of each kind.
+    /// Returns a profile of 10 operations; CPU 0 has `zero` events of each kind, CPU 1 `one`.
     fn profile([zero, one]: [u64; 2]) -> Profile {
         let mut manifest = Manifest::new("p", KernelId::default(), "remote", "emulator");
         manifest.capture = CaptureSummary { model: true, ..CaptureSummary::default() };

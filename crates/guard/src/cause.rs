@@ -304,9 +304,9 @@ mod tests {
     use super::*;
     use crate::figures::{rows, tests::profile};
 
-    type Paths<'a> = &'a [(&'a [&'a str], u64, u64)];
+    type PathRows<'a> = &'a [(&'a [&'a str], u64, u64)];
 
-    fn of(base: Paths, new: Paths) -> RowCauses {
+    fn of(base: PathRows, new: PathRows) -> RowCauses {
         let profiles = [profile(&[("r", 10, base)]), profile(&[("r", 10, new)])];
         let found = causes([&profiles[0], &profiles[1]], "r").unwrap();
         for (side, profile) in profiles.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::number::{figure, fixed, grouped};
 use crate::{printable, share, DisplayUnit, TextRole, ToValue, TypeName, Value};
 
 /// Function of a row.
-type OfRow<'a, R, V> = Box<dyn Fn(&R) -> V + 'a>;
+type ColumnGetter<'a, R, V> = Box<dyn Fn(&R) -> V + 'a>;
 
 /// Column of a table whose rows are of type `R`, or field of a record.
 ///
@@ -14,10 +14,10 @@ type OfRow<'a, R, V> = Box<dyn Fn(&R) -> V + 'a>;
 /// escaped) unless [`Column::unit`], [`Column::decimals`] or [`Column::text`] say otherwise.
 pub struct Column<'a, R> {
     spec: ColumnSpec,
-    get: OfRow<'a, R, Value>,
-    text: Option<OfRow<'a, R, String>>,
-    role: Option<OfRow<'a, R, TextRole>>,
-    applies: Option<OfRow<'a, R, bool>>,
+    get: ColumnGetter<'a, R, Value>,
+    text: Option<ColumnGetter<'a, R, String>>,
+    role: Option<ColumnGetter<'a, R, TextRole>>,
+    applies: Option<ColumnGetter<'a, R, bool>>,
 }
 
 /// Properties of a column that do not depend on rows.

@@ -26,8 +26,8 @@ fn matrix(cores: u64) -> Vec<SimulatedTask> {
     tasks
 }
 
-/// Returns the seconds that `nodes` of so many cores take, and the most often that any task was
-/// begun.
+/// Returns the duration on `nodes` machines of `cores` each, in seconds, and the largest number of
+/// times that a task was begun.
 fn makespan(nodes: usize, cores: usize) -> (u64, usize) {
     let tasks = matrix(cores as u64);
     let mut begun: Vec<usize> = vec![0; tasks.len()];

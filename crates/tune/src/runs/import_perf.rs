@@ -39,7 +39,7 @@ const ALIGNMENT: u64 = 1 << 21;
 /// (`KERNEL_IMAGE_SIZE`).
 const IMAGES: Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_a000_0000;
 
-/// Addresses of moved kernels (KASLR), twice the range.
+/// Addresses of kernels that KASLR moved: the range doubles to 1 GiB.
 const MOVED_IMAGES: Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c000_0000;
 
 /// Minimum share of runs through the image's code that begin and end at its instructions. Some do

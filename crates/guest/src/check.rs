@@ -1,9 +1,8 @@
 //! Checks a workload file against this machine.
 
-use crate::image::too_large_for;
-use crate::named_programs::unknown_in_shell;
+use crate::limits::{too_large, too_large_for};
 use crate::reader::{is_made, read_host_needs, HostNeed, HostNeedKind};
-use crate::tree::too_large;
+use crate::resolve::unknown_in_shell;
 use crate::{host, programs, shell, Problem};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::Problem;
 use kerntune_work::{ClassifyError, ErrorClass};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of a workload or an image. Messages name the file or package, who needs it, and what to
 /// do.
@@ -45,6 +45,13 @@ pub enum Error {
     Elf { path: PathBuf, what: String },
     #[error("cannot compile the guest program {program}:\n{output}\n{help}")]
     Compile { program: String, output: String, help: &'static str },
+}
+
+impl Error {
+    /// An [`Error::Unpackable`].
+    pub(crate) fn unpackable(path: &Path, needed_by: &str, why: impl ToString) -> Self {
+        Self::Unpackable { path: path.to_owned(), needed_by: needed_by.to_owned(), why: why.to_string() }
+    }
 }
 
 impl ClassifyError for Error {

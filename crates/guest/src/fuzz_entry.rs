@@ -1,11 +1,12 @@
 //! Entry points for fuzzing: parsers that are otherwise private.
 
-use crate::{elf, shell, Workload};
+use crate::resolve::{elf, libraries};
+use crate::{shell, Workload};
 
 /// Parses the needs of an ELF file.
 pub fn elf(bytes: &[u8]) {
     if let Ok(needs) = elf::needs(bytes) {
-        let _ = crate::libraries::handed_down("/bin/attack".as_ref(), &needs, &[]);
+        let _ = libraries::handed_down("/bin/attack".as_ref(), &needs, &[]);
     }
 }
 

@@ -79,6 +79,15 @@ pub(crate) fn busybox_applets() -> &'static BTreeSet<String> {
 /// Directory of what `scripts/setup servers` prepares: load generators, filled databases.
 pub(crate) const PREPARED: &str = "/var/lib/kerntune";
 
+/// The error for a missing program.
+pub(crate) fn missing(program: &str, needed_by: &str) -> Error {
+    Error::Program {
+        program: program.to_owned(),
+        needed_by: needed_by.to_owned(),
+        help: missing_help(program),
+    }
+}
+
 /// Returns advice for a missing program.
 pub(crate) fn missing_help(program: &str) -> String {
     if Path::new(program).starts_with(PREPARED) {

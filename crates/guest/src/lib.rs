@@ -23,11 +23,10 @@
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod ad_hoc;
+mod archive;
 mod check;
-mod closure;
 mod console_message;
 mod disk;
-mod elf;
 mod error;
 mod fields;
 #[doc(hidden)]
@@ -35,28 +34,32 @@ pub mod fuzz_entry;
 mod glob;
 mod host;
 mod image;
+mod init;
 mod input;
-mod libraries;
+mod layout;
+mod limits;
 mod load;
 mod locate;
-mod named_programs;
 mod output;
 mod plan;
 mod problem;
 mod programs;
 mod reader;
+mod resolve;
 mod shell;
+mod skeleton;
 mod suite;
 mod tree;
 mod workload;
 
 pub use ad_hoc::{name_of, AdHocWorkload};
+pub use archive::PackedFile;
 pub use check::check;
 pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
 pub use error::{Error, Result};
 pub use host::package_of;
-pub use image::{GuestImage, ImageManifest, PackedFile, KIND, SCHEMA};
+pub use image::{GuestImage, ImageManifest, KIND, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
 pub use load::SHIPPED;
 pub use locate::{locate, similar};

@@ -10,10 +10,13 @@ const KIND: &str = "guest-programs";
 
 const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"];
 
+/// Paths below `embedded/guest/`, and texts.
+type SourceFiles = &'static [(&'static str, &'static str)];
+
 /// A guest program: its name in the guest, and its files below `embedded/guest/`.
 pub(crate) struct GuestProgram {
     pub name: &'static str,
-    files: &'static [(&'static str, &'static str)],
+    files: SourceFiles,
     /// For a suite, the output of `--list`, from `embedded/guest/NAME.rows`; a test checks that they agree.
     pub rows: Option<&'static str>,
     /// Common options of suites that the program takes ([`crate::Suite`]).
@@ -40,82 +43,21 @@ macro_rules! suite {
 /// Options that `embedded/guest/kt_suite.h` implements.
 const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
-pub(crate) const INIT: GuestProgram = GuestProgram {
-    name: "init",
-    files: sources![
-        "init/child.c",
-        "init/collect.c",
-        "init/init.h",
-        "init/main.c",
-        "init/plan.c",
-        "init/stream.c",
-        "init/system.c",
-        "kt_mark.h",
-    ],
-    rows: None,
-    options: &[],
-};
-
-/// Init that also reads /proc around steps; a separate program, so that runs without it stay
-/// exactly the same.
-pub(crate) const INIT_PROC: GuestProgram = GuestProgram {
-    name: "init",
-    files: sources![
-        "init/child.c",
-        "init/collect.c",
-        "init/init.h",
-        "init/main.c",
-        "init/plan.c",
-        "init/proc.c",
-        "init/proc.h",
-        "init/stream.c",
-        "init/system.c",
-        "kt_mark.h",
-    ],
-    rows: None,
-    options: &[],
-};
-
-/// Init for commands: arguments of any bytes, a directory and a standard input for steps, files
-/// below `/tmp`. A separate program for the same reason.
-pub(crate) const INIT_COMMAND: GuestProgram = GuestProgram {
-    name: "init",
-    files: sources![
-        "init/child.c",
-        "init/collect.c",
-        "init/command.c",
-        "init/command.h",
-        "init/init.h",
-        "init/main.c",
-        "init/plan.c",
-        "init/stream.c",
-        "init/system.c",
-        "kt_mark.h",
-    ],
-    rows: None,
-    options: &[],
-};
-
-/// Init with both extensions.
-pub(crate) const INIT_COMMAND_PROC: GuestProgram = GuestProgram {
-    name: "init",
-    files: sources![
-        "init/child.c",
-        "init/collect.c",
-        "init/command.c",
-        "init/command.h",
-        "init/init.h",
-        "init/main.c",
-        "init/plan.c",
-        "init/proc.c",
-        "init/proc.h",
-        "init/stream.c",
-        "init/system.c",
-        "kt_mark.h",
-    ],
-    rows: None,
-    options: &[],
-};
+/// Sources of init with both of its extensions.
+const INIT: SourceFiles = sources![
+    "init/child.c",
+    "init/collect.c",
+    "init/command.c",
+    "init/command.h",
+    "init/init.h",
+    "init/main.c",
+    "init/plan.c",
+    "init/proc.c",
+    "init/proc.h",
+    "init/stream.c",
+    "init/system.c",
+    "kt_mark.h",
+];
 
 /// Starts init under the running kernel.
 const CONTAIN: GuestProgram = GuestProgram {
@@ -218,54 +160,69 @@ pub(crate) fn named(name: &str) -> Option<&'static GuestProgram> {
 
 const HELP: &str = "install the compiler and the static C library: apt-get install gcc libc6-dev";
 
+/// Compiles init. Its extensions are for commands (arguments of any bytes, a directory and a standard
+/// input for steps, files below `/tmp`) and for reading /proc around steps. They are left out where
+/// they are not used, so that runs without them stay exactly the same.
+pub(crate) fn compile_init(work: &WorkDir, for_commands: bool, proc: bool) -> Result<PathBuf> {
+    let has = |path: &str| {
+        (for_commands || !path.starts_with("init/command.")) && (proc || !path.starts_with("init/proc."))
+    };
+    let files: Vec<_> = INIT.iter().copied().filter(|(path, _)| has(path)).collect();
+    compile_files(work, "init", &files)
+}
+
 impl GuestProgram {
     /// Compiles the program, unless the same compiler has compiled the same sources.
     pub fn compile(&self, work: &WorkDir) -> Result<PathBuf> {
-        let compiler = ask_compiler(&["-dumpfullversion", "-dumpmachine"])?;
-        let library = PathBuf::from(ask_compiler(&["-print-file-name=libc.a"])?);
-        if !library.is_absolute() {
-            let output = "the compiler has no libc.a".to_owned();
-            return Err(Error::Compile { program: self.name.into(), output, help: HELP });
-        }
-        let mut hash = Key::new("guest-program/2", "")
-            .field("name", self.name)
-            .field("compiler", compiler)
-            .file("libc", &library)?
-            .field("flags", FLAGS.join(" "));
-        for (path, text) in self.files {
-            hash = hash.field(path, text);
-        }
-        if let Some(done) = work.find_verified(KIND, &hash.id()) {
-            return Ok(done.join(self.name));
-        }
-        let staged = work.stage(KIND, &hash)?;
-        if let Some(done) = staged.already() {
-            return Ok(done.join(self.name));
-        }
-        staged.clear()?;
-        self.build(staged.path())?;
-        Ok(staged.publish()?.join(self.name))
+        compile_files(work, self.name, self.files)
     }
+}
 
-    fn build(&self, dir: &Path) -> Result<()> {
-        let source = dir.join("source");
-        let mut command = Command::new("gcc");
-        command.current_dir(&source).args(FLAGS).arg("-o").arg(dir.join(self.name));
-        for (path, text) in self.files {
-            let path_on_disk = source.join(path);
-            let parent = path_on_disk.parent().unwrap_or(&source);
-            std::fs::create_dir_all(parent).at("create", parent)?;
-            std::fs::write(&path_on_disk, text).at("write", &path_on_disk)?;
-            if path.ends_with(".c") {
-                command.arg(path);
-            }
+fn compile_files(work: &WorkDir, name: &str, files: &[(&str, &str)]) -> Result<PathBuf> {
+    let compiler = ask_compiler(&["-dumpfullversion", "-dumpmachine"])?;
+    let library = PathBuf::from(ask_compiler(&["-print-file-name=libc.a"])?);
+    if !library.is_absolute() {
+        let output = "the compiler has no libc.a".to_owned();
+        return Err(Error::Compile { program: name.into(), output, help: HELP });
+    }
+    let mut hash = Key::new("guest-program/2", "")
+        .field("name", name)
+        .field("compiler", compiler)
+        .file("libc", &library)?
+        .field("flags", FLAGS.join(" "));
+    for (path, text) in files {
+        hash = hash.field(path, text);
+    }
+    if let Some(done) = work.find_verified(KIND, &hash.id()) {
+        return Ok(done.join(name));
+    }
+    let staged = work.stage(KIND, &hash)?;
+    if let Some(done) = staged.already() {
+        return Ok(done.join(name));
+    }
+    staged.clear()?;
+    run_compiler(name, files, staged.path())?;
+    Ok(staged.publish()?.join(name))
+}
+
+fn run_compiler(name: &str, files: &[(&str, &str)], dir: &Path) -> Result<()> {
+    let source = dir.join("source");
+    let mut command = Command::new("gcc");
+    command.current_dir(&source).args(FLAGS).arg("-o").arg(dir.join(name));
+    for (path, text) in files {
+        let path_on_disk = source.join(path);
+        let parent = path_on_disk.parent().unwrap_or(&source);
+        std::fs::create_dir_all(parent).at("create", parent)?;
+        std::fs::write(&path_on_disk, text).at("write", &path_on_disk)?;
+        if path.ends_with(".c") {
+            command.arg(path);
         }
-        let (end, output) = Job::new(command).output()?;
-        if end.success() {
-            Ok(())
-        } else {
-            Err(Error::Compile { program: self.name.into(), output, help: HELP })
-        }
+    }
+    let (end, output) = Job::new(command).output()?;
+    if end.success() {
+        Ok(())
+    } else {
+        Err(Error::Compile { program: name.into(), output, help: HELP })
     }
 }
 
@@ -391,8 +348,8 @@ mod tests {
     fn init_and_contain_compile_without_warnings() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        for init in [INIT, INIT_PROC, INIT_COMMAND, INIT_COMMAND_PROC] {
-            assert!(init.compile(&work).unwrap().is_file());
+        for (for_commands, proc) in [(false, false), (false, true), (true, false), (true, true)] {
+            assert!(compile_init(&work, for_commands, proc).unwrap().is_file());
         }
         assert!(compile_contain(&work).unwrap().is_file());
     }

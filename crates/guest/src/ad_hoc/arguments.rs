@@ -1,9 +1,9 @@
 //! Finds the host files that a command's arguments name.
 
 use super::MEMORY_MAX_MB;
-use crate::image::too_large_for;
-use crate::named_programs::script;
+use crate::limits::too_large_for;
 use crate::reader::{HIDDEN, TMP};
+use crate::resolve::script;
 use crate::shell::{self, FileWord};
 use crate::{glob, Error, Result};
 use std::collections::BTreeSet;

@@ -1,6 +1,9 @@
 use super::*;
+use crate::init::{with_seed, RANDOM_BYTES};
+use crate::{host, InitPlan, SEED};
 use kerntune_work::NoProgress;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
 
 fn workload(text: &str) -> Workload {

@@ -1,26 +1,28 @@
-//! Packs host programs into a tree together with all that they need to run.
+//! Finds host programs together with all that they need to run.
 
-use crate::elf::{self, ElfNeeds};
-use crate::libraries::{handed_down, LibraryPaths};
-use crate::tree::{unpackable, FileTree};
-use crate::{host, shell, Error, Result};
-use kerntune_work::{IoContext, Progress};
+use super::elf::{self, ElfNeeds};
+use super::host_tree::HostTree;
+use super::libraries::{handed_down, LibraryPaths};
+use crate::host::{self, missing};
+use crate::{shell, Error, Result};
+use kerntune_work::IoContext;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A file tree that is closed under the needs of its programs.
-pub(crate) struct FileClosure<'p> {
-    pub tree: FileTree,
+/// Host files that are closed under the needs of the programs among them.
+pub(crate) struct FileClosure {
+    pub files: HostTree,
     /// Directories that the guest's LD_LIBRARY_PATH must contain.
     pub library_dirs: BTreeSet<PathBuf>,
+    /// Sentences for the user about what the image has only in part or not at all.
+    pub notes: Vec<String>,
     libraries: LibraryPaths,
     visited: HashSet<PathBuf>,
-    /// Directories whose contents are packed.
+    /// Directories whose contents are in `files`.
     listed: HashSet<PathBuf>,
     kinds: HashMap<PathBuf, Option<(u8, u16)>>,
-    progress: &'p dyn Progress,
 }
 
 /// Package files for a system manager, which the guest does not have.
@@ -47,28 +49,29 @@ const SCRIPT_LINE: u64 = 4096;
 const PROGRAM_DIRS: [&str; 6] =
     ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
-impl<'p> FileClosure<'p> {
-    pub fn new(progress: &'p dyn Progress) -> Self {
+impl FileClosure {
+    /// Creates an empty closure, which searches libraries as this machine does.
+    pub fn of_host() -> Self {
         Self {
-            tree: FileTree::default(),
+            files: HostTree::default(),
             library_dirs: BTreeSet::new(),
+            notes: Vec::new(),
             libraries: LibraryPaths::of_host(),
             visited: HashSet::new(),
             listed: HashSet::new(),
             kinds: HashMap::new(),
-            progress,
         }
     }
 
-    /// Packs an executable, its interpreter and its libraries. Returns its path without links.
+    /// Adds an executable, its interpreter and its libraries. Returns its path without links.
     pub fn program(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
         self.object(path, needed_by, &[])
     }
 
-    /// Packs a file, or a directory with its contents; executables and libraries with what they
+    /// Adds a file, or a directory with its contents; executables and libraries with what they
     /// need.
     pub fn file(&mut self, path: &Path, needed_by: &str) -> Result<()> {
-        let real = self.tree.take(path, needed_by)?;
+        let real = self.files.take(path, needed_by)?;
         if real.is_dir() {
             // A link may lead to a directory that is packed already, or being packed.
             if !self.listed.insert(real.clone()) {
@@ -77,7 +80,7 @@ impl<'p> FileClosure<'p> {
             for entry in std::fs::read_dir(&real).at("list", &real)? {
                 let path = entry.at("list", &real)?.path();
                 if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-                    self.progress.note(&format!(
+                    self.notes.push(format!(
                         "warning: {} is not packed: it is neither a file nor a directory",
                         path.display()
                     ));
@@ -90,9 +93,9 @@ impl<'p> FileClosure<'p> {
         self.contents(&real, needed_by)
     }
 
-    /// Packs a file, a link with its target, or a directory without its contents.
-    pub fn listed(&mut self, path: &Path, needed_by: &str) -> Result<()> {
-        let real = self.tree.take(path, needed_by)?;
+    /// Adds a file, a link with its target, or a directory without its contents.
+    pub fn entry(&mut self, path: &Path, needed_by: &str) -> Result<()> {
+        let real = self.files.take(path, needed_by)?;
         match real.is_dir() {
             true => Ok(()),
             false => self.contents(&real, needed_by),
@@ -108,7 +111,7 @@ impl<'p> FileClosure<'p> {
     }
 
     /// Turns missing needs into a warning, for files that may never be run.
-    fn tolerate(&self, error: Error) -> Result<()> {
+    fn tolerate(&mut self, error: Error) -> Result<()> {
         match error {
             Error::Library { .. } | Error::Program { .. } | Error::Elf { .. } => {
                 self.warn_lacking(&error);
@@ -119,11 +122,11 @@ impl<'p> FileClosure<'p> {
     }
 
     /// Warns about missing needs.
-    pub fn warn_lacking(&self, error: &Error) {
-        self.progress.note(&format!("warning: packed without all that it needs: {error}"));
+    pub fn warn_lacking(&mut self, error: &Error) {
+        self.notes.push(format!("warning: packed without all that it needs: {error}"));
     }
 
-    /// Packs a package's programs, its files in /etc and /usr/lib, and its directories in /var.
+    /// Adds a package's programs, its files in /etc and /usr/lib, and its directories in /var.
     /// Files that cannot be packed and that its programs do not need are left out with a note.
     pub fn package(&mut self, package: &str) -> Result<()> {
         let needed_by = format!("package {package}");
@@ -138,7 +141,7 @@ impl<'p> FileClosure<'p> {
                 if !link && !state {
                     continue;
                 }
-                self.tree.take(&path, &needed_by).map(drop)
+                self.files.take(&path, &needed_by).map(drop)
             } else if starts(&PROGRAM_DIRS) {
                 self.program(&path, &needed_by).map(drop).or_else(|error| self.tolerate(error))
             } else if starts(&["/etc", "/usr/lib", "/lib", "/usr/libexec"]) {
@@ -149,7 +152,7 @@ impl<'p> FileClosure<'p> {
             match result {
                 Ok(()) => {}
                 Err(error @ Error::Unpackable { .. }) => {
-                    self.progress.note(&format!("left out: {error}"));
+                    self.notes.push(format!("left out: {error}"));
                 }
                 Err(error) => return Err(error),
             }
@@ -158,7 +161,7 @@ impl<'p> FileClosure<'p> {
     }
 
     fn object(&mut self, path: &Path, needed_by: &str, inherited: &[PathBuf]) -> Result<PathBuf> {
-        let real = self.tree.take(path, needed_by)?;
+        let real = self.files.take(path, needed_by)?;
         if !self.visited.insert(real.clone()) {
             return Ok(real);
         }
@@ -173,9 +176,9 @@ impl<'p> FileClosure<'p> {
         Ok(real)
     }
 
-    /// Packs the needs of the file at `real`, which was found as `path`.
+    /// Adds the needs of the file at `real`, which was found as `path`.
     fn needs_of(&mut self, path: &Path, real: &Path, needed_by: &str, inherited: &[PathBuf]) -> Result<()> {
-        let failed = |error: std::io::Error| unpackable(real, needed_by, &error.to_string());
+        let failed = |error: std::io::Error| Error::unpackable(real, needed_by, error);
         let mut head = Vec::new();
         let mut file = File::open(real).map_err(failed)?;
         file.by_ref().take(SCRIPT_LINE).read_to_end(&mut head).map_err(failed)?;
@@ -200,18 +203,15 @@ impl<'p> FileClosure<'p> {
         }
         let down = handed_down(path, needs, inherited);
         for library in &needs.libraries {
-            let kinds = std::cell::RefCell::new(&mut self.kinds);
-            let fits = |candidate: &Path| {
-                let mut kinds = kinds.borrow_mut();
-                let kind = kinds.entry(candidate.to_owned()).or_insert_with(|| kind_of(candidate));
-                *kind == Some(needs.kind)
+            let mut fits = |candidate: &Path| {
+                let kind = self.kinds.entry(candidate.to_owned());
+                *kind.or_insert_with(|| elf::kind_of(candidate)) == Some(needs.kind)
             };
-            let found = self.libraries.find(library, path, needs, inherited, &fits).ok_or_else(|| {
-                Error::Library {
-                    library: library.clone(),
-                    needed_by: real.to_owned(),
-                    searched: self.libraries.searched(needs),
-                }
+            let found = self.libraries.find(library, path, needs, inherited, &mut fits);
+            let found = found.ok_or_else(|| Error::Library {
+                library: library.clone(),
+                needed_by: real.to_owned(),
+                searched: self.libraries.searched(needs),
             })?;
             self.library_dirs.extend(found.extra_dir);
             self.object(&found.path, &name, &down)?;
@@ -219,7 +219,7 @@ impl<'p> FileClosure<'p> {
         Ok(())
     }
 
-    /// Packs the interpreter of a script.
+    /// Adds the interpreter of a script.
     fn script(&mut self, script: &Path, line: &str) -> Result<()> {
         let name = script.display().to_string();
         for interpreter in shell::interpreters(line) {
@@ -230,31 +230,9 @@ impl<'p> FileClosure<'p> {
     }
 }
 
-pub(crate) fn missing(program: &str, needed_by: &str) -> Error {
-    Error::Program {
-        program: program.to_owned(),
-        needed_by: needed_by.to_owned(),
-        help: host::missing_help(program),
-    }
-}
-
-/// Returns the ELF class and machine of a file; `None` if it is not ELF.
-fn kind_of(path: &Path) -> Option<(u8, u16)> {
-    use std::io::Read;
-    let mut head = [0u8; 20];
-    File::open(path).ok()?.read_exact(&mut head).ok()?;
-    if !elf::is_elf(&head) {
-        return None;
-    }
-    let machine = [head[18], head[19]];
-    let machine = if head[5] == 2 { u16::from_be_bytes(machine) } else { u16::from_le_bytes(machine) };
-    Some((head[4], machine))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_work::NoProgress;
     use std::process::Command;
 
     /// The host's own loader is the reference.
@@ -262,13 +240,13 @@ mod tests {
     fn the_closure_of_a_program_is_what_ldd_says() {
         let program = host::find_program("bash").unwrap();
         let output = Command::new("ldd").arg(&program).output().unwrap();
-        let mut closure = FileClosure::new(&NoProgress);
+        let mut closure = FileClosure::of_host();
         closure.program(&program, "test").unwrap();
         let mut seen = 0;
         for word in String::from_utf8_lossy(&output.stdout).split_whitespace() {
             if word.starts_with('/') {
                 let real = Path::new(word).canonicalize().unwrap();
-                assert!(closure.tree.get(&real).is_some(), "{word}");
+                assert!(closure.files.tree.nodes.get(&real).is_some(), "{word}");
                 seen += 1;
             }
         }
@@ -277,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_named_with_who_needs_it() {
-        let mut closure = FileClosure::new(&NoProgress);
+        let mut closure = FileClosure::of_host();
         let needs = ElfNeeds { libraries: vec!["libgone.so.1".into()], ..ElfNeeds::default() };
         let error =
             closure.needs(Path::new("/bin/x"), Path::new("/bin/x"), &needs, &[]).unwrap_err().to_string();
@@ -286,10 +264,10 @@ mod tests {
 
     #[test]
     fn a_script_brings_its_interpreter_and_the_program_behind_env() {
-        let mut closure = FileClosure::new(&NoProgress);
+        let mut closure = FileClosure::of_host();
         closure.script(Path::new("/x"), " /usr/bin/env -S FOO=1 bash -e").unwrap();
         let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
-        assert!(closure.tree.get(&bash).is_some());
+        assert!(closure.files.tree.nodes.get(&bash).is_some());
         let error = closure.script(Path::new("/x"), "/no/such/interpreter").unwrap_err().to_string();
         assert!(error.contains("/no/such/interpreter, needed by /x"), "{error}");
     }
@@ -302,11 +280,13 @@ mod tests {
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         std::fs::write(dir.path().join("data"), "text").unwrap();
         std::fs::write(dir.path().join("symbols.exp"), "#! .\n").unwrap();
-        let notes = NoteLog::default();
-        let mut closure = FileClosure::new(&notes);
+        let mut closure = FileClosure::of_host();
         closure.file(dir.path(), "`files` of the workload").unwrap();
-        assert!(closure.tree.get(&script).is_some() && closure.tree.get(&dir.path().join("data")).is_some());
-        let told = notes.0.lock().unwrap().clone();
+        assert!(
+            closure.files.tree.nodes.get(&script).is_some()
+                && closure.files.tree.nodes.get(&dir.path().join("data")).is_some()
+        );
+        let told = &closure.notes;
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].starts_with("warning: packed without all that it needs: /no/such/interpreter, needed by"),
@@ -328,30 +308,17 @@ mod tests {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         assert!(Command::new("mkfifo").arg(root.join("sub/fifo")).status().unwrap().success());
-        let notes = NoteLog::default();
-        let mut closure = FileClosure::new(&notes);
+        let mut closure = FileClosure::of_host();
         closure.file(root, "`files` of the workload").unwrap();
         for path in ["loop", "again", "sub/up", "sub/deeper/top", "sub/deeper/data"] {
-            assert!(closure.tree.get(&root.join(path)).is_some(), "{path}");
+            assert!(closure.files.tree.nodes.get(&root.join(path)).is_some(), "{path}");
         }
-        assert!(closure.tree.get(&root.join("sub/fifo")).is_none());
-        let told = notes.0.lock().unwrap().clone();
+        assert!(closure.files.tree.nodes.get(&root.join("sub/fifo")).is_none());
+        let told = &closure.notes;
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].ends_with("sub/fifo is not packed: it is neither a file nor a directory"),
             "{told:?}"
         );
-    }
-
-    #[derive(Default)]
-    struct NoteLog(std::sync::Mutex<Vec<String>>);
-
-    impl Progress for NoteLog {
-        fn begin(&self, _what: &str, _total: Option<u64>) {}
-        fn at(&self, _done: u64) {}
-        fn end(&self) {}
-        fn note(&self, text: &str) {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
     }
 }

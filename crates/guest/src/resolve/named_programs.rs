@@ -1,18 +1,19 @@
-//! Packs the programs that commands, shell strings and scripts name, from the host or else as
-//! busybox applets.
+//! Finds the programs that commands, shell strings and scripts name, on the host or else as busybox
+//! applets.
 //!
 //! Programs of this machine come first. `/bin/sh` is busybox's shell, with its applets, only if the
 //! workload's `binaries` name `busybox` or if nothing in the image needs a shell.
 
-use crate::closure::{missing, FileClosure};
-use crate::host::{self, GUEST_PATH};
+use super::closure::FileClosure;
+use super::elf;
+use crate::disk;
+use crate::host::{self, missing, GUEST_PATH};
 use crate::programs;
 use crate::reader::is_made;
 use crate::shell::{self, NamedProgram};
 use crate::tree::TreeNode;
 use crate::workload::{self, Workload};
-use crate::{elf, Error, Result};
-use kerntune_work::Progress;
+use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -41,140 +42,62 @@ const STARTING_CALLS: [&str; 11] = [
     "system",
 ];
 
-/// Utilities to pack for programs that may start them under names that we cannot see: those of
+/// Utilities to add for programs that may start them under names that we cannot see: those of
 /// POSIX.1-2024 (Shell and Utilities, 4) except development tools, and others that scripts take for
 /// granted.
+#[rustfmt::skip]
 const UTILITIES: [&str; 109] = [
-    "awk",
-    "base64",
-    "basename",
-    "bc",
-    "bzip2",
-    "cat",
-    "chgrp",
-    "chmod",
-    "chown",
-    "cksum",
-    "cmp",
-    "comm",
-    "cp",
-    "cpio",
-    "csplit",
-    "cut",
-    "date",
-    "dd",
-    "df",
-    "diff",
-    "dirname",
-    "du",
-    "echo",
-    "ed",
-    "egrep",
-    "env",
-    "expand",
-    "expr",
-    "factor",
-    "false",
-    "fgrep",
-    "file",
-    "find",
-    "fold",
-    "getconf",
-    "getopt",
-    "grep",
-    "groups",
-    "gunzip",
-    "gzip",
-    "head",
-    "hostname",
-    "iconv",
-    "id",
-    "install",
-    "join",
-    "kill",
-    "link",
-    "ln",
-    "locale",
-    "logger",
-    "logname",
-    "ls",
-    "md5sum",
-    "mkdir",
-    "mkfifo",
-    "mknod",
-    "mktemp",
-    "more",
-    "mv",
-    "nice",
-    "nl",
-    "nohup",
-    "nproc",
-    "od",
-    "paste",
-    "patch",
-    "pathchk",
-    "pgrep",
-    "pkill",
-    "pr",
-    "printenv",
-    "printf",
-    "ps",
-    "pwd",
-    "readlink",
-    "realpath",
-    "renice",
-    "rm",
-    "rmdir",
-    "sed",
-    "seq",
-    "setsid",
-    "sha1sum",
-    "sha256sum",
-    "shuf",
-    "sleep",
-    "sort",
-    "split",
-    "stat",
-    "strings",
-    "stty",
-    "sync",
-    "tac",
-    "tail",
-    "tar",
-    "tee",
-    "test",
-    "timeout",
-    "touch",
-    "tr",
-    "true",
-    "truncate",
-    "uname",
-    "unexpand",
-    "uniq",
-    "unlink",
-    "wc",
-    "xargs",
+    "awk", "base64", "basename", "bc", "bzip2", "cat", "chgrp", "chmod", "chown", "cksum", "cmp",
+    "comm", "cp", "cpio", "csplit", "cut", "date", "dd", "df", "diff", "dirname", "du", "echo", "ed",
+    "egrep", "env", "expand", "expr", "factor", "false", "fgrep", "file", "find", "fold", "getconf",
+    "getopt", "grep", "groups", "gunzip", "gzip", "head", "hostname", "iconv", "id", "install", "join",
+    "kill", "link", "ln", "locale", "logger", "logname", "ls", "md5sum", "mkdir", "mkfifo", "mknod",
+    "mktemp", "more", "mv", "nice", "nl", "nohup", "nproc", "od", "paste", "patch", "pathchk", "pgrep",
+    "pkill", "pr", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "renice", "rm", "rmdir",
+    "sed", "seq", "setsid", "sha1sum", "sha256sum", "shuf", "sleep", "sort", "split", "stat", "strings",
+    "stty", "sync", "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "truncate",
+    "uname", "unexpand", "uniq", "unlink", "wc", "xargs",
 ];
 
-/// Packs the programs that a workload names.
-pub(crate) struct NamedPrograms<'c, 'p> {
-    closure: &'c mut FileClosure<'p>,
-    progress: &'c dyn Progress,
+/// Adds the programs that a workload names to the files. Returns the names of kerntune's own.
+pub(super) fn find(closure: &mut FileClosure, workload: &Workload) -> Result<BTreeSet<&'static str>> {
+    let mut named = NamedPrograms::new(closure, workload)?;
+    for word in &workload.binaries {
+        named.needed(word, "`binaries` of the workload")?;
+    }
+    for (path, interpreters, _) in workload.scripts() {
+        for interpreter in interpreters {
+            named.needed(interpreter, &text_place(path))?;
+        }
+    }
+    for (place, command) in &workload.commands() {
+        if let Some(word) = command.first() {
+            named.needed(word, place)?;
+        }
+    }
+    named.named_by_commands()?;
+    let of_disk = workload.disk.iter().map(|_| disk::PROGRAM);
+    for name in workload.programs.iter().map(String::as_str).chain(of_disk) {
+        if !named.own(name) {
+            return Err(missing(name, "`programs` of the workload"));
+        }
+    }
+    Ok(named.ours)
+}
+
+struct NamedPrograms<'c> {
+    closure: &'c mut FileClosure,
     workload: &'c Workload,
     /// True if `/bin/sh` is this machine's; programs are then this machine's too.
     host_shell: bool,
     ours: BTreeSet<&'static str>,
 }
 
-impl<'c, 'p> NamedPrograms<'c, 'p> {
-    /// Packs the shell.
-    pub fn new(
-        closure: &'c mut FileClosure<'p>,
-        progress: &'c dyn Progress,
-        workload: &'c Workload,
-    ) -> Result<Self> {
+impl<'c> NamedPrograms<'c> {
+    /// Begins with the shell.
+    fn new(closure: &'c mut FileClosure, workload: &'c Workload) -> Result<Self> {
         let host_shell = wants_host_shell(workload) && host::find_program("sh").is_some();
-        let mut named = Self { closure, progress, workload, host_shell, ours: BTreeSet::new() };
+        let mut named = Self { closure, workload, host_shell, ours: BTreeSet::new() };
         match host_shell {
             true => named.host_program("sh", "the guest's shell")?,
             false => named.busybox_shell()?,
@@ -183,14 +106,14 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
     }
 
     /// Adds one of kerntune's own programs; returns false if `name` is none.
-    pub fn own(&mut self, name: &str) -> bool {
+    fn own(&mut self, name: &str) -> bool {
         let found = programs::names().find(|known| *known == name);
         self.ours.extend(found);
         found.is_some()
     }
 
-    /// Packs a program that must exist.
-    pub fn needed(&mut self, word: &str, needed_by: &str) -> Result<()> {
+    /// Adds a program that must exist.
+    fn needed(&mut self, word: &str, needed_by: &str) -> Result<()> {
         if self.own(word) {
             return Ok(());
         }
@@ -203,8 +126,8 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         self.host_program(word, needed_by)
     }
 
-    /// Packs the programs that commands and scripts name beyond the first words of commands.
-    pub fn named_by_commands(&mut self) -> Result<()> {
+    /// Adds the programs that commands and scripts name beyond the first words of commands.
+    fn named_by_commands(&mut self) -> Result<()> {
         let sh_is_busybox = !self.host_shell && self.sh_is_busybox();
         let mut named: Vec<(String, NamedProgram)> = Vec::new();
         let workload = self.workload;
@@ -245,12 +168,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         relative_program(self.workload, word)
     }
 
-    /// Returns the names of kerntune's own programs, sorted.
-    pub fn finish(self) -> BTreeSet<&'static str> {
-        self.ours
-    }
-
-    /// Packs the programs that host scripts name, and those that these scripts name in turn.
+    /// Adds the programs that host scripts name, and those that these scripts name in turn.
     fn named_by_scripts(&mut self, mut files: Vec<PathBuf>) -> Result<()> {
         let mut seen = BTreeSet::new();
         while let Some(file) = files.pop() {
@@ -269,7 +187,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(())
     }
 
-    /// Packs this machine's utilities.
+    /// Adds this machine's utilities.
     fn utilities(&mut self) -> Result<()> {
         for word in UTILITIES {
             if host::find_program(word).is_some() {
@@ -279,7 +197,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         Ok(())
     }
 
-    /// Packs a program that a shell string names, unless the shell that starts it has it built in.
+    /// Adds a program that a shell string names, unless the shell that starts it has it built in.
     fn named(&mut self, program: &NamedProgram, place: &str) -> Result<()> {
         let word = program.word.as_str();
         let is_builtin = shell::is_builtin(word) && !self.host_shell;
@@ -291,7 +209,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
             // time or belong to the command.
             let path = Path::new(word);
             let made = !word.starts_with('/') || is_made(path) && path.symlink_metadata().is_err();
-            if made || self.closure.tree.get(Path::new(word)).is_some() {
+            if made || self.closure.files.tree.nodes.get(Path::new(word)).is_some() {
                 return Ok(());
             }
         } else if program.by_busybox && host::busybox_applets().contains(word) {
@@ -299,7 +217,7 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         }
         if host::find_program(word).is_none() {
             if !shell::is_builtin(word) && !self.applet(word)? {
-                self.progress.note(&format!("warning: {}", unknown_in_shell(word, place)));
+                self.closure.notes.push(format!("warning: {}", unknown_in_shell(word, place)));
             }
             return Ok(());
         }
@@ -313,17 +231,17 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         }
     }
 
-    /// Packs a host program so that the guest finds it by this word.
+    /// Adds a host program so that the guest finds it by this word.
     fn host_program(&mut self, word: &str, needed_by: &str) -> Result<()> {
         let closure = &mut *self.closure;
-        if GUEST_PATH.iter().any(|dir| closure.tree.get(&Path::new(dir).join(word)).is_some()) {
+        if GUEST_PATH.iter().any(|dir| closure.files.tree.nodes.get(&Path::new(dir).join(word)).is_some()) {
             return Ok(());
         }
         let path = host::find_program(word).ok_or_else(|| missing(word, needed_by))?;
         closure.program(&path, needed_by)?;
         let in_path = path.parent().is_some_and(|dir| GUEST_PATH.iter().any(|known| dir == Path::new(known)));
         if let Some(name) = path.file_name().filter(|_| !in_path) {
-            closure.tree.put(&Path::new("/kt/bin").join(name), TreeNode::Link { target: path.clone() })?;
+            closure.files.put(&Path::new("/kt/bin").join(name), TreeNode::Link { target: path.clone() })?;
         }
         Ok(())
     }
@@ -336,25 +254,27 @@ impl<'c, 'p> NamedPrograms<'c, 'p> {
         }
         let Some(busybox) = host::find_program(BUSYBOX) else { return Ok(false) };
         let real = self.closure.program(&busybox, word)?;
-        self.closure.tree.put(&Path::new("/kt/bin").join(word), TreeNode::Link { target: real })?;
-        self.progress.note(&format!("`{word}` is busybox's: this machine has no other"));
+        self.closure.files.put(&Path::new("/kt/bin").join(word), TreeNode::Link { target: real })?;
+        self.closure.notes.push(format!("`{word}` is busybox's: this machine has no other"));
         Ok(true)
     }
 
-    /// Packs busybox as /bin/sh for scripts, if the host has it.
+    /// Adds busybox as /bin/sh for scripts, if the host has it.
     fn busybox_shell(&mut self) -> Result<()> {
         if let Some(busybox) = host::find_program(BUSYBOX) {
             let real = self.closure.program(&busybox, "the guest's shell")?;
-            self.closure.tree.put(Path::new("/bin/sh"), TreeNode::Link { target: real })?;
+            self.closure.files.put(Path::new("/bin/sh"), TreeNode::Link { target: real })?;
         }
         Ok(())
     }
 
     /// Checks whether the guest's `sh` is busybox, which has its applets built in.
     fn sh_is_busybox(&self) -> bool {
-        ["/bin/sh", "/usr/bin/sh"].iter().any(|path| match self.closure.tree.get(Path::new(path)) {
-            Some(TreeNode::Link { target }) => target.ends_with(BUSYBOX),
-            _ => false,
+        ["/bin/sh", "/usr/bin/sh"].iter().any(|path| {
+            match self.closure.files.tree.nodes.get(Path::new(path)) {
+                Some(TreeNode::Link { target }) => target.ends_with(BUSYBOX),
+                _ => false,
+            }
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Finds shared libraries on the host the way ld.so does.
 
-use crate::elf::ElfNeeds;
+use super::elf::ElfNeeds;
+use crate::glob;
 use kerntune_isa::{GuestIsa, Isa, IsaNames};
 use std::path::{Path, PathBuf};
 
@@ -49,34 +50,25 @@ impl LibraryPaths {
         by: &Path,
         needs: &ElfNeeds,
         inherited: &[PathBuf],
-        fits: &dyn Fn(&Path) -> bool,
+        fits: &mut dyn FnMut(&Path) -> bool,
     ) -> Option<FoundLibrary> {
         if library.contains('/') {
             let path = expand(library, by);
             return fits(&path).then_some(FoundLibrary { path, extra_dir: None });
         }
-        let own = |paths: &[String]| -> Vec<PathBuf> { paths.iter().map(|path| expand(path, by)).collect() };
         // DT_RPATH counts only without a DT_RUNPATH (ld.so(8)).
-        let mut told = Vec::new();
-        if needs.runpath.is_empty() {
-            told.extend(own(&needs.rpath));
-            told.extend(inherited.iter().cloned());
-        }
-        told.extend(own(&needs.runpath));
-        let hit = |dir: &Path| Some(dir.join(library)).filter(|path| fits(path));
-        if let Some(path) = told.iter().find_map(|dir| hit(dir)) {
-            return Some(FoundLibrary { path, extra_dir: None });
-        }
-        for dir in &self.configured {
-            if let Some(path) = hit(dir) {
-                let default = DEFAULT_DIRS.iter().any(|known| dir == Path::new(known));
-                return Some(FoundLibrary { path, extra_dir: (!default).then(|| dir.clone()) });
-            }
-        }
-        DEFAULT_DIRS
-            .iter()
-            .find_map(|dir| hit(Path::new(dir)))
-            .map(|path| FoundLibrary { path, extra_dir: None })
+        let told = match needs.runpath.is_empty() {
+            true => handed_down(by, needs, inherited),
+            false => needs.runpath.iter().map(|path| expand(path, by)).collect(),
+        };
+        let is_extra = |dir: &PathBuf| !DEFAULT_DIRS.iter().any(|known| dir == Path::new(known));
+        let told = told.iter().map(|dir| (dir.as_path(), false));
+        let configured = self.configured.iter().map(|dir| (dir.as_path(), is_extra(dir)));
+        let defaults = DEFAULT_DIRS.iter().map(|dir| (Path::new(*dir), false));
+        told.chain(configured).chain(defaults).find_map(|(dir, is_extra)| {
+            let path = Some(dir.join(library)).filter(|path| fits(path))?;
+            Some(FoundLibrary { path, extra_dir: is_extra.then(|| dir.to_owned()) })
+        })
     }
 
     /// Lists the searched directories, for messages.
@@ -93,12 +85,8 @@ impl LibraryPaths {
 
 /// Returns the DT_RPATH directories that the libraries of this object inherit.
 pub(crate) fn handed_down(by: &Path, needs: &ElfNeeds, inherited: &[PathBuf]) -> Vec<PathBuf> {
-    let own: Vec<PathBuf> = if needs.runpath.is_empty() {
-        needs.rpath.iter().map(|p| expand(p, by)).collect()
-    } else {
-        Vec::new()
-    };
-    own.into_iter().chain(inherited.iter().cloned()).collect()
+    let own = needs.rpath.iter().filter(|_| needs.runpath.is_empty()).map(|path| expand(path, by));
+    own.chain(inherited.iter().cloned()).collect()
 }
 
 /// Replaces $ORIGIN, $LIB and $PLATFORM.
@@ -120,35 +108,15 @@ fn read_conf(path: &Path, dirs: &mut Vec<PathBuf>, depth: usize) {
         let line = line.split('#').next().unwrap_or_default().trim();
         if let Some(pattern) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
             if depth < 8 {
-                for file in matching(pattern.trim()) {
-                    read_conf(&file, dirs, depth + 1);
+                let etc = Path::new("/etc");
+                for file in glob::expand(pattern.trim(), etc) {
+                    read_conf(&etc.join(file), dirs, depth + 1);
                 }
             }
         } else if line.starts_with('/') {
             dirs.push(PathBuf::from(line));
         }
     }
-}
-
-/// Returns the files of a pattern with one `*` in its last part, the only kind in use.
-fn matching(pattern: &str) -> Vec<PathBuf> {
-    let path = Path::new("/etc").join(pattern);
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else {
-        return Vec::new();
-    };
-    let Some((before, after)) = name.split_once('*') else { return vec![path] };
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
-        })
-        .map(|entry| entry.path())
-        .collect();
-    files.sort();
-    files
 }
 
 #[cfg(test)]
@@ -162,13 +130,16 @@ mod tests {
     #[test]
     fn libc_is_found_by_name_and_by_path() {
         let libraries = LibraryPaths::of_host();
-        let found =
-            libraries.find("libc.so.6", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists).unwrap();
+        let found = libraries
+            .find("libc.so.6", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &mut exists)
+            .unwrap();
         assert_eq!(found.extra_dir, None);
         let again = found.path.to_string_lossy().into_owned();
-        assert!(libraries.find(&again, Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists).is_some());
         assert!(libraries
-            .find("libno.so.1", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &exists)
+            .find(&again, Path::new("/bin/sh"), &ElfNeeds::default(), &[], &mut exists)
+            .is_some());
+        assert!(libraries
+            .find("libno.so.1", Path::new("/bin/sh"), &ElfNeeds::default(), &[], &mut exists)
             .is_none());
     }
 
@@ -187,7 +158,7 @@ mod tests {
             ..ElfNeeds::default()
         };
         let find = |needs: &ElfNeeds, inherited: &[PathBuf]| {
-            libraries.find("libx.so", &program, needs, inherited, &exists).is_some()
+            libraries.find("libx.so", &program, needs, inherited, &mut exists).is_some()
         };
         assert!(find(&with(&[], &["${ORIGIN}/../lib"]), &[]));
         assert!(find(&with(&["$ORIGIN/../lib"], &[]), &[]));
@@ -202,7 +173,7 @@ mod tests {
         std::fs::write(dir.path().join("libx.so"), "").unwrap();
         let libraries = LibraryPaths { configured: vec![dir.path().to_owned()] };
         let found =
-            libraries.find("libx.so", Path::new("/bin/x"), &ElfNeeds::default(), &[], &exists).unwrap();
+            libraries.find("libx.so", Path::new("/bin/x"), &ElfNeeds::default(), &[], &mut exists).unwrap();
         assert_eq!(found.extra_dir.as_deref(), Some(dir.path()));
     }
 }

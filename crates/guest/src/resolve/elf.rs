@@ -3,6 +3,9 @@
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::Endianness;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// Demands of an ELF file on the dynamic loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +25,18 @@ pub(crate) struct ElfNeeds {
 /// Checks for the ELF magic number.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
+}
+
+/// Returns the ELF class and machine of a file; `None` if it is not ELF.
+pub(crate) fn kind_of(path: &Path) -> Option<(u8, u16)> {
+    let mut head = [0u8; 20];
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    if !is_elf(&head) {
+        return None;
+    }
+    let machine = [head[18], head[19]];
+    let machine = if head[5] == 2 { u16::from_be_bytes(machine) } else { u16::from_le_bytes(machine) };
+    Some((head[4], machine))
 }
 
 /// Parses the needs of an ELF file.

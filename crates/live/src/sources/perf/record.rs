@@ -1,39 +1,26 @@
 //! Records in perf's buffers (`include/uapi/linux/perf_event.h`).
 //!
 //! Only the records that the collector requests are parsed. Every field is bounds-checked, and
-//! nothing is allocated.
+//! nothing is allocated (docs/decisions/0024-own-readers-of-kernel-data.md).
 
-/// Record types (`PERF_RECORD_…`).
+use perf_event_open_sys::bindings::{
+    PERF_CONTEXT_KERNEL as KERNEL, PERF_CONTEXT_MAX as FIRST_MARKER, PERF_CONTEXT_USER as USER,
+    PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER as UNREGISTER, PERF_RECORD_KSYMBOL_TYPE_BPF as BPF,
+    PERF_RECORD_MISC_COMM_EXEC as EXEC, PERF_RECORD_MISC_CPUMODE_MASK as MODE,
+    PERF_RECORD_MISC_GUEST_USER as GUEST_USER, PERF_RECORD_MISC_USER as HOST_USER,
+};
+
+/// Record types.
 mod kind {
-    pub const LOST: u32 = 2;
-    pub const COMM: u32 = 3;
-    pub const EXIT: u32 = 4;
-    pub const THROTTLE: u32 = 5;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const LOST_SAMPLES: u32 = 13;
-    pub const KSYMBOL: u32 = 17;
+    pub use perf_event_open_sys::bindings::{
+        PERF_RECORD_COMM as COMM, PERF_RECORD_EXIT as EXIT, PERF_RECORD_FORK as FORK,
+        PERF_RECORD_KSYMBOL as KSYMBOL, PERF_RECORD_LOST as LOST, PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES,
+        PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_SAMPLE as SAMPLE, PERF_RECORD_THROTTLE as THROTTLE,
+    };
 }
 
-/// User mode, natively or in a guest (`PERF_RECORD_MISC_USER`, `…GUEST_USER`).
-const USER_MODES: [u16; 2] = [2, 5];
-/// Mask of the CPU mode in `misc`.
-const MODE: u16 = 7;
-/// Flag in `misc`: the name is that of a newly executed program.
-const EXEC: u16 = 1 << 13;
-/// Smallest value in a call chain that is a context marker (`PERF_CONTEXT_MAX`).
-const FIRST_MARKER: u64 = -4095_i64 as u64;
-/// Marker of the kernel part of a chain (`PERF_CONTEXT_KERNEL`).
-const KERNEL: u64 = -128_i64 as u64;
-/// Marker of the user part of a chain (`PERF_CONTEXT_USER`).
-const USER: u64 = -512_i64 as u64;
 /// Protection flag of executable mappings (`PROT_EXEC`).
 const EXECUTABLE: u32 = 4;
-/// Flag of a symbol record: the code was removed.
-const UNREGISTER: u16 = 1;
-/// Symbol type of BPF programs.
-const BPF: u16 = 1;
 /// Maximum number of frames read; the kernel's default limit is 127.
 const MAX_FRAMES: usize = 1024;
 
@@ -185,9 +172,9 @@ pub fn parse<'a>(
     layout: SampleLayout,
     chain: &mut CallChain,
 ) -> Option<PerfRecord<'a>> {
-    let mut fields = FieldReader(body);
+    let (mut fields, misc) = (FieldReader(body), u32::from(misc));
     Some(match kind {
-        kind::SAMPLE => sample(fields, USER_MODES.contains(&(misc & MODE)), layout, chain)?,
+        kind::SAMPLE => sample(fields, matches!(misc & MODE, HOST_USER | GUEST_USER), layout, chain)?,
         kind::COMM => {
             let (pid, tid) = (fields.u32()?, fields.u32()?);
             PerfRecord::Comm { pid, tid, name: fields.text(), exec: misc & EXEC != 0 }
@@ -223,8 +210,8 @@ pub fn parse<'a>(
             PerfRecord::Symbol {
                 address,
                 size,
-                is_bpf: what == BPF,
-                gone: flags & UNREGISTER != 0,
+                is_bpf: u32::from(what) == BPF,
+                gone: u32::from(flags) & UNREGISTER != 0,
                 name: fields.text(),
             }
         }
@@ -286,9 +273,8 @@ mod tests {
     #[test]
     fn a_sample_has_the_kernels_part_of_its_chain() {
         let thread = u64::from_ne_bytes([7, 0, 0, 0, 8, 0, 0, 0]);
-        let user = -512_i64 as u64;
         let mut body =
-            words(&[0xffff_ffff_8100_0010, thread, 77, 3, 6, KERNEL, 0x10, 0x20, user, 0x40, 0x50]);
+            words(&[0xffff_ffff_8100_0010, thread, 77, 3, 6, KERNEL, 0x10, 0x20, USER, 0x40, 0x50]);
         body.extend(4_u32.to_ne_bytes());
         body.extend(*b"abcd");
         let (mut chain, layout) = (CallChain::default(), SampleLayout { period: true, raw: true });
@@ -317,7 +303,7 @@ mod tests {
         body.extend(*b"redis\0\0\0");
         body.extend(words(&[0, 78]));
         assert_eq!((time(kind::COMM, &body), time(kind::COMM, b"short")), (Some(78), None));
-        let comm = parse(kind::COMM, EXEC, &body, SampleLayout::default(), &mut chain);
+        let comm = parse(kind::COMM, EXEC as u16, &body, SampleLayout::default(), &mut chain);
         assert_eq!(comm, Some(PerfRecord::Comm { pid: 7, tid: 8, name: b"redis", exec: true }));
         let mut body = words(&[0xf000]);
         body.extend([64_u32.to_ne_bytes(), [1, 0, 1, 0]].concat());

@@ -1,28 +1,22 @@
 //! Random sampling periods, so that no sampler runs in lockstep with the sampled code.
 
+use kerntune_stats::SplitMix64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// xorshift generator (Marsaglia 2003), not suitable for secrets.
+/// Generator of periods, seeded differently in each collector.
 #[derive(Debug, Clone)]
-pub(crate) struct PeriodGenerator(u64);
+pub(crate) struct PeriodGenerator(SplitMix64);
 
 impl PeriodGenerator {
     pub fn new() -> Self {
         // The time is a sufficient seed without an entropy source.
         let time = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
-        Self(getrandom::u64().unwrap_or_else(|_| time()) | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        Self(SplitMix64(getrandom::u64().unwrap_or_else(|_| time())))
     }
 
     /// Returns a period uniformly distributed between half and one and a half of `mean`.
     pub fn period(&mut self, mean: u64) -> u64 {
-        (mean / 2).saturating_add(self.next() % mean.max(1)).max(1)
+        (mean / 2).saturating_add(self.0.below(mean)).max(1)
     }
 }
 

@@ -3,19 +3,19 @@
 //! All functions are pure: they take profiles or results and return text. Start from a report of
 //! [`reports`] (they implement [`Report`]), or from [`html`] for pages.
 //!
-//! - [`reports`]: reports on one profile's tables, one file per [`Report`]; text and JSON.
+//! - [`reports`]: reports on one profile's tables, one file per [`Report`]; every form.
 //! - [`comparison`]: comparison of two kernels, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`mod@bench`]: comparison of two kernels' timed results, text (its JSON is
 //!   [`kerntune_stats::TimedComparison::to_json`]).
 //! - [`prove`]: result of `kerntune prove` in one paragraph.
 //! - [`path`]: trace of calls in time order (McRae's Figure 4), text and JSON.
-//! - [`anatomy`]: what the calls of one function do, in total and before a boundary; text and JSON.
-//! - [`graph`]: gprof's call graph; text and JSON.
-//! - [`subsystems`]: time by subsystem of the kernel; text and JSON.
-//! - [`diff`]: two profiles side by side; text and JSON.
-//! - [`path_length`]: change of an operation's path length between two kernels, by call path; text
-//!   and JSON.
+//! - [`anatomy`]: what the calls of one function do, in total and before a boundary; every form.
+//! - [`graph`]: gprof's call graph; every form.
+//! - [`subsystems`]: time by subsystem of the kernel; every form.
+//! - [`diff`]: two profiles side by side; every form.
+//! - [`path_length`]: change of an operation's path length between two kernels, by call path; every
+//!   form.
 //! - [`mod@characterize`]: characterization of a workload and similarity to others; text, JSON and
 //!   HTML.
 //! - [`names`]: lookup of a function by its name.

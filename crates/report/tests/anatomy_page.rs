@@ -1,15 +1,15 @@
 //! Anatomy of an operation as text and JSON, from two small handmade traces: disk reads in two
 //! kernels.
 
-use crate::sample::golden;
+use crate::sample::{document_json, document_text, golden};
 use kerntune_analyze::anatomy::{anatomy, Anatomy};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
     Address, CallArc, CallKind as Word, DataPath, FunctionIndex, FunctionStats, KernelId, Manifest, Profile,
     RegionStats, Symbol, Tables, Ticks,
 };
-use kerntune_report::anatomy::{json, text, AnatomyQuestion, AnatomyView};
-use kerntune_report::Style;
+use kerntune_report::anatomy::{document, AnatomyQuestion, AnatomyView};
+use kerntune_table::Document;
 use kerntune_trace::{
     encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, ModeCounters, OpenStack, RecordedRegion,
     RecordedThread, Recording, RecordingHealth, TraceFileWriter, TraceHeader, VERSION,
@@ -279,11 +279,7 @@ fn shown<T>(
 }
 
 fn plain(shown: &AnatomyView) -> String {
-    text(shown, None, Style::PLAIN).unwrap()
-}
-
-fn parse(text: kerntune_report::Result<String>) -> Value {
-    serde_json::from_str(&text.unwrap()).unwrap()
+    document_text(document(shown, None))
 }
 
 fn side_by_side<T>(asked: &AnatomyCase, act: impl FnOnce(&AnatomyView, &AnatomyView) -> T) -> T {
@@ -302,7 +298,7 @@ fn all_of_it_as_text() {
 
 #[test]
 fn figures_by_hand() {
-    let json = shown(&base(), &profile(&base(), "base"), &READ, |of| parse(json(of, None)));
+    let json = shown(&base(), &profile(&base(), "base"), &READ, |of| document_json(document(of, None)));
     // A direct read: 4 + 10 + 12 + 6 + 20 + 12 + 8 + 9 + 5 + 30 + 4 + 16 + 25 before submit_bio, 11
     // + 200 + 7 + 9 + 3 + 8 after.
     assert_eq!(json["before"]["spreads"]["elapsed"]["sum"], 2 * 161);
@@ -329,7 +325,7 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
     let (trace, profile) = (base(), profile(&base(), "base"));
     for (depth, min_percent) in [(None, 0.0), (None, 5.0), (None, 100.0), (Some(0), 0.0), (Some(2), 3.0)] {
         let asked = AnatomyCase { depth, min_percent, ..READ };
-        let json = shown(&trace, &profile, &asked, |of| parse(json(of, None)));
+        let json = shown(&trace, &profile, &asked, |of| document_json(document(of, None)));
         let (tree, all) = (&json["tree"], &json["all"]);
         // The self time of a folded line is that of all its nodes.
         for (field, figure) in [("self", "elapsed"), ("calls", "calls")] {
@@ -360,9 +356,9 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
 
 #[test]
 fn two_kernels_side_by_side() {
-    let against = |a: &AnatomyView, b: &AnatomyView| text(a, Some(b), Style::PLAIN).unwrap();
+    let against = |a: &AnatomyView, b: &AnatomyView| document_text(document(a, Some(b)));
     golden("anatomy_against.txt", &side_by_side(&READ, against));
-    let json = side_by_side(&READ, |a, b| parse(json(a, Some(b))));
+    let json = side_by_side(&READ, |a, b| document_json(document(a, Some(b))));
     let (against, rows) = (&json["against"], json["against"]["functions"].as_array().unwrap());
     assert_eq!(against["rest"], serde_json::json!([0, 0]));
     let sum = |side: usize| rows.iter().map(|row| row["self"][side].as_u64().unwrap()).sum::<u64>();
@@ -377,9 +373,7 @@ fn two_kernels_side_by_side() {
         (&paired["only"], &paired["symbols"][0][0]),
         (&Value::Null, &"blkdev_direct_IO.constprop.0".into())
     );
-    let same = shown(&base(), &profile(&base(), "base"), &READ, |of| {
-        parse(kerntune_report::anatomy::json(of, Some(of)))
-    });
+    let same = shown(&base(), &profile(&base(), "base"), &READ, |of| document_json(document(of, Some(of))));
     for row in same["against"]["functions"].as_array().unwrap() {
         assert_eq!(row["self"][0], row["self"][1]);
     }
@@ -398,7 +392,7 @@ fn a_boundary_that_is_never_reached_and_an_operation_without_whole_calls() {
     let fault = AnatomyCase { operation: "asm_exc_page_fault", ..READ };
     shown(&trace, &profile, &fault, |of| assert_eq!(of.anatomy.all.ns.count, 1));
     shown(&self::trace(BASE, &[]), &profile, &READ, |of| {
-        let error = text(of, None, Style::PLAIN).unwrap_err().to_string();
+        let error = document(of, None).err().unwrap().to_string();
         assert_eq!(
             error,
             "no call of __x64_sys_read was seen from its entry to its exit: 0 began or ended where nothing was recorded, \
@@ -407,33 +401,7 @@ fn a_boundary_that_is_never_reached_and_an_operation_without_whole_calls() {
     });
 }
 
-/// Every field that is written is in `docs/json.md`, below its schema's name.
-#[test]
-fn the_contract_is_documented() {
-    let contract = include_str!("../../../docs/json.md");
-    let section = contract.split_once("## `kerntune-anatomy/2`").expect("a section").1;
-    let section = section.split("\n## ").next().unwrap();
-    let profile = with_data();
-    let one = shown(&base(), &profile, &READ, |of| parse(json(of, None)));
-    let both = side_by_side(&READ, |a, b| parse(json(a, Some(b))));
-    let mut fields = Vec::new();
-    collect_fields(&one, &mut fields);
-    collect_fields(&both, &mut fields);
-    for field in fields {
-        let shown = [format!("`{field}`"), format!("`{field}[]`")].iter().any(|text| section.contains(text));
-        assert!(shown, "docs/json.md does not show {field}");
-    }
-}
-
-fn collect_fields(json: &Value, fields: &mut Vec<String>) {
-    match json {
-        Value::Object(object) => {
-            for (field, value) in object {
-                fields.push(field.clone());
-                collect_fields(value, fields);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect_fields(value, fields)),
-        _ => {}
-    }
+/// Renders the documentation of the JSON form.
+pub fn documentation(docs: impl Fn(&Document) -> String) -> String {
+    shown(&base(), &profile(&base(), "base"), &READ, |of| docs(&document(of, None).unwrap()))
 }

@@ -1,11 +1,11 @@
 //! Difference of two kernels of which one has inlined functions that the other has not.
 
+use crate::sample::{document_json, document_text};
 use kerntune_profile::{
     Address, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, PathKind, PathNode, Profile,
     RegionStats, Symbol, Tables, Ticks,
 };
 use kerntune_report::diff::{self, DiffOptions, InlinedFunctions};
-use kerntune_report::Style;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -86,7 +86,7 @@ fn profile(kernel: &str, symbols: &[&str], lines: &[PathLine]) -> Profile {
 }
 
 fn document(one: &Profile, other: &Profile, options: &DiffOptions) -> Value {
-    serde_json::from_str(&diff::json(one, other, options).unwrap()).unwrap()
+    document_json(diff::document(one, other, options))
 }
 
 /// Lists the moves as `function -> into (kernel, why): self calls`.
@@ -272,7 +272,7 @@ fn a_function_that_is_said_to_be_from_two_files_is_one() {
 fn the_text_says_what_went_where() {
     let one = profile("a", &["f", "g", "h"], &[("f", 9, 50), ("f g", 9, 30), ("f g h", 9, 10)]);
     let other = profile("b", &["f", "h"], &[("f", 9, 78), ("f h", 9, 10)]);
-    let text = diff::text(&one, &other, &DiffOptions::default(), Style::PLAIN).unwrap();
+    let text = document_text(diff::document(&one, &other, &DiffOptions::default()));
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
 net A  net B  net B - A    % of                    elapsed B - A
@@ -289,7 +289,7 @@ net A  net B                    inlined
 ";
     assert_eq!(table, expected);
     let as_compiled = DiffOptions { as_compiled: true, ..DiffOptions::default() };
-    let text = diff::text(&one, &other, &as_compiled, Style::PLAIN).unwrap();
+    let text = document_text(diff::document(&one, &other, &as_compiled));
     assert!(text.contains("   30      0        -30") && !text.contains("Inlined"), "{text}");
 }
 

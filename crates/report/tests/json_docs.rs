@@ -2,12 +2,12 @@
 //!
 //! `KERNTUNE_BLESS=1 cargo test -p kerntune-report --test report json_docs` writes them.
 
-use crate::tables::profile;
+use crate::{anatomy_page, path_length, tables};
 use kerntune_profile::{Block, Instructions};
 use kerntune_report::graph::GraphReportOptions;
 use kerntune_report::subsystems::SubsystemsOptions;
-use kerntune_report::{reports, Report};
-use kerntune_table::render::docs;
+use kerntune_report::{diff, path_length as length, reports, Report};
+use kerntune_table::{render, Document};
 use std::fs;
 
 const BEGIN: &str =
@@ -27,7 +27,7 @@ fn arguments(name: &str) -> &'static [&'static str] {
 
 /// Returns the sections of all reports in the order of their names.
 fn sections() -> String {
-    let mut profile = profile();
+    let mut profile = tables::profile();
     profile.tables.blocks.push(Block {
         bytes: 4,
         instructions: Instructions(1),
@@ -38,6 +38,14 @@ fn sections() -> String {
     let subsystems = SubsystemsOptions { matrix: true, ..SubsystemsOptions::default() };
     // Reports with arguments of their own on the command line.
     let others: [&dyn Report; 2] = [&graph, &subsystems];
+    let docs = |document: &Document| render::docs(document, ELSEWHERE);
+    let other = tables::other();
+    let options = diff::DiffOptions { paths: true, ..diff::DiffOptions::default() };
+    let exact = path_length::profile(&[], &[]);
+    let compared = [
+        diff::document(&profile, &other, &options).unwrap(),
+        length::document(&exact, &exact, &path_length::options()).unwrap(),
+    ];
     let mut sections: Vec<String> = reports::ENTRIES
         .iter()
         .map(|entry| {
@@ -45,9 +53,11 @@ fn sections() -> String {
             let matches = entry.command().try_get_matches_from(words).unwrap();
             let report = entry.read(&matches).unwrap();
             let document = report.document(&profile).unwrap();
-            docs(&document, ELSEWHERE)
+            docs(&document)
         })
-        .chain(others.iter().map(|report| docs(&report.document(&profile).unwrap(), ELSEWHERE)))
+        .chain(others.iter().map(|report| docs(&report.document(&profile).unwrap())))
+        .chain(compared.iter().map(docs))
+        .chain([anatomy_page::documentation(docs)])
         .collect();
     sections.sort();
     sections.join("\n")

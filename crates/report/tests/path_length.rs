@@ -1,12 +1,12 @@
 //! Path length comparison: paths that differ by a frame are aligned, and all paths sum to the path
 //! length.
 
+use crate::sample::{document_json, document_text};
 use kerntune_profile::{
     Address, FunctionIndex, Instructions, KernelId, Manifest, PathKind, PathNode, Profile, RegionStats,
     Symbol, Tables, Ticks,
 };
-use kerntune_report::path_length::{json, text, PathLengthOptions};
-use kerntune_report::{Error, Style};
+use kerntune_report::path_length::{document, PathLengthOptions};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ const ROOT: u32 = PathNode::ROOT;
 const OPERATIONS: u64 = 10;
 
 /// Parent, kind, function by its number, calls, instructions.
-type PathRow = (u32, PathKind, u32, u64, u64);
+pub type PathRow = (u32, PathKind, u32, u64, u64);
 
 /// Creates the profile of a kernel with these functions and paths.
-fn profile(functions: &[&str], paths: &[PathRow]) -> Profile {
+pub fn profile(functions: &[&str], paths: &[PathRow]) -> Profile {
     let symbol = |(at, name): (usize, &&str)| Symbol {
         function: FunctionIndex(at as u32),
         name: name.to_string(),
@@ -62,12 +62,12 @@ fn profile(functions: &[&str], paths: &[PathRow]) -> Profile {
     Profile { manifest, tables }
 }
 
-fn options() -> PathLengthOptions {
+pub fn options() -> PathLengthOptions {
     PathLengthOptions { region: None, top: None, min_percent: 0.0 }
 }
 
 fn parsed(a: &Profile, b: &Profile) -> Value {
-    serde_json::from_str(&json(a, b, &options()).unwrap()).unwrap()
+    document_json(document(a, b, &options()))
 }
 
 /// Reads a figure of both kernels.
@@ -126,7 +126,7 @@ fn a_function_that_moved_into_its_caller_is_a_part_of_it() {
             "server: 0→0 of 150→146",
         ]
     );
-    let text = text(&a, &b, &options(), Style::PLAIN).unwrap();
+    let text = document_text(document(&a, &b, &options()));
     assert!(text.contains("read (A: + check 3.00)"), "{text}");
     let rest = text.lines().find(|line| line.ends_with("  rest")).unwrap();
     assert_eq!(rest.split_whitespace().collect::<Vec<_>>(), ["0", "0", "0.0", "0.00", "rest"]);
@@ -206,11 +206,7 @@ fn the_way_back_to_user_code_is_the_kernels() {
 fn what_is_not_known_is_not_printed() {
     use PathKind::{Function, Thread};
     let whole = profile(&["a"], &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10)]);
-    let refused = |other: &Profile| {
-        let error: Error = text(&whole, other, &options(), Style::PLAIN).unwrap_err();
-        assert_eq!(json(&whole, other, &options()).unwrap_err().to_string(), error.to_string());
-        error.to_string()
-    };
+    let refused = |other: &Profile| document(&whole, other, &options()).err().unwrap().to_string();
     let mut other = whole.clone();
     other.tables.regions[0].kernel_instructions = Instructions(11);
     assert_eq!(
@@ -268,7 +264,7 @@ proptest! {
         }
         let whole = [&a, &b].map(|profile| profile.tables.regions[0].kernel_instructions.get() as i64);
         prop_assert_eq!((sums, roots), (whole, whole));
-        prop_assert!(text(&a, &b, &options(), Style::PLAIN).is_ok());
+        prop_assert!(document(&a, &b, &options()).is_ok());
     }
 
     #[test]

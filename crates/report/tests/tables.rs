@@ -13,6 +13,7 @@
 //! 5 main         50 + 0              1          /usr/bin/rr
 //! ```
 
+use crate::sample::{document_json, document_text};
 use kerntune_profile::*;
 use kerntune_report::subsystems::SubsystemsOptions;
 use kerntune_report::{
@@ -378,7 +379,7 @@ stretches    ns  % idle   ns  ended by
 
 /// Second profile: sys_read is a clone and 60 ns slower, user time is 10 ns less, there is more
 /// idle time.
-fn other() -> Profile {
+pub fn other() -> Profile {
     let mut other = profile();
     other.manifest.id = "q".into();
     other.tables.symbols[1].name = "sys_read.constprop.0".into();
@@ -394,14 +395,14 @@ fn the_rows_of_a_difference_sum_to_the_change() {
     for paths in [false, true] {
         for top in [None, Some(1)] {
             let options = diff::DiffOptions { paths, top, ..Default::default() };
-            let json = parse(diff::json(&profile(), &other(), &options));
+            let json = document_json(diff::document(&profile(), &other(), &options));
             assert_eq!(json["change"], 80);
             let rows = sum(&json["rows"], "self_change");
             assert_eq!(rows + json["more_change"].as_i64().unwrap(), 80);
         }
     }
     let options = diff::DiffOptions { top: Some(2), ..Default::default() };
-    let text = diff::text(&profile(), &other(), &options, Style::PLAIN).unwrap();
+    let text = document_text(diff::document(&profile(), &other(), &options));
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
 net A  net B  net B - A    % of                    elapsed B - A
@@ -420,16 +421,16 @@ fn per_operation_and_of_a_region() {
     let mut more = other();
     more.tables.regions[0].operations = 20;
     let options = diff::DiffOptions { per_operation: true, top: Some(1), ..Default::default() };
-    let text = diff::text(&profile(), &more, &options, Style::PLAIN).unwrap();
+    let text = document_text(diff::document(&profile(), &more, &options));
     // 1,000 ns / 10 and 1,080 ns / 20.
     assert!(text.contains("100.0   54.0      -46.0  100.00"), "{text}");
     assert!(text.contains("operations                    10         20       +10\n"), "{text}");
     let inner = diff::DiffOptions { region: INNER.map(Into::into), ..Default::default() };
-    let json = parse(diff::json(&profile(), &other(), &inner));
+    let json = document_json(diff::document(&profile(), &other(), &inner));
     assert_eq!((&json["change"], &json["base"]["busy"]), (&json!(0), &json!(225)));
     let mut none = profile();
     none.tables.regions[0].operations = 0;
-    let error = diff::text(&profile(), &none, &options, Style::PLAIN).unwrap_err().to_string();
+    let error = diff::document(&profile(), &none, &options).err().unwrap().to_string();
     assert!(error.contains("leave out --per-operation"), "{error}");
 }
 
@@ -438,40 +439,4 @@ fn a_region_that_is_not_there() {
     let select = Selection { top: None, region: Some("tcp".into()) };
     let error = idle::IdleOptions { select }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has all, inner");
-}
-
-/// Every field that is written is in `docs/json.md`, below its schema's name.
-#[test]
-fn the_contract_is_documented() {
-    let contract = include_str!("../../../docs/json.md");
-    let (one, two) = (profile(), other());
-    let paths = diff::DiffOptions { paths: true, ..Default::default() };
-    // Sections on reports are made of their columns (json_docs.rs).
-    for text in [diff::json(&one, &two, &diff::DiffOptions::default()), diff::json(&one, &two, &paths)] {
-        let json = parse(text);
-        let schema = json["schema"].as_str().unwrap();
-        let section = contract.split_once(&format!("## `{schema}`")).expect(schema).1;
-        let section = section.split("\n## ").next().unwrap();
-        let mut fields = Vec::new();
-        collect_fields(&json, &mut fields);
-        for field in fields {
-            assert!(
-                section.contains(&format!("\"{field}\":")),
-                "docs/json.md: {schema} does not show {field}"
-            );
-        }
-    }
-}
-
-fn collect_fields(json: &Value, fields: &mut Vec<String>) {
-    match json {
-        Value::Object(object) => {
-            for (field, value) in object {
-                fields.push(field.clone());
-                collect_fields(value, fields);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect_fields(value, fields)),
-        _ => {}
-    }
 }

@@ -12,6 +12,8 @@ pub struct Document<'a> {
     pub schema: &'static str,
     /// Sentences on the report, for documentation.
     pub about: &'static str,
+    /// Texts name what the report is of, so that they need no heading.
+    pub names_its_subject: bool,
     pub(crate) parts: Vec<DocumentPart<'a>>,
     is_text_ended: bool,
 }
@@ -39,7 +41,7 @@ pub(crate) enum DocumentPart<'a> {
 impl<'a> Document<'a> {
     /// Creates an empty document.
     pub fn new(schema: &'static str, about: &'static str) -> Self {
-        Self { schema, about, parts: Vec::new(), is_text_ended: false }
+        Self { schema, about, names_its_subject: false, parts: Vec::new(), is_text_ended: false }
     }
 
     /// Adds a JSON member.

@@ -5,11 +5,12 @@ use clap::Args;
 use kerntune_analyze::anatomy::{self, anatomy};
 use kerntune_analyze::TraceFile;
 use kerntune_command::{
-    command, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, ProfileSubject,
+    command, CliOutput, CommandEntry, Exit, Failure, FormOptions, GlobalOptions, ProfileSubject,
     RunSubcommand,
 };
 use kerntune_profile::Profile;
-use kerntune_report::anatomy::{json, text, AnatomyQuestion, AnatomyView};
+use kerntune_report::anatomy::{document, AnatomyQuestion, AnatomyView};
+use kerntune_report::{profile_line, render, ReportForm};
 use kerntune_trace::Recording;
 use kerntune_tune::run_files::RunFiles;
 use kerntune_tune::watch;
@@ -61,7 +62,7 @@ pub struct AnatomyOptions {
     #[arg(long, alias = "min", value_name = "PERCENT", value_parser = percent)]
     pub min_percent: Option<f64>,
     #[command(flatten)]
-    pub format: FormatOptions,
+    pub format: FormOptions,
 }
 
 impl RunSubcommand<GlobalOptions> for AnatomyOptions {
@@ -71,10 +72,8 @@ impl RunSubcommand<GlobalOptions> for AnatomyOptions {
         let one = look(one, self, output)?;
         let other = other.map(|other| look(other, self, output)).transpose()?;
         let (one, other) = (shown(&one, self), other.as_ref().map(|other| shown(other, self)));
-        output.print(&match self.format.json {
-            true => json(&one, other.as_ref())?,
-            false => text(&one, other.as_ref(), output.style())?,
-        });
+        let document = document(&one, other.as_ref())?;
+        output.print(&render(&document, self.format.form(), &profile_line(one.profile), output.style()));
         Ok(Exit::Ok)
     }
 
@@ -107,7 +106,10 @@ fn look(of: ProfileSubject, options: &AnatomyOptions, output: &CliOutput) -> Res
 }
 
 fn shown<'a>(found: &'a ProfileAnatomy, options: &'a AnatomyOptions) -> AnatomyView<'a> {
-    let least = if options.format.json { 0.0 } else { MIN_PERCENT };
+    let least = match options.format.form() {
+        ReportForm::Json | ReportForm::Csv => 0.0,
+        ReportForm::Text | ReportForm::Markdown | ReportForm::Html => MIN_PERCENT,
+    };
     AnatomyView {
         profile: &found.profile,
         recording: &found.recording,

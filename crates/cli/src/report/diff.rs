@@ -1,11 +1,11 @@
 //! The report `diff` of `kerntune report`.
 
-use super::{row_limit, Entry};
+use super::Entry;
 use crate::percent::percent;
 use clap::Args;
-use kerntune_command::{entry, CliOutput, Exit, Failure, FormatOptions, ProfileSubject, RunSubcommand};
+use kerntune_command::{entry, CliOutput, Exit, Failure, FormOptions, ProfileSubject, RunSubcommand};
 use kerntune_profile::{find, Profile};
-use kerntune_report::{diff, path_length};
+use kerntune_report::{diff, path_length, profile_line, render};
 use kerntune_symbols::inlined;
 
 pub const ENTRY: Entry = entry::<_, ReportDiffOptions>("diff", 12);
@@ -40,47 +40,35 @@ pub struct ReportDiffOptions {
     #[arg(long)]
     as_compiled: bool,
     #[command(flatten)]
-    format: FormatOptions,
+    format: FormOptions,
 }
 
 impl RunSubcommand<ProfileSubject> for ReportDiffOptions {
     fn run(&self, of: &ProfileSubject, output: &CliOutput) -> Result<Exit, Failure> {
+        let (profile, form) = (&of.profile, self.format.form());
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
-        if self.path_length {
-            return self.path_length(of, &other, output);
-        }
-        // Two profiles of one kernel have the same inlining.
-        let apart = !self.as_compiled && of.profile.manifest.kernel != other.manifest.kernel;
-        let wanted = diff::DiffOptions {
-            paths: self.paths,
-            per_operation: self.per_operation,
-            top: row_limit(self.top, self.format),
-            region: self.region.clone(),
-            as_compiled: self.as_compiled,
-            inlined: match apart {
-                true => [line_tables(of, &of.profile)?, line_tables(of, &other)?],
-                false => [None, None],
-            },
+        let (region, top) = (self.region.clone(), form.row_limit(self.top));
+        let document = if self.path_length {
+            let options = path_length::PathLengthOptions { region, top, min_percent: self.min_percent };
+            path_length::document(profile, &other, &options)?
+        } else {
+            // Two profiles of one kernel have the same inlining.
+            let apart = !self.as_compiled && profile.manifest.kernel != other.manifest.kernel;
+            let options = diff::DiffOptions {
+                paths: self.paths,
+                per_operation: self.per_operation,
+                top,
+                region,
+                as_compiled: self.as_compiled,
+                inlined: match apart {
+                    true => [line_tables(of, profile)?, line_tables(of, &other)?],
+                    false => [None, None],
+                },
+            };
+            diff::document(profile, &other, &options)?
         };
-        output.print(&match self.format.json {
-            true => diff::json(&of.profile, &other, &wanted)?,
-            false => diff::text(&of.profile, &other, &wanted, output.style())?,
-        });
-        Ok(Exit::Ok)
-    }
-}
-
-impl ReportDiffOptions {
-    fn path_length(&self, of: &ProfileSubject, other: &Profile, output: &CliOutput) -> Result<Exit, Failure> {
-        let wanted = path_length::PathLengthOptions {
-            region: self.region.clone(),
-            top: row_limit(self.top, self.format),
-            min_percent: self.min_percent,
-        };
-        output.print(&match self.format.json {
-            true => path_length::json(&of.profile, other, &wanted)?,
-            false => path_length::text(&of.profile, other, &wanted, output.style())?,
-        });
+        let heading = format!("A: {}; B: {}", profile_line(profile), profile_line(&other));
+        output.print(&render(&document, form, &heading, output.style()));
         Ok(Exit::Ok)
     }
 }

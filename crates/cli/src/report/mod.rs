@@ -6,7 +6,7 @@ use kerntune_command::{
     command, ChosenSubcommand, CliOutput, CommandEntry, Exit, Failure, FormOptions, FormatOptions,
     GlobalOptions, ProfileSubject, RunSubcommand, SubcommandFolder, SubcommandRegistry,
 };
-use kerntune_report::{functions, profile_line, render, reports, summary, Report, ReportForm, Subcommand};
+use kerntune_report::{functions, profile_line, render, reports, summary, Report, Subcommand};
 
 /// Entry of a report in the registry.
 type Entry = Subcommand<dyn RunSubcommand<ProfileSubject>>;
@@ -122,13 +122,8 @@ fn print_report(
     output: &CliOutput,
     format: FormOptions,
 ) -> Result<Exit, Failure> {
-    output.print(&match (report.names_its_profile(), format.form()) {
-        (true, ReportForm::Text) => report.text(&of.profile, output.style())?,
-        (_, form) => {
-            let document = report.document(&of.profile)?;
-            render(&document, form, &profile_line(&of.profile), output.style())
-        }
-    });
+    let document = report.document(&of.profile)?;
+    output.print(&render(&document, format.form(), &profile_line(&of.profile), output.style()));
     Ok(Exit::Ok)
 }
 
@@ -146,9 +141,4 @@ fn print<E: Into<Failure>>(
     };
     output.print(&shown);
     Ok(())
-}
-
-/// Returns the row limit of a report: `--top`, otherwise the default in text and none in JSON.
-fn row_limit(top: Option<usize>, format: FormatOptions) -> Option<usize> {
-    top.or((!format.json).then_some(kerntune_report::DEFAULT_ROWS))
 }

@@ -16,10 +16,10 @@ mod tree;
 pub use question::AnatomyQuestion;
 
 use crate::names;
-use crate::{health, Error, Result, Style};
+use crate::{health, Error, Result};
 use kerntune_analyze::anatomy::{Anatomy, AnatomyNode, NodeFigures};
 use kerntune_profile::{FunctionIndex, Profile, Symbol};
-use kerntune_table::{printable, render, Document};
+use kerntune_table::{printable, Document};
 use kerntune_trace::Recording;
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -112,6 +112,7 @@ impl<'a> AnatomyView<'a> {
 pub fn document<'a>(shown: &AnatomyView<'a>, other: Option<&AnatomyView<'a>>) -> Result<Document<'a>> {
     shown.check()?;
     let mut document = crate::head::document(SCHEMA, ABOUT, shown.profile, shown.region, None);
+    document.names_its_subject = true;
     against::add(&mut document, shown, other)?;
     head::add(&mut document, shown);
     before::add(&mut document, shown);
@@ -120,22 +121,6 @@ pub fn document<'a>(shown: &AnatomyView<'a>, other: Option<&AnatomyView<'a>>) ->
     data::add(&mut document, shown);
     health::add(&mut document, shown.profile);
     Ok(document)
-}
-
-/// Renders the report as text.
-///
-/// # Errors
-/// Same as [`document`].
-pub fn text(shown: &AnatomyView, other: Option<&AnatomyView>, style: Style) -> Result<String> {
-    Ok(render::text(&document(shown, other)?, style))
-}
-
-/// Renders the JSON document (`docs/json.md`), with a newline at its end.
-///
-/// # Errors
-/// Same as [`document`].
-pub fn json(shown: &AnatomyView, other: Option<&AnatomyView>) -> Result<String> {
-    Ok(render::json(&document(shown, other)?))
 }
 
 /// Returns the indices of a node's children.

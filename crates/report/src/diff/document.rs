@@ -91,6 +91,7 @@ pub fn document<'a>(base: &'a Profile, other: &'a Profile, options: &DiffOptions
     let ProfileDiff { difference, moves, mut rows } = find(profiles, options)?;
     let common = TickUnit::common_to(profiles);
     let mut document = Document::new(SCHEMA, ABOUT);
+    document.names_its_subject = true;
     document.field("by", "`function` or `path`.", if options.paths { "path" } else { "function" });
     document.field("unit", "Unit of both and of their difference: `instructions` or `ns`.", common.name());
     let help = "Name of the regions that both are restricted to; null for all.";
@@ -334,7 +335,7 @@ fn moved<'a>(
         .add(
             "known_by",
             "`no-symbol`: that kernel has no function of the name; `line-tables`: its debug information; \
-             `fewer-calls`: the caller runs as often and makes fewer of these calls.",
+             `fewer-calls`: the caller runs as often and makes at least a tenth, and at least 16, fewer of these calls, an inference.",
             |row| row.moved.why.words().replace(' ', "-"),
         )
         .head("known by")

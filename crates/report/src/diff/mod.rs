@@ -11,9 +11,9 @@ pub use document::document;
 
 use crate::inlining::{unite, InlineMoves};
 use crate::view::scope;
-use crate::{Error, Result, Style};
+use crate::{Error, Result};
 use kerntune_profile::{difference_within, upwards, PathDifference, Profile, ProfileDifference};
-use kerntune_table::{render, TextRole};
+use kerntune_table::TextRole;
 use std::collections::{BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
@@ -76,22 +76,6 @@ impl DiffRow {
             with: Vec::new(),
         }
     }
-}
-
-/// Renders the totals of both profiles, then the rows, as text.
-///
-/// # Errors
-/// Same as [`document()`].
-pub fn text(base: &Profile, other: &Profile, options: &DiffOptions, style: Style) -> Result<String> {
-    Ok(render::text(&document(base, other, options)?, style))
-}
-
-/// Renders the JSON document (`docs/json.md`), with a newline at its end.
-///
-/// # Errors
-/// Same as [`document()`].
-pub fn json(base: &Profile, other: &Profile, options: &DiffOptions) -> Result<String> {
-    Ok(render::json(&document(base, other, options)?))
 }
 
 /// Row of the difference, for display by the caller.

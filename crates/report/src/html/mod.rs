@@ -115,13 +115,16 @@ pub fn report(input: &HtmlInput) -> Result<String> {
 
 /// Renders a report's document as a page without scripts; `heading` names the profile.
 pub fn document_page(heading: &str, document: &Document) -> String {
+    // The first sentence, without the page of the documentation that it refers to.
+    let sentence = document.about.split(". ").next().unwrap_or_default();
+    let title = sentence.split(" ([").next().unwrap_or_default().trim_end_matches('.');
     let body = html! {
         body {
-            header { h1 { (document.about) } p.quiet { (heading) } }
+            header { h1 { (title) } p.quiet { (heading) } }
             main { section { (kerntune_table::render::html(document)) } }
         }
     };
-    page(document.about, None, &[CSS], &body)
+    page(title, None, &[CSS], &body)
 }
 
 /// Wraps `body` in a page; `policy` is a Content-Security-Policy.

@@ -36,6 +36,7 @@ pub fn document<'a>(
     let profiles = [base, other];
     let found = Rc::new(find(profiles, options)?);
     let mut document = Document::new(SCHEMA, ABOUT);
+    document.names_its_subject = true;
     let help = "Name of the regions that both are restricted to; null for all.";
     document.field("region", help, options.region.as_deref());
     let [a, b] = found.difference.totals;

@@ -12,10 +12,9 @@ mod document;
 pub use document::{document, SCHEMA};
 
 use crate::view::scope;
-use crate::{Error, Result, Style};
+use crate::{Error, Result};
 use align::{AlignedPath, AlignedPaths};
 use kerntune_profile::{difference_within, PathFrame, Profile, ProfileDifference};
-use kerntune_table::render;
 
 /// Options of the path length comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,22 +25,6 @@ pub struct PathLengthOptions {
     pub top: Option<usize>,
     /// Smallest change of a line in the tree, in per cent of the first kernel's path length.
     pub min_percent: f64,
-}
-
-/// Renders the figures of both, then the paths that explain the difference.
-///
-/// # Errors
-/// Same as [`document()`].
-pub fn text(base: &Profile, other: &Profile, options: &PathLengthOptions, style: Style) -> Result<String> {
-    Ok(render::text(&document(base, other, options)?, style))
-}
-
-/// Renders all paths with whole figures as JSON, with a newline at the end.
-///
-/// # Errors
-/// Same as [`document()`].
-pub fn json(base: &Profile, other: &Profile, options: &PathLengthOptions) -> Result<String> {
-    Ok(render::json(&document(base, other, options)?))
 }
 
 /// Aligned paths of both profiles, with their sums.

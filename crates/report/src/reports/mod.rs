@@ -46,12 +46,6 @@ pub trait Report: Debug {
     fn thread_filter(&self) -> Option<&ThreadFilter> {
         None
     }
-
-    /// Checks whether the text identifies its profile; otherwise the caller prints
-    /// [`crate::profile_line`] before it.
-    fn names_its_profile(&self) -> bool {
-        false
-    }
 }
 
 /// Subcommand of `kerntune report PROFILE`, without `--json`, which all reports have.

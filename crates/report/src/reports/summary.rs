@@ -163,13 +163,10 @@ fn lines(document: &mut Document, profile: &Profile, times: &ScopeTimes) {
 }
 
 impl Report for SummaryOptions {
-    fn names_its_profile(&self) -> bool {
-        true
-    }
-
     fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
         let (manifest, times) = (&profile.manifest, ScopeView::new(profile, None)?.times);
         let mut document = Document::new(SCHEMA, ABOUT);
+        document.names_its_subject = true;
         let mut kernel = Columns::<KernelId>::new();
         kernel.add("id", "Id of the kernel.", |kernel| kernel.id.clone());
         kernel.add("label", "Its name.", |kernel| kernel.label.clone());

@@ -10,7 +10,20 @@ use kerntune_profile::{
     Address, CaptureSummary, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Profile,
     RegionStats, Symbol, Tables, Ticks,
 };
+use kerntune_report::{Result, Style};
+use kerntune_table::{render, Document};
+use serde_json::Value;
 use std::path::PathBuf;
+
+/// Renders a document as text.
+pub fn document_text(document: Result<Document>) -> String {
+    render::text(&document.unwrap(), Style::PLAIN)
+}
+
+/// Renders a document as JSON, and parses it.
+pub fn document_json(document: Result<Document>) -> Value {
+    serde_json::from_str(&render::json(&document.unwrap())).unwrap()
+}
 
 /// Checks the output against the file of this name in `tests/golden`.
 pub fn golden(name: &str, found: &str) {

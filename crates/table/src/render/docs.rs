@@ -4,7 +4,8 @@ use crate::document::DocumentPart;
 use crate::{ColumnSpec, Document, TypeName};
 
 /// Renders the section of `docs/json.md` on a document: its fields, and the fields of its records
-/// except those of the keys `elsewhere`, which are described once for all documents.
+/// except those of the keys `elsewhere`, at any depth, which are described once for all documents.
+/// Records with the same fields share a table.
 pub fn docs(document: &Document, elsewhere: &[&str]) -> String {
     let mut out = format!("## `{}`\n\n{}\n\n", document.schema, document.about);
     let schema = format!("`{}`.", document.schema);
@@ -27,10 +28,13 @@ pub fn docs(document: &Document, elsewhere: &[&str]) -> String {
         }
     }
     out += &table_of("field", &fields);
-    nested.retain(|(key, _)| !elsewhere.contains(&key.as_str()));
-    for (key, lines) in nested {
+    nested.retain(|(key, _)| !key.rsplit('.').next().is_some_and(|last| elsewhere.contains(&last)));
+    while let Some((_, lines)) = nested.first().cloned() {
+        let (same, rest): (Vec<_>, _) = nested.into_iter().partition(|(_, other)| *other == lines);
+        nested = rest;
+        let keys: Vec<String> = same.iter().map(|(key, _)| format!("`{key}`")).collect();
         out += "\n";
-        out += &table_of(&format!("field of `{key}`"), &lines);
+        out += &table_of(&format!("field of {}", keys.join(", ")), &lines);
     }
     out
 }

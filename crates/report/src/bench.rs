@@ -6,120 +6,85 @@ use kerntune_stats::{
     KernelFiles, MeasuredKernel, PValueCorrection, RatioMethod, RowDirection, RowVerdict, TimedComparison,
     TimedRow, VariationLevel, VerdictReason,
 };
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::number;
-use kerntune_table::{printable, TextRole};
+use kerntune_table::{number, printable, render, Columns, Document, Table, TextRole};
 
 /// Renders verdict counts, both kernels, one line per row, remarks, and a legend.
 pub fn table(comparison: &TimedComparison, style: Style) -> String {
-    let mut out = head(comparison, style);
-    let interval = format!("{} interval ", percent(comparison.options.confidence));
+    let mut document = head(comparison);
     let p = match comparison.options.correction {
         PValueCorrection::None => "p".into(),
         correction => format!("p\n{}", correction.name()),
     };
-    let mut table = TableBuilder::new([
-        ("suite", Alignment::Left),
-        ("row", Alignment::Left),
-        ("base", Alignment::Right),
-        ("tuned", Alignment::Right),
-        ("unit", Alignment::Left),
-        ("change %", Alignment::Right),
-        (interval.as_str(), Alignment::Right),
-        (p.as_str(), Alignment::Right),
-        ("A/A % ", Alignment::Right),
-        ("verdict", Alignment::Left),
-        ("of", Alignment::Left),
-    ]);
-    grouped(comparison, &mut table, |row, suite| {
-        let [base, tuned] = match row.method {
-            RatioMethod::HodgesLehmann => row.medians,
-            RatioMethod::Student | RatioMethod::Bootstrap => [row.base, row.tuned],
-        };
-        [
-            suite,
-            printable(&row.row).into(),
-            number::figure(base).into(),
-            number::figure(tuned).into(),
-            TextCell(printable(&row.unit), TextRole::Faint),
-            TextCell(number::change(row.change_percent, 2), role(row)),
-            range(row.low_percent, row.high_percent).into(),
-            probability(row.p_adjusted).into(),
-            aa(row),
-            TextCell(verdict(row), role(row)),
-            TextCell(units(row), TextRole::Faint),
-        ]
-    });
-    out.push_str(&table.render(style));
-    out.push_str(&overall_line(comparison));
-    out.push_str(&remarks(comparison));
-    out.push('\n');
-    out.push_str(&legend(comparison, style));
-    out
+    let middle = |row: &TimedRow| match row.method {
+        RatioMethod::HodgesLehmann => row.medians,
+        RatioMethod::Student | RatioMethod::Bootstrap => [row.base, row.tuned],
+    };
+    let mut columns = names();
+    columns.text_only("base", move |row| middle(row)[0]);
+    columns.text_only("tuned", move |row| middle(row)[1]);
+    columns.text_only("unit", |row| row.unit.clone()).role(|_| TextRole::Faint);
+    columns.text_only("change %", |row| number::change(row.change_percent, 2)).right().role(|row| role(row));
+    let interval = format!("{} interval ", percent(comparison.options.confidence));
+    columns.text_only(interval, |row| range(row.low_percent, row.high_percent)).right();
+    columns.text_only(p, |row| probability(row.p_adjusted)).right();
+    columns.text_only("A/A % ", |row| aa(row).0).right().role(|row| aa(row).1);
+    columns.text_only("verdict", |row| verdict(row)).role(|row| role(row));
+    columns.text_only("of", |row| units(row)).role(|_| TextRole::Faint);
+    document.table(Table::text_only(&comparison.rows, columns).spaced());
+    document.text(overall_line(comparison));
+    document.text(remarks(comparison));
+    document.text("\n");
+    legend(comparison).iter().for_each(|line| document.note(line));
+    render::text(&document, style)
 }
 
 /// Renders the table in the layout of Speer, Kumar and Partridge (1994): base, optimized, standard
 /// deviation, improvement.
 pub fn paper(comparison: &TimedComparison, style: Style) -> String {
-    let mut table = TableBuilder::new([
-        ("suite", Alignment::Left),
-        ("row", Alignment::Left),
-        ("base", Alignment::Right),
-        ("optimized", Alignment::Right),
-        ("std dev", Alignment::Right),
-        ("improvement", Alignment::Right),
-        ("unit", Alignment::Left),
-    ]);
-    grouped(comparison, &mut table, |row, suite| {
-        let paper = &row.paper;
-        let improvement =
-            if paper.noise_larger { "*".into() } else { format!("{} %", number::fixed(paper.percent, 1)) };
-        [
-            suite,
-            printable(&row.row).into(),
-            number::figure(paper.base).into(),
-            number::figure(paper.optimized).into(),
-            number::figure(paper.std_dev).into(),
-            improvement.into(),
-            TextCell(printable(&row.unit), TextRole::Faint),
-        ]
-    });
-    let star = "*  the standard deviation (of the optimized kernel's values) is larger than the difference\n";
-    table.render(style) + "\n" + &style.paint(TextRole::Faint, star.trim_end()) + "\n"
+    let mut document = Document::new("", "");
+    let mut columns = names();
+    columns.text_only("base", |row| row.paper.base);
+    columns.text_only("optimized", |row| row.paper.optimized);
+    columns.text_only("std dev", |row| row.paper.std_dev);
+    columns
+        .text_only("improvement", |row| match row.paper.noise_larger {
+            true => "*".into(),
+            false => format!("{} %", number::fixed(row.paper.percent, 1)),
+        })
+        .right();
+    columns.text_only("unit", |row| row.unit.clone()).role(|_| TextRole::Faint);
+    document.table(Table::text_only(&comparison.rows, columns).spaced());
+    document.text("\n");
+    document
+        .note("*  the standard deviation (of the optimized kernel's values) is larger than the difference");
+    render::text(&document, style)
 }
 
-/// Adds one line per row; a suite's name stands on its first line, after an empty line.
-fn grouped<const N: usize>(
-    comparison: &TimedComparison,
-    table: &mut TableBuilder,
-    line: impl Fn(&TimedRow, TextCell) -> [TextCell; N],
-) {
-    let mut last = None;
-    for row in &comparison.rows {
-        let first = last != Some(&row.suite);
-        if first && last.is_some() {
-            table.gap();
-        }
-        last = Some(&row.suite);
-        table.row(line(row, if first { TextCell(printable(&row.suite), TextRole::Head) } else { "".into() }));
-    }
+/// Declares the columns of suites, each named once, and rows.
+fn names<'a>() -> Columns<'a, &'a TimedRow> {
+    let mut columns = Columns::<&TimedRow>::new();
+    columns.text_only("suite", |row| row.suite.clone()).once().role(|_| TextRole::Head);
+    columns.text_only("row", |row| row.row.clone());
+    columns
 }
 
-fn head(comparison: &TimedComparison, style: Style) -> String {
+fn head(comparison: &TimedComparison) -> Document<'_> {
+    let mut document = Document::new("", "");
     let counts: Vec<String> =
         [RowVerdict::Faster, RowVerdict::Slower, RowVerdict::Equivalent, RowVerdict::Inconclusive]
             .into_iter()
             .map(|verdict| format!("{} {}", comparison.count(verdict), verdict.name()))
             .collect();
     let rows = comparison.rows.len();
-    let sentence = format!("{rows} row{}: {}.", if rows == 1 { "" } else { "s" }, counts.join(", "));
-    let mut out = style.paint(TextRole::Head, &sentence) + "\n\n";
+    let plural = if rows == 1 { "" } else { "s" };
+    document.painted(TextRole::Head, format!("{rows} row{plural}: {}.\n", counts.join(", ")));
+    document.text("\n");
     let again = comparison.again.as_ref().map(|again| ("again", again));
     for (word, set) in [("base ", &comparison.base), ("tuned", &comparison.tuned)].into_iter().chain(again) {
-        out.push_str(&format!("{word}  {}\n", describe(set)));
+        document.text(format!("{word}  {}\n", describe(set)));
     }
-    out.push_str(&format!("timed on machine {}\n\n", printable(&comparison.machine)));
-    out
+    document.text(format!("timed on machine {}\n\n", printable(&comparison.machine)));
+    document
 }
 
 /// Describes a kernel in one line: `Linux 6.12.117 #1 SMP … (3f9a01): a.json, b.json`.
@@ -149,11 +114,11 @@ fn probability(p: f64) -> String {
 }
 
 /// Formats the A/A difference, with a `!` where the kernel differs from itself, else room for one.
-fn aa(row: &TimedRow) -> TextCell {
+fn aa(row: &TimedRow) -> (String, TextRole) {
     match &row.aa {
-        None => TextCell("- ".into(), TextRole::Faint),
-        Some(aa) if aa.differs => TextCell(number::change(aa.change_percent, 2) + "!", TextRole::Bad),
-        Some(aa) => (number::change(aa.change_percent, 2) + " ").into(),
+        None => ("- ".into(), TextRole::Faint),
+        Some(aa) if aa.differs => (number::change(aa.change_percent, 2) + "!", TextRole::Bad),
+        Some(aa) => (number::change(aa.change_percent, 2) + " ", TextRole::Plain),
     }
 }
 
@@ -233,7 +198,7 @@ fn listed(rows: &[String]) -> String {
     text
 }
 
-fn legend(comparison: &TimedComparison, style: Style) -> String {
+fn legend(comparison: &TimedComparison) -> Vec<String> {
     let options = &comparison.options;
     let mut lines = vec![
         format!(
@@ -275,6 +240,5 @@ fn legend(comparison: &TimedComparison, style: Style) -> String {
             level.plural()
         ));
     }
-    let paint = |line: String| style.paint(TextRole::Faint, &line) + "\n";
-    lines.into_iter().map(paint).collect()
+    lines
 }

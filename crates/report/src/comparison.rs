@@ -2,92 +2,59 @@
 
 use crate::{layouts, models, Style};
 use kerntune_compare::{number, CodeScope, Comparison, KernelRef, Metric, MetricRow, Verdict, TOTAL};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
+use kerntune_table::{printable, render, Columns, Document, Table, TextRole};
 
 /// Renders the verdict, both kernels, one line per operation and metric, and a legend. Operations
 /// have the metrics of [`changes`], the total has all.
 pub fn table(comparison: &Comparison, style: Style) -> String {
-    let mut out = head(comparison, style);
+    let mut document = head(comparison);
     let several = comparison.runs * comparison.seeds > 1;
-    let mut heads = vec![
-        ("operation", Alignment::Left),
-        ("metric", Alignment::Left),
-        ("base", Alignment::Right),
-        ("tuned", Alignment::Right),
-        ("change % ", Alignment::Right),
-    ];
-    heads.extend(several.then_some(("99 % interval", Alignment::Right)));
-    heads.extend([("A/A %", Alignment::Right), ("unit", Alignment::Left)]);
-    let mut table = TableBuilder::with(heads);
-    let mut last = "";
     let brief = brief(comparison);
-    let shown = |row: &&MetricRow| row.operation == TOTAL || brief.contains(&row.metric);
-    for row in comparison.rows.iter().filter(shown) {
-        let first = row.operation != last;
-        if first && !last.is_empty() {
-            table.gap();
-        }
-        last = &row.operation;
-        let mut cells = vec![
-            if first { TextCell(printable(&row.operation), TextRole::Head) } else { "".into() },
-            row.metric.title().into(),
-            number::figure(row.base).into(),
-            number::figure(row.tuned).into(),
-            TextCell(starred(row, change(row, 2)), role(row)),
-        ];
-        cells.extend(several.then(|| interval(row).into()));
-        let unit = format!("{}{}", row.unit, if row.model { ", model" } else { "" });
-        cells.extend([aa(row).into(), TextCell(unit, TextRole::Faint)]);
-        table.row_of(cells);
-    }
-    out.push_str(&table.render(style));
-    out.push('\n');
-    out.push_str(&legend(comparison, style));
+    let rows = comparison.rows.iter().filter(|row| row.operation == TOTAL || brief.contains(&row.metric));
+    let mut columns = Columns::<&MetricRow>::new();
+    columns.text_only("operation", |row| row.operation.clone()).once().role(|_| TextRole::Head);
+    columns.text_only("metric", |row| row.metric.title());
+    columns.text_only("base", |row| row.base);
+    columns.text_only("tuned", |row| row.tuned);
+    columns.text_only("change % ", |row| starred(row, change(row, 2))).right().role(|row| role(row));
+    columns.text_only("99 % interval", |row| interval(row)).right().only_if(several);
+    columns.text_only("A/A %", |row| aa(row)).right();
+    columns
+        .text_only("unit", |row| format!("{}{}", row.unit, if row.model { ", model" } else { "" }))
+        .role(|_| TextRole::Faint);
+    document.table(Table::text_only(rows, columns).spaced());
+    add_legend(&mut document, comparison);
     if let Some(layouts) = &comparison.layouts {
-        out.push('\n');
-        out.push_str(&layouts::table(layouts, style));
+        layouts::add(&mut document, layouts);
     }
     if let Some(models) = &comparison.models {
-        out.push('\n');
-        out.push_str(&models::table(models, style));
+        models::add(&mut document, models);
     }
-    out
+    render::text(&document, style)
 }
 
 /// Renders the verdict, both kernels, one line per operation with the change of each metric, and a
 /// legend, to fit on one screen.
 pub fn changes(comparison: &Comparison, style: Style) -> String {
-    let mut out = head(comparison, style);
-    let heads = [
-        ("operation", Alignment::Left),
-        ("path length,\nbase", Alignment::Right),
-        ("kernel instr.\ntuned", Alignment::Right),
-    ];
-    let metrics = brief(comparison);
-    let changes = metrics.iter().map(|metric| (metric.head(), Alignment::Right));
-    let mut table = TableBuilder::with(heads.into_iter().chain(changes));
-    let cell = |row: Option<&MetricRow>| {
-        row.map_or("".into(), |row| TextCell(starred(row, change_unit(row)), role(row)))
-    };
-    for operation in comparison.operations().chain([TOTAL]) {
-        if operation == TOTAL {
-            table.gap();
-        }
-        let path = comparison.row(operation, Metric::PathLength);
-        let figure = |of: fn(&MetricRow) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
-        let mut cells = vec![
-            TextCell(printable(operation), TextRole::Head),
-            figure(|row| row.base).into(),
-            figure(|row| row.tuned).into(),
-        ];
-        cells.extend(metrics.iter().map(|metric| cell(comparison.row(operation, *metric))));
-        table.row_of(cells);
+    let mut document = head(comparison);
+    let path = |operation: &str| comparison.row(operation, Metric::PathLength);
+    let mut columns = Columns::<&str>::new();
+    columns.text_only("operation", |operation| operation.to_string()).role(|_| TextRole::Head);
+    columns.text_only("path length,\nbase", move |operation| path(operation).map(|row| row.base));
+    columns.text_only("kernel instr.\ntuned", move |operation| path(operation).map(|row| row.tuned));
+    for metric in brief(comparison) {
+        columns
+            .text_only(metric.head(), move |operation| {
+                comparison.row(operation, metric).map(|row| starred(row, change_unit(row)))
+            })
+            .right()
+            .role(move |operation| comparison.row(operation, metric).map_or(TextRole::Plain, role));
     }
-    out.push_str(&table.render(style));
-    out.push('\n');
-    out.push_str(&legend(comparison, style));
-    out
+    let last = comparison.operations().last();
+    let table = Table::text_only(comparison.operations().chain([TOTAL]), columns);
+    document.table(table.rule("", move |operation| Some(*operation) == last));
+    add_legend(&mut document, comparison);
+    render::text(&document, style)
 }
 
 /// Returns the metrics of the one-screen table: the kernel's own, and instructions and cycles of
@@ -102,22 +69,21 @@ pub(crate) fn brief(comparison: &Comparison) -> Vec<Metric> {
     Metric::all().iter().copied().filter(is_brief).collect()
 }
 
-fn head(comparison: &Comparison, style: Style) -> String {
-    let mut out = String::new();
+fn head(comparison: &Comparison) -> Document<'_> {
+    let mut document = Document::new("", "");
     for sentence in Verdict::new(comparison).sentences() {
-        out.push_str(&style.paint(TextRole::Head, &printable(&sentence)));
-        out.push('\n');
+        document.painted(TextRole::Head, printable(&sentence) + "\n");
     }
-    out.push('\n');
+    document.text("\n");
     for (word, kernel) in [("base ", &comparison.base), ("tuned", &comparison.tuned)] {
-        out.push_str(&format!("{word}  {}\n", describe(kernel)));
+        document.text(format!("{word}  {}\n", describe(kernel)));
     }
-    out.push_str(&format!(
+    document.text(format!(
         "workload {} on machine {}\n\n",
         printable(&comparison.workload),
         printable(&comparison.machine)
     ));
-    out
+    document
 }
 
 /// Describes a kernel in one line: `gcc -O2: Linux 6.12.9, gcc 12.2.0, no recipe (0f3c)`.
@@ -133,7 +99,8 @@ pub fn describe(kernel: &KernelRef) -> String {
     printable(&format!("{}: {} ({})", kernel.label, parts.join(", "), kernel.id))
 }
 
-fn legend(comparison: &Comparison, style: Style) -> String {
+fn add_legend(document: &mut Document, comparison: &Comparison) {
+    document.text("\n");
     let mut lines = Vec::new();
     lines.extend(means(comparison));
     if comparison.rows.iter().any(MetricRow::within_noise) {
@@ -155,8 +122,7 @@ fn legend(comparison: &Comparison, style: Style) -> String {
         false => "Kernel code only,",
     };
     lines.push(format!("{whose} between marks, per operation; total: the sum of all regions."));
-    let paint = |line: String| style.paint(TextRole::Faint, &line) + "\n";
-    lines.into_iter().map(paint).collect()
+    lines.iter().for_each(|line| document.note(line));
 }
 
 /// Returns a sentence on the number of runs that figures are means of; `None` for a single run.

@@ -1,64 +1,36 @@
 //! Layout sensitivity as text: rank of two kernels among random layouts of one of them.
 
-use crate::Style;
 use kerntune_compare::{number, Metric, RandomLayoutRow, RandomLayouts, TOTAL};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::{printable, TextRole};
+use kerntune_table::{printable, Columns, Document, Table, TextRole};
 
-/// Renders a summary in sentences, one line per operation and metric, and a legend.
-pub(crate) fn table(layouts: &RandomLayouts, style: Style) -> String {
-    let mut out = String::new();
+/// Adds a summary in sentences, one line per operation and metric, and a legend.
+pub(crate) fn add<'a>(document: &mut Document<'a>, layouts: &'a RandomLayouts) {
+    document.text("\n");
     for sentence in sentences(layouts) {
-        out.push_str(&style.paint(TextRole::Head, &printable(&sentence)));
-        out.push('\n');
+        document.painted(TextRole::Head, printable(&sentence) + "\n");
     }
-    out.push('\n');
-    let mut table = TableBuilder::new([
-        ("\noperation", Alignment::Left),
-        ("\nmetric", Alignment::Left),
-        ("\nbase", Alignment::Right),
-        ("\ntuned", Alignment::Right),
-        ("random orders\nleast", Alignment::Right),
-        ("\nquarter", Alignment::Right),
-        ("\nmedian", Alignment::Right),
-        ("\nquarter", Alignment::Right),
-        ("\nmost", Alignment::Right),
-        ("rank\nbase", Alignment::Right),
-        ("\ntuned", Alignment::Right),
-        ("tuned, %\nof median", Alignment::Right),
-    ]);
-    let mut last = "";
-    for row in &layouts.rows {
-        let first = row.operation != last;
-        if first && !last.is_empty() {
-            table.gap();
-        }
-        last = &row.operation;
-        let [least, low, median, high, most] =
-            row.quartiles.map(|value| TextCell::from(number::figure(value)));
-        let change = row.change_from_median();
-        table.row([
-            if first { TextCell(printable(&row.operation), TextRole::Head) } else { "".into() },
-            format!("{}{}", row.metric.title(), tag(row)).into(),
-            number::figure(row.base).into(),
-            number::figure(row.tuned).into(),
-            least,
-            low,
-            median,
-            high,
-            most,
-            rank(row, row.below_base).into(),
-            TextCell(rank(row, row.below_tuned), role(row)),
-            change.map_or("".into(), |change| TextCell(number::change(change, 2), role(row))),
-        ]);
+    document.text("\n");
+    let mut columns = Columns::<&RandomLayoutRow>::new();
+    columns.text_only("\noperation", |row| row.operation.clone()).once().role(|_| TextRole::Head);
+    columns.text_only("\nmetric", |row| format!("{}{}", row.metric.title(), tag(row)));
+    columns.text_only("\nbase", |row| row.base);
+    columns.text_only("\ntuned", |row| row.tuned);
+    for (at, head) in
+        ["random orders\nleast", "\nquarter", "\nmedian", "\nquarter", "\nmost"].into_iter().enumerate()
+    {
+        columns.text_only(head, move |row| row.quartiles[at]);
     }
-    out.push_str(&table.render(style));
-    out.push('\n');
-    for line in legend(layouts) {
-        out.push_str(&style.paint(TextRole::Faint, &line));
-        out.push('\n');
-    }
-    out
+    columns.text_only("rank\nbase", |row| rank(row, row.below_base)).right();
+    columns.text_only("\ntuned", |row| rank(row, row.below_tuned)).right().role(|row| role(row));
+    columns
+        .text_only("tuned, %\nof median", |row| {
+            row.change_from_median().map(|change| number::change(change, 2))
+        })
+        .right()
+        .role(|row| role(row));
+    document.table(Table::text_only(&layouts.rows, columns).spaced());
+    document.text("\n");
+    legend(layouts).iter().for_each(|line| document.note(line));
 }
 
 /// Returns `, model` where the title does not name the model.

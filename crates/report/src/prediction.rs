@@ -1,104 +1,69 @@
 //! Changes on the exact machine beside timed changes of the same recipes, as text.
 
 use crate::Style;
-use kerntune_stats::{FigureCorrelation, ModelRangeSummary, PredictedRow, Prediction, RankCorrelation};
-use kerntune_table::columns::{Alignment, TableBuilder, TextCell};
-use kerntune_table::number;
-use kerntune_table::{printable, TextRole};
+use kerntune_stats::{ModelRange, ModelRangeSummary, PredictedRow, Prediction, RankCorrelation};
+use kerntune_table::{number, printable, render, Columns, Document, Table, TextRole};
 
 /// Renders one line per row, the rank correlation of each figure, and a legend.
 pub fn table(prediction: &Prediction, style: Style) -> String {
-    let mut table = TableBuilder::new([
-        ("recipe", Alignment::Left),
-        ("row", Alignment::Left),
-        ("time %", Alignment::Right),
-        ("interval", Alignment::Right),
-        ("path\nlength %", Alignment::Right),
-        ("taken\nbranches %", Alignment::Right),
-        ("L1I\nmisses %", Alignment::Right),
-        ("iTLB\nmisses %", Alignment::Right),
-        ("model\ncycles %", Alignment::Right),
-    ]);
-    let mut before = None;
-    for row in &prediction.rows {
-        let recipe = if before == Some(&row.recipe) { String::new() } else { printable(&row.recipe) };
-        before = Some(&row.recipe);
-        let [path, branches, l1i, itlb, cycles] = row.predicted_percent.map(percent);
-        table.row([
-            recipe.into(),
-            printable(&format!("{}/{}", row.suite, row.row)).into(),
-            number::change(row.measured_percent, 2).into(),
-            TextCell(interval(row), TextRole::Faint),
-            path,
-            branches,
-            l1i,
-            itlb,
-            cycles,
-        ]);
+    let mut document = Document::new("", "");
+    let mut columns = names(|row: &&PredictedRow| *row);
+    for (at, head) in
+        ["path\nlength %", "taken\nbranches %", "L1I\nmisses %", "iTLB\nmisses %", "model\ncycles %"]
+            .into_iter()
+            .enumerate()
+    {
+        let percent = move |row: &&PredictedRow| Some(number::change(row.predicted_percent[at]?, 1));
+        columns.text_only(head, percent).right().null("-");
     }
-    let mut out = table.render(style);
-    out.push('\n');
-    out.push_str(&correlations(prediction, style));
+    document.table(Table::text_only(&prediction.rows, columns));
+    document.text("\n");
+    let figures = prediction.correlations.iter().map(|of| (of.figure.replace('_', " "), of.correlation));
+    document.table(ranks("figure", figures, prediction.confidence));
     if let Some(models) = &prediction.under_models {
-        out.push_str(&ranges(prediction, models, style));
+        add_ranges(&mut document, prediction, models);
     }
     for row in &prediction.left_out {
-        out.push_str(&format!("left out: {}: {}\n", printable(&row.name()), printable(&row.why)));
+        document.text(format!("left out: {}: {}\n", printable(&row.name()), printable(&row.why)));
     }
     let model = prediction.model.as_deref().unwrap_or("none");
-    let legend = format!(
+    document.note(&format!(
         "Spearman's rho of each figure's change with the change of the time, over {} rows; front-end model {}. The interval \
          and p take the rows for independent. p: by 100,000 random orders.",
         prediction.rows.len(),
         printable(model)
-    );
-    out.push_str(&style.paint(TextRole::Faint, &legend));
-    out.push('\n');
-    out
+    ));
+    render::text(&document, style)
 }
 
-fn correlations(prediction: &Prediction, style: Style) -> String {
-    let of = |FigureCorrelation { figure, correlation }: &FigureCorrelation| {
-        (figure.replace('_', " "), *correlation)
-    };
-    ranks("figure", prediction.correlations.iter().map(of), prediction.confidence, style)
+/// Declares the columns of recipes, each named once, rows, and timed changes.
+fn names<'a, R: 'a>(of: impl Fn(&R) -> &PredictedRow + Copy + 'a) -> Columns<'a, R> {
+    let mut columns = Columns::<R>::new();
+    columns.text_only("recipe", move |row| of(row).recipe.clone()).once();
+    columns.text_only("row", move |row| of(row).name());
+    columns.text_only("time %", move |row| number::change(of(row).measured_percent, 2)).right();
+    columns.text_only("interval", move |row| interval(of(row))).right().role(|_| TextRole::Faint);
+    columns
 }
 
-/// Adds one line per name.
-fn ranks(
-    what: &'static str,
-    lines: impl Iterator<Item = (String, Option<RankCorrelation>)>,
+/// Returns a table with one line per name.
+fn ranks<'a>(
+    head: &'static str,
+    rows: impl Iterator<Item = (String, Option<RankCorrelation>)>,
     confidence: f64,
-    style: Style,
-) -> String {
+) -> Table<'a, (String, Option<RankCorrelation>)> {
+    let mut columns = Columns::<(String, Option<RankCorrelation>)>::new();
+    columns.text_only(head, |row| row.0.clone());
+    columns.text_only("rank correlation", |row| Some(format!("{:+.2}", row.1?.rho))).right().null("-");
     let interval = format!("{} % interval", number::fixed(100.0 * confidence, 0));
-    let mut table = TableBuilder::new([
-        (what, Alignment::Left),
-        ("rank correlation", Alignment::Right),
-        (interval.as_str(), Alignment::Right),
-        ("p", Alignment::Right),
-        ("rows", Alignment::Right),
-    ]);
-    for (name, correlation) in lines {
-        let name = TextCell::from(printable(&name));
-        let Some(found) = correlation else {
-            table.row([name, "-".into(), "-".into(), "-".into(), "-".into()]);
-            continue;
-        };
-        let range = match found.interval {
-            Some([low, high]) => format!("{low:+.2} … {high:+.2}"),
-            None => "-".into(),
-        };
-        let p = if found.p < 0.001 { "<0.001".into() } else { number::fixed(found.p, 3) };
-        table.row([
-            name,
-            format!("{:+.2}", found.rho).into(),
-            range.into(),
-            p.into(),
-            found.pairs.to_string().into(),
-        ]);
-    }
-    table.render(style)
+    columns
+        .text_only(interval, |row| row.1?.interval.map(|[low, high]| format!("{low:+.2} … {high:+.2}")))
+        .right()
+        .null("-");
+    let p = |p: f64| if p < 0.001 { "<0.001".into() } else { number::fixed(p, 3) };
+    columns.text_only("p", move |row| Some(p(row.1?.p))).right().null("-");
+    columns.text_only("rows", |row| Some(row.1?.pairs.to_string())).right().null("-");
+    Table::text_only(rows, columns)
 }
 
 /// Formats a count with its share: `9 of 15 (60 %)`.
@@ -133,62 +98,41 @@ pub(crate) fn sentences(models: &ModelRangeSummary) -> Vec<String> {
     sentences
 }
 
-/// Renders each row's range over the models beside the timed change, a summary, and each model's
+/// Adds each row's range over the models beside the timed change, a summary, and each model's
 /// result.
-fn ranges(prediction: &Prediction, models: &ModelRangeSummary, style: Style) -> String {
-    let mut table = TableBuilder::new([
-        ("recipe", Alignment::Left),
-        ("row", Alignment::Left),
-        ("time %", Alignment::Right),
-        ("interval", Alignment::Right),
-        ("models %\nfrom", Alignment::Right),
-        ("\nto", Alignment::Right),
-        ("the clock's\nchange is", Alignment::Left),
-        ("kernel's\nshare %", Alignment::Right),
-    ]);
-    let mut before = None;
-    for row in &prediction.rows {
-        let Some(range) = row.range else { continue };
-        let recipe = if before == Some(&row.recipe) { String::new() } else { printable(&row.recipe) };
-        before = Some(&row.recipe);
-        let (word, role) = match range {
-            _ if range.inside => ("inside", TextRole::Good),
-            _ if row.measured_percent > range.high_percent => ("above", TextRole::Bad),
-            _ => ("below", TextRole::Bad),
-        };
-        let beside = if range.overlaps && !range.inside { ", not its interval" } else { "" };
-        table.row([
-            recipe.into(),
-            printable(&row.name()).into(),
-            number::change(row.measured_percent, 2).into(),
-            TextCell(interval(row), TextRole::Faint),
-            number::change(range.low_percent, 1).into(),
-            number::change(range.high_percent, 1).into(),
-            TextCell(format!("{word}{beside}"), role),
-            row.kernel_share.map_or("".into(), |share| number::fixed(100.0 * share, 0).into()),
-        ]);
-    }
-    let head = format!("Model cycles under {} front-end models against the clock", models.models.len());
-    let mut out = format!("\n{}\n\n{}\n", style.paint(TextRole::Head, &head), table.render(style));
-    for sentence in sentences(models) {
-        out.push_str(&sentence);
-        out.push('\n');
-    }
-    out.push('\n');
-    let lines = models.models.iter().cloned().zip(models.by_model.iter().copied());
-    out.push_str(&ranks("model cycles of", lines, prediction.confidence, style));
-    out.push('\n');
+fn add_ranges<'a>(document: &mut Document<'a>, prediction: &'a Prediction, models: &ModelRangeSummary) {
+    let rows = prediction.rows.iter().filter_map(|row| Some((row, row.range?)));
+    let mut columns = names(|row: &(&PredictedRow, ModelRange)| row.0);
+    columns.text_only("models %\nfrom", |row| number::change(row.1.low_percent, 1)).right();
+    columns.text_only("\nto", |row| number::change(row.1.high_percent, 1)).right();
+    columns
+        .text_only("the clock's\nchange is", |(row, range)| {
+            let word = match range {
+                _ if range.inside => "inside",
+                _ if row.measured_percent > range.high_percent => "above",
+                _ => "below",
+            };
+            format!("{word}{}", if range.overlaps && !range.inside { ", not its interval" } else { "" })
+        })
+        .role(|(_, range)| if range.inside { TextRole::Good } else { TextRole::Bad });
+    columns.text_only("kernel's\nshare %", |row| row.0.kernel_share.map(|share| 100.0 * share)).decimals(0);
+    let head = format!("Model cycles under {} front-end models against the clock\n", models.models.len());
+    document.text("\n");
+    document.painted(TextRole::Head, head);
+    document.text("\n");
+    document.table(Table::text_only(rows, columns));
+    document.text("\n");
+    sentences(models).iter().for_each(|sentence| document.text(format!("{sentence}\n")));
+    document.text("\n");
+    let by_model = models.models.iter().cloned().zip(models.by_model.iter().copied());
+    document.table(ranks("model cycles of", by_model, prediction.confidence));
+    document.text("\n");
     if prediction.rows.iter().any(|row| row.kernel_share.is_some()) {
-        let note = "Where the kernel's share of the CPU time was measured, a model's change is taken times that share: the rest of \
-                    the time is not the kernel's.";
-        out.push_str(&style.paint(TextRole::Faint, note));
-        out.push('\n');
+        document.note(
+            "Where the kernel's share of the CPU time was measured, a model's change is taken times that share: the rest of \
+             the time is not the kernel's.",
+        );
     }
-    out
-}
-
-fn percent(change: Option<f64>) -> TextCell {
-    change.map_or_else(|| "-".into(), |change| number::change(change, 1).into())
 }
 
 fn interval(row: &PredictedRow) -> String {
@@ -202,7 +146,7 @@ fn interval(row: &PredictedRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_stats::{RankCorrelation, UncomparedRow, PREDICTION_SCHEMA};
+    use kerntune_stats::{FigureCorrelation, UncomparedRow, PREDICTION_SCHEMA};
 
     #[test]
     fn a_figure_without_correlation_is_a_dash_and_recipes_are_said_once() {

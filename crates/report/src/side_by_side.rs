@@ -38,7 +38,7 @@ impl SideBySide {
         for (at, head) in (1..).zip(self.heads) {
             columns.text_only(*head, move |row| row.get(at).cloned()).right();
         }
-        Table::new("", self.rows, columns).default_rows(usize::MAX)
+        Table::text_only(self.rows, columns)
     }
 }
 

@@ -133,7 +133,7 @@ impl BucketTally {
         columns.share("%", all, |(row, _)| row.count);
         columns.share("cum. %", all, |(_, below)| *below);
         columns.text_only("", move |(row, _)| bar(row.count, most));
-        Table::new("", rows, columns).default_rows(usize::MAX).hidden_if_empty()
+        Table::text_only(rows, columns).hidden_if_empty()
     }
 }
 

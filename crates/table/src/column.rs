@@ -39,6 +39,7 @@ pub struct ColumnSpec {
     pub(crate) alignment: Alignment,
     pub(crate) null: &'static str,
     pub(crate) zero: Option<&'static str>,
+    pub(crate) is_once: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -250,6 +251,12 @@ impl<'a, R> Column<'a, R> {
         self
     }
 
+    /// Displays the text of consecutive rows only in the first of them; at most one column.
+    pub fn once(&mut self) -> &mut Self {
+        self.spec.is_once = true;
+        self
+    }
+
     /// Aligns the cells' ends.
     pub fn right(&mut self) -> &mut Self {
         self.spec.alignment = Alignment::Right;
@@ -308,6 +315,7 @@ impl ColumnSpec {
             alignment,
             null: "",
             zero: None,
+            is_once: false,
         }
     }
 

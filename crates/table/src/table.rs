@@ -23,6 +23,7 @@ pub struct Table<'a, R> {
     text_if: Box<dyn Fn(&R) -> bool + 'a>,
     rule: &'static str,
     rule_if: Box<dyn Fn(&R) -> bool + 'a>,
+    is_spaced: bool,
 }
 
 impl<'a, R> Table<'a, R> {
@@ -46,7 +47,13 @@ impl<'a, R> Table<'a, R> {
             text_if: Box::new(|_| true),
             rule: "",
             rule_if: Box::new(|_| false),
+            is_spaced: false,
         }
+    }
+
+    /// Creates a table that only texts have, with all rows.
+    pub fn text_only(rows: impl IntoIterator<Item = R>, columns: Columns<'a, R>) -> Self {
+        Self::new("", rows, columns).default_rows(usize::MAX)
     }
 
     /// Describes the rows and their order in a sentence, for documentation.
@@ -119,6 +126,13 @@ impl<'a, R> Table<'a, R> {
     /// Leaves rows for which `condition` does not hold out of texts. JSON keeps them.
     pub fn text_if(mut self, condition: impl Fn(&R) -> bool + 'a) -> Self {
         self.text_if = Box::new(condition);
+        self
+    }
+
+    /// Puts an empty line above each row in which the column of [`crate::Column::once`] has a new
+    /// text, in texts.
+    pub fn spaced(mut self) -> Self {
+        self.is_spaced = true;
         self
     }
 
@@ -232,8 +246,20 @@ impl<R> TableRows for Table<'_, R> {
 
     fn cells(&self, rows: usize) -> Vec<Vec<TextCell>> {
         let mut out = Vec::new();
+        let heads = self.columns.specs().filter(|spec| spec.head.is_some());
+        let once = heads.into_iter().position(|spec| spec.is_once);
+        let mut last = None;
         for row in self.text_rows().take(rows).chain(&self.foot) {
-            out.push(self.columns.cells(row));
+            let mut cells = self.columns.cells(row);
+            if let Some(TextCell(text, _)) = once.and_then(|at| cells.get_mut(at)) {
+                if last.as_ref() == Some(text) {
+                    text.clear();
+                } else {
+                    last = Some(text.clone());
+                    out.extend((self.is_spaced && !out.is_empty()).then(Vec::new));
+                }
+            }
+            out.push(cells);
             out.extend((self.rule_if)(row).then(Vec::new));
         }
         out
@@ -305,6 +331,18 @@ mod tests {
     fn a_table_without_a_value_is_null() {
         let (text, json) = rendered(table().null_unless(false));
         assert_eq!((text.as_str(), json.as_str()), ("", r#"{"schema":"test/1","counts":null}"#));
+    }
+
+    #[test]
+    fn groups_are_named_once() {
+        let rows = || {
+            let mut columns = Columns::new();
+            columns.text_only("half", |count: &u64| (count / 3).to_string()).once();
+            columns.text_only("n", |count| *count);
+            Table::text_only([1, 2, 3, 4], columns)
+        };
+        assert_eq!(rendered(rows()).0, "half  n\n0     1\n      2\n1     3\n      4\n");
+        assert_eq!(rendered(rows().spaced()).0, "half  n\n0     1\n      2\n\n1     3\n      4\n");
     }
 
     #[test]

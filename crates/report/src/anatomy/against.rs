@@ -250,7 +250,7 @@ fn table<'a>(sides: [&AnatomyView; 2], explained: ExplainedFunctions, top: usize
         columns.text_only(head, move |line| Some(per(side, &line.calls?)));
     }
     columns.text_only("function", |line| line.name.clone()).role(|line| line.role);
-    Table::new("", lines, columns).default_rows(usize::MAX).hidden_if_empty()
+    Table::text_only(lines, columns).hidden_if_empty()
 }
 
 /// Names the profile that a function is in, if it is not in both.

@@ -95,9 +95,9 @@ pub(super) fn add<'a>(document: &mut Document<'a>, shown: &AnatomyView<'a>) {
         document.text(format!("first there: {}{more}\n", names.join(", ")));
     }
     document.table(head::spreads(shown, &before.spreads, Some(&before.after_ns)));
-    let table = Table::new("", stage_rows(shown, boundary), stage_columns(*shown));
+    let table = Table::text_only(stage_rows(shown, boundary), stage_columns(*shown));
     let table = table.title(TextRole::Head, title(shown, call, boundary));
-    document.table(table.default_rows(usize::MAX).hidden_if_empty());
+    document.table(table.hidden_if_empty());
 }
 
 /// Declares the members of `before`.

@@ -167,7 +167,7 @@ fn table<'a>(profile: &'a Profile, lines: Vec<GraphLine>, unit: DisplayUnit) -> 
             TextRole::Plain
         }
     });
-    Table::new("", lines, columns).default_rows(usize::MAX).rule(RULE, |line| line.ends_entry)
+    Table::text_only(lines, columns).rule(RULE, |line| line.ends_entry)
 }
 
 /// Renders the index by name of the shown entries.
@@ -236,7 +236,7 @@ fn add_cuts<'a>(document: &mut Document<'a>, listing: &Rc<GraphListing<'a>>, opt
         })
         .role(|_| TextRole::Head);
     columns.text_only("cut by", cut_by);
-    document.table(Table::new("", arcs, columns).default_rows(usize::MAX).hidden_if_empty());
+    document.table(Table::text_only(arcs, columns).hidden_if_empty());
     document.text("\n");
 }
 

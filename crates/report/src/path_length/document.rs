@@ -62,8 +62,8 @@ pub fn document<'a>(
         (title, "path", tree(&found, options)),
         ("Single paths, each without its callees".into(), "path, from its end", single(&found, options)),
     ] {
-        let table = Table::new("", lines, figure_columns(found.clone(), head));
-        document.table(table.title(TextRole::Head, title).default_rows(usize::MAX).hidden_if_empty());
+        let table = Table::text_only(lines, figure_columns(found.clone(), head));
+        document.table(table.title(TextRole::Head, title).hidden_if_empty());
     }
     document.note(
         "(B: + f 9)  f is a function that B alone has, or calls where A calls directly what is below it (between): it counts as its caller",

@@ -17,7 +17,7 @@ import {
 } from "../../src/html/scripts/core/words.js";
 import { KIND, OTHER } from "../../src/html/scripts/trace/events.js";
 import { percentile, stacksOf } from "../../src/html/scripts/views/histogram_scale.js";
-import { frameAt, layoutFrames } from "../../src/html/scripts/views/icicle_layout.js";
+import { frameAt, layoutFrames, nodeBeside } from "../../src/html/scripts/views/icicle_layout.js";
 
 Object.assign(data, {
   exact: true, origin: 472_339_253, calls: true, sample_ns: 0,
@@ -120,6 +120,16 @@ test("frames fill the width, and narrow ones are one box", () => {
   assert.equal(frameAt(rows[2], 40), null);
   const narrow = layoutFrames(down, 0, -1, down.totals[0], 4);
   assert.deepEqual(narrow[2].map((frame) => frame.more), [0, 1]);
+});
+test("arrow keys walk the tree", () => {
+  const down = treeOf([tree()], "down", -1), [root] = children(down, -1, 0), [read] = children(down, root, 0);
+  const kids = children(down, read, 0);
+  /** @param {string} key @param {number} at */
+  const to = (key, at) => nodeBeside(down, key, at, at, 0);
+  assert.deepEqual([to("ArrowDown", -1), to("ArrowDown", read)], [root, kids[0]]);
+  assert.deepEqual([to("ArrowUp", kids[0]), to("ArrowUp", root)], [read, -1]);
+  assert.deepEqual([to("ArrowRight", kids[0]), to("ArrowLeft", kids[1])], [kids[1], kids[0]]);
+  assert.deepEqual([to("ArrowUp", -1), to("ArrowLeft", kids[0])], [undefined, undefined]);
 });
 test("a histogram tells the most frequent callers apart", () => {
   const rows = [[0, 4, 30], [1, 5, 20], [2, 6, 10], [OTHERS, 6, 40]].map(([caller, bucket, count]) =>

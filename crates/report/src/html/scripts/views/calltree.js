@@ -1,45 +1,17 @@
 // @ts-check
 // Call tree as a table with rows that open, for keyboards and screen readers.
 import { SMALLER } from "../core/codes.js";
-import { formatChange, formatCount, percent, signed, verdict } from "../core/format.js";
 import { children, hasChildren, pathTo } from "../core/tree.js";
 import { follow, wayTo } from "../core/words.js";
-import { colorOf, swatch } from "../ui/color.js";
-import { byId, closest, isShortcut, make } from "../ui/dom.js";
+import { byId, closest, isShortcut } from "../ui/dom.js";
 import { on, set, state, weight } from "../ui/state.js";
-import { entryOf, isDifference, operateByKey, shownTrees, titleOf } from "../ui/trees.js";
-import { matcher } from "./search.js";
+import { operateByKey, shownTrees } from "../ui/trees.js";
+import { headRow, nodeRow, rowClass } from "./calltree_row.js";
 
-/** @typedef {{
- *   tr: HTMLTableRowElement, node: number, depth: number, way: string, hasKids: boolean,
- * }} TreeRow */
+/** @typedef {import("./calltree_row.js").RowPlace & { tr: HTMLTableRowElement, way: string }} TreeRow */
 
 const MOST_ROWS = 3000;
-const MOST_INDENTED = 60;
 const LONGEST_PATH = 40;
-
-const heads = () => {
-  const { title } = weight();
-  if (isDifference()) return ["function", "first", "second", "difference", ""];
-  if (state.mode === "up") return ["function", title, "share"];
-  return ["function", title + ", with callees", "share", "itself", "calls"];
-};
-/** @param {string} text */
-const cell = (text, cls = "") => make("td", { role: "gridcell", class: cls }, text);
-/** @param {ShownTree} tree @param {number} node */
-const cells = (tree, node) => {
-  const { column, bare } = weight(), all = tree.all[column][node], whole = tree.totals[column];
-  if (isDifference()) {
-    const b = tree.b[column][node], a = all - b, word = verdict(b - a);
-    return [cell(bare(a)), cell(bare(b)), cell(signed(b - a, bare), word), cell(formatChange(a, b), word)];
-  }
-  const part = cell(percent(all, whole), "part");
-  part.style.setProperty("--part", (100 * all / (whole || 1)).toFixed(1) + "%");
-  if (state.mode === "up") return [cell(bare(all)), part];
-  const hasCount = tree.f[node] !== SMALLER && tree.calls[node] > 0;
-  const calls = hasCount ? formatCount(tree.calls[node]) : "";
-  return [cell(bare(all)), part, cell(bare(tree.own[column][node])), cell(calls)];
-};
 
 class CallTree {
   constructor() {
@@ -53,25 +25,6 @@ class CallTree {
     this.current = "";
   }
 
-  /** @param {number} node @param {number} depth @param {number} position @param {number} size */
-  line(node, depth, position, size) {
-    const { tree } = this, way = wayTo(tree, node), hasKids = hasChildren(tree, node), f = tree.f[node];
-    const isOpen = this.open.has(way), isFound = matcher()?.(f);
-    const sign = hasKids ? (isOpen ? "▾" : "▸") : "";
-    const twist = make("span", { class: "twist", "aria-hidden": "true" }, sign);
-    const name = make("span", { class: isFound ? "name found" : "name" }, titleOf(tree, node));
-    const color = swatch(colorOf(f, entryOf(tree, node)));
-    const head = make("th", { scope: "row", role: "rowheader" }, twist, color, name);
-    head.style.paddingLeft = (0.4 + Math.min(depth, MOST_INDENTED) * 0.85) + "rem";
-    const place = {
-      "aria-level": String(depth + 1), "aria-posinset": String(position), "aria-setsize": String(size),
-    };
-    const tr = make("tr", { role: "row", ...place, tabindex: "-1" }, head, ...cells(tree, node));
-    if (hasKids) tr.setAttribute("aria-expanded", String(isOpen));
-    if (f >= 0 && f === state.fn) tr.className = "chosen";
-    tr.dataset.row = String(this.rows.push({ tr, node, depth, way, hasKids }) - 1);
-  }
-
   draw() {
     if (state.show !== "table" || !this.tree) return;
     const { table, tree } = this, { column } = weight(), had = table.contains(document.activeElement);
@@ -81,14 +34,15 @@ class CallTree {
       const order = children(tree, node, column);
       order.forEach((kid, at) => {
         if (this.rows.length >= MOST_ROWS || !(tree.all[column][kid] > 0)) return;
-        this.line(kid, depth, at + 1, order.length);
-        if (this.open.has(wayTo(tree, kid))) walk(kid, depth + 1);
+        const way = wayTo(tree, kid), hasKids = hasChildren(tree, kid), isOpen = this.open.has(way);
+        const place = { node: kid, depth, hasKids, isOpen, position: at + 1, size: order.length };
+        const tr = nodeRow(tree, place);
+        tr.dataset.row = String(this.rows.push({ ...place, tr, way }) - 1);
+        if (isOpen) walk(kid, depth + 1);
       });
     };
     walk(-1, 0);
-    const columns = heads().map((head, at) =>
-      make("th", { scope: "col", role: "columnheader", class: at ? "" : "first" }, head));
-    table.tHead?.replaceChildren(make("tr", { role: "row" }, ...columns));
+    table.tHead?.replaceChildren(headRow());
     this.body.replaceChildren(...this.rows.map((row) => row.tr));
     const row = this.rows.find((one) => one.way === this.current) ?? this.rows[0];
     if (!row) return;
@@ -186,10 +140,7 @@ class CallTree {
   }
 
   mark() {
-    for (const { tr, node } of this.rows) {
-      const f = this.tree.f[node];
-      tr.className = f >= 0 && f === state.fn ? "chosen" : "";
-    }
+    for (const { tr, node } of this.rows) tr.className = rowClass(this.tree.f[node]);
   }
 }
 export const startCallTree = () => {

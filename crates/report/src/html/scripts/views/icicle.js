@@ -1,27 +1,19 @@
 // @ts-check
 // Call tree as an icicle graph: callers above, width by weight.
 import { SMALLER } from "../core/codes.js";
-import { cutText } from "../core/format.js";
-import { children } from "../core/tree.js";
 import { follow, wayTo } from "../core/words.js";
-import { DARK_ALPHA, fitCanvas, letterWidth, MONOSPACE, redrawWith } from "../ui/canvas.js";
-import { changeColor, colorOf, DARK_TEXT, textColor } from "../ui/color.js";
+import { fitCanvas, redrawWith } from "../ui/canvas.js";
 import { byId, isShortcut, root } from "../ui/dom.js";
 import { on, set, state, weight } from "../ui/state.js";
-import { cssColor, isDark } from "../ui/theme.js";
 import { hideTip, showTip } from "../ui/tooltip.js";
-import { describe, entryOf, factsOf, isDifference, operateByKey, shownTrees, titleOf } from "../ui/trees.js";
+import { describe, factsOf, operateByKey, shownTrees, titleOf } from "../ui/trees.js";
 import { soon } from "../ui/work.js";
-import { frameAt, layoutFrames } from "./icicle_layout.js";
-import { matcher } from "./search.js";
+import { drawFocus, drawFrames, ROW } from "./icicle_draw.js";
+import { frameAt, layoutFrames, nodeBeside } from "./icicle_layout.js";
 
 /** @typedef {import("./icicle_layout.js").Frame} Frame */
 
-const ROW = 19;
 const LEAST_ROWS = 4;
-const ABOVE_ALPHA = 0.55;
-const NO_MATCH_ALPHA = 0.4;
-const LETTERS_OF_A_NAME = 5;
 const HINT =
   "Click: zoom in; Backspace or the path above: zoom out. Keys: arrows, Enter, C choose, F focus, M merge," +
   " X drop.";
@@ -54,61 +46,10 @@ class Icicle {
     const began = performance.now();
     this.rows = layoutFrames(tree, weight().column, this.zoom, this.whole(), canvas.clientWidth);
     const g = fitCanvas(canvas, Math.max(LEAST_ROWS, this.rows.length) * ROW + 1);
-    g.font = MONOSPACE;
-    const style = { mark: cssColor("--mark"), ink: cssColor("--ink"), dark: isDark(), letter: letterWidth() };
-    const isWanted = matcher();
-    for (const [depth, row] of this.rows.entries()) {
-      for (const frame of row) this.frame(g, frame, depth * ROW, style, isWanted);
-    }
-    this.drawFocus(g);
+    drawFrames(g, tree, this.rows);
+    if (this.focus >= 0 && document.activeElement === canvas) drawFocus(g, this.rows, this.focus);
     root.dataset.icicleMs = (performance.now() - began).toFixed(1);
     root.dataset.icicleRects = String(this.rows.reduce((sum, row) => sum + row.length, 0));
-  }
-
-  /** @param {Frame} frame @param {number} f @param {string} how */
-  fill(frame, f, how) {
-    if (!isDifference() || frame.node < 0 || frame.above) return colorOf(f, how);
-    const { column } = weight(), all = this.tree.all[column][frame.node], b = this.tree.b[column][frame.node];
-    return changeColor((2 * b - all) / (all || 1));
-  }
-
-  /** @param {CanvasRenderingContext2D} g @param {Frame} frame @param {number} y
-   * @param {{ mark: string, ink: string, dark: boolean, letter: number }} style
-   * @param {((f: number) => boolean) | null} isWanted */
-  frame(g, frame, y, { mark, ink, dark, letter }, isWanted) {
-    const { node, x, w } = frame, isBox = node < 0;
-    const f = isBox ? SMALLER : this.tree.f[node], how = isBox ? "call" : entryOf(this.tree, node);
-    const isHit = Boolean(isWanted && !isBox && isWanted(f)), isFaint = Boolean(isWanted) && !isHit;
-    const standard = dark ? DARK_ALPHA : 1;
-    g.globalAlpha = frame.above ? ABOVE_ALPHA : isFaint ? NO_MATCH_ALPHA : standard;
-    g.fillStyle = isHit ? mark : this.fill(frame, f, how);
-    g.fillRect(x, y, Math.max(0.5, w - (w > 3 ? 1 : 0)), ROW - 1);
-    g.globalAlpha = 1;
-    if (f >= 0 && f === state.fn && w > 2) {
-      g.strokeStyle = ink;
-      g.lineWidth = 2;
-      g.strokeRect(x + 1, y + 1, w - 3, ROW - 3);
-    }
-    const title = isBox ? frame.more + " narrow" : titleOf(this.tree, node);
-    const text = w > LETTERS_OF_A_NAME * letter ? cutText(title, Math.floor((w - 8) / letter)) : "";
-    g.fillStyle = frame.above || isFaint ? ink : isHit || isDifference() ? DARK_TEXT : textColor(f);
-    if (text) g.fillText(text, x + 4, y + ROW / 2);
-  }
-
-  /** @param {CanvasRenderingContext2D} g */
-  drawFocus(g) {
-    if (this.focus < 0 || document.activeElement !== this.canvas) return;
-    for (const [depth, row] of this.rows.entries()) {
-      const frame = row.find((one) => one.node === this.focus);
-      if (!frame) continue;
-      g.strokeStyle = cssColor("--paper");
-      g.lineWidth = 4;
-      g.strokeRect(frame.x + 1.5, depth * ROW + 1.5, Math.max(2, frame.w - 4), ROW - 4);
-      g.strokeStyle = cssColor("--focus");
-      g.lineWidth = 2;
-      g.strokeRect(frame.x + 1, depth * ROW + 1, Math.max(2, frame.w - 3), ROW - 3);
-      return;
-    }
   }
 
   /** Zooms to a node.
@@ -168,16 +109,6 @@ class Icicle {
     this.into(node === this.zoom ? tree.parent[node] : node, isChoice ? { fn: tree.f[node] } : {});
   }
 
-  /** Returns the node to which an arrow key moves; undefined if there is none.
-   * @param {string} key @param {number} at */
-  beside(key, at) {
-    const { tree, focus } = this, { column } = weight();
-    if (key === "ArrowDown") return children(tree, at, column)[0];
-    if (key === "ArrowUp") return at < 0 ? undefined : tree.parent[at];
-    const order = children(tree, focus < 0 ? -1 : tree.parent[focus], column);
-    return order[order.indexOf(focus) + (key === "ArrowRight" ? 1 : -1)];
-  }
-
   /** @param {KeyboardEvent} event */
   key(event) {
     if (isShortcut(event)) return;
@@ -190,7 +121,7 @@ class Icicle {
     } else if (isOut) {
       if (this.zoom >= 0) this.into(this.tree.parent[this.zoom]);
     } else if (isArrow) {
-      const to = this.beside(key, at);
+      const to = nodeBeside(this.tree, key, at, this.focus, weight().column);
       if (to === undefined) return;
       this.focus = to;
       this.say(to);

@@ -65,3 +65,13 @@ export const frameAt = (row, x) => {
   const frame = row[low];
   return frame && frame.x <= x ? frame : null;
 };
+/** Returns the node to which an arrow key moves from a node; undefined if there is none.
+ * @param {ShownTree} tree @param {string} key
+ * @param {number} at the focus, or the zoomed node without one
+ * @param {number} focus @param {number} column */
+export const nodeBeside = (tree, key, at, focus, column) => {
+  if (key === "ArrowDown") return children(tree, at, column)[0];
+  if (key === "ArrowUp") return at < 0 ? undefined : tree.parent[at];
+  const order = children(tree, focus < 0 ? -1 : tree.parent[focus], column);
+  return order[order.indexOf(focus) + (key === "ArrowRight" ? 1 : -1)];
+};

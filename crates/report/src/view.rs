@@ -2,9 +2,9 @@
 
 use crate::{Error, Result};
 use kerntune_profile::{
-    FunctionTotals, ModelEvent, Profile, RegionScope, RegionStats, ScopeTotals, Tables, Ticks,
+    FunctionTotals, ModelEvent, Profile, RegionScope, RegionStats, ScopeTotals, Symbol, Ticks,
 };
-use kerntune_table::Document;
+use kerntune_table::{share, Document};
 use std::collections::BTreeMap;
 
 /// Function with its totals over the selected regions.
@@ -12,7 +12,16 @@ use std::collections::BTreeMap;
 pub(crate) struct FunctionRow {
     pub name: String,
     pub file: Option<String>,
+    /// False for functions of programs.
+    pub is_kernel: bool,
     pub totals: FunctionTotals,
+}
+
+impl FunctionRow {
+    /// Returns self time in per cent of the kernel's time; `None` for functions of programs.
+    pub fn kernel_percent(&self, times: &ScopeTimes) -> Option<f64> {
+        self.is_kernel.then(|| share(self.totals.self_ticks.get(), times.kernel()))
+    }
 }
 
 /// Times that percentages refer to, in ticks.
@@ -27,6 +36,11 @@ pub(crate) struct ScopeTimes {
 }
 
 impl ScopeTimes {
+    /// Returns the time of kernel code, in ticks.
+    pub fn kernel(&self) -> u64 {
+        self.busy.saturating_sub(self.user)
+    }
+
     /// Adds the JSON members.
     pub fn add(&self, document: &mut Document) {
         document.field("elapsed_ns", "Time inside regions.", self.elapsed);
@@ -92,7 +106,7 @@ impl ScopeView {
                 user: sum(&tables.regions, |row| row.user_ticks),
                 unattributed: sum(&tables.regions, |row| row.unattributed_ticks),
             };
-            return Ok(Self { functions: functions(tables, |_| true), times });
+            return Ok(Self { functions: functions(profile, |_| true), times });
         };
         // A region's times include those of regions within it; rows of functions and user time do
         // not (`RegionStats`). So the former are added for the outermost regions, the latter for
@@ -117,7 +131,16 @@ impl ScopeView {
             user: sum(all(), |row| row.user_ticks),
             unattributed: sum(all(), |row| row.unattributed_ticks),
         };
-        Ok(Self { functions: functions(tables, is_wanted), times })
+        Ok(Self { functions: functions(profile, is_wanted), times })
+    }
+}
+
+/// Checks whether a function belongs to a program, not the kernel. In profiles of the running
+/// kernel, modules have a name and programs a path; an emulated kernel has no modules.
+pub(crate) fn is_user(profile: &Profile, symbol: &Symbol) -> bool {
+    match &symbol.module {
+        None => false,
+        Some(module) => profile.manifest.sampled.is_none() || module.starts_with('/'),
     }
 }
 
@@ -125,11 +148,16 @@ fn sum<'a>(rows: impl IntoIterator<Item = &'a RegionStats>, of: fn(&RegionStats)
     rows.into_iter().map(of).sum::<Ticks>().get()
 }
 
-fn functions(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Vec<FunctionRow> {
-    let row = |totals: FunctionTotals| FunctionRow {
-        name: tables.name(totals.function).into(),
-        file: tables.symbols.get(totals.function.get() as usize).and_then(|symbol| symbol.file.clone()),
-        totals,
+fn functions(profile: &Profile, wanted: impl Fn(u32) -> bool) -> Vec<FunctionRow> {
+    let tables = &profile.tables;
+    let row = |totals: FunctionTotals| {
+        let symbol = tables.symbols.get(totals.function.get() as usize);
+        FunctionRow {
+            name: tables.name(totals.function).into(),
+            file: symbol.and_then(|symbol| symbol.file.clone()),
+            is_kernel: !symbol.is_some_and(|symbol| is_user(profile, symbol)),
+            totals,
+        }
     };
     tables.totals(wanted).into_iter().map(row).collect()
 }

@@ -120,6 +120,21 @@ fn every_order_is_the_one_that_it_says() {
 }
 
 #[test]
+fn functions_of_programs_have_no_share_of_the_kernels_time() {
+    let mut profile = sample::before();
+    let rr = profile.tables.functions[0].function;
+    profile.tables.symbols[rr.get() as usize].module = Some("/usr/bin/rr".into());
+    let name = profile.tables.name(rr).to_owned();
+    let text = FunctionsOptions::default().json(&profile).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let kernel = json["busy"].as_f64().unwrap() - json["user"].as_f64().unwrap();
+    for row in json["functions"].as_array().unwrap() {
+        let share = (row["name"] != name.as_str()).then(|| 100.0 * row["self"].as_f64().unwrap() / kernel);
+        assert_eq!(row["kernel_percent"].as_f64(), share, "{row}");
+    }
+}
+
+#[test]
 fn a_region_that_is_not_there_is_said_with_those_that_are() {
     let options = of_region("tcp");
     let error = options.text(&sample::before(), Style::PLAIN).unwrap_err().to_string();

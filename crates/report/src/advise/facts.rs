@@ -3,8 +3,9 @@
 use super::when::RuleCondition;
 use crate::characterize::counters::NOT_TRACED;
 use crate::characterize::facts::WorkloadCharacter;
-use crate::characterize::split::{is_user, PartGroup};
+use crate::characterize::split::PartGroup;
 use crate::sampled;
+use crate::view::is_user;
 use kerntune_profile::{Profile, RegionScope, ThreadKind};
 use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_table::share;

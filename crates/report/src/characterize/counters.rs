@@ -2,7 +2,7 @@
 //! function, so that it can be checked.
 
 use super::event::{EventStats, RateBase};
-use super::split::is_user;
+use crate::view::is_user;
 use kerntune_profile::{source_name, FunctionIndex, FunctionTotals, Profile, RegionScope, Symbol};
 use serde::Serialize;
 use std::collections::BTreeMap;

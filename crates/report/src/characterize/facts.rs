@@ -5,7 +5,7 @@ use super::event::{has_entries, CharacterInput, EventStats, FigureBasis, RateBas
 use super::marks;
 use super::path::{cycles, data, path, ModeCounters, ModelCycles, PathFigure};
 use super::scheduler::{locks, scheduling, switches, LockFigures, SchedulingFigures, SwitchCounts};
-use super::split::{self, is_user, PartGroup, TimePart};
+use super::split::{self, PartGroup, TimePart};
 use super::syscalls::{syscalls, SyscallFigures};
 use super::traffic::{disk, network, DiskFigures, NetworkFigures};
 use crate::footprint;
@@ -13,6 +13,7 @@ use crate::groups::Grouping;
 use crate::memory::MemoryUse;
 use crate::traffic::NOT_SEEN;
 use crate::unit::TickUnit;
+use crate::view::is_user;
 use crate::{health, sampled, Error, Result};
 use kerntune_compare::ModelCosts;
 use kerntune_profile::{CallKind, CounterTotal, KernelId, Profile};

@@ -7,7 +7,8 @@
 //! variation distance).
 
 use super::facts::WorkloadCharacter;
-use super::split::{is_user, PartGroup};
+use super::split::PartGroup;
+use crate::view::is_user;
 use kerntune_profile::{source_name, Profile, RegionScope};
 use serde::Serialize;
 use std::collections::BTreeMap;

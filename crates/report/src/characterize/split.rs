@@ -10,6 +10,7 @@
 //!   within a system call counts as the system call); paths without an entry are kernel threads;
 //! - the rest of the busy time is in no path.
 
+use crate::view::is_user;
 use kerntune_profile::{
     source_name, CallKind, PathKind, PathNode, Profile, RegionScope, ScopeTotals, Symbol,
 };
@@ -138,15 +139,6 @@ const SOFTIRQ: [&str; 5] =
 
 /// Name of the thread that stands for lost samples, in profiles of the running kernel.
 const NOT_SAMPLED: &str = "[not sampled]";
-
-/// Checks whether a function belongs to a program, not the kernel. In profiles of the running
-/// kernel, modules have a name and programs a path; an emulated kernel has no modules.
-pub(crate) fn is_user(profile: &Profile, symbol: &Symbol) -> bool {
-    match &symbol.module {
-        None => false,
-        Some(module) => profile.manifest.sampled.is_none() || module.starts_with('/'),
-    }
-}
 
 /// Time of a part. Negative only for [`TimePart::NoPath`] of an unsound profile, whose paths exceed
 /// the busy time.

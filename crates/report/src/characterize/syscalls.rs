@@ -1,9 +1,9 @@
 //! Mix of system calls, by the kernel functions that implement them.
 
 use super::event::{has_entries, EventStats, RateBase};
-use super::split::is_user;
 use crate::sampled;
 use crate::system_calls::system_call;
+use crate::view::is_user;
 use kerntune_profile::{CallKind, FunctionTotals, Profile, RegionScope};
 use serde::Serialize;
 use std::cmp::Reverse;

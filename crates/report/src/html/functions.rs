@@ -160,6 +160,7 @@ fn single(profile: &Profile) -> Result<Markup> {
         format!("min, {call}"),
         "% real".into(),
         "% net".into(),
+        "% kernel".into(),
     ];
     let head = html! {
         tr {
@@ -168,7 +169,8 @@ fn single(profile: &Profile) -> Result<Markup> {
         }
     };
     let time = |ns: u64, unit: usize| cell(false, Some(ns), |ns| units[unit].format(ns));
-    let line = |FunctionRow { name, totals, .. }: &FunctionRow| {
+    let line = |row: &FunctionRow| {
+        let FunctionRow { name, totals, .. } = row;
         let open = totals.open_ticks();
         let sign = if open < 0 { "-" } else { "" };
         html! {
@@ -182,9 +184,7 @@ fn single(profile: &Profile) -> Result<Markup> {
                 @for ns in [totals.max_ticks, totals.avg_ticks(), totals.min_ticks] {
                     (cell(false, (totals.ended > 0).then_some(ns.get()), |ns| units[2].format(ns)))
                 }
-                @for whole in [times.elapsed, times.busy] {
-                    (cell(false, Some(share(totals.self_ticks.get(), whole)), |share| fixed(share, 2)))
-                }
+                (shares(row, &times))
             }
         }
     };
@@ -193,6 +193,17 @@ fn single(profile: &Profile) -> Result<Markup> {
         p { "The " (functions.len()) " functions with the most net time, of " (grouped(all as u64)) "." }
         (table("Functions", &head, &body))
     })
+}
+
+/// Renders the cells of a function's shares: of all time, of busy time, and of the kernel's.
+fn shares(row: &FunctionRow, times: &ScopeTimes) -> Markup {
+    let [real, net] =
+        [times.elapsed, times.busy].map(|whole| Some(share(row.totals.self_ticks.get(), whole)));
+    html! {
+        @for percent in [real, net, row.kernel_percent(times)] {
+            (cell(false, percent, |percent| fixed(percent, 2)))
+        }
+    }
 }
 
 /// Renders a sampled profile's functions, without times of single calls; calls only if counted by
@@ -211,7 +222,7 @@ fn sampled_single(
     if has_calls {
         heads.push("calls".into());
     }
-    heads.extend(["% real".into(), "% net".into()]);
+    heads.extend(["% real", "% net", "% kernel"].map(String::from));
     let head = html! {
         tr {
             th.first scope="col" data-at="0" { "Function" }
@@ -219,17 +230,16 @@ fn sampled_single(
         }
     };
     let body = html! {
-        @for FunctionRow { name, totals, .. } in functions {
+        @for row in functions {
+            @let totals = &row.totals;
             @let net = totals.self_ticks.get();
             tr {
-                th.first scope="row" { code { (name) } }
+                th.first scope="row" { code { (row.name) } }
                 (cell(false, Some(totals.total_ticks.get()), |ns| unit.format(ns)))
                 (cell(false, Some(net), |ns| unit.format(ns)))
                 (cell(false, sampled::error_ns(profile, net), |ns| unit.format(ns)))
                 @if has_calls { (cell(false, sampled::calls_of(profile, totals.calls), grouped)) }
-                @for whole in [times.elapsed, times.busy] {
-                    (cell(false, Some(share(net, whole)), |share| fixed(share, 2)))
-                }
+                (shares(row, times))
             }
         }
     };

@@ -175,6 +175,11 @@ impl Report for FunctionsOptions {
         of_calls("min", "Least `self` of one call that ended; 0 without any.", |totals| totals.min_ticks);
         columns.share("% real", times.elapsed, |row| row.totals.self_ticks.get());
         columns.share("% net", times.busy, |row| row.totals.self_ticks.get());
+        let help = "`self` in percent of the kernel's time, `busy` − `user`; null for functions of programs.";
+        columns
+            .add("kernel_percent", help, move |row| row.kernel_percent(&times))
+            .head("%\nkernel")
+            .decimals(2);
         let help = "Name in the symbol table; functions that share it are rows of their own.";
         columns.add("name", help, |row| row.name.clone()).head("function");
         columns.add("file", "Source file, where known.", |row| row.file.clone());

@@ -30,3 +30,7 @@ export const nameOf = (f) => {
 export const fileOf = (f) => (f >= 0 && data.file[f] >= 0 ? data.files[data.file[f]] : "");
 /** @param {number} f */
 export const moduleOf = (f) => (f >= 0 && data.module[f] >= 0 ? data.modules[data.module[f]] : "");
+/** Checks whether a function is the kernel's; of the running kernel, modules have a name and
+ * programs a path.
+ * @param {number} f */
+export const isKernel = (f) => f >= 0 && (isSampled() ? !moduleOf(f).startsWith("/") : !moduleOf(f));

@@ -1,6 +1,6 @@
 // @ts-check
 // Columns of the table of functions, of one profile and of two.
-import { hasCalls, isSampled, samplingError } from "../core/data.js";
+import { hasCalls, isKernel, isSampled, samplingError } from "../core/data.js";
 import { amount, formatChange, formatCount, percent, signed } from "../core/format.js";
 import { state } from "../ui/state.js";
 import { shown } from "../ui/view.js";
@@ -28,6 +28,11 @@ const ONE = [
   {
     id: "share", head: "% self", key: (row) => row.net, show: (net) => percent(net, shown.view.about.busy),
     bar: true,
+  },
+  {
+    id: "kernel", head: "% kernel", key: (row) => (isKernel(row.f) ? row.net : NaN),
+    show: known((net) => percent(net, shown.view.about.busy - shown.view.about.user)),
+    title: "without callees, of the kernel's time",
   },
   {
     id: "error", head: "±", key: (row) => samplingError(row.net), show: amount, sampled: true,

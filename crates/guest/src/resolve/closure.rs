@@ -65,7 +65,9 @@ impl FileClosure {
 
     /// Adds an executable, its interpreter and its libraries. Returns its path without links.
     pub fn program(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
-        self.object(path, needed_by, &[])
+        // ld.so takes a program's $ORIGIN from the file that links lead to.
+        let real = self.files.take(path, needed_by)?;
+        self.object(&real, needed_by, &[])
     }
 
     /// Adds a file, or a directory with its contents; executables and libraries with what they
@@ -186,7 +188,7 @@ impl FileClosure {
             file.read_to_end(&mut head).map_err(failed)?;
             let needs = elf::needs(&head).map_err(|what| Error::Elf { path: real.to_owned(), what })?;
             drop(head);
-            // ld.so takes $ORIGIN from the path by which a library was found, not from its target.
+            // A library's $ORIGIN is the path by which it was found, not that of a link's target.
             self.needs(path, real, &needs, inherited)
         } else if let Some(line) = head.strip_prefix(b"#!") {
             let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
@@ -199,7 +201,7 @@ impl FileClosure {
     fn needs(&mut self, path: &Path, real: &Path, needs: &ElfNeeds, inherited: &[PathBuf]) -> Result<()> {
         let name = real.display().to_string();
         if let Some(interpreter) = &needs.interpreter {
-            self.object(Path::new(interpreter), &name, &[])?;
+            self.program(Path::new(interpreter), &name)?;
         }
         let down = handed_down(path, needs, inherited);
         for library in &needs.libraries {
@@ -224,7 +226,7 @@ impl FileClosure {
         let name = script.display().to_string();
         for interpreter in shell::interpreters(line) {
             let path = host::find_program(interpreter).ok_or_else(|| missing(interpreter, &name))?;
-            self.object(&path, &name, &[])?;
+            self.program(&path, &name)?;
         }
         Ok(())
     }
@@ -251,6 +253,34 @@ mod tests {
             }
         }
         assert!(seen >= 2);
+    }
+
+    /// As `/usr/bin/java` → `/etc/alternatives/java` → the JVM's own directory.
+    #[test]
+    fn the_libraries_of_a_linked_program_are_beside_its_file() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        for part in ["app/lib", "app/bin", "bin"] {
+            std::fs::create_dir_all(dir.path().join(part)).unwrap();
+        }
+        let gcc = |words: &str, source: &str| {
+            std::fs::write(dir.path().join("x.c"), source).unwrap();
+            let mut command = Command::new("gcc");
+            command.current_dir(dir.path()).args(words.split(' ')).arg("x.c").args(["-Lapp/lib", "-lc"]);
+            assert!(command.status().unwrap().success());
+        };
+        gcc("-shared -o app/lib/libbeside.so", "int f(void) { return 0; }");
+        gcc(
+            "-o app/bin/program -Wl,-rpath,$ORIGIN/../lib -Wl,--no-as-needed -Lapp/lib -lbeside",
+            "int main(void) {}",
+        );
+        let link = dir.path().join("bin/program");
+        std::os::unix::fs::symlink("../app/bin/program", &link).unwrap();
+        assert!(Command::new(&link).status().unwrap().success());
+        let mut closure = FileClosure::of_host();
+        closure.program(&link, "test").unwrap();
+        for path in ["bin/program", "app/bin/program", "app/lib/libbeside.so"] {
+            assert!(closure.files.tree.nodes.contains_key(&dir.path().join(path)), "{path}");
+        }
     }
 
     #[test]

@@ -248,7 +248,7 @@ mod tests {
         for word in String::from_utf8_lossy(&output.stdout).split_whitespace() {
             if word.starts_with('/') {
                 let real = Path::new(word).canonicalize().unwrap();
-                assert!(closure.files.tree.nodes.get(&real).is_some(), "{word}");
+                assert!(closure.files.tree.nodes.contains_key(&real), "{word}");
                 seen += 1;
             }
         }
@@ -297,7 +297,7 @@ mod tests {
         let mut closure = FileClosure::of_host();
         closure.script(Path::new("/x"), " /usr/bin/env -S FOO=1 bash -e").unwrap();
         let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
-        assert!(closure.files.tree.nodes.get(&bash).is_some());
+        assert!(closure.files.tree.nodes.contains_key(&bash));
         let error = closure.script(Path::new("/x"), "/no/such/interpreter").unwrap_err().to_string();
         assert!(error.contains("/no/such/interpreter, needed by /x"), "{error}");
     }
@@ -313,8 +313,8 @@ mod tests {
         let mut closure = FileClosure::of_host();
         closure.file(dir.path(), "`files` of the workload").unwrap();
         assert!(
-            closure.files.tree.nodes.get(&script).is_some()
-                && closure.files.tree.nodes.get(&dir.path().join("data")).is_some()
+            closure.files.tree.nodes.contains_key(&script)
+                && closure.files.tree.nodes.contains_key(&dir.path().join("data"))
         );
         let told = &closure.notes;
         assert_eq!(told.len(), 1, "{told:?}");
@@ -341,9 +341,9 @@ mod tests {
         let mut closure = FileClosure::of_host();
         closure.file(root, "`files` of the workload").unwrap();
         for path in ["loop", "again", "sub/up", "sub/deeper/top", "sub/deeper/data"] {
-            assert!(closure.files.tree.nodes.get(&root.join(path)).is_some(), "{path}");
+            assert!(closure.files.tree.nodes.contains_key(&root.join(path)), "{path}");
         }
-        assert!(closure.files.tree.nodes.get(&root.join("sub/fifo")).is_none());
+        assert!(!closure.files.tree.nodes.contains_key(&root.join("sub/fifo")));
         let told = &closure.notes;
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(

@@ -209,7 +209,7 @@ impl<'c> NamedPrograms<'c> {
             // time or belong to the command.
             let path = Path::new(word);
             let made = !word.starts_with('/') || is_made(path) && path.symlink_metadata().is_err();
-            if made || self.closure.files.tree.nodes.get(Path::new(word)).is_some() {
+            if made || self.closure.files.tree.nodes.contains_key(Path::new(word)) {
                 return Ok(());
             }
         } else if program.by_busybox && host::busybox_applets().contains(word) {
@@ -234,7 +234,7 @@ impl<'c> NamedPrograms<'c> {
     /// Adds a host program so that the guest finds it by this word.
     fn host_program(&mut self, word: &str, needed_by: &str) -> Result<()> {
         let closure = &mut *self.closure;
-        if GUEST_PATH.iter().any(|dir| closure.files.tree.nodes.get(&Path::new(dir).join(word)).is_some()) {
+        if GUEST_PATH.iter().any(|dir| closure.files.tree.nodes.contains_key(&Path::new(dir).join(word))) {
             return Ok(());
         }
         let path = host::find_program(word).ok_or_else(|| missing(word, needed_by))?;

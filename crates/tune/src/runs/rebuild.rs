@@ -62,8 +62,12 @@ pub fn rebuild(
     }
     let mut tables = analysis.describe(&mut manifest);
     take_over(&mut tables, old.tables);
-    if old.manifest.anomaly(Anomaly::UnreadIo) > 0 {
-        manifest.set_anomaly(Anomaly::UnreadIo, old.manifest.anomaly(Anomaly::UnreadIo));
+    // The trace does not show these.
+    for kept in [Anomaly::UnreadIo, Anomaly::HostDisks] {
+        let count = old.manifest.anomaly(kept);
+        if count > 0 {
+            manifest.set_anomaly(kept, count);
+        }
     }
     let manifest = Profile { manifest, tables }.save(staged.path())?;
     let (from, to) = (directory.join(RUN), staged.path().join(RUN));

@@ -6,6 +6,7 @@ mod auto;
 mod bisect;
 mod compare;
 mod exclude;
+mod rebuild;
 mod replay;
 mod several;
 mod support;

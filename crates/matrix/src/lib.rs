@@ -17,7 +17,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod audit;
 mod claim;
-mod command;
+mod commands;
 mod dirs;
 mod error;
 mod figures;
@@ -61,8 +61,8 @@ use kerntune_command::Room;
 
 /// The commands of matrices and their workers.
 pub static ROOM: Room = Room {
-    commands: &[&command::MATRIX, &command::WORKER],
-    audits: &[&command::AUDIT],
+    commands: &[&commands::MATRIX, &commands::WORKER],
+    audits: &[&commands::AUDIT],
     examples: include_str!("examples.tsv"),
     ..Room::EMPTY
 };

@@ -1,8 +1,9 @@
-//! Parser for the head of an HTTP request. It reads only what a profile's page needs: method,
-//! target and host.
+//! Head of an HTTP request: method, target and host, which are all that a profile's page needs.
 
 /// Largest size of a request head, in bytes.
 pub const HEAD_MAX: usize = 16 << 10;
+/// Largest number of headers.
+const HEADERS_MAX: usize = 128;
 
 /// Head of an HTTP request.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,27 +32,31 @@ pub const LATE: HttpRefusal = HttpRefusal { status: 408, why: "the request took 
 impl HttpRequest {
     /// Parses a request head; `None` while it is incomplete.
     pub fn parse(bytes: &[u8]) -> Option<Result<Self, HttpRefusal>> {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-        Some(std::str::from_utf8(&bytes[..end]).map_err(|_| BAD).and_then(Self::read))
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut head = httparse::Request::new(&mut headers);
+        match head.parse(bytes) {
+            // The library skips empty lines before the request.
+            Ok(_) if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") => Some(Err(BAD)),
+            Ok(status) => status.is_complete().then(|| Self::read(&head)),
+            Err(httparse::Error::TooManyHeaders) => Some(Err(LONG)),
+            Err(_) => Some(Err(BAD)),
+        }
     }
 
-    fn read(head: &str) -> Result<Self, HttpRefusal> {
-        let mut lines = head.split("\r\n");
-        let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-        let [method, target, "HTTP/1.1" | "HTTP/1.0"] = words[..] else { return Err(BAD) };
+    fn read(head: &httparse::Request) -> Result<Self, HttpRefusal> {
         let mut host = None;
-        for line in lines {
-            let (name, value) = line.split_once(':').ok_or(BAD)?;
-            let (name, value) = (name.to_ascii_lowercase(), value.trim());
-            match name.as_str() {
+        for header in &*head.headers {
+            match header.name.to_ascii_lowercase().as_str() {
                 "host" if host.is_some() => return Err(BAD),
-                "host" => host = Some(value.to_owned()),
-                "content-length" if value == "0" => {}
+                "host" => host = Some(std::str::from_utf8(header.value).map_err(|_| BAD)?),
+                "content-length" if header.value == b"0" => {}
                 "content-length" | "transfer-encoding" => return Err(BODY),
                 _ => {}
             }
         }
-        Ok(Self { method: method.to_owned(), target: target.to_owned(), host: host.unwrap_or_default() })
+        let (method, target) = head.method.zip(head.path).ok_or(BAD)?;
+        let host = host.unwrap_or_default();
+        Ok(Self { method: method.to_owned(), target: target.to_owned(), host: host.to_owned() })
     }
 }
 

@@ -5,9 +5,8 @@ use super::facts::WorkloadCharacter;
 use super::similarity::Similarity;
 use super::split::PartGroup;
 use crate::html::PageSection;
-use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::{figure, fixed};
-use kerntune_table::printable;
+use kerntune_table::{printable, Columns, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -140,29 +139,25 @@ pub(crate) fn section(columns: &[ComparedProfile]) -> Option<PageSection> {
     if columns.len() < 2 {
         return None;
     }
-    let heads = columns.iter().map(|column| (column.head(), Alignment::Right));
-    let mut table = TextTable::new(heads.chain([("figure".to_owned(), Alignment::Left)]));
-    let mut line = |title: &str, cells: Vec<Option<String>>| {
-        let mut cells: Vec<String> = cells.into_iter().map(|cell| cell.unwrap_or("-".into())).collect();
-        cells.push(title.into());
-        table.row(cells);
-    };
-    for (name, title, _) in MAIN_FIGURES {
-        let figures: Vec<Option<f64>> =
-            columns.iter().map(|column| column.figures.get(name).copied().flatten()).collect();
-        if figures.iter().any(Option::is_some) {
-            line(title, figures.into_iter().map(|value| value.map(figure)).collect());
-        }
+    let main = MAIN_FIGURES.iter().map(|(name, title, _)| {
+        let value = |column: &ComparedProfile| Some(figure(column.figures.get(*name).copied()??));
+        (*title, columns.iter().map(value).collect::<Vec<_>>())
+    });
+    let similarities = SIMILARITY_FIGURES.iter().map(|(title, get)| {
+        let value = |column: &ComparedProfile| Some(fixed(get(&column.similarity)?, 1));
+        (*title, columns.iter().map(value).collect())
+    });
+    let main = main.filter(|(_, values)| values.iter().any(Option::is_some));
+    let mut declared = Columns::<(&str, Vec<Option<String>>)>::new();
+    for (at, column) in columns.iter().enumerate() {
+        declared.text_only(column.head(), move |row| row.1[at].clone()).right().null("-");
     }
-    for (title, get) in SIMILARITY_FIGURES {
-        let cells = columns.iter().map(|column| get(&column.similarity).map(|percent| fixed(percent, 1)));
-        line(title, cells.collect());
-    }
+    declared.text_only("figure", |row| row.0.to_owned());
     let mut section = PageSection::new("beside", "Beside each other");
     section.about.push(
         "Similarity: how much of the time goes the same way as in the first profile; 100 is all of it."
             .into(),
     );
-    section.table = Some(table);
+    section.table = Some(Table::text_only(main.chain(similarities), declared).into());
     Some(section)
 }

@@ -8,8 +8,8 @@ use super::similarity::{Similarity, TimeByName, TimeDivision};
 use crate::html::PageSection;
 use crate::{Error, Result};
 use kerntune_profile::KernelId;
-use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::fixed;
+use kerntune_table::{Columns, Table};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -226,27 +226,19 @@ pub(super) fn section(all: &[ReferenceSimilarity]) -> Option<PageSection> {
     if all.is_empty() {
         return None;
     }
-    let right = |head| (head, Alignment::Right);
-    let mut table = TextTable::new([
-        right("by kernel\nfunction"),
-        right("by system\ncall"),
-        right("by part of\nthe kernel"),
-        right("by user,\nkernel, …"),
-        ("reference", Alignment::Left),
-        ("kind", Alignment::Left),
-    ]);
-    for row in all.iter().take(MAX_ROWS) {
-        let Similarity { functions, syscalls, subsystems, split } = row.similarity;
-        let mut cells: Vec<String> = [functions, syscalls, subsystems, split]
-            .into_iter()
-            .map(|percent| percent.map_or("-".into(), |percent| fixed(percent, 1)))
-            .collect();
-        cells.extend([row.reference.clone(), row.kind.clone()]);
-        table.row(cells);
-    }
+    let mut columns = Columns::<&ReferenceSimilarity>::new();
+    let mut similarity = |head: &str, get: fn(&Similarity) -> Option<f64>| {
+        columns.text_only(head, move |row| get(&row.similarity)).decimals(1).null("-");
+    };
+    similarity("by kernel\nfunction", |of| of.functions);
+    similarity("by system\ncall", |of| of.syscalls);
+    similarity("by part of\nthe kernel", |of| of.subsystems);
+    similarity("by user,\nkernel, …", |of| of.split);
+    columns.text_only("reference", |row| row.reference.clone());
+    columns.text_only("kind", |row| row.kind.clone());
     let mut section = PageSection::new("references", "Most like, of the reference workloads");
     section.about.push("Similarity in per cent; `--against reference:NAME` puts one beside it.".into());
-    section.table = Some(table);
+    section.table = Some(Table::new("", all, columns).top(Some(MAX_ROWS)).into());
     if all.len() > MAX_ROWS {
         section.notes.push(format!("{} more (--json).", all.len() - MAX_ROWS));
     }

@@ -1,14 +1,15 @@
 //! Sections of the page for text and HTML: tables with their remarks.
 
+use super::counters::WorkCount;
 use super::event::{time, EventCount, EventStats, FigureBasis};
-use super::facts::WorkloadCharacter;
+use super::facts::{KernelCount, MissingFigure, SubsystemShare, TimeShare, WorkloadCharacter};
 use super::path::{ModelCycles, PathFigure};
 use crate::html::PageSection;
 use crate::unit::{readable, DisplayUnit, TickUnit};
 use crate::{io, memory, packets};
-use kerntune_table::columns::{Alignment, TextTable};
+use kerntune_table::columns::TextTable;
 use kerntune_table::number::{figure, fixed, grouped};
-use kerntune_table::{printable, Table};
+use kerntune_table::{printable, Columns, Table};
 use std::collections::BTreeMap;
 
 /// Number of events that a section shows; JSON has all.
@@ -72,30 +73,15 @@ pub(crate) fn head(of: &WorkloadCharacter) -> Vec<String> {
     ]
 }
 
-fn per(rate: Option<f64>) -> String {
-    rate.map_or("-".into(), figure)
-}
-
-/// Columns of rates; the one per operation exists only with operations.
-struct RateColumns(bool);
-
-impl RateColumns {
-    fn heads(&self) -> Vec<(&'static str, Alignment)> {
-        let second = ("per\nsecond", Alignment::Right);
-        if self.0 {
-            vec![("per\noperation", Alignment::Right), second]
-        } else {
-            vec![second]
-        }
-    }
-
-    fn cells(&self, per_operation: Option<f64>, per_second: Option<f64>) -> Vec<String> {
-        if self.0 {
-            vec![per(per_operation), per(per_second)]
-        } else {
-            vec![per(per_second)]
-        }
-    }
+/// Adds the columns of rates per operation, only with operations, and per second.
+fn add_rates<'a, R: 'a>(
+    columns: &mut Columns<'a, R>,
+    of: &WorkloadCharacter,
+    rates: fn(&R) -> [Option<f64>; 2],
+) {
+    let has_operations = of.operations.is_some();
+    columns.text_only("per\noperation", move |row| rates(row)[0]).null("-").only_if(has_operations);
+    columns.text_only("per\nsecond", move |row| rates(row)[1]).null("-");
 }
 
 /// Returns the unit of code times.
@@ -103,40 +89,31 @@ fn measure(of: &WorkloadCharacter) -> TickUnit {
     TickUnit::exact(of.basis == FigureBasis::Exact)
 }
 
-fn rated(of: &WorkloadCharacter) -> RateColumns {
-    RateColumns(of.operations.is_some())
-}
-
 fn split(of: &WorkloadCharacter) -> PageSection {
     let largest = of.split.iter().map(|share| share.ns.unsigned_abs()).max().unwrap_or(0);
     let unit = DisplayUnit::for_largest(largest);
-    let format = |ns: i64| format!("{}{}", if ns < 0 { "-" } else { "" }, unit.format(ns.unsigned_abs()));
-    let mut heads = vec![(unit.name().to_owned(), Alignment::Right)];
-    let (operations, sampled) = (of.operations.is_some(), of.basis == FigureBasis::Sampled);
-    heads.extend(sampled.then(|| (format!("±\n{}", unit.name()), Alignment::Right)));
-    heads.extend(operations.then(|| ("per\noperation".to_owned(), Alignment::Right)));
-    heads.extend([("% of\nelapsed".to_owned(), Alignment::Right), ("part".to_owned(), Alignment::Left)]);
-    let mut table = TextTable::new(heads);
-    let mut line = |ns: i64, error: Option<u64>, per_operation: Option<f64>, percent: f64, title: &str| {
-        let mut cells = vec![format(ns)];
-        cells.extend(sampled.then(|| error.map_or(String::new(), |error| unit.format(error))));
-        cells.extend(operations.then(|| per_operation.map_or("-".into(), time)));
-        cells.extend([fixed(percent, 2), title.to_owned()]);
-        table.row(cells);
-    };
-    for share in &of.split {
-        line(share.ns, share.error_ns, share.per_operation_ns, share.percent, share.part.title());
-    }
     let elapsed = i64::try_from(of.elapsed_ns).unwrap_or(i64::MAX);
     let each = of.operations.map(|operations| of.elapsed_ns as f64 / operations as f64);
-    line(elapsed, None, each, if of.elapsed_ns == 0 { 0.0 } else { 100.0 }, "elapsed");
+    let percent = if of.elapsed_ns == 0 { 0.0 } else { 100.0 };
+    let share = |row: &TimeShare| (row.ns, row.error_ns, row.per_operation_ns, row.percent, row.part.title());
+    let rows = of.split.iter().map(share).chain([(elapsed, None, each, percent, "elapsed")]);
+    let mut columns = Columns::<(i64, Option<u64>, Option<f64>, f64, &str)>::new();
+    columns.text_only("", |row| row.0).unit(unit);
+    columns.text_only("±", |row| row.1).unit(unit).only_if(of.basis == FigureBasis::Sampled);
+    columns
+        .text_only("per\noperation", |row| row.2.map(time))
+        .right()
+        .null("-")
+        .only_if(of.operations.is_some());
+    columns.text_only("% of\nelapsed", |row| row.3).decimals(2);
+    columns.text_only("part", |row| row.4);
     let mut section = PageSection::new("time", format!("Time ({})", of.basis.name()));
     section.about.push(
         "Each instant is in one part; a system call or exception includes what it calls, except softirqs and \
          interrupts."
             .into(),
     );
-    section.table = Some(table);
+    section.table = Some(Table::text_only(rows, columns).into());
     section
 }
 
@@ -165,20 +142,15 @@ fn title(figure: &str) -> &str {
 }
 
 fn figures(of: &WorkloadCharacter, figures: &[PathFigure], thousand: &str) -> TextTable {
-    let rated = rated(of);
-    let mut heads = rated.heads();
-    let thousand = format!("per 1,000\n{thousand}");
-    heads.extend([(thousand.as_str(), Alignment::Right), ("", Alignment::Left), ("what", Alignment::Left)]);
-    let mut table = TextTable::new(heads);
-    for row in figures {
-        let mut cells = rated.cells(row.per_operation, row.per_second);
-        // Instructions per 1,000 instructions would say nothing.
-        let thousand = if row.figure == "instructions" { String::new() } else { figure(row.per_thousand) };
-        let what = format!("{} code: {}", row.mode, title(row.figure));
-        cells.extend([thousand, row.basis.name().into(), what]);
-        table.row(cells);
-    }
-    table
+    let mut columns = Columns::<&PathFigure>::new();
+    add_rates(&mut columns, of, |row| [row.per_operation, row.per_second]);
+    // Instructions per 1,000 instructions would say nothing.
+    columns.text_only(format!("per 1,000\n{thousand}"), |row| {
+        (row.figure != "instructions").then_some(row.per_thousand)
+    });
+    columns.text_only("", |row| row.basis.name());
+    columns.text_only("what", |row| format!("{} code: {}", row.mode, title(row.figure)));
+    Table::text_only(figures, columns).into()
 }
 
 fn path(of: &WorkloadCharacter) -> Option<PageSection> {
@@ -222,61 +194,40 @@ fn subsystems(of: &WorkloadCharacter) -> Option<PageSection> {
     if of.subsystems.is_empty() {
         return None;
     }
-    let sampled = of.basis == FigureBasis::Sampled;
     let unit = measure(of).unit(of.subsystems.first().map_or(0, |row| row.self_ticks));
-    let mut heads = vec![(format!("net\n{}", unit.name()), Alignment::Right)];
-    heads.extend(sampled.then(|| (format!("±\n{}", unit.name()), Alignment::Right)));
-    let right = ["% of\nkernel", "% of\nbusy"].map(|head| (head.to_owned(), Alignment::Right));
-    heads.extend(right);
-    heads.push(("part of the kernel".into(), Alignment::Left));
-    let mut table = TextTable::new(heads);
-    for row in of.subsystems.iter().take(MAX_ROWS) {
-        let mut cells = vec![unit.format(row.self_ticks)];
-        cells.extend(sampled.then(|| row.error_ns.map_or(String::new(), |ns| unit.format(ns))));
-        cells.extend([fixed(row.percent_kernel, 2), fixed(row.percent_busy, 2), printable(&row.group)]);
-        table.row(cells);
-    }
+    let mut columns = Columns::<&SubsystemShare>::new();
+    columns.text_only("net", |row| row.self_ticks).unit(unit);
+    columns.text_only("±", |row| row.error_ns).unit(unit).only_if(of.basis == FigureBasis::Sampled);
+    columns.text_only("% of\nkernel", |row| row.percent_kernel).decimals(2);
+    columns.text_only("% of\nbusy", |row| row.percent_busy).decimals(2);
+    columns.text_only("part of the kernel", |row| row.group.clone());
     let mut section = PageSection::new("kernel", format!("Parts of the kernel ({})", of.basis.name()));
     section.about.push("Time of functions themselves, in whatever context they ran.".into());
-    section.table = Some(table);
+    section.table = Some(Table::new("", &of.subsystems, columns).top(Some(MAX_ROWS)).into());
     more(&mut section, of.subsystems.len(), "parts");
     Some(section)
 }
 
-/// Builds a table of events, without the columns that a sampled profile lacks.
-fn event_table<'a>(
-    of: &WorkloadCharacter,
-    events: impl Iterator<Item = &'a EventStats>,
-    what: &str,
-) -> TextTable {
-    let events: Vec<&EventStats> = events.collect();
-    let rated = rated(of);
+/// Builds a table of the first events, without the columns that a sampled profile lacks.
+fn event_table(of: &WorkloadCharacter, events: &[EventStats], what: &str) -> TextTable {
+    let events = &events[..events.len().min(MAX_ROWS)];
     let unit = measure(of).row_unit(events.iter().map(|event| event.elapsed_ns).max().unwrap_or(0));
     let sampled = of.basis == FigureBasis::Sampled;
-    let elapsed = format!("elapsed\n{}", unit.name());
-    let error = format!("±\n{}", unit.name());
-    let mut heads = vec![("count", Alignment::Right)];
-    heads.extend(rated.heads());
-    heads.push((elapsed.as_str(), Alignment::Right));
+    // Calls that did not end, or whose end was not seen, have no time.
+    let timed = |event: &EventStats| event.ended > 0 || event.elapsed_ns > 0;
+    let mut columns = Columns::<&EventStats>::new();
+    columns.text_only("count", |event| event.count).null("-");
+    add_rates(&mut columns, of, |event| [event.per_operation, event.per_second]);
+    columns.text_only("elapsed", move |event| timed(event).then_some(event.elapsed_ns)).unit(unit).null("-");
+    columns.text_only("±", |event| event.error_ns).unit(unit).only_if(sampled);
     let each = format!("avg\n{}", measure(of).smallest_unit().name());
-    heads.push((if sampled { error.as_str() } else { each.as_str() }, Alignment::Right));
-    heads.extend([("% of\nbusy", Alignment::Right), (what, Alignment::Left)]);
-    let mut table = TextTable::new(heads);
-    for event in events {
-        let mut cells = vec![event.count.map_or("-".into(), grouped)];
-        cells.extend(rated.cells(event.per_operation, event.per_second));
-        // Calls that did not end, or whose end was not seen, have no time.
-        let timed = event.ended > 0 || event.elapsed_ns > 0;
-        cells.push(if timed { unit.format(event.elapsed_ns) } else { "-".into() });
-        cells.push(match sampled {
-            true => event.error_ns.map_or(String::new(), |ns| unit.format(ns)),
-            false => event.avg_ns.map_or("-".into(), grouped),
-        });
-        let percent = if timed { fixed(event.percent_busy, 2) } else { "-".into() };
-        cells.extend([percent, printable(&event.name)]);
-        table.row(cells);
-    }
-    table
+    columns.text_only(each, |event| event.avg_ns).null("-").only_if(!sampled);
+    columns
+        .text_only("% of\nbusy", move |event| timed(event).then_some(event.percent_busy))
+        .decimals(2)
+        .null("-");
+    columns.text_only(what, |event| event.name.clone());
+    Table::text_only(events, columns).into()
 }
 
 fn events(
@@ -297,7 +248,7 @@ fn events(
         let count = events.iter().filter_map(|event| event.count).fold(0, u64::saturating_add);
         section.about.push(format!("{} in all.", grouped(count)));
     }
-    section.table = Some(event_table(of, events.iter().take(MAX_ROWS), "entered by"));
+    section.table = Some(event_table(of, events, "entered by"));
     more(&mut section, events.len(), "entries");
     Some(section)
 }
@@ -309,29 +260,20 @@ fn switches(of: &WorkloadCharacter) -> Option<PageSection> {
     }
     let mut section = PageSection::new("switches", format!("Context switches ({})", of.basis.name()));
     if switches.all.count > 0 {
-        let rated = rated(of);
-        let mut heads = vec![("count", Alignment::Right)];
-        heads.extend(rated.heads());
-        heads.extend([
-            ("%", Alignment::Right),
-            ("kind", Alignment::Left),
-            ("reason: called the scheduler", Alignment::Left),
-        ]);
-        let mut table = TextTable::new(heads);
-        let mut line = |row: &EventCount, kind: &str, reason: &str| {
-            let mut cells = vec![grouped(row.count)];
-            cells.extend(rated.cells(row.per_operation, row.per_second));
-            let percent = 100.0 * row.count as f64 / switches.all.count as f64;
-            cells.extend([fixed(percent, 2), kind.into(), printable(reason)]);
-            table.row(cells);
-        };
-        line(&switches.all, "all", "");
-        line(&switches.voluntary, "voluntary", "");
-        line(&switches.preempted, "preempted", "");
-        for row in switches.reasons.iter().take(MAX_ROWS) {
-            line(row, &row.kind, &row.name);
-        }
-        section.table = Some(table);
+        let mut columns = Columns::<(&EventCount, &str, &str)>::new();
+        columns.text_only("count", |row| row.0.count);
+        add_rates(&mut columns, of, |row| [row.0.per_operation, row.0.per_second]);
+        columns.share("%", switches.all.count, |row| row.0.count);
+        columns.text_only("kind", |row| row.1.to_owned());
+        columns.text_only("reason: called the scheduler", |row| row.2.to_owned());
+        let kinds = [
+            (&switches.all, "all", ""),
+            (&switches.voluntary, "voluntary", ""),
+            (&switches.preempted, "preempted", ""),
+        ];
+        let reasons = switches.reasons.iter().take(MAX_ROWS);
+        let reasons = reasons.map(|row| (row, row.kind.as_str(), row.name.as_str()));
+        section.table = Some(Table::text_only(kinds.into_iter().chain(reasons), columns).into());
         if of.basis == FigureBasis::Sampled {
             section.about.push("All were counted; kinds and reasons are of a sample, scaled up.".into());
         }
@@ -394,7 +336,7 @@ fn syscalls(of: &WorkloadCharacter) -> Option<PageSection> {
     if calls.calls.is_empty() {
         section.notes.push("none".into());
     } else {
-        section.table = Some(event_table(of, calls.calls.iter().take(MAX_ROWS), "system call"));
+        section.table = Some(event_table(of, &calls.calls, "system call"));
         more(&mut section, calls.calls.len(), "system calls");
     }
     Some(section)
@@ -409,26 +351,17 @@ fn work(of: &WorkloadCharacter) -> Option<PageSection> {
     let done: Vec<_> =
         of.work.iter().filter(|work| work.event.count.is_some_and(|count| count > 0)).collect();
     if !done.is_empty() {
-        let rated = rated(of);
-        let mut heads = vec![("count", Alignment::Right)];
-        heads.extend(rated.heads());
-        heads.extend([
-            ("avg\nns", Alignment::Right),
-            ("function", Alignment::Left),
-            ("what its calls are", Alignment::Left),
-        ]);
-        let mut table = TextTable::new(heads);
-        for work in done {
-            let event = &work.event;
-            let mut cells = vec![event.count.map_or("-".into(), grouped)];
-            cells.extend(rated.cells(event.per_operation, event.per_second));
-            let avg = event.avg_ns.filter(|_| of.basis != FigureBasis::Sampled);
+        let sampled = of.basis == FigureBasis::Sampled;
+        let mut columns = Columns::<&WorkCount>::new();
+        columns.text_only("count", |work| work.event.count).null("-");
+        add_rates(&mut columns, of, |work| [work.event.per_operation, work.event.per_second]);
+        columns.text_only("avg\nns", move |work| work.event.avg_ns.filter(|_| !sampled)).null("-");
+        columns.text_only("function", |work| work.function.clone());
+        columns.text_only("what its calls are", |work| {
             let note = if work.note.is_empty() { String::new() } else { format!(" ({})", work.note) };
-            let function = printable(work.function.as_deref().unwrap_or_default());
-            cells.extend([avg.map_or("-".into(), grouped), function, format!("{}{note}", event.name)]);
-            table.row(cells);
-        }
-        section.table = Some(table);
+            format!("{}{note}", work.event.name)
+        });
+        section.table = Some(Table::text_only(done, columns).into());
     }
     let never: Vec<String> = of
         .work
@@ -519,25 +452,20 @@ fn kernel_counts(of: &WorkloadCharacter) -> Option<PageSection> {
     }
     let mut rows: Vec<_> = of.counted.iter().collect();
     rows.sort_by(|a, b| (a.kind == "time").cmp(&(b.kind == "time")).then(b.count.cmp(&a.count)));
-    let mut table = TextTable::new([
-        ("counted", Alignment::Right),
-        ("per\nsecond", Alignment::Right),
-        ("kind", Alignment::Left),
-        ("what", Alignment::Left),
-        ("source", Alignment::Left),
-    ]);
-    for row in rows.iter().take(MAX_KERNEL_COUNTS) {
-        let is_time = row.kind == "time";
-        table.row(vec![
-            if is_time { readable(row.count) } else { grouped(row.count) },
-            row.per_second.map_or(String::new(), figure),
-            printable(&row.kind),
-            printable(&row.name),
-            printable(&row.source),
-        ]);
-    }
+    let mut columns = Columns::<&KernelCount>::new();
+    columns
+        .text_only("counted", |row| match row.kind.as_str() {
+            "time" => readable(row.count),
+            _ => grouped(row.count),
+        })
+        .right();
+    columns.text_only("per\nsecond", |row| row.per_second);
+    columns.text_only("kind", |row| row.kind.clone());
+    columns.text_only("what", |row| row.name.clone());
+    columns.text_only("source", |row| row.source.clone());
     let mut section = PageSection::new("counted", "Counted by the kernel (exact)");
-    section.table = Some(table);
+    let table = Table::new("", rows.iter().copied(), columns);
+    section.table = Some(table.top(Some(MAX_KERNEL_COUNTS)).into());
     if rows.len() > MAX_KERNEL_COUNTS {
         section.notes.push(format!("{} more (--json).", grouped((rows.len() - MAX_KERNEL_COUNTS) as u64)));
     }
@@ -545,12 +473,10 @@ fn kernel_counts(of: &WorkloadCharacter) -> Option<PageSection> {
 }
 
 fn absent(of: &WorkloadCharacter) -> PageSection {
-    let mut table =
-        TextTable::new([("figure", Alignment::Left), ("why not, and what to do for it", Alignment::Left)]);
-    for row in &of.absent {
-        table.row(vec![row.what.into(), printable(&row.why)]);
-    }
+    let mut columns = Columns::<&MissingFigure>::new();
+    columns.text_only("figure", |row| row.what);
+    columns.text_only("why not, and what to do for it", |row| row.why.clone());
     let mut section = PageSection::new("absent", "Not in this profile");
-    section.table = Some(table);
+    section.table = Some(Table::text_only(&of.absent, columns).into());
     section
 }

@@ -15,8 +15,8 @@ use super::marks::{has_readings, AROUND, READING};
 use super::scheduler::switches;
 use crate::html::PageSection;
 use kerntune_profile::{source_name, CallKind, Profile, RegionScope};
-use kerntune_table::columns::{Alignment, TextTable};
 use kerntune_table::number::grouped;
+use kerntune_table::{Columns, Table};
 use reading::ProcReading;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -217,39 +217,26 @@ pub(crate) fn section(proc_check: &[ProcCheck]) -> Option<PageSection> {
     if proc_check.is_empty() {
         return None;
     }
-    let right = |head| (head, Alignment::Right);
-    let mut table = TextTable::new([
-        right("in the\nregions"),
-        right("beside\nthem"),
-        right("in the\nreadings"),
-        right("guest's\n/proc"),
-        right("differ-\nence"),
-        ("count", Alignment::Left),
-        ("file", Alignment::Left),
-        ("", Alignment::Left),
-    ]);
-    for row in proc_check.iter().filter(|row| row.guest > 0 || row.difference != 0) {
-        let difference = match row.difference {
+    let rows = proc_check.iter().filter(|row| row.guest > 0 || row.difference != 0);
+    let mut columns = Columns::<&ProcCheck>::new();
+    columns.text_only("in the\nregions", |row| row.regions);
+    columns.text_only("beside\nthem", |row| row.beside);
+    columns.text_only("in the\nreadings", |row| row.readings);
+    columns.text_only("guest's\n/proc", |row| row.guest);
+    columns
+        .text_only("differ-\nence", |row| match row.difference {
             0 => "0".into(),
             more => format!("{}{}", if more < 0 { "-" } else { "+" }, grouped(more.unsigned_abs())),
-        };
-        let verdict = match row.verdict {
-            ProcVerdict::Equal => "equal",
-            ProcVerdict::Readings => "within the readings",
-            ProcVerdict::Explained => row.why.unwrap_or_default(),
-            ProcVerdict::Unexplained => "NOT KNOWN WHY",
-        };
-        table.row(vec![
-            grouped(row.regions),
-            grouped(row.beside),
-            grouped(row.readings),
-            grouped(row.guest),
-            difference,
-            row.count.into(),
-            format!("{} {}", row.file, row.key),
-            verdict.into(),
-        ]);
-    }
+        })
+        .right();
+    columns.text_only("count", |row| row.count);
+    columns.text_only("file", |row| format!("{} {}", row.file, row.key));
+    columns.text_only("", |row| match row.verdict {
+        ProcVerdict::Equal => "equal",
+        ProcVerdict::Readings => "within the readings",
+        ProcVerdict::Explained => row.why.unwrap_or_default(),
+        ProcVerdict::Unexplained => "NOT KNOWN WHY",
+    });
     let mut section = PageSection::new("proc", "Compared with the guest's own /proc (exact)");
     section.about.push(
         "Read right before and after each step. The difference is /proc less the regions and what is beside \
@@ -261,7 +248,7 @@ pub(crate) fn section(proc_check: &[ProcCheck]) -> Option<PageSection> {
     if !none.is_empty() {
         section.notes.push(format!("None, and none in /proc: {}.", none.join(", ")));
     }
-    section.table = Some(table);
+    section.table = Some(Table::text_only(rows, columns).into());
     Some(section)
 }
 

@@ -4,55 +4,13 @@ use super::PathView;
 use crate::unit::TickUnit;
 use crate::Result;
 use kerntune_analyze::path::{PathEntry, PathEntryKind, PathLine, PathLineKind, ThreadPath, ThreadStretch};
+use kerntune_table::{Columns, ToValue, Value};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::cell::Cell;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-path/3";
-
-/// JSON document of this report; [`SCHEMA`] names its version.
-#[derive(Serialize)]
-struct PathReport<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    unit: &'static str,
-    selected: &'a str,
-    begin_ns: u64,
-    end_ns: u64,
-    #[serde(rename = "busy")]
-    busy_ticks: u64,
-    #[serde(rename = "interrupt")]
-    interrupt_ns: u64,
-    #[serde(rename = "user")]
-    user_ticks: u64,
-    #[serde(rename = "unattributed")]
-    unattributed_ticks: u64,
-    idle_ns: u64,
-    calls: u64,
-    interrupts: u64,
-    exceptions: u64,
-    syscalls: u64,
-    switches: u64,
-    depth: u64,
-    taken_branches: u64,
-    l1i_misses: u64,
-    itlb_misses: u64,
-    more: u64,
-    hidden: u64,
-    stretches: Vec<JsonStretch>,
-    threads: Vec<JsonThread<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonStretch {
-    thread: u32,
-    begin_ns: u64,
-    end_ns: u64,
-    switches: u64,
-    idle_ns: u64,
-    gap: bool,
-}
 
 #[derive(Serialize)]
 struct JsonThread<'a> {
@@ -66,40 +24,63 @@ struct JsonThread<'a> {
 /// Renders one JSON document with a newline at its end. It has no indentation, which would be most
 /// of its size.
 pub fn json(shown: &PathView) -> Result<String> {
-    let path = shown.path;
-    let totals = &path.totals;
-    let document = PathReport {
-        schema: SCHEMA,
-        profile: &shown.profile.manifest.id,
-        unit: TickUnit::of(shown.profile).name(),
-        selected: shown.title,
-        begin_ns: path.begin_ns,
-        end_ns: path.end_ns,
-        busy_ticks: totals.busy_ticks,
-        interrupt_ns: totals.interrupt_ns,
-        user_ticks: totals.user_ticks,
-        unattributed_ticks: totals.unattributed_ticks,
-        idle_ns: totals.idle_ns,
-        calls: totals.calls,
-        interrupts: totals.interrupts,
-        exceptions: totals.exceptions,
-        syscalls: totals.syscalls,
-        switches: totals.switches,
-        depth: totals.depth,
-        taken_branches: totals.weights.taken_branches,
-        l1i_misses: totals.weights.l1i_misses,
-        itlb_misses: totals.weights.itlb_misses,
-        more: path.more,
-        hidden: path.hidden,
-        stretches: path.stretches.iter().map(stretch).collect(),
-        threads: path.threads.iter().map(|thread| of_thread(shown, thread)).collect(),
-    };
-    Ok(serde_json::to_string(&document)? + "\n")
+    Ok(serde_json::to_string(&PathReport(shown))? + "\n")
 }
 
-fn stretch(stretch: &ThreadStretch) -> JsonStretch {
-    let &ThreadStretch { thread, begin_ns, end_ns, switches, idle_ns, gap } = stretch;
-    JsonStretch { thread, begin_ns, end_ns, switches, idle_ns, gap }
+/// JSON document of this report; [`SCHEMA`] names its version. Entries of a path are serialized one
+/// by one: a [`kerntune_table::Document`] would hold a copy of all of them.
+struct PathReport<'a>(&'a PathView<'a>);
+
+impl Serialize for PathReport<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (shown, path, totals) = (self.0, self.0.path, &self.0.path.totals);
+        let mut map = serializer.serialize_map(None)?;
+        for (key, text) in [
+            ("schema", SCHEMA),
+            ("profile", &shown.profile.manifest.id),
+            ("unit", TickUnit::of(shown.profile).name()),
+            ("selected", shown.title),
+        ] {
+            map.serialize_entry(key, text)?;
+        }
+        for (key, count) in [
+            ("begin_ns", path.begin_ns),
+            ("end_ns", path.end_ns),
+            ("busy", totals.busy_ticks),
+            ("interrupt", totals.interrupt_ns),
+            ("user", totals.user_ticks),
+            ("unattributed", totals.unattributed_ticks),
+            ("idle_ns", totals.idle_ns),
+            ("calls", totals.calls),
+            ("interrupts", totals.interrupts),
+            ("exceptions", totals.exceptions),
+            ("syscalls", totals.syscalls),
+            ("switches", totals.switches),
+            ("depth", totals.depth),
+            ("taken_branches", totals.weights.taken_branches),
+            ("l1i_misses", totals.weights.l1i_misses),
+            ("itlb_misses", totals.weights.itlb_misses),
+            ("more", path.more),
+            ("hidden", path.hidden),
+        ] {
+            map.serialize_entry(key, &count)?;
+        }
+        map.serialize_entry("stretches", &path.stretches.iter().map(stretch).collect::<Vec<_>>())?;
+        let threads = path.threads.iter().map(|thread| of_thread(shown, thread));
+        map.serialize_entry("threads", &threads.collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+fn stretch(of: &ThreadStretch) -> Value {
+    let mut columns = Columns::<ThreadStretch>::new();
+    columns.add("thread", "", |of| of.thread);
+    columns.add("begin_ns", "", |of| of.begin_ns);
+    columns.add("end_ns", "", |of| of.end_ns);
+    columns.add("switches", "", |of| of.switches);
+    columns.add("idle_ns", "", |of| of.idle_ns);
+    columns.add("gap", "", |of| of.gap);
+    columns.to_record(of)
 }
 
 fn of_thread<'a>(shown: &'a PathView, thread: &'a ThreadPath) -> JsonThread<'a> {
@@ -166,7 +147,9 @@ impl Serialize for EntryTree<'_> {
         if line.kind == PathLineKind::Group {
             map.serialize_entry("kind", "repeat")?;
         } else {
-            about(&mut map, entries.shown, entry)?;
+            let (kind, members) = about(entries.shown, entry);
+            map.serialize_entry("kind", kind)?;
+            members.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
             map.serialize_entry("begin_ns", &entry.begin_ns)?;
             map.serialize_entry("end_ns", &entry.end_ns)?;
             map.serialize_entry("complete", &entry.complete())?;
@@ -188,66 +171,42 @@ impl Serialize for EntryTree<'_> {
     }
 }
 
-/// Serializes the description of an entry.
-fn about<M: SerializeMap>(map: &mut M, shown: &PathView, entry: &PathEntry) -> Result<(), M::Error> {
+/// Returns the kind of an entry, and what JSON says of that kind.
+fn about(shown: &PathView, entry: &PathEntry) -> (&'static str, Vec<(&'static str, Value)>) {
     match entry.kind {
         PathEntryKind::Call { function, how } => {
-            let symbol = shown.profile.tables.symbols.get(function.get() as usize);
-            map.serialize_entry("kind", how.as_str())?;
-            map.serialize_entry("function", shown.profile.tables.name(function))?;
-            map.serialize_entry("file", &symbol.and_then(|symbol| symbol.file.as_deref()))?;
-            map.serialize_entry("module", &symbol.and_then(|symbol| symbol.module.as_deref()))
+            let tables = &shown.profile.tables;
+            let symbol = tables.symbols.get(function.get() as usize);
+            let file = symbol.and_then(|symbol| symbol.file.as_deref());
+            let module = symbol.and_then(|symbol| symbol.module.as_deref());
+            let name = tables.name(function).to_value();
+            (how.as_str(), vec![("function", name), ("file", file.to_value()), ("module", module.to_value())])
         }
-        PathEntryKind::User => map.serialize_entry("kind", "user"),
-        PathEntryKind::Unattributed => map.serialize_entry("kind", "unattributed"),
-        PathEntryKind::Idle => map.serialize_entry("kind", "idle"),
-        PathEntryKind::Point(point) => {
-            map.serialize_entry("kind", "point")?;
-            map.serialize_entry("point", &shown.point(point))
-        }
-        PathEntryKind::Operation => map.serialize_entry("kind", "operation"),
+        PathEntryKind::User => ("user", vec![]),
+        PathEntryKind::Unattributed => ("unattributed", vec![]),
+        PathEntryKind::Idle => ("idle", vec![]),
+        PathEntryKind::Point(point) => ("point", vec![("point", shown.point(point).to_value())]),
+        PathEntryKind::Operation => ("operation", vec![]),
         PathEntryKind::RegionBegin(region) => {
-            map.serialize_entry("kind", "region-begin")?;
-            map.serialize_entry("region", &shown.region(region))
+            ("region-begin", vec![("region", shown.region(region).to_value())])
         }
-        PathEntryKind::RegionEnd(region) => {
-            map.serialize_entry("kind", "region-end")?;
-            map.serialize_entry("region", &shown.region(region))
-        }
-        PathEntryKind::Unwind(frames) => {
-            map.serialize_entry("kind", "unwind")?;
-            map.serialize_entry("frames", &frames)
-        }
+        PathEntryKind::RegionEnd(region) => ("region-end", vec![("region", shown.region(region).to_value())]),
+        PathEntryKind::Unwind(frames) => ("unwind", vec![("frames", frames.to_value())]),
         PathEntryKind::Away { switches, idle_ns, to } => {
-            map.serialize_entry("kind", "away")?;
-            map.serialize_entry("switches", &switches)?;
-            map.serialize_entry("idle_ns", &idle_ns)?;
-            map.serialize_entry("to", &to)
+            let idle = ("idle_ns", idle_ns.to_value());
+            ("away", vec![("switches", switches.to_value()), idle, ("to", to.to_value())])
         }
-        PathEntryKind::Turn => map.serialize_entry("kind", "turn"),
-        PathEntryKind::Wake(thread) => {
-            map.serialize_entry("kind", "wake")?;
-            map.serialize_entry("thread", &thread)
-        }
-        PathEntryKind::Delay(ns) => {
-            map.serialize_entry("kind", "delay")?;
-            map.serialize_entry("ns", &ns)
-        }
+        PathEntryKind::Turn => ("turn", vec![]),
+        PathEntryKind::Wake(thread) => ("wake", vec![("thread", thread.to_value())]),
+        PathEntryKind::Delay(ns) => ("delay", vec![("ns", ns.to_value())]),
         PathEntryKind::Migrate { thread, from, to } => {
-            map.serialize_entry("kind", "migrate")?;
-            map.serialize_entry("thread", &thread)?;
-            map.serialize_entry("from", &from)?;
-            map.serialize_entry("to", &to)
+            let ends = [("from", from.to_value()), ("to", to.to_value())];
+            ("migrate", [("thread", thread.to_value())].into_iter().chain(ends).collect())
         }
-        PathEntryKind::Signal(cpu) => {
-            map.serialize_entry("kind", "signal")?;
-            map.serialize_entry("cpu", &cpu)
-        }
+        PathEntryKind::Signal(cpu) => ("signal", vec![("cpu", cpu.to_value())]),
         PathEntryKind::Lock { address, ns } => {
-            map.serialize_entry("kind", "lock")?;
-            map.serialize_entry("address", &format!("{address:#x}"))?;
-            map.serialize_entry("ns", &ns)
+            ("lock", vec![("address", format!("{address:#x}").to_value()), ("ns", ns.to_value())])
         }
-        PathEntryKind::Gap => map.serialize_entry("kind", "gap"),
+        PathEntryKind::Gap => ("gap", vec![]),
     }
 }

@@ -37,6 +37,10 @@ impl Progress for RecordedProgress<'_> {
         self.shown.at(done);
     }
 
+    fn status(&self, line: &str) {
+        self.shown.status(line);
+    }
+
     fn note(&self, line: &str) {
         self.keep(&format!("  {line}"));
         self.shown.note(line);

@@ -17,6 +17,9 @@ pub struct ProgressDisplay {
 
 struct ProgressStep {
     what: String,
+    /// Last note that is not shown as a line of its own.
+    note: String,
+    status: String,
     bar: Option<ProgressBar>,
     started: Instant,
     /// Time of the last line about it, where there is no bar.
@@ -24,7 +27,32 @@ struct ProgressStep {
 }
 
 /// Time after which a log without a bar gets a line about a step that still runs.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+
+impl ProgressStep {
+    fn new(what: &str, bar: Option<ProgressBar>) -> Self {
+        let (note, status, started) = (String::new(), String::new(), Instant::now());
+        Self { what: what.into(), note, status, bar, started, said: started }
+    }
+
+    /// Returns the bar's text: `measured on base (guest: rr): 1.24 s virtual`.
+    fn message(&self) -> String {
+        let mut text = self.what.clone();
+        if !self.note.is_empty() {
+            text += &format!(" ({})", self.note);
+        }
+        if !self.status.is_empty() {
+            text += &format!(": {}", self.status);
+        }
+        printable(&text)
+    }
+
+    /// Returns a log's line about a step that still runs.
+    fn sign_of_life(&self) -> String {
+        let state = if self.status.is_empty() { String::new() } else { format!(": {}", self.status) };
+        format!("  {} … {:.0} s so far{state}", self.what, self.started.elapsed().as_secs_f64())
+    }
+}
 
 impl ProgressDisplay {
     pub fn new(verbose: bool) -> Self {
@@ -57,8 +85,7 @@ impl Progress for ProgressDisplay {
         if bar.is_none() {
             say(&format!("  {what} …"));
         }
-        let started = Instant::now();
-        self.with(|current| *current = Some(ProgressStep { what: what.into(), bar, started, said: started }));
+        self.with(|current| *current = Some(ProgressStep::new(what, bar)));
     }
 
     fn at(&self, done: u64) {
@@ -71,9 +98,19 @@ impl Progress for ProgressDisplay {
             }
             Some(step) if step.said.elapsed() >= SIGN_OF_LIFE => {
                 step.said = Instant::now();
-                say(&format!("  {} … {:.0} s so far", step.what, step.started.elapsed().as_secs_f64()));
+                say(&step.sign_of_life());
             }
             _ => {}
+        });
+    }
+
+    fn status(&self, line: &str) {
+        self.with(|current| {
+            let Some(step) = current else { return };
+            step.status = line.to_owned();
+            if let Some(bar) = &step.bar {
+                bar.set_message(step.message());
+            }
         });
     }
 
@@ -81,15 +118,18 @@ impl Progress for ProgressDisplay {
         let line = &printable(line);
         // Warnings are shown even without `--verbose`.
         let shown = self.verbose || line.starts_with("warning: ");
-        self.with(|current| match current.as_ref().and_then(|piece| piece.bar.as_ref()) {
-            Some(bar) if !shown => {
-                if let Some(piece) = current.as_ref() {
-                    bar.set_message(printable(&format!("{} ({line})", piece.what)));
+        self.with(|current| match current {
+            Some(step @ ProgressStep { bar: Some(_), .. }) if !shown => {
+                step.note.clone_from(line);
+                if let Some(bar) = &step.bar {
+                    bar.set_message(step.message());
                 }
             }
-            Some(bar) => bar.println(printable_text(&format!("    {line}"), false)),
-            None if shown => say(&format!("    {line}")),
-            None => {}
+            Some(ProgressStep { bar: Some(bar), .. }) => {
+                bar.println(printable_text(&format!("    {line}"), false));
+            }
+            _ if shown => say(&format!("    {line}")),
+            _ => {}
         });
     }
 

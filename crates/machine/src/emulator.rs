@@ -10,6 +10,7 @@ use kerntune_isa::{EmulatedCpu, GuestIsa, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_trace::{files, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -115,6 +116,7 @@ impl Machine for Emulator {
         let patch = calibration::prepare_patch(kernel, &mut command)?;
         let (watched, guest_files) =
             qemu::run(command, patch, request, &directory, progress, recorder_failed)?;
+        let _ = fs::remove_file(directory.join(files::PROGRESS));
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
         let WatchedRun { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();

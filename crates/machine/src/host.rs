@@ -131,7 +131,7 @@ mod tests {
         console.read();
         let end = JobEnd::Exited(ExitStatus::from_raw(status << 8));
         let watched = WatchedRun { console, end, phases: Vec::new(), started: Instant::now() };
-        let limits = RunLimits { what: "x".into(), boot_seconds: 1, seconds: 1 };
+        let limits = RunLimits { what: "x".into(), boot_seconds: 1, seconds: 1, expected_ns: None };
         watched.judge(&limits, |end| died(end, &watched))
     }
 

@@ -57,6 +57,7 @@ mod recorder;
 mod replay;
 mod request;
 mod results;
+mod run_meter;
 mod selection;
 mod service_log_tail;
 #[cfg(test)]
@@ -77,7 +78,7 @@ pub use host::{can_contain, Host};
 pub use io_types::has_io;
 pub use kvm::Kvm;
 pub use machine::Machine;
-pub use outcome::RunOutcome;
+pub use outcome::{read_recording, RunOutcome};
 pub use points::{resolve as resolve_points, InlinePoint, PointError};
 pub use recorder::{find_recorder, recorder_spec};
 pub use replay::{ArchivingMachine, ReplayMachine};

@@ -69,7 +69,10 @@ impl RunOutcome {
 }
 
 /// Reads the recorder's summary of the run in `directory`.
-pub(crate) fn read_recording(directory: &Path) -> Result<Recording> {
+///
+/// # Errors
+/// A file that is missing or damaged.
+pub fn read_recording(directory: &Path) -> Result<Recording> {
     let path = directory.join(files::RECORDING);
     let bytes = fs::read(&path).at("read", &path)?;
     serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })

@@ -180,19 +180,21 @@ pub struct RunRequest<'a> {
     pub capture: Option<CaptureRequest>,
     /// Demands on the machine.
     pub demands: MachineDemands<'a>,
+    /// Virtual time of an earlier run of the same, in ns, for an estimate of the time left.
+    pub expected_ns: Option<u64>,
 }
 
 impl<'a> RunRequest<'a> {
     /// Creates a run with 1 GiB, ten minutes, and no recorder.
     pub fn new(kernel: &'a Kernel, initramfs: &'a Path, run: &'a str) -> Self {
         let (collect, demands) = (CollectOptions::default(), MachineDemands::default());
-        Self { kernel: Some(kernel), initramfs, run, collect, capture: None, demands }
+        Self { kernel: Some(kernel), initramfs, run, collect, capture: None, demands, expected_ns: None }
     }
 
     /// Creates a run of a workload under the running kernel.
     pub fn on_host(initramfs: &'a Path, workload: &'a Workload, run: &'a str) -> Self {
         let (collect, demands) = (CollectOptions::default(), MachineDemands::of(workload));
-        Self { kernel: None, initramfs, run, collect, capture: None, demands }
+        Self { kernel: None, initramfs, run, collect, capture: None, demands, expected_ns: None }
     }
 
     /// Returns the kernel to boot.
@@ -220,7 +222,7 @@ impl<'a> RunRequest<'a> {
     /// [`Error::NothingBoots`]; images that cannot be read.
     pub fn add_to_key(&self, key: Key) -> Result<Key, Error> {
         // Lists every field, so that a new one is not forgotten.
-        let Self { kernel: _, initramfs: _, run, collect, capture: _, demands } = self;
+        let Self { kernel: _, initramfs: _, run, collect, capture: _, demands, expected_ns: _ } = self;
         let kernel = self.kernel()?;
         let CollectOptions { gcov, ftrace, proc } = collect;
         let key = key
@@ -243,6 +245,7 @@ impl<'a> RunRequest<'a> {
             },
             boot_seconds: self.demands.boot_limit_seconds,
             seconds: self.demands.time_limit_seconds,
+            expected_ns: self.expected_ns,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Watches a guest's run from its first to its last message, on every machine.
 
 use crate::console::ConsoleReader;
+use crate::run_meter::RunMeter;
 use crate::{Error, Result, ServiceLogTail};
 use kerntune_guest::ConsoleMessage;
 use kerntune_work::{Job, JobEnd, Progress};
@@ -24,10 +25,12 @@ pub(crate) struct RunLimits {
     pub boot_seconds: u64,
     /// Time limit of the whole run, in wall-clock seconds.
     pub seconds: u64,
+    /// Virtual time of an earlier run of the same, in ns.
+    pub expected_ns: Option<u64>,
 }
 
 /// Runs the machine's program until it ends, or init's first message is late. The console is the
-/// growing file `console`; `line` receives the program's own output, and returns false to stop it.
+/// growing file `console`, beside which the recorder writes its progress; `line` receives the program's own output, and returns false to stop it.
 ///
 /// # Errors
 /// [`Error::NoBoot`]; a program that cannot run; an interrupt.
@@ -38,6 +41,7 @@ pub(crate) fn watch(
     progress: &dyn Progress,
     line: impl FnMut(&str) -> bool,
 ) -> Result<WatchedRun> {
+    let meter = RunMeter::new(console.parent().unwrap_or(Path::new("")), limits.expected_ns);
     let mut console = ConsoleReader::follow(console);
     let started = Instant::now();
     let mut no_boot = false;
@@ -48,7 +52,10 @@ pub(crate) fn watch(
             progress.note(&format!("guest: {phase}"));
             phases.push((phase, started.elapsed().as_secs_f64()));
         }
-        // A sign of life; a run has no other measure of what is done.
+        if let Some(status) = meter.read(started.elapsed()) {
+            progress.status(&status);
+        }
+        // A sign of life, also of runs without a recorder.
         progress.at(started.elapsed().as_secs());
         no_boot = console.phase.is_empty() && started.elapsed().as_secs() > limits.boot_seconds;
         !no_boot

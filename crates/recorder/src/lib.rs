@@ -51,6 +51,7 @@ mod io_tests;
 mod marks;
 mod plan;
 mod probes;
+mod progress;
 mod recorder;
 mod regions;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::regions::CounterSnapshot;
 use crate::Failure;
 use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
 use kerntune_trace::mark::{Mark, NAME_MAX};
-use kerntune_trace::{Event, RecordedThread, TagWindow};
+use kerntune_trace::{Event, RecordedThread, RunProgress, TagWindow};
 
 impl Recorder {
     /// Handles a `hlt`.
@@ -46,6 +46,7 @@ impl Recorder {
         }
         let instructions = self.now(board, 0);
         let check = self.clock.check(GuestIsa::clock(cpu), instructions);
+        self.progress.update(RunProgress { instructions, virtual_ns: self.clock.at(instructions) });
         if !self.recording {
             return;
         }

@@ -10,6 +10,7 @@ use crate::functions::TracedFunctions;
 use crate::inline_counters::InlineCounters;
 use crate::io::IoTracker;
 use crate::plan::{BlockToPlan, Hook, HookPlanner};
+use crate::progress::ProgressWriter;
 use crate::regions::RegionTracker;
 use crate::stream::StreamWriter;
 use crate::tags::TagWriter;
@@ -33,6 +34,7 @@ pub struct Recorder {
     /// Numbers of host pages in order of appearance, since host addresses differ between runs.
     pages: HashMap<u64, u64>,
     pub(crate) output: PathBuf,
+    pub(crate) progress: ProgressWriter,
     pub(crate) task: kerntune_trace::TaskOffsets,
     pub(crate) threads: ShadowStacks,
     pub(crate) regions: RegionTracker,
@@ -116,6 +118,7 @@ impl Recorder {
             planner,
             blocks: BlockTable::new(),
             pages: HashMap::new(),
+            progress: ProgressWriter::create(&output),
             output,
             task: spec.task,
             threads,

@@ -34,6 +34,7 @@ mod file;
 pub mod io;
 pub mod mark;
 mod numbers;
+mod progress;
 mod recording;
 mod spec;
 pub mod stream;
@@ -43,6 +44,7 @@ pub use chunk::{
 };
 pub use event::{EnterKind, Event, EventDecoder, EventWeights, Waker};
 pub use file::TraceFileWriter;
+pub use progress::RunProgress;
 pub use recording::{
     ChunkIndex, CpuCounters, CpuFrontEnd, ModeCounters, ModelEventCount, RecordedRegion, RecordedThread,
     Recording, RecordingHealth,
@@ -64,6 +66,8 @@ pub mod files {
     /// [`super::Recording`] as JSON. Written last: a directory without this file is not a
     /// recording.
     pub const RECORDING: &str = "recording.json";
+    /// [`super::RunProgress`] of a run that is going on; removed after it.
+    pub const PROGRESS: &str = "progress";
     /// Chunks of events.
     pub const TRACE: &str = "trace.kt";
     /// Execution counts of blocks and edges, see [`super::counts`].

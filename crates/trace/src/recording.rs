@@ -42,6 +42,13 @@ pub struct Recording {
     pub notes: Vec<String>,
 }
 
+impl Recording {
+    /// Returns the virtual time at which the last region ended, in ns since power-on.
+    pub fn end_ns(&self) -> Option<u64> {
+        self.regions.iter().map(|region| region.begin_ns.saturating_add(region.elapsed_ns)).max()
+    }
+}
+
 /// Deserializes the version and rejects any other than [`VERSION`].
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     check_version("recording", u32::deserialize(deserializer)?).map_err(serde::de::Error::custom)

@@ -6,6 +6,8 @@ pub trait Progress: Send + Sync {
     fn begin(&self, what: &str, total: Option<u64>);
     /// Reports that `done` units of the current piece are done.
     fn at(&self, done: u64);
+    /// Shows the state of the current piece, in place of the one before.
+    fn status(&self, _: &str) {}
     /// Shows a message.
     fn note(&self, line: &str);
     /// Ends the current piece.

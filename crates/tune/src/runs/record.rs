@@ -12,7 +12,7 @@ use kerntune_compare::Measurement;
 use kerntune_guest::{CollectOptions, Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_layout::FrontEndConfig;
-use kerntune_machine::{CaptureRequest, RunOutcome, RunRequest};
+use kerntune_machine::{read_recording, CaptureRequest, RunOutcome, RunRequest};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, Anomaly, FunctionIndex, KernelId, Manifest, Profile, RunPurpose, Symbol,
     KIND,
@@ -161,7 +161,8 @@ pub fn record_in_detail(
     staged.clear()?;
     let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
-    let outcome = boot(session, request, &detail, asked.proc, &image, &run)?;
+    let expected_ns = earlier_end(session, request, &detail, &image, number);
+    let outcome = boot(session, request, &detail, asked.proc, &image, &run, expected_ns)?;
     outputs::judge(request.workload, request.run, &outcome.guest_files)?;
     let profile = analyze(&id, request, &detail, &outcome, session.progress)?;
     if !detail.points().is_empty() {
@@ -203,6 +204,20 @@ fn name(
     detail.name(key)
 }
 
+/// Returns the virtual time at which the previous recording of the same request ended, in ns; `None`
+/// if there is none.
+fn earlier_end(
+    session: &Session,
+    request: &RecordRequest,
+    detail: &ResolvedDetail,
+    image: &GuestImage,
+    number: u32,
+) -> Option<u64> {
+    let key = name(session, request, detail, image, number.checked_sub(1)?).ok()?;
+    let earlier = session.work.find(KIND, &key.id())?;
+    read_recording(&earlier.join(RUN)).ok()?.end_ns()
+}
+
 /// Returns the hash of the code that makes a recording: of the machine, of the analysis, and of
 /// this crate.
 fn code() -> String {
@@ -220,6 +235,7 @@ fn boot(
     proc: bool,
     image: &GuestImage,
     run: &Path,
+    expected_ns: Option<u64>,
 ) -> Result<RunOutcome> {
     let RecordRequest { kernel, workload, capture, model, .. } = request;
     let mut capture = CaptureRequest {
@@ -231,6 +247,7 @@ fn boot(
     detail.apply_to(&mut capture);
     let request = RunRequest {
         capture: Some(capture),
+        expected_ns,
         collect: CollectOptions { proc, ..CollectOptions::default() },
         ..RunRequest::of_workload(kernel, &image.initramfs, workload, request.run)
     };

@@ -18,6 +18,7 @@ mod ranking;
 mod report;
 mod rooms;
 mod standard_input;
+mod workload_options;
 
 use arguments::Arguments;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{stdin, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Largest standard input, in bytes.
 const INPUT_MAX: u64 = 256 << 20;
@@ -32,9 +33,26 @@ pub fn command_input() -> Result<CommandInput, Failure> {
         });
         return Ok(CommandInput { file: None, note });
     }
+    let file = read(&mut file, meta.len(), meta.mode())?;
+    Ok(CommandInput { file, note: None })
+}
+
+/// Reads a file as a command's standard input.
+pub fn file_input(path: &Path) -> Result<Option<StandardInput>, Failure> {
+    let refused = |error| Failure::usage(format!("--stdin: cannot read {}: {error}", path.display()));
+    let mut file = File::open(path).map_err(refused)?;
+    let meta = file.metadata().map_err(refused)?;
+    match meta.is_file() {
+        true => read(&mut file, meta.len(), meta.mode()),
+        false => Err(refused(std::io::Error::other("it is no regular file"))),
+    }
+}
+
+/// Reads from the file's position to its end, and restores the position; `None` without bytes.
+fn read(file: &mut File, length: u64, mode: u32) -> Result<Option<StandardInput>, Failure> {
     let unreadable = |error: std::io::Error| Failure::usage(format!("cannot read standard input: {error}"));
     let begin = file.stream_position().map_err(unreadable)?;
-    let size = meta.len().saturating_sub(begin);
+    let size = length.saturating_sub(begin);
     if size > INPUT_MAX {
         return Err(Failure::usage(format!(
             "standard input has {} MiB; a command in a guest reads at most {}: name the file as an argument",
@@ -47,10 +65,9 @@ pub fn command_input() -> Result<CommandInput, Failure> {
     file.seek(std::io::SeekFrom::Start(begin)).map_err(unreadable)?;
     // A write-only descriptor is no input.
     if read.is_err() || bytes.is_empty() {
-        return Ok(CommandInput::default());
+        return Ok(None);
     }
-    let is_private = meta.mode() & 0o004 == 0;
-    Ok(CommandInput { file: Some(StandardInput { bytes, is_private }), note: None })
+    Ok(Some(StandardInput { bytes, is_private: mode & 0o004 == 0 }))
 }
 
 /// Returns true if a pipe or socket has input now. Terminals do not count: their input is meant for

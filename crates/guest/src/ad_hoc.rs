@@ -6,7 +6,7 @@ use crate::workload::{CommandContext, CommandLine, WorkloadRun, WorkloadStep};
 use crate::{Result, Workload};
 use arguments::ArgumentFiles;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Default memory of the guest, in MiB.
 const MEMORY_MB: u32 = 1024;
@@ -35,7 +35,27 @@ impl Workload {
     /// # Errors
     /// [`crate::Error::TooLarge`] if that is more than a guest holds.
     pub fn of_command(command: &[String], directory: &Path) -> Result<AdHocWorkload> {
-        let packed = ArgumentFiles::of(command, directory)?;
+        Self::of_command_with(command, directory, &[], false)
+    }
+
+    /// Creates the workload of one command as [`Self::of_command`] does, with more files and
+    /// directories; `runs_there` makes `directory` the command's in any case.
+    ///
+    /// # Errors
+    /// As [`Self::of_command`].
+    pub fn of_command_with(
+        command: &[String],
+        directory: &Path,
+        files: &[PathBuf],
+        runs_there: bool,
+    ) -> Result<AdHocWorkload> {
+        let mut packed = ArgumentFiles::of(command, directory)?;
+        for path in files {
+            packed.whole(&path.to_string_lossy())?;
+        }
+        if runs_there {
+            packed.directory();
+        }
         let mut workload = Self {
             name: name_of(command),
             description: String::new(),

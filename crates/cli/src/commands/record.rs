@@ -2,6 +2,7 @@
 
 use super::live::{self, LiveOptions};
 use crate::standard_input::command_input;
+use crate::workload_options::{WorkloadOptions, IDS};
 use clap::Args;
 use kerntune_command::{
     command, kernel_for, work, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
@@ -53,6 +54,8 @@ pub struct RecordOptions {
     #[command(flatten)]
     pub model: ModelOptions,
     #[command(flatten)]
+    pub guest: WorkloadOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
     /// Print also what the recorded programs printed, before the summary
     #[arg(long, conflicts_with_all = ["json", "live"])]
@@ -64,7 +67,7 @@ pub struct RecordOptions {
     pub command: Vec<String>,
     /// Run COMMAND on this machine, and profile what this machine's kernel does for it and for the
     /// processes that it starts (docs/live.md)
-    #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
+    #[arg(long, requires = "command", conflicts_with_all = IDS, conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
           "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
@@ -170,13 +173,13 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
         let work = work(global)?;
         let mut workload = what_runs(self, output)?;
         let input = match &mut workload.context {
-            Some(context) => {
+            Some(context) if !self.guest.has_input() => {
                 let input = command_input()?;
                 context.input = input.file;
                 input.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
                 input.note
             }
-            None => None,
+            _ => None,
         };
         let kernel = kernel_for(&work, self.kernel.as_deref(), [&workload], output)?;
         let edges = edges(self);
@@ -257,7 +260,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
             }
             // Other kinds of input were handled before.
-            if input.is_none() && workload.context.is_some() {
+            if input.is_none() && workload.context.is_some() && !self.guest.has_input() {
                 command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
             }
             let printed: Vec<String> =
@@ -279,6 +282,9 @@ fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Fa
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
+    let (files, directory) = (options.guest.files(&here)?, options.guest.directory(&here));
     let Some(name) = &options.workload else {
         if options.command.is_empty() {
             return Err(Failure::usage(
@@ -286,10 +292,11 @@ fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Fa
                  list`)",
             ));
         }
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
-        let AdHocWorkload { mut workload, notes } = Workload::of_command(&options.command, &here)?;
+        let start = directory.as_deref().unwrap_or(&here);
+        let AdHocWorkload { mut workload, notes } =
+            Workload::of_command_with(&options.command, start, &files, directory.is_some())?;
         options.cpus.apply_to(&mut workload);
+        options.guest.apply_to(&mut workload)?;
         notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
         return Ok(workload);
     };
@@ -300,6 +307,11 @@ fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Fa
     if !options.command.is_empty() {
         workload.run_instead(&options.command);
     }
+    workload.files.extend(files);
+    if let Some(context) = &mut workload.context {
+        context.directory = directory;
+    }
+    options.guest.apply_to(&mut workload)?;
     Ok(workload)
 }
 

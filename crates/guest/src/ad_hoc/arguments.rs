@@ -117,8 +117,19 @@ impl ArgumentFiles {
         !word.is_empty() && self.directory.join(word).symlink_metadata().is_ok()
     }
 
+    /// Adds the directory at which relative names start, without what is in it, as the command's.
+    pub fn directory(&mut self) {
+        let directory = self.directory.as_path();
+        let is_there = [TMP, "/"].map(Path::new).contains(&directory)
+            || HIDDEN.iter().any(|own| directory.starts_with(own));
+        if !is_there && directory.is_dir() {
+            self.files.push(self.directory.clone());
+        }
+        self.relative = true;
+    }
+
     /// Adds an existing path.
-    fn whole(&mut self, word: &str) -> Result<()> {
+    pub fn whole(&mut self, word: &str) -> Result<()> {
         let named = Path::new(word);
         let path = match named.is_absolute() {
             true => named.to_owned(),

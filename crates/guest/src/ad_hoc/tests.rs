@@ -121,3 +121,23 @@ fn a_command_is_filed_under_its_own_words() {
     assert_eq!(name(&["sh", "-c", "ls\n\u{1b}[2J"]), "sh -c ls  [2J");
     assert_eq!(name(&["echo", &"ü".repeat(99)]), format!("echo {}…", "ü".repeat(55)));
 }
+
+#[test]
+fn files_and_the_directory_are_added_to_what_the_arguments_name() {
+    let temporary = directory();
+    let dir = temporary.path();
+    std::fs::create_dir_all(dir.join("sub/empty")).unwrap();
+    for name in ["sub/file", "data.txt"] {
+        std::fs::write(dir.join(name), "1234").unwrap();
+    }
+    let of = |line: &str, start: &Path, files: &[PathBuf]| {
+        let AdHocWorkload { workload, notes } =
+            Workload::of_command_with(&words(line), start, files, true).unwrap();
+        assert_eq!(notes, [""; 0], "{line}");
+        assert_eq!(workload.context.as_ref().unwrap().directory.as_deref(), Some(start));
+        workload
+    };
+    let workload = of("wc data.txt", dir, &[dir.join("sub")]);
+    assert_eq!(packed(&workload, dir), ["data.txt", "sub/empty", "sub/file", ""]);
+    assert!(of("true", Path::new("/tmp"), &[]).files.is_empty(), "the guest has its own");
+}

@@ -2,9 +2,9 @@
 //! recording.
 
 use crate::support;
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Isa};
 use kerntune_profile::{EdgeKind, ModelEvent, PathKind, Profile};
-use object::{Object, ObjectSection};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -316,12 +316,11 @@ fn the_static_rule_is_wrong_as_often_as_exact_counts_say() {
     let id = support::base_kernel();
     let (_, profile) = record(&id, &["--model", "pa-risc-720+static"]);
     let work = kerntune_work::WorkDir::open(support::work_dir()).unwrap();
-    let vmlinux = std::fs::read(kerntune_kernel::find(&work, &id).unwrap().vmlinux()).unwrap();
-    let file = object::File::parse(&*vmlinux).unwrap();
+    let vmlinux = MappedFile::open(kerntune_kernel::find(&work, &id).unwrap().vmlinux()).unwrap();
+    let sections = Elf::parse(&vmlinux).unwrap().code_sections().unwrap();
     let target = |address: u64| {
-        let section = file.sections().find(|s| (s.address()..s.address() + s.size()).contains(&address))?;
-        let code = &section.data().ok()?[(address - section.address()) as usize..];
-        let branch = GuestIsa::instructions(&code[..code.len().min(16)], address).next()?;
+        let code = sections.iter().find_map(|section| section.bytes(address, 16))?;
+        let branch = GuestIsa::instructions(code, address).next()?;
         match GuestIsa::ending(&branch) {
             (
                 BlockEnding::Jump { target },

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Reads a build id from an ELF file and from notes.
 pub fn build_id(bytes: &[u8]) {
-    let _ = build_id::notes(bytes).ok().flatten().and_then(|notes| build_id::build_id(&notes));
+    let _ = build_id::notes(bytes).and_then(|notes| build_id::build_id(&notes));
     let _ = build_id::build_id(bytes);
 }
 

@@ -1,10 +1,9 @@
 //! Code of an ELF file, and the boundaries of its instructions.
 
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_isa::{BlockEnding, BlockFlow, GuestIsa, Insn, Isa};
 use kerntune_kernel::KernelFunction;
 use kerntune_trace::counts::BranchKind;
-use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection, SectionKind};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -16,12 +15,9 @@ pub struct CodeSections {
 impl CodeSections {
     /// Reads the code sections of a file; the error is the reason why it cannot be read.
     pub fn load(path: &Path) -> Result<Self, String> {
-        let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-        let file: ElfFile64 = ElfFile64::parse(&*bytes).map_err(|e| e.to_string())?;
-        let mut sections = Vec::new();
-        for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-            sections.push((section.address(), section.data().map_err(|e| e.to_string())?.to_vec()));
-        }
+        let bytes = MappedFile::open(path).map_err(|e| e.to_string())?;
+        let sections = Elf::parse(&bytes).and_then(|elf| elf.code_sections()).map_err(|e| e.to_string())?;
+        let sections = sections.into_iter().map(|section| (section.start, section.data.to_vec())).collect();
         Ok(Self { sections })
     }
 

@@ -1,12 +1,9 @@
 //! Maps source lines to instructions by the debug information of an ELF file.
 
 use crate::selection::suggestions;
-use gimli::{Dwarf, EndianSlice, LittleEndian, Unit};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::Symbols;
-use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection};
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Reason why a source line has no code.
@@ -28,10 +25,8 @@ fn list(lines: &[u64]) -> String {
     lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
-
-impl From<gimli::Error> for LineError {
-    fn from(error: gimli::Error) -> Self {
+impl From<kerntune_debuginfo::Error> for LineError {
+    fn from(error: kerntune_debuginfo::Error) -> Self {
         Self::Damaged(error.to_string())
     }
 }
@@ -41,7 +36,7 @@ impl From<gimli::Error> for LineError {
 ///
 /// `file` is a path from the top of the source tree, or the end of one.
 pub fn addresses(elf: &Path, file: &str, line: u64, symbols: &Symbols) -> Result<Vec<u64>, LineError> {
-    let bytes = std::fs::read(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
+    let bytes = MappedFile::open(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
     addresses_in(&bytes, file, line, symbols)
 }
 
@@ -52,23 +47,11 @@ pub(crate) fn addresses_in(
     line: u64,
     symbols: &Symbols,
 ) -> Result<Vec<u64>, LineError> {
-    let object: ElfFile64 = ElfFile64::parse(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
-    if object.section_by_name(".debug_line").is_none() {
+    let elf = Elf::parse(elf)?;
+    if !elf.has_section(".debug_line") {
         return Err(LineError::NoDebugInfo);
     }
-    let sections = gimli::DwarfSections::load(|id| -> Result<Cow<[u8]>, LineError> {
-        match object.section_by_name(id.name()) {
-            Some(section) => section.uncompressed_data().map_err(|e| LineError::Damaged(e.to_string())),
-            None => Ok(Cow::Borrowed(&[])),
-        }
-    })?;
-    let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let mut found = LineMatches::default();
-    let mut units = dwarf.units();
-    while let Some(header) = units.next()? {
-        let unit = dwarf.unit(header)?;
-        unit_lines(&dwarf, &unit, file, line, &mut found)?;
-    }
+    let found = elf.debug_info()?.find_line(file, line)?;
     if !found.known {
         let hint = match suggestions(file, found.others.iter().map(String::as_str)).as_slice() {
             [] => String::new(),
@@ -92,59 +75,4 @@ pub(crate) fn addresses_in(
     let mut addresses: Vec<u64> = first.into_values().collect();
     addresses.sort_unstable();
     Ok(addresses)
-}
-
-#[derive(Default)]
-struct LineMatches {
-    /// True if any code is from the file.
-    known: bool,
-    /// Names of other files, for suggestions.
-    others: BTreeSet<String>,
-    /// Lines of the file that have code.
-    lines: BTreeSet<u64>,
-    /// Addresses of the wanted line.
-    addresses: BTreeSet<u64>,
-}
-
-fn unit_lines(
-    dwarf: &Dwarf<DwarfSlice>,
-    unit: &Unit<DwarfSlice>,
-    file: &str,
-    line: u64,
-    found: &mut LineMatches,
-) -> Result<(), LineError> {
-    let Some(program) = unit.line_program.clone() else { return Ok(()) };
-    let header = program.header();
-    let mut wanted: BTreeSet<u64> = BTreeSet::new();
-    // DWARF 5 counts files from 0, older versions from 1; one too many does no harm.
-    for number in 0..=header.file_names().len() as u64 {
-        let Some(entry) = header.file(number) else { continue };
-        let name = dwarf.attr_string(unit, entry.path_name())?.to_string_lossy();
-        let directory = match entry.directory(header) {
-            Some(directory) => dwarf.attr_string(unit, directory)?.to_string_lossy(),
-            None => Cow::Borrowed(""),
-        };
-        let path = format!("{directory}/{name}");
-        if path == file || path.strip_suffix(file).is_some_and(|before| before.ends_with('/')) {
-            wanted.insert(number);
-        } else if let Some(base) = path.rsplit('/').next() {
-            found.others.insert(base.to_string());
-        }
-    }
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    found.known = true;
-    let mut rows = program.rows();
-    while let Some((_, row)) = rows.next_row()? {
-        if row.end_sequence() || !row.is_stmt() || !wanted.contains(&row.file_index()) {
-            continue;
-        }
-        let Some(at) = row.line().map(|line| line.get()) else { continue };
-        found.lines.insert(at);
-        if at == line {
-            found.addresses.insert(row.address());
-        }
-    }
-    Ok(())
 }

@@ -36,7 +36,6 @@ mod console;
 mod cpu;
 mod cpu_times;
 mod data_types;
-mod debug_file;
 mod dwarf_lines;
 mod emulator;
 mod error;

@@ -1,9 +1,9 @@
 //! Kernel functions whose arguments show interactions between CPUs.
 
 use crate::{Error, Result};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_trace::ProbeKind;
 use kerntune_work::IoContext;
-use object::{Object, ObjectSymbol};
 use std::path::Path;
 
 /// Returns the meaning of a function's arguments, by its name in kernels since 6.1.
@@ -31,9 +31,8 @@ pub fn probe(name: &str) -> Option<ProbeKind> {
 
 /// Returns the address of the array of per-CPU offsets.
 pub fn per_cpu_offsets(vmlinux: &Path) -> Result<Option<u64>> {
-    let bytes = std::fs::read(vmlinux).at("read", vmlinux)?;
-    let file = object::File::parse(&*bytes)
+    let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
+    let elf = Elf::parse(&bytes)
         .map_err(|error| Error::Code { path: vmlinux.to_owned(), reason: error.to_string() })?;
-    let symbol = file.symbols().find(|symbol| symbol.name() == Ok("__per_cpu_offset"));
-    Ok(symbol.map(|symbol| symbol.address()))
+    Ok(elf.address_of("__per_cpu_offset"))
 }

@@ -3,10 +3,10 @@
 use crate::code::CodeSections;
 use crate::request::{CaptureRequest, MachineDemands};
 use crate::{data_types, function_kinds, io_types, probes, Error, Result};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{CaptureSpec, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
-use object::{Object, ObjectSection};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -38,12 +38,9 @@ const CODE_SECTION: &str = ".kerntune.code";
 /// # Errors
 /// [`Error::NotARecorder`] for a file without that section.
 pub(crate) fn recorder_code(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).at("read", path)?;
-    let section = object::File::parse(&*bytes).ok().and_then(|file| {
-        let section = file.section_by_name(CODE_SECTION)?;
-        section.data().ok().map(<[u8]>::to_vec)
-    });
-    let code = section.and_then(|data| String::from_utf8(data).ok());
+    let bytes = MappedFile::open(path).at("read", path)?;
+    let section = Elf::parse(&bytes).and_then(|elf| elf.section(CODE_SECTION)).ok().flatten();
+    let code = section.and_then(|data| String::from_utf8(data.into_owned()).ok());
     code.filter(|code| !code.is_empty()).ok_or_else(|| Error::NotARecorder { path: path.to_owned() })
 }
 

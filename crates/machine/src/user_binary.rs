@@ -1,15 +1,14 @@
 //! Describes binaries with traced user functions to the recorder: code pages and functions.
 
-use crate::debug_file;
+use kerntune_debuginfo::{debug_file, CodeSegment, Elf, ElfSymbol, Section, SymbolBinding, SymbolKind, ROOT};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
-use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
-use object::Endianness;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 const PAGE: u64 = 4096;
+/// Largest debug file to read, in bytes.
+const MAX_DEBUG_BYTES: u64 = 4 << 30;
 
 /// A binary and the names of its functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub fn load(path: &Path) -> Result<UserBinary, UserBinaryError> {
         return found;
     }
     // Stripped, as distributions ship it: symbols may be in a debug file.
-    match debug_file::of(&bytes, path, Path::new(debug_file::ROOT)) {
+    match debug_file(&bytes, path, Path::new(ROOT), MAX_DEBUG_BYTES) {
         Some(symbols) => match parse_with(&bytes, &symbols, &name) {
             Ok(binary) if !binary.dynamic_only => Ok(binary),
             _ => found,
@@ -66,66 +65,26 @@ pub(crate) fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryEr
 /// addresses.
 fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
     let refuse = |reason: String| UserBinaryError::Elf { path: path.into(), reason };
-    let failed = |error: object::read::Error| refuse(error.to_string());
-    let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
-    let endian = header.endian().map_err(failed)?;
-    if header.e_machine(endian) != GuestIsa::NAMES.elf_machine {
+    let failed = |error: kerntune_debuginfo::Error| refuse(error.to_string());
+    let elf = Elf::parse(bytes).map_err(failed)?;
+    if elf.machine() != GuestIsa::NAMES.elf_machine {
         return Err(refuse("it is for another processor".into()));
     }
-    let segments = header.program_headers(endian, bytes).map_err(failed)?;
-    let code: Vec<CodeSegment> = segments
-        .iter()
-        .filter(|segment| segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian) & elf::PF_X != 0)
-        .map(|segment| CodeSegment {
-            offset: segment.p_offset(endian),
-            address: segment.p_vaddr(endian),
-            size: segment.p_filesz(endian),
-        })
-        .collect();
-    let sections = header.sections(endian, bytes).map_err(failed)?;
-    let other = FileHeader64::<Endianness>::parse(symbols).map_err(failed)?;
-    let tables = other.sections(endian, symbols).map_err(failed)?;
-    let mut functions: BTreeMap<u64, SymbolCandidate> = BTreeMap::new();
-    let mut dynamic_only = false;
-    for (kind, dynamic) in [(elf::SHT_SYMTAB, false), (elf::SHT_DYNSYM, true)] {
-        if !functions.is_empty() {
-            break;
-        }
-        dynamic_only = dynamic;
-        let table = tables.symbols(endian, symbols, kind).map_err(failed)?;
-        for (index, symbol) in table.enumerate() {
-            let is_code = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-            if !is_code || symbol.is_undefined(endian) {
-                continue;
-            }
-            let address = symbol.st_value(endian);
-            let Some(offset) = code.iter().find_map(|segment| segment.offset_of(address)) else { continue };
-            let name = table.symbol_name(endian, symbol).map_err(failed)?;
-            let candidate = SymbolCandidate {
-                local: symbol.st_bind() == elf::STB_LOCAL,
-                name: String::from_utf8_lossy(name).into_owned(),
-                size: symbol.st_size(endian),
-                index: index.0,
-            };
-            let better = functions.get(&offset).is_none_or(|known| candidate.rank() < known.rank());
-            if better {
-                functions.insert(offset, candidate);
-            }
-        }
+    let code = elf.code_segments();
+    let named = Elf::parse(symbols).map_err(failed)?;
+    let mut functions = functions(named.symbols(), &code).map_err(failed)?;
+    let dynamic_only = functions.is_empty();
+    if dynamic_only {
+        functions = self::functions(named.dynamic_symbols(), &code).map_err(failed)?;
     }
     if functions.is_empty() {
         return Err(UserBinaryError::NoSymbols { path: path.into() });
     }
     // A function without a size ends with its section: the linkage table after `_init` is no part
     // of it.
-    let executable = u64::from(elf::SHF_EXECINSTR | elf::SHF_ALLOC);
-    let ends: BTreeMap<u64, u64> = sections
-        .iter()
-        .filter(|section| section.sh_flags(endian) & executable == executable)
-        .map(|section| {
-            (section.sh_offset(endian), section.sh_offset(endian).saturating_add(section.sh_size(endian)))
-        })
-        .collect();
+    let sections = elf.code_sections().map_err(failed)?;
+    let end = |at: &Section| (at.offset, at.offset.saturating_add(at.end - at.start));
+    let ends: BTreeMap<u64, u64> = sections.iter().map(end).collect();
     let (specs, names) = finish(functions, &ends);
     Ok(UserBinary {
         spec: BinarySpec { path: path.into(), pages: pages(bytes, &code), functions: specs },
@@ -134,22 +93,33 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
     })
 }
 
-/// A part of the file that is mapped as code.
-struct CodeSegment {
-    offset: u64,
-    address: u64,
-    size: u64,
-}
-
-impl CodeSegment {
-    fn offset_of(&self, address: u64) -> Option<u64> {
-        let inside = address.checked_sub(self.address).filter(|&inside| inside < self.size)?;
-        self.offset.checked_add(inside)
+/// Returns the best symbol of each function by the function's offset in the file.
+fn functions<'data>(
+    symbols: impl Iterator<Item = kerntune_debuginfo::Result<ElfSymbol<'data>>>,
+    code: &[CodeSegment],
+) -> kerntune_debuginfo::Result<BTreeMap<u64, SymbolCandidate>> {
+    let mut functions: BTreeMap<u64, SymbolCandidate> = BTreeMap::new();
+    for (index, symbol) in symbols.enumerate() {
+        let symbol = symbol?;
+        let is_code = matches!(symbol.kind, SymbolKind::Function | SymbolKind::Chooser);
+        if !is_code || symbol.section.is_none() {
+            continue;
+        }
+        let Some(offset) = code.iter().find_map(|segment| segment.offset_of(symbol.address)) else {
+            continue;
+        };
+        let candidate = SymbolCandidate {
+            local: symbol.binding == SymbolBinding::Local,
+            name: symbol.name.into_owned(),
+            size: symbol.size,
+            index,
+        };
+        let better = functions.get(&offset).is_none_or(|known| candidate.rank() < known.rank());
+        if better {
+            functions.insert(offset, candidate);
+        }
     }
-
-    fn end(&self) -> u64 {
-        self.offset.saturating_add(self.size)
-    }
+    Ok(functions)
 }
 
 /// A symbol that may name the function at its address.
@@ -199,7 +169,7 @@ fn pages(bytes: &[u8], code: &[CodeSegment]) -> Vec<PageSpec> {
     let mut seen = HashSet::new();
     for segment in code {
         let mut offset = segment.offset / PAGE * PAGE;
-        while offset < segment.end() {
+        while offset < segment.offset.saturating_add(segment.size) {
             let Some(rest) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)) else { break };
             let mut page = [0; PAGE as usize];
             let length = rest.len().min(page.len());
@@ -279,17 +249,17 @@ mod tests {
         );
         // By its build id alone, below the directory that distributions use.
         let bytes = std::fs::read(&program).unwrap();
-        let id = object::Object::build_id(&object::File::parse(&*bytes).unwrap()).unwrap().unwrap().to_vec();
+        let id = Elf::parse(&bytes).unwrap().build_id().unwrap();
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let place = dir.path().join(".build-id").join(&hex[..2]);
         std::fs::create_dir_all(&place).unwrap();
         std::fs::rename(&debug, place.join(format!("{}.debug", &hex[2..]))).unwrap();
-        assert!(debug_file::of(&bytes, &program, dir.path()).is_some());
-        assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());
+        assert!(debug_file(&bytes, &program, dir.path(), MAX_DEBUG_BYTES).is_some());
+        assert!(debug_file(&bytes, &program, Path::new("/nonexistent"), MAX_DEBUG_BYTES).is_none());
         // A file with another build id is ignored.
         let other = crate::test_program::build(&dir, &["-O2", "-Wl,--build-id"]);
         run("objcopy", &["--only-keep-debug".as_ref(), other.as_os_str(), debug.as_os_str()]);
-        assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());
+        assert!(debug_file(&bytes, &program, Path::new("/nonexistent"), MAX_DEBUG_BYTES).is_none());
     }
 
     proptest! {

@@ -2,10 +2,9 @@
 
 use crate::llvm::LlvmTools;
 use crate::{Error, Result};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_work::IoContext;
-use object::{Object, ObjectSection, ObjectSymbol, ReadCache};
-use std::fs::File;
 
 /// Symbol by which `llvm-profgen` recognizes machine code with discriminators.
 const FS_DISCRIMINATOR: &str = "__llvm_fs_discriminator__";
@@ -49,14 +48,12 @@ fn refused(kernel: &Kernel, missing: &'static str, flag: &'static str) -> Error 
 /// Checks whether an image has discriminators; an error if it has no line tables.
 fn image(kernel: &Kernel) -> Result<bool> {
     let path = kernel.vmlinux();
-    let cache = ReadCache::new(File::open(&path).at("open", &path)?);
-    let Ok(file) = object::File::parse(&cache) else {
+    let bytes = MappedFile::open(&path).at("open", &path)?;
+    let Ok(elf) = Elf::parse_any(&bytes) else {
         return Err(refused(kernel, "ELF image that can be read", "-gmlt"));
     };
-    let has = |name| file.section_by_name(name).is_some_and(|section| section.size() > 0);
-    if !has(".debug_line") || !has(".debug_info") {
+    if !elf.has_section(".debug_line") || !elf.has_section(".debug_info") {
         return Err(refused(kernel, "line tables (.debug_line, .debug_info)", "-gmlt"));
     }
-    let has = file.symbols().any(|symbol| symbol.name() == Ok(FS_DISCRIMINATOR));
-    Ok(has)
+    Ok(elf.address_of(FS_DISCRIMINATOR).is_some())
 }

@@ -25,6 +25,13 @@ pub enum Error {
     Kernel(#[from] kerntune_kernel::Error),
 }
 
+impl Error {
+    /// Returns the error of damage in `origin`.
+    pub(crate) fn debug_info(origin: &str, why: kerntune_debuginfo::Error) -> Self {
+        Self::DebugInfo { origin: origin.into(), why: why.to_string() }
+    }
+}
+
 impl ClassifyError for Error {
     fn class(&self) -> ErrorClass {
         match self {

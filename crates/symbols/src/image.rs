@@ -1,5 +1,6 @@
 //! Search for the running kernel's image on disk.
 
+use kerntune_debuginfo::{by_build_id, ROOT};
 use kerntune_kernel::build_id_of;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,9 @@ pub fn places(root: &Path, release: &str, build_id: Option<&str>) -> Vec<PathBuf
     .iter()
     .map(|place| root.join(place))
     .collect();
-    if let Some((head, rest)) = build_id.and_then(|id| id.split_at_checked(2)) {
-        places.insert(0, root.join(format!("usr/lib/debug/.build-id/{head}/{rest}.debug")));
+    let debug = root.join(ROOT.trim_start_matches('/'));
+    if let Some(place) = build_id.and_then(|id| by_build_id(&debug, id)) {
+        places.insert(0, place);
     }
     places
 }

@@ -1,20 +1,12 @@
 //! Disassembly of a kernel's code, and its source lines.
 
 use crate::{Error, Result};
-use gimli::{
-    DebugInfoOffset, Dwarf, DwarfSections, EndianSlice, LineProgramHeader, LittleEndian, Unit,
-    UnitSectionOffset,
-};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction as Decoded, OpKind,
 };
-use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection};
-use std::collections::HashMap;
+use kerntune_debuginfo::{Elf, LineTables, MappedFile, SourceLine};
 use std::ops::Range;
 use std::path::Path;
-
-type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The code of an image, with its line tables if it has them.
 pub struct MachineCode {
@@ -22,12 +14,6 @@ pub struct MachineCode {
     sections: Vec<(u64, Vec<u8>)>,
     /// `None` without line tables.
     lines: Option<LineTables>,
-}
-
-struct LineTables {
-    dwarf: DwarfSections<Vec<u8>>,
-    /// First address and end of a part of a unit, and the unit's offset; sorted by address.
-    units: Vec<(u64, u64, DebugInfoOffset)>,
 }
 
 /// A disassembled instruction.
@@ -43,25 +29,13 @@ pub struct InstructionText {
     pub target: Option<u64>,
 }
 
-/// Code of one source line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceLine {
-    /// Addresses of the code.
-    pub code: Range<u64>,
-    /// Source file: a path from the top of the source tree, or as it was given to the compiler.
-    pub file: String,
-    /// Line number from 1; 0 for code without a line.
-    pub line: u32,
-}
-
 impl MachineCode {
     /// Reads an image.
     ///
     /// # Errors
     /// The file cannot be read, is not an ELF file, or its debug information is damaged.
     pub fn open(image: &Path) -> Result<Self> {
-        let bytes =
-            kerntune_work::read_file(image).map_err(|source| Error::Image { path: image.into(), source })?;
+        let bytes = MappedFile::open(image).map_err(|source| Error::Image { path: image.into(), source })?;
         Self::parse(&bytes, &image.display().to_string())
     }
 
@@ -70,27 +44,13 @@ impl MachineCode {
     /// # Errors
     /// Not an ELF file, or its debug information is damaged.
     pub fn parse(image: &[u8], origin: &str) -> Result<Self> {
-        let damaged = |why: String| Error::DebugInfo { origin: origin.into(), why };
-        let object: ElfFile64 = ElfFile64::parse(image).map_err(|error| damaged(error.to_string()))?;
-        let code = object.sections().filter(|section| section.kind() == object::SectionKind::Text);
-        let sections = code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())));
-        let sections = sections.collect();
-        let has = |name| object.section_by_name(name).is_some_and(|section| section.size() > 0);
-        if !has(".debug_line") || !has(".debug_info") {
-            return Ok(Self { origin: origin.into(), sections, lines: None });
-        }
-        let dwarf = DwarfSections::load(|id| -> Result<Vec<u8>> {
-            match object.section_by_name(id.name()) {
-                Some(section) => {
-                    let data = section.uncompressed_data();
-                    data.map(|data| data.into_owned())
-                        .map_err(|error| damaged(format!("{}: {error}", id.name())))
-                }
-                None => Ok(Vec::new()),
-            }
-        })?;
-        let units = units(&borrowed(&dwarf)).map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { origin: origin.into(), sections, lines: Some(LineTables { dwarf, units }) })
+        let read = || {
+            let elf = Elf::parse(image)?;
+            let code = elf.code_sections()?.into_iter();
+            let sections = code.map(|section| (section.start, section.data.to_vec())).collect();
+            Ok(Self { origin: origin.into(), sections, lines: LineTables::of(&elf)? })
+        };
+        read().map_err(|error| Error::debug_info(origin, error))
     }
 
     /// Checks whether the image has line tables.
@@ -114,13 +74,8 @@ impl MachineCode {
     /// Damaged debug information.
     pub fn lines(&self, code: Range<u64>) -> Result<Vec<SourceLine>> {
         let Some(lines) = &self.lines else { return Ok(Vec::new()) };
-        let found = lines.of(&code);
-        found.map_err(|error| Error::DebugInfo { origin: self.origin.clone(), why: error.to_string() })
+        lines.lines(&code).map_err(|error| Error::debug_info(&self.origin, error))
     }
-}
-
-fn borrowed(sections: &DwarfSections<Vec<u8>>) -> Dwarf<DwarfSlice<'_>> {
-    sections.borrow(|section| EndianSlice::new(section, LittleEndian))
 }
 
 /// Disassembles the instructions that begin in a range; `code` begins at the start of the range.
@@ -141,120 +96,6 @@ fn disassemble(code: &[u8], range: Range<u64>) -> Vec<InstructionText> {
         out.push(InstructionText { address: decoded.ip(), end: decoded.next_ip(), text, target });
     }
     out
-}
-
-fn units(dwarf: &Dwarf<DwarfSlice>) -> gimli::Result<Vec<(u64, u64, DebugInfoOffset)>> {
-    let mut units = Vec::new();
-    let mut headers = dwarf.units();
-    while let Some(header) = headers.next()? {
-        let UnitSectionOffset::DebugInfoOffset(offset) = header.offset() else { continue };
-        let unit = dwarf.unit(header)?;
-        let mut ranges = dwarf.unit_ranges(&unit)?;
-        while let Some(range) = ranges.next()? {
-            if range.begin < range.end {
-                units.push((range.begin, range.end, offset));
-            }
-        }
-    }
-    units.sort_unstable_by_key(|unit| (unit.0, unit.1, unit.2 .0));
-    Ok(units)
-}
-
-impl LineTables {
-    fn of(&self, code: &Range<u64>) -> gimli::Result<Vec<SourceLine>> {
-        let dwarf = borrowed(&self.dwarf);
-        let mut here: Vec<DebugInfoOffset> = Vec::new();
-        for (begin, end, offset) in &self.units {
-            if *begin < code.end && code.start < *end && !here.contains(offset) {
-                here.push(*offset);
-            }
-        }
-        let mut out = Vec::new();
-        for offset in here {
-            let unit = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
-            lines_of_unit(&dwarf, &unit, code, &mut out)?;
-        }
-        out.sort_by_key(|line: &SourceLine| line.code.start);
-        Ok(out)
-    }
-}
-
-fn lines_of_unit(
-    dwarf: &Dwarf<DwarfSlice>,
-    unit: &Unit<DwarfSlice>,
-    code: &Range<u64>,
-    out: &mut Vec<SourceLine>,
-) -> gimli::Result<()> {
-    let Some(program) = unit.line_program.clone() else { return Ok(()) };
-    let (program, sequences) = program.sequences()?;
-    let mut files: HashMap<u64, String> = HashMap::new();
-    for sequence in sequences.iter().filter(|s| s.start < code.end && code.start < s.end) {
-        let mut rows = program.resume_from(sequence);
-        let mut open: Option<(u64, u64, u32)> = None;
-        while let Some((header, row)) = rows.next_row()? {
-            if let Some((begin, file, line)) = open.take() {
-                let (from, to) = (begin.max(code.start), row.address().min(code.end));
-                if from < to {
-                    let known = files.entry(file);
-                    let file =
-                        known.or_insert_with(|| path(dwarf, unit, header, file).unwrap_or_default()).clone();
-                    out.push(SourceLine { code: from..to, file, line });
-                }
-            }
-            if row.end_sequence() || row.address() >= code.end {
-                break;
-            }
-            let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
-            open = Some((row.address(), row.file_index(), line));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the path of a file of a line program, without the directory in which make ran.
-fn path(
-    dwarf: &Dwarf<DwarfSlice>,
-    unit: &Unit<DwarfSlice>,
-    header: &LineProgramHeader<DwarfSlice>,
-    index: u64,
-) -> Option<String> {
-    let file = header.file(index)?;
-    let text = |value| Some(dwarf.attr_string(unit, value).ok()?.to_string_lossy().into_owned());
-    let name = text(file.path_name())?;
-    let directory = match file.directory_index() {
-        0 => None,
-        _ => file.directory(header).and_then(text),
-    };
-    let whole = match directory {
-        Some(directory) if !name.starts_with('/') => format!("{directory}/{name}"),
-        _ => name,
-    };
-    let made_in = unit.comp_dir.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
-    let within = whole.strip_prefix(&made_in).filter(|_| !made_in.is_empty());
-    Some(plain(within.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&whole)))
-}
-
-/// `../include/linux/../net/sock.h` → `include/net/sock.h`: the build directory is one below the
-/// top of the source.
-fn plain(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "." => {}
-            "" if !parts.is_empty() => {}
-            ".." => match parts.last() {
-                Some(&before) if before != ".." => {
-                    parts.pop();
-                }
-                _ => parts.push(part),
-            },
-            _ => parts.push(part),
-        }
-    }
-    if parts.first() == Some(&"..") {
-        parts.remove(0);
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]
@@ -282,11 +123,9 @@ int outer(int x) {
         };
         assert!(command().unwrap().success());
         let bytes = std::fs::read(&image).unwrap();
-        let object: ElfFile64 = ElfFile64::parse(&*bytes).unwrap();
-        use object::ObjectSymbol;
-        let found = object.dynamic_symbols().find(|symbol| symbol.name() == Ok("outer"));
-        let outer = found.map(|symbol| (symbol.address(), symbol.size())).unwrap();
-        (MachineCode::open(&image).unwrap(), outer.0, outer.0 + outer.1)
+        let elf = Elf::parse(&bytes).unwrap();
+        let outer = elf.dynamic_symbols().flatten().find(|symbol| symbol.name == "outer").unwrap();
+        (MachineCode::open(&image).unwrap(), outer.address, outer.address + outer.size)
     }
 
     #[test]
@@ -313,14 +152,6 @@ int outer(int x) {
         assert!(!code.has_lines() && code.lines(begin..end).unwrap().is_empty());
         assert!(!code.instructions(begin..end).is_empty());
         assert!(code.instructions(1 << 60..(1 << 60) + 9).is_empty());
-    }
-
-    #[test]
-    fn paths_begin_at_the_top_of_the_source() {
-        assert_eq!(plain("../include/linux/../net/sock.h"), "include/net/sock.h");
-        assert_eq!(plain("./include/generated/bounds.h"), "include/generated/bounds.h");
-        assert_eq!(plain("/usr/src/a.c"), "/usr/src/a.c");
-        assert_eq!(plain("../../etc/passwd"), "../etc/passwd");
     }
 
     #[test]

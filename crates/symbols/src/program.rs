@@ -1,13 +1,11 @@
 //! Functions of programs and libraries, for addresses of user mode.
 
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+use kerntune_debuginfo::{debug_file, CodeSegment, Elf, SymbolKind, ROOT};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Maximum size of a file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 512 << 20;
-/// Flag of executable segments (`PF_X`).
-const EXECUTABLE: u32 = 1;
 
 /// A function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +22,7 @@ pub struct ProgramFunction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramSymbols {
     functions: Vec<ProgramFunction>,
-    /// Executable segments: offset in the file, size, address.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<CodeSegment>,
 }
 
 impl ProgramSymbols {
@@ -33,34 +30,28 @@ impl ProgramSymbols {
     /// installs it. `None` if the file cannot be read or has no code.
     pub fn read(path: &Path, most: usize) -> Option<Self> {
         let bytes = contents(path)?;
-        let (mut program, debug) = Self::parse(&bytes, most)?;
-        let better = debug.and_then(|path| Self::parse(&contents(&path)?, most));
-        if let Some((better, _)) =
-            better.filter(|(better, _)| better.functions.len() > program.functions.len())
-        {
+        let mut program = Self::parse(&bytes, most)?;
+        let debug = debug_file(&bytes, path, Path::new(ROOT), MAX_FILE_BYTES);
+        let better = debug.and_then(|debug| Self::parse(&debug, most));
+        if let Some(better) = better.filter(|better| better.functions.len() > program.functions.len()) {
             program.functions = better.functions;
         }
         Some(program)
     }
 
-    /// Parses at most `most` functions of an ELF file. Also returns the path of its debug file.
-    pub fn parse(bytes: &[u8], most: usize) -> Option<(Self, Option<PathBuf>)> {
-        let file = object::File::parse(bytes).ok()?;
-        let is_code =
-            |flags: SegmentFlags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & EXECUTABLE != 0);
-        let segments = file.segments().filter(|segment| is_code(segment.flags())).map(|segment| {
-            let (offset, size) = segment.file_range();
-            (offset, size, segment.address())
-        });
-        let segments: Vec<_> = segments.collect();
-        let is_function = |kind| kind == SymbolKind::Text;
-        let mut functions: Vec<ProgramFunction> = file
+    /// Parses at most `most` functions of an ELF file.
+    pub fn parse(bytes: &[u8], most: usize) -> Option<Self> {
+        let elf = Elf::parse_any(bytes).ok()?;
+        let mut functions: Vec<ProgramFunction> = elf
             .symbols()
-            .chain(file.dynamic_symbols())
-            .filter(|symbol| is_function(symbol.kind()) && symbol.is_definition() && symbol.size() > 0)
-            .filter_map(|symbol| {
-                let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-                Some(ProgramFunction { address: symbol.address(), size: symbol.size(), name: name.into() })
+            .chain(elf.dynamic_symbols())
+            .flatten()
+            .filter(|symbol| symbol.kind == SymbolKind::Function && symbol.section.is_some())
+            .filter(|symbol| symbol.size > 0 && !symbol.name.is_empty())
+            .map(|symbol| ProgramFunction {
+                address: symbol.address,
+                size: symbol.size,
+                name: symbol.name.into_owned(),
             })
             .take(most.saturating_mul(2))
             .collect();
@@ -68,18 +59,12 @@ impl ProgramSymbols {
         functions.sort_by(|a, b| (a.address, a.name.len(), &a.name).cmp(&(b.address, b.name.len(), &b.name)));
         functions.dedup_by_key(|function| function.address);
         functions.truncate(most);
-        let debug = file.build_id().ok().flatten().filter(|id| id.len() > 2).map(|id| {
-            let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            PathBuf::from(format!("/usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]))
-        });
-        Some((Self { functions, segments }, debug))
+        Some(Self { functions, segments: elf.code_segments() })
     }
 
     /// Returns the number of the function at an offset of the file.
     pub fn at_offset(&self, offset: u64) -> Option<usize> {
-        let (begin, _, address) =
-            self.segments.iter().find(|(begin, size, _)| offset >= *begin && offset - begin < *size)?;
-        let address = address.checked_add(offset - begin)?;
+        let address = self.segments.iter().find_map(|segment| segment.address_of(offset))?;
         let at = self.functions.partition_point(|function| function.address <= address).checked_sub(1)?;
         self.functions.get(at).filter(|function| address - function.address < function.size).map(|_| at)
     }
@@ -116,12 +101,7 @@ mod tests {
         let named = |function: &ProgramFunction| function.name.contains("found_by_its_place");
         let at = program.functions().iter().position(named);
         let function = &program.functions()[at.unwrap()];
-        let (begin, _, address) = program
-            .segments
-            .iter()
-            .find(|(_, size, address)| function.address >= *address && function.address - address < *size)
-            .unwrap();
-        let offset = function.address - address + begin;
+        let offset = program.segments.iter().find_map(|segment| segment.offset_of(function.address)).unwrap();
         assert_eq!(program.at_offset(offset), at);
         assert_eq!(program.at_offset(offset + function.size - 1), at);
         assert_ne!(program.at_offset(offset + function.size), at);

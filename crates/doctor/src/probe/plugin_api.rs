@@ -3,18 +3,18 @@
 //! QEMU tells its level only to a loaded plugin. Without the recorder, the level is inferred from
 //! the functions that were added with each level (include/qemu/qemu-plugin.h, "version history").
 
-use object::{Object, ObjectSymbol};
+use kerntune_debuginfo::Elf;
 
 /// API level that the recorder needs.
 pub(crate) const NEEDED: u32 = 4;
 
 /// A function that was added with each level, newest first.
-const MARKERS: [(u32, &[u8]); 5] = [
-    (6, b"qemu_plugin_register_vcpu_discon_cb"),
-    (5, b"qemu_plugin_write_memory_vaddr"),
-    (4, b"qemu_plugin_read_memory_vaddr"),
-    (2, b"qemu_plugin_num_vcpus"),
-    (1, b"qemu_plugin_register_vcpu_tb_trans_cb"),
+const MARKERS: [(u32, &str); 5] = [
+    (6, "qemu_plugin_register_vcpu_discon_cb"),
+    (5, "qemu_plugin_write_memory_vaddr"),
+    (4, "qemu_plugin_read_memory_vaddr"),
+    (2, "qemu_plugin_num_vcpus"),
+    (1, "qemu_plugin_register_vcpu_tb_trans_cb"),
 ];
 
 /// Symbols that the recorder uses to update the clock before a CPU halts
@@ -33,12 +33,11 @@ pub(crate) struct QemuExports {
 /// Reads the exports of a QEMU. `None` if the bytes are no ELF file, or if plugins are not built
 /// in.
 pub(crate) fn exported(qemu: &[u8]) -> Option<QemuExports> {
-    let file = object::File::parse(qemu).ok()?;
+    let elf = Elf::parse_any(qemu).ok()?;
     let (mut level, mut clock) = (None, 0);
-    for symbol in file.dynamic_symbols().filter(|symbol| !symbol.is_undefined()) {
-        let Ok(name) = symbol.name_bytes() else { continue };
-        level = level.max(MARKERS.iter().find(|(_, marker)| *marker == name).map(|(at, _)| *at));
-        clock += usize::from(CLOCK.iter().any(|wanted| wanted.as_bytes() == name));
+    for symbol in elf.dynamic_symbols().flatten().filter(|symbol| symbol.section.is_some()) {
+        level = level.max(MARKERS.iter().find(|(_, marker)| *marker == symbol.name).map(|(at, _)| *at));
+        clock += usize::from(CLOCK.contains(&&*symbol.name));
     }
     Some(QemuExports { level: level?, clock: clock == CLOCK.len() })
 }

@@ -5,13 +5,14 @@
 //! type, then both, padded to 4 bytes.
 
 use crate::{list, Kernel, Result};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_work::{IoContext, WorkDir};
-use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
-use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, ReadCache, ReadRef};
-use std::fs::{self, File};
+use std::borrow::Cow;
+use std::fs;
 use std::path::Path;
 
+/// Type of the note with the build id.
+const NT_GNU_BUILD_ID: u32 = 3;
 /// File in which a running kernel shows its notes.
 const RUNNING: &str = "/sys/kernel/notes";
 
@@ -46,18 +47,14 @@ impl Kernel {
 /// # Errors
 /// The file cannot be opened.
 pub fn build_id_of(vmlinux: &Path) -> Result<Option<String>> {
-    let data = ReadCache::new(File::open(vmlinux).at("open", vmlinux)?);
+    let bytes = MappedFile::open(vmlinux).at("open", vmlinux)?;
     // Callers that need more of the file report what is wrong with it.
-    Ok(notes(&data).ok().flatten().and_then(|notes| build_id(&notes)))
+    Ok(notes(&bytes).and_then(|notes| build_id(&notes)))
 }
 
 /// Returns the contents of the section `.notes`.
-pub(crate) fn notes<'data, R: ReadRef<'data>>(data: R) -> object::Result<Option<Vec<u8>>> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
-    let found = sections.section_by_name(endian, b".notes");
-    found.map(|(_, section)| Ok(section.data(endian, data)?.to_vec())).transpose()
+pub(crate) fn notes(data: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Elf::parse(data).ok()?.section(".notes").ok()?
 }
 
 pub(crate) fn build_id(notes: &[u8]) -> Option<String> {

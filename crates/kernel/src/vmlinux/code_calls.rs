@@ -1,12 +1,11 @@
 //! Static call graph: calls and jumps between functions in a kernel's code.
 
-use crate::vmlinux::raw_symbols::{read, CodeSection};
+use crate::vmlinux::raw_symbols::read;
 use crate::{Error, Result, Symbols};
+use kerntune_debuginfo::{MappedFile, Section};
 use kerntune_isa::{BlockEnding, GuestIsa, Isa, TargetRole};
 use kerntune_work::IoContext;
-use object::{ReadCache, ReadRef};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::path::Path;
 
 /// Calls of one function by another, by index in [`Symbols::functions`]. Code in a split-off part
@@ -49,26 +48,25 @@ impl CodeCalls {
     /// # Errors
     /// The file cannot be read or is no ELF file.
     pub fn load(vmlinux: &Path, symbols: &Symbols) -> Result<Self> {
-        let file = File::open(vmlinux).at("open", vmlinux)?;
-        Self::parse(&ReadCache::new(file), vmlinux, symbols)
+        Self::parse(&MappedFile::open(vmlinux).at("open", vmlinux)?, vmlinux, symbols)
     }
 
-    /// Reads the calls from bytes in memory or a cache over a file; `path` is for error messages.
+    /// Reads the calls from bytes in memory; `path` is for error messages.
     ///
     /// # Errors
     /// The bytes are no ELF file.
-    pub fn parse<'data, R: ReadRef<'data>>(data: R, path: &Path, symbols: &Symbols) -> Result<Self> {
+    pub fn parse(data: &[u8], path: &Path, symbols: &Symbols) -> Result<Self> {
         let (_, sections) =
             read(data).map_err(|e| Error::Elf { path: path.to_owned(), reason: e.to_string() })?;
         let begins = FunctionStarts::of(symbols);
         let mut found: BTreeMap<(usize, usize), CodeCall> = BTreeMap::new();
         let mut unknown: BTreeMap<usize, UnresolvedCalls> = BTreeMap::new();
-        let mut ordered: Vec<&CodeSection> = sections.values().collect();
+        let mut ordered: Vec<&Section> = sections.values().collect();
         ordered.sort_by_key(|section| section.start);
         let mut done = 0;
         for (index, function) in symbols.functions().iter().enumerate() {
             let caller = symbols.whole(index);
-            for (address, code) in code(data, &ordered, function.address.max(done), function.end()) {
+            for (address, code) in code(&ordered, function.address.max(done), function.end()) {
                 // Assembly has functions inside functions; code is read only once.
                 done = done.max(address.saturating_add(code.len() as u64));
                 for insn in GuestIsa::instructions(code, address) {
@@ -144,17 +142,11 @@ impl FunctionStarts {
 }
 
 /// Returns the bytes of an address range, section by section, as far as they are in the file.
-fn code<'data, R: ReadRef<'data>>(
-    data: R,
-    sections: &[&CodeSection],
-    begin: u64,
-    end: u64,
-) -> Vec<(u64, &'data [u8])> {
-    let bytes = |section: &&CodeSection| {
+fn code<'data>(sections: &[&Section<'data>], begin: u64, end: u64) -> Vec<(u64, &'data [u8])> {
+    let bytes = |section: &&Section<'data>| {
         let (from, to) = (begin.max(section.start), end.min(section.end));
         let size = to.checked_sub(from).filter(|size| *size > 0)?;
-        let offset = section.offset.checked_add(from - section.start)?;
-        Some((from, data.read_bytes_at(offset, size).ok()?))
+        Some((from, section.bytes(from, size)?))
     };
     sections.iter().filter_map(bytes).collect()
 }

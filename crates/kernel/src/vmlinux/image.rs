@@ -5,9 +5,9 @@
 
 use crate::{Arch, Error, Result};
 use flate2::read::GzDecoder;
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::IoContext;
-use object::{Object, ObjectSection, SectionKind};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn checked_bytes(arch: Arch, dir: &Path) -> Result<u64> {
     let packed =
         GuestIsa::image_payload(&image).filter(|packed| path != vmlinux && packed.starts_with(&GZIP));
     if let Some(packed) = packed {
-        let kernel = fs::read(&vmlinux).at("read", &vmlinux)?;
+        let kernel = MappedFile::open(&vmlinux).at("read", &vmlinux)?;
         if !holds(packed, &kernel) {
             return Err(Error::OtherImage { image: path, vmlinux });
         }
@@ -47,11 +47,8 @@ fn holds(packed: &[u8], vmlinux: &[u8]) -> bool {
 /// Returns name and bytes of each code section. Other sections are not compared, because the packed
 /// kernel is stripped.
 fn code(elf: &[u8]) -> Option<Vec<(String, &[u8])>> {
-    let file = object::File::parse(elf).ok()?;
-    let text = file.sections().filter(|section| section.kind() == SectionKind::Text);
-    let code: Vec<_> = text
-        .map(|section| Some((section.name().ok()?.to_owned(), section.data().ok()?)))
-        .collect::<Option<_>>()?;
+    let text = Elf::parse_any(elf).ok()?.code_sections().ok()?.into_iter();
+    let code: Vec<_> = text.map(|section| (section.name, section.data)).collect();
     Some(code).filter(|code| !code.is_empty())
 }
 

@@ -1,10 +1,10 @@
 //! Objects that a kernel was linked from, in link order, with their source files.
 
 use crate::vmlinux::raw_symbols::{read, RawSymbol};
+use kerntune_debuginfo::MappedFile;
 use kerntune_work::IoContext;
 use object::read::archive::ArchiveFile;
-use object::ReadCache;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Object that was linked into a kernel.
@@ -27,8 +27,8 @@ pub(crate) fn linked(build: &Path, source: &Path) -> crate::Result<Vec<LinkedObj
     for name in members(build)? {
         let path = build.join(&name);
         let Some(source) = source_of(build, source, &name) else { continue };
-        let Ok(file) = File::open(&path) else { continue };
-        if let Ok((symbols, _)) = read(&ReadCache::new(file)) {
+        let Ok(file) = MappedFile::open(&path) else { continue };
+        if let Ok((symbols, _)) = read(&file) {
             objects.push(LinkedObject { source, symbols });
         }
     }

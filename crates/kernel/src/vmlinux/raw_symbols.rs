@@ -1,10 +1,8 @@
 //! Code symbols of an ELF file, as in its symbol table.
 
 use crate::{Error, Result};
-use kerntune_work::{open_file, IoContext};
-use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, SectionHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef};
+use kerntune_debuginfo::{Elf, MappedFile, Section, SymbolBinding, SymbolKind};
+use kerntune_work::IoContext;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -22,69 +20,39 @@ pub(crate) struct RawSymbol {
     pub scope: Option<(usize, String)>,
 }
 
-pub(crate) struct CodeSection {
-    pub name: String,
-    pub start: u64,
-    pub end: u64,
-    /// Offset of the section in the file.
-    pub offset: u64,
-}
-
-pub(crate) type CodeSymbols = (Vec<RawSymbol>, HashMap<usize, CodeSection>);
+pub(crate) type CodeSymbols<'data> = (Vec<RawSymbol>, HashMap<usize, Section<'data>>);
 
 /// Reads the symbols in executable sections, and these sections by index.
-pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<CodeSymbols, object::read::Error> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
-    let mut code = HashMap::new();
-    for (index, section) in sections.enumerate() {
-        let flags = section.sh_flags(endian);
-        let wanted = u64::from(elf::SHF_EXECINSTR | elf::SHF_ALLOC);
-        if flags & wanted == wanted {
-            let name = String::from_utf8_lossy(sections.section_name(endian, section)?).into_owned();
-            let start = section.sh_addr(endian);
-            let end = start.saturating_add(section.sh_size(endian));
-            let offset = section.sh_offset(endian);
-            code.insert(index.0, CodeSection { name, start, end, offset });
-        }
-    }
-    let table = sections.symbols(endian, data, elf::SHT_SYMTAB)?;
+pub(crate) fn read(bytes: &[u8]) -> kerntune_debuginfo::Result<CodeSymbols<'_>> {
+    let elf = Elf::parse(bytes)?;
+    let sections = elf.code_sections()?.into_iter();
+    let code: HashMap<usize, Section> = sections.map(|section| (section.index, section)).collect();
     let mut raw = Vec::new();
     let mut scope: Option<(usize, String)> = None;
-    for (index, symbol) in table.enumerate() {
-        let name = || {
-            Ok::<_, object::read::Error>(
-                String::from_utf8_lossy(table.symbol_name(endian, symbol)?).into_owned(),
-            )
-        };
-        let kind = symbol.st_type();
-        if kind == elf::STT_FILE {
+    for (index, symbol) in elf.symbols().enumerate() {
+        let symbol = symbol?;
+        if symbol.kind == SymbolKind::File {
             // The linker's own symbols follow a file symbol without a name.
-            scope = Some((index.0, name()?)).filter(|(_, n)| !n.is_empty());
+            scope = Some((index, symbol.name.into_owned())).filter(|(_, name)| !name.is_empty());
             continue;
         }
-        if kind != elf::STT_FUNC && kind != elf::STT_NOTYPE {
+        let Some(section) = symbol.section.filter(|section| code.contains_key(section)) else { continue };
+        if !matches!(symbol.kind, SymbolKind::Function | SymbolKind::Untyped) {
             continue;
         }
-        let Some(section) = table.symbol_section(endian, symbol, index)?.filter(|s| code.contains_key(&s.0))
-        else {
-            continue;
-        };
         // A linker makes hidden symbols local (with ThinLTO nearly all). They were global in their
         // object, so they follow the last file's symbols without belonging to that file.
-        let is_hidden = matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
-        let binding = match symbol.st_bind() {
-            elf::STB_LOCAL if !is_hidden => 2,
-            elf::STB_WEAK => 1,
+        let binding = match symbol.binding {
+            SymbolBinding::Local if !symbol.hidden => 2,
+            SymbolBinding::Weak => 1,
             _ => 0,
         };
         raw.push(RawSymbol {
-            name: name()?,
-            address: symbol.st_value(endian),
-            size: symbol.st_size(endian),
-            section: section.0,
-            typed: kind == elf::STT_FUNC,
+            name: symbol.name.into_owned(),
+            address: symbol.address,
+            size: symbol.size,
+            section,
+            typed: symbol.kind == SymbolKind::Function,
             binding,
             scope: scope.clone().filter(|_| binding == 2),
         });
@@ -94,8 +62,7 @@ pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<CodeSymbols, obj
 
 /// Reads all code symbols of an ELF file, in the order of its symbol table.
 pub(crate) fn load(vmlinux: &Path) -> Result<Vec<RawSymbol>> {
-    let file = open_file(vmlinux).at("open", vmlinux)?;
-    let (raw, _) = read(&ReadCache::new(file))
-        .map_err(|e| Error::Elf { path: vmlinux.to_owned(), reason: e.to_string() })?;
+    let file = MappedFile::open(vmlinux).at("open", vmlinux)?;
+    let (raw, _) = read(&file).map_err(|e| Error::Elf { path: vmlinux.to_owned(), reason: e.to_string() })?;
     Ok(raw)
 }

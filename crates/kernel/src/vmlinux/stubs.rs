@@ -9,9 +9,9 @@ use kerntune_isa::{GuestIsa, Isa};
 
 /// Replaces the label by its stubs. `bytes(address, size)` reads code. A label with other code
 /// stays as it is.
-pub(crate) fn split(
+pub(crate) fn split<'data>(
     groups: Vec<SymbolGroup>,
-    bytes: impl Fn(u64, u64) -> Option<Vec<u8>>,
+    bytes: impl Fn(u64, u64) -> Option<&'data [u8]>,
 ) -> Vec<SymbolGroup> {
     let name_at = |address: u64| {
         let at = groups.binary_search_by_key(&address, |group| group.first().address).ok()?;
@@ -23,7 +23,7 @@ pub(crate) fn split(
             return None;
         }
         let code = bytes(label.address, group.size)?;
-        let found = GuestIsa::interrupt_stubs(&code, label.address);
+        let found = GuestIsa::interrupt_stubs(code, label.address);
         let ends =
             found.iter().skip(1).map(|stub| stub.address).chain([label.address.saturating_add(group.size)]);
         let made: Option<Vec<SymbolGroup>> = found

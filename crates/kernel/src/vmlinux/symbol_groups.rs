@@ -1,6 +1,7 @@
 //! Symbols by address: aliases merged, labels and marks removed, sizes completed.
 
-use crate::vmlinux::raw_symbols::{CodeSection, RawSymbol};
+use crate::vmlinux::raw_symbols::RawSymbol;
+use kerntune_debuginfo::Section;
 use std::collections::HashMap;
 
 /// Symbols at one address. The first one names it.
@@ -22,7 +23,7 @@ impl SymbolGroup {
 }
 
 /// Merges aliases, removes marks and inner labels, and completes sizes. Sorted by address.
-pub(crate) fn group(mut raw: Vec<RawSymbol>, sections: &HashMap<usize, CodeSection>) -> Vec<SymbolGroup> {
+pub(crate) fn group(mut raw: Vec<RawSymbol>, sections: &HashMap<usize, Section>) -> Vec<SymbolGroup> {
     let rank = |s: &RawSymbol| (!s.typed, s.size == 0, s.binding, s.name.len());
     raw.sort_by(|a, b| {
         (a.section, a.address, rank(a), &a.name).cmp(&(b.section, b.address, rank(b), &b.name))

@@ -1,13 +1,13 @@
 //! Functions of a kernel, from the symbol table of its `vmlinux`.
 
-use crate::vmlinux::raw_symbols::{read, CodeSection, RawSymbol};
+use crate::vmlinux::raw_symbols::{read, RawSymbol};
 use crate::vmlinux::source_map::SourceMap;
 use crate::vmlinux::stubs;
 use crate::vmlinux::symbol_groups::{group, SymbolGroup};
 use crate::{Error, Result};
+use kerntune_debuginfo::{MappedFile, Section};
 use kerntune_isa::{GuestIsa, Isa};
-use kerntune_work::{open_file, IoContext};
-use object::{ReadCache, ReadRef};
+use kerntune_work::IoContext;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -57,22 +57,18 @@ pub struct Symbols {
 impl Symbols {
     /// Reads the symbol table of an ELF file. Debug information is not read.
     pub fn load(vmlinux: &Path) -> Result<Self> {
-        let file = open_file(vmlinux).at("open", vmlinux)?;
-        Self::parse(&ReadCache::new(file), vmlinux)
+        Self::parse(&MappedFile::open(vmlinux).at("open", vmlinux)?, vmlinux)
     }
 
-    /// Reads the table from bytes in memory or a cache over a file; `path` is for error messages.
-    pub fn parse<'data, R: ReadRef<'data>>(data: R, path: &Path) -> Result<Self> {
+    /// Reads the table from bytes in memory; `path` is for error messages.
+    pub fn parse(data: &[u8], path: &Path) -> Result<Self> {
         let refuse = |reason: String| Error::Elf { path: path.to_owned(), reason };
         let (raw, sections) = read(data).map_err(|e| refuse(e.to_string()))?;
         if raw.is_empty() {
             return Err(refuse("it has no symbols of functions (stripped?); a kernel's vmlinux has".into()));
         }
-        let code = |address: u64, size: u64| {
-            let section = sections.values().find(|s| (s.start..s.end).contains(&address))?;
-            let offset = section.offset.checked_add(address - section.start)?;
-            data.read_bytes_at(offset, size.min(section.end - address)).ok().map(<[u8]>::to_vec)
-        };
+        let code =
+            |address: u64, size: u64| sections.values().find_map(|section| section.bytes(address, size));
         Ok(Self::from_raw(raw, &sections, code))
     }
 
@@ -125,10 +121,10 @@ impl Symbols {
         self.text_bytes
     }
 
-    fn from_raw(
+    fn from_raw<'data>(
         raw: Vec<RawSymbol>,
-        sections: &HashMap<usize, CodeSection>,
-        code: impl Fn(u64, u64) -> Option<Vec<u8>>,
+        sections: &HashMap<usize, Section>,
+        code: impl Fn(u64, u64) -> Option<&'data [u8]>,
     ) -> Self {
         let mut addresses = HashMap::new();
         for symbol in &raw {

@@ -179,7 +179,17 @@ fn an_entry_inside_of_a_function_is_found_and_so_is_what_follows_it() {
         binding: 0,
         scope: None,
     };
-    let sections = HashMap::from([(1, CodeSection { name: ".text".into(), start: 0, end: 200, offset: 0 })]);
+    let text = Section {
+        index: 1,
+        name: ".text".into(),
+        start: 0,
+        end: 200,
+        offset: 0,
+        data: &[],
+        loaded: true,
+        code: true,
+    };
+    let sections = HashMap::from([(1, text)]);
     let symbols = Symbols::from_raw(
         vec![raw("outer", 0, 100), raw("inner", 10, 10), raw("next", 120, 5)],
         &sections,

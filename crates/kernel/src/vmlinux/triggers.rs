@@ -2,12 +2,9 @@
 //! each function.
 
 use crate::{Error, Result};
+use kerntune_debuginfo::{Elf, MappedFile, SymbolKind};
 use kerntune_work::IoContext;
-use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::Path;
 
 /// Prefix of the symbols at the two bytes that a function's triggers read.
@@ -58,16 +55,14 @@ impl Triggers {
     /// # Errors
     /// A file that cannot be read or is no ELF file; a byte outside of the range of tags.
     pub fn load(vmlinux: &Path) -> Result<Option<Self>> {
-        let file = File::open(vmlinux).at("open", vmlinux)?;
-        Self::parse(&ReadCache::new(file), vmlinux)
+        Self::parse(&MappedFile::open(vmlinux).at("open", vmlinux)?, vmlinux)
     }
 
-    /// Reads the triggers from bytes in memory or a cache over a file; `path` is for error
-    /// messages.
+    /// Reads the triggers from bytes in memory; `path` is for error messages.
     ///
     /// # Errors
     /// Those of [`Triggers::load`].
-    pub fn parse<'data, R: ReadRef<'data>>(data: R, path: &Path) -> Result<Option<Self>> {
+    pub fn parse(data: &[u8], path: &Path) -> Result<Option<Self>> {
         let refuse = |reason: String| Error::Elf { path: path.to_owned(), reason };
         let (base, found) = read(data).map_err(|error| refuse(error.to_string()))?;
         let (Some(base), false) = (base, found.is_empty()) else { return Ok(None) };
@@ -117,23 +112,21 @@ struct TagSymbol {
     file: String,
 }
 
-fn read<'data, R: ReadRef<'data>>(data: R) -> Result<(Option<u64>, Vec<TagSymbol>), object::read::Error> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let table = header.sections(endian, data)?.symbols(endian, data, elf::SHT_SYMTAB)?;
+fn read(data: &[u8]) -> kerntune_debuginfo::Result<(Option<u64>, Vec<TagSymbol>)> {
+    let elf = Elf::parse(data)?;
     let (mut base, mut found, mut file) = (None, Vec::new(), String::new());
-    for (_, symbol) in table.enumerate() {
-        let name = String::from_utf8_lossy(table.symbol_name(endian, symbol)?).into_owned();
-        if symbol.st_type() == elf::STT_FILE {
+    for symbol in elf.symbols() {
+        let symbol = symbol?;
+        let name = symbol.name;
+        if symbol.kind == SymbolKind::File {
             // Characters that a names file cannot contain.
             file = name.rsplit('/').next().unwrap_or_default().replace(['#', ' ', '\t'], "_");
         } else if name == START {
-            base = Some(symbol.st_value(endian));
+            base = Some(symbol.address);
         } else if let Some(function) = name.strip_prefix(PREFIX) {
             let is_name = !function.is_empty() && !function.contains(['/', '#']);
             if is_name && !function.contains(char::is_whitespace) {
-                let address = symbol.st_value(endian);
-                found.push(TagSymbol { name: function.into(), address, file: file.clone() });
+                found.push(TagSymbol { name: function.into(), address: symbol.address, file: file.clone() });
             }
         }
     }

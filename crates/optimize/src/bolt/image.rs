@@ -1,9 +1,8 @@
 //! Bytes of a linked kernel, by address.
 
 use crate::{Error, Result};
+use kerntune_debuginfo::Elf;
 use kerntune_work::IoContext;
-use object::elf::{SHF_ALLOC, SHF_EXECINSTR};
-use object::{Object, ObjectSection, SectionFlags};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -46,24 +45,17 @@ impl ElfImage {
         })
     }
 
-    fn parse(bytes: Vec<u8>) -> std::result::Result<Self, object::Error> {
-        let (mut sections, mut names) = (Vec::new(), Vec::new());
-        for section in object::File::parse(&*bytes)?.sections() {
-            let name = section.name()?.to_string();
-            names.push(name.clone());
-            let SectionFlags::Elf { sh_flags } = section.flags() else { continue };
-            let is = |flag: u32| sh_flags & u64::from(flag) != 0;
-            if let (true, Some((start, size))) = (is(SHF_ALLOC), section.file_range()) {
-                let file = start as usize..start as usize + size as usize;
-                sections.push(LoadedSection {
-                    name,
-                    address: section.address(),
-                    is_code: is(SHF_EXECINSTR),
-                    file,
-                });
-            }
-        }
-        sections.retain(|section| !section.file.is_empty() && section.file.end <= bytes.len());
+    fn parse(bytes: Vec<u8>) -> kerntune_debuginfo::Result<Self> {
+        let all = Elf::parse_any(&bytes)?.sections()?;
+        let names = all.iter().map(|section| section.name.clone()).collect();
+        let loaded = all.into_iter().filter(|section| section.loaded && !section.data.is_empty());
+        let sections = loaded.map(|section| LoadedSection {
+            name: section.name,
+            address: section.start,
+            is_code: section.code,
+            file: section.offset as usize..section.offset as usize + section.data.len(),
+        });
+        let sections = sections.collect();
         Ok(Self { bytes, sections, names })
     }
 

@@ -7,12 +7,11 @@
 
 use crate::Result;
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::Symbols;
 use kerntune_work::IoContext;
-use object::{Architecture, Object, ObjectSection, SectionKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::Path;
 
 /// Most instructions between the comparison and its branch: moves that the compiler put there.
@@ -60,15 +59,11 @@ impl std::fmt::Display for PromotedCallForm {
 impl TargetComparisons {
     /// Disassembles the functions of an image; `None` if it is not for x86-64.
     pub(super) fn of(vmlinux: &Path, symbols: &Symbols) -> Result<Option<Self>> {
-        let bytes = fs::read(vmlinux).at("read", vmlinux)?;
-        let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
-        if file.architecture() != Architecture::X86_64 {
-            return Ok(None);
-        }
+        let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
+        let Some(elf) = Elf::parse_any(&bytes).ok().filter(Elf::is_x86_64) else { return Ok(None) };
         let mut found = Self::default();
-        for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-            let Ok(code) = section.data() else { continue };
-            found.section(code, section.address(), symbols);
+        for section in elf.code_sections().unwrap_or_default() {
+            found.section(section.data, section.start, symbols);
         }
         Ok(Some(found))
     }
@@ -134,6 +129,7 @@ fn slice(code: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use kerntune_convert::gcda::{summarize, Gcda};
+    use std::fs;
     use std::process::Command;
 
     const PROGRAM: &str = "typedef int (*F)(int);\n\

@@ -8,6 +8,7 @@ use crate::proof::{build_log, write_text_bytes};
 use crate::share::percent;
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::IoContext;
 use serde::{Deserialize, Serialize};
@@ -240,15 +241,13 @@ fn without_summary(profile: &GccPgoProfile, counts: &[ObjectCounts]) -> Result<u
 
 impl SectionEvidence {
     fn of(build: &Path, counts: &[ObjectCounts]) -> Result<Self> {
-        use object::{Object, ObjectSection};
         let mut evidence = Self::default();
         for path in counts.iter().map(|o| build.join(&o.object)).filter(|p| p.is_file()) {
-            let bytes = fs::read(&path).at("read object", &path)?;
-            let Ok(file) = object::File::parse(&*bytes) else { continue };
-            let has = |name: &str| file.section_by_name(name).is_some_and(|s| s.size() > 0);
+            let bytes = MappedFile::open(&path).at("read object", &path)?;
+            let Ok(elf) = Elf::parse_any(&bytes) else { continue };
             evidence.objects += 1;
-            evidence.with_hot += u64::from(has(".text.hot"));
-            evidence.with_unlikely += u64::from(has(".text.unlikely"));
+            evidence.with_hot += u64::from(elf.has_section(".text.hot"));
+            evidence.with_unlikely += u64::from(elf.has_section(".text.unlikely"));
         }
         Ok(evidence)
     }

@@ -1,14 +1,10 @@
 //! Compilation units of functions, as the compiler named them.
 
 use crate::{Error, Result};
-use gimli::{EndianSlice, LittleEndian};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::Kernel;
 use kerntune_work::IoContext;
-use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
 
 /// A kernel's map of blocks as bytes, and the compilation units of its code.
 pub(super) struct BlockMapImage {
@@ -25,17 +21,13 @@ impl BlockMapImage {
     /// [`Error::BadBlockMap`] with the damage.
     pub fn load(kernel: &Kernel) -> Result<Self> {
         let path = kernel.vmlinux();
-        let bytes = fs::read(&path).at("read", &path)?;
+        let bytes = MappedFile::open(&path).at("read", &path)?;
         let bad = |reason: String| Error::BadBlockMap { kernel: kernel.manifest.label.clone(), reason };
-        let file: ElfFile64 = ElfFile64::parse(&*bytes).map_err(|error| bad(error.to_string()))?;
-        let data = |name: &str| -> Result<Cow<[u8]>> {
-            let section = file.section_by_name(name).map(|section| section.uncompressed_data());
-            section.unwrap_or(Ok(Cow::Borrowed(&[]))).map_err(|error| bad(format!("{name}: {error}")))
-        };
-        let map = data(kerntune_convert::propeller::SECTION)?.into_owned();
-        let sections = gimli::DwarfSections::load(|id| data(id.name()))?;
-        let units = units(&sections).map_err(|error| bad(format!("its debug information: {error}")))?;
-        Ok(Self { map, units })
+        let elf = Elf::parse(&bytes).map_err(|error| bad(error.to_string()))?;
+        let map =
+            elf.section(kerntune_convert::propeller::SECTION).map_err(|error| bad(error.to_string()))?;
+        let units = units(&elf).map_err(|error| bad(format!("its debug information: {error}")))?;
+        Ok(Self { map: map.unwrap_or_default().into_owned(), units })
     }
 
     /// Returns the name of the unit with code at `address`: the compiler's argument for its source.
@@ -45,20 +37,9 @@ impl BlockMapImage {
     }
 }
 
-fn units(sections: &gimli::DwarfSections<Cow<[u8]>>) -> gimli::Result<BTreeMap<u64, (u64, String)>> {
-    let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let (mut found, mut headers) = (BTreeMap::new(), dwarf.units());
-    while let Some(header) = headers.next()? {
-        let unit = dwarf.unit(header)?;
-        let Some(name) = unit.name else { continue };
-        let name = name.to_string_lossy().into_owned();
-        let mut ranges = dwarf.unit_ranges(&unit)?;
-        while let Some(range) = ranges.next()? {
-            // The linker sets addresses of discarded code to 0 or 1.
-            if range.begin > 1 && range.begin < range.end {
-                found.insert(range.begin, (range.end, name.clone()));
-            }
-        }
-    }
-    Ok(found)
+fn units(elf: &Elf) -> kerntune_debuginfo::Result<BTreeMap<u64, (u64, String)>> {
+    let debug_info = elf.debug_info()?;
+    // The linker sets addresses of discarded code to 0 or 1.
+    let units = debug_info.code_units()?.into_iter().filter(|unit| unit.code.start > 1);
+    Ok(units.filter_map(|unit| Some((unit.code.start, (unit.code.end, unit.name?.into_owned())))).collect())
 }

@@ -3,12 +3,11 @@
 use super::shape::CodeShape;
 use crate::Result;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Kernel, KernelFunction, Symbols};
 use kerntune_profile::{source_name, Address, EdgeKind, FunctionIndex, Symbol};
 use kerntune_work::IoContext;
-use object::{Architecture, Object, ObjectSection, ReadCache, SectionKind};
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
 /// Most bytes of straight code; a CPU's record of its last branches sometimes suggests longer runs.
@@ -133,11 +132,8 @@ impl LinkedCode {
 
 /// Reads the sections with code of an image for x86-64.
 fn code(vmlinux: &Path) -> Result<Vec<(u64, Vec<u8>)>> {
-    let cache = ReadCache::new(File::open(vmlinux).at("open", vmlinux)?);
-    let Ok(file) = object::File::parse(&cache) else { return Ok(Vec::new()) };
-    if file.architecture() != Architecture::X86_64 {
-        return Ok(Vec::new());
-    }
-    let text = file.sections().filter(|section| section.kind() == SectionKind::Text);
-    Ok(text.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec()))).collect())
+    let bytes = MappedFile::open(vmlinux).at("open", vmlinux)?;
+    let elf = Elf::parse_any(&bytes).ok().filter(Elf::is_x86_64);
+    let sections = elf.and_then(|elf| elf.code_sections().ok()).unwrap_or_default().into_iter();
+    Ok(sections.map(|section| (section.start, section.data.to_vec())).collect())
 }

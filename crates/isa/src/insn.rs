@@ -33,6 +33,19 @@ impl Insn {
     }
 }
 
+/// A disassembled instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstructionText {
+    /// Address of the instruction.
+    pub address: u64,
+    /// Address of the following instruction.
+    pub end: u64,
+    /// Text in the syntax of GNU's assembler.
+    pub text: String,
+    /// Target of a direct branch or call.
+    pub target: Option<u64>,
+}
+
 /// Effect of the last instruction of a block. QEMU ends a block at every branch and at every
 /// instruction that leaves the translated code, so only the last instruction can have one of these
 /// effects.

@@ -1,8 +1,8 @@
 //! Trait for instruction sets.
 
 use crate::{
-    AddressSpace, BlockEnding, BlockFlow, CountedFaults, ExceptionFrame, Insn, IsaNames, KbuildNames,
-    Register, StoppedCpu, TagAccess, TargetRole,
+    AddressSpace, BlockEnding, BlockFlow, CountedFaults, ExceptionFrame, Insn, InstructionText, IsaNames,
+    KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -64,6 +64,8 @@ pub trait Isa {
     /// Iterates over the instructions of `code`, which lies at `address`. Invalid bytes are
     /// returned as instructions, too.
     fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_;
+    /// Disassembles the instructions of `code`, which lies at `address`.
+    fn disassemble(code: &[u8], address: u64) -> impl Iterator<Item = InstructionText> + '_;
     /// Decodes an instruction.
     fn decode(insn: &Insn) -> Self::Decoded;
     /// Classifies the last instruction of a block.

@@ -35,7 +35,7 @@ pub use image::places;
 pub use inlined::{inlined, inlined_in};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use kerntune_debuginfo::SourceLine;
-pub use machine_code::{InstructionText, MachineCode};
+pub use machine_code::MachineCode;
 pub use order::{infer, InferredDirectories};
 pub use program::{ProgramFunction, ProgramSymbols};
 pub use running::RunningKernel;

@@ -1,10 +1,8 @@
 //! Disassembly of a kernel's code, and its source lines.
 
 use crate::{Error, Result};
-use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction as Decoded, OpKind,
-};
 use kerntune_debuginfo::{Elf, LineTables, MappedFile, SourceLine};
+use kerntune_isa::{GuestIsa, InstructionText, Isa};
 use std::ops::Range;
 use std::path::Path;
 
@@ -14,19 +12,6 @@ pub struct MachineCode {
     sections: Vec<(u64, Vec<u8>)>,
     /// `None` without line tables.
     lines: Option<LineTables>,
-}
-
-/// A disassembled instruction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstructionText {
-    /// Address of the instruction.
-    pub address: u64,
-    /// Address of the following instruction.
-    pub end: u64,
-    /// Text in the syntax of GNU's assembler.
-    pub text: String,
-    /// Target of a direct branch or call.
-    pub target: Option<u64>,
 }
 
 impl MachineCode {
@@ -65,7 +50,8 @@ impl MachineCode {
             let from = usize::try_from(code.start.checked_sub(*address)?).ok()?;
             bytes.get(from..).filter(|rest| !rest.is_empty())
         });
-        found.map(|bytes| disassemble(bytes, code)).unwrap_or_default()
+        let instructions = GuestIsa::disassemble(found.unwrap_or_default(), code.start);
+        instructions.take_while(|instruction| instruction.address < code.end).collect()
     }
 
     /// Returns the source lines of the code in `code`, by address; empty without line tables.
@@ -76,26 +62,6 @@ impl MachineCode {
         let Some(lines) = &self.lines else { return Ok(Vec::new()) };
         lines.lines(&code).map_err(|error| Error::debug_info(&self.origin, error))
     }
-}
-
-/// Disassembles the instructions that begin in a range; `code` begins at the start of the range.
-fn disassemble(code: &[u8], range: Range<u64>) -> Vec<InstructionText> {
-    let mut formatter = GasFormatter::new();
-    formatter.options_mut().set_branch_leading_zeros(false);
-    formatter.options_mut().set_uppercase_hex(false);
-    let mut decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
-    let mut decoded = Decoded::default();
-    let mut out = Vec::new();
-    while decoder.can_decode() && decoder.ip() < range.end {
-        decoder.decode_out(&mut decoded);
-        let mut text = String::new();
-        formatter.format(&decoded, &mut text);
-        let leads = !matches!(decoded.flow_control(), FlowControl::Next);
-        let is_near = leads && matches!(decoded.op0_kind(), OpKind::NearBranch64);
-        let target = is_near.then(|| decoded.near_branch_target());
-        out.push(InstructionText { address: decoded.ip(), end: decoded.next_ip(), text, target });
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Classification of x86-64 instructions.
 
 use super::registers;
-use crate::{BlockEnding, BlockFlow, CountedFaults, Insn, StoppedCpu};
+use crate::{BlockEnding, BlockFlow, CountedFaults, Insn, InstructionText, StoppedCpu};
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction,
+    InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment,
+    UsedMemory,
 };
 use kerntune_trace::counts::BranchKind;
 use kerntune_trace::mark::Mark;
@@ -16,6 +17,22 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '
         let (start, address) = (decoder.position(), decoder.ip());
         let end = decoder.can_decode().then(|| (decoder.decode(), decoder.position()))?.1;
         Some(Insn::new(address, code.get(start..end)?))
+    })
+}
+
+/// Disassembles the instructions of `code` at `address`.
+pub fn disassemble(code: &[u8], address: u64) -> impl Iterator<Item = InstructionText> + '_ {
+    let mut formatter = GasFormatter::new();
+    formatter.options_mut().set_branch_leading_zeros(false);
+    formatter.options_mut().set_uppercase_hex(false);
+    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    decoder.into_iter().map(move |decoded| {
+        let mut text = String::new();
+        formatter.format(&decoded, &mut text);
+        let leads = !matches!(decoded.flow_control(), FlowControl::Next);
+        let is_near = leads && matches!(decoded.op0_kind(), OpKind::NearBranch64);
+        let target = is_near.then(|| decoded.near_branch_target());
+        InstructionText { address: decoded.ip(), end: decoded.next_ip(), text, target }
     })
 }
 

@@ -14,7 +14,8 @@ mod vulnerable;
 
 use crate::{
     AddressSpace, BlockEnding, BlockFlow, BootMeasurement, CountedFaults, EmulatedCpu, ExceptionFrame, Insn,
-    InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole, VulnerableCpu,
+    InstructionText, InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
+    VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -61,6 +62,9 @@ impl Isa for X86_64 {
 
     fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_ {
         code::instructions(code, address)
+    }
+    fn disassemble(code: &[u8], address: u64) -> impl Iterator<Item = InstructionText> + '_ {
+        code::disassemble(code, address)
     }
     fn decode(insn: &Insn) -> Self::Decoded {
         code::decode(insn)

@@ -30,12 +30,12 @@ impl From<&str> for TextCell {
 /// Renders a table of arbitrary texts. Columns whose head begins with `#` hold numbers and are
 /// right-aligned. Control characters are escaped.
 pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut columns = TableBuilder::with(heads.iter().map(|head| match head.strip_prefix('#') {
+    let mut columns = TableBuilder::new(heads.iter().map(|head| match head.strip_prefix('#') {
         Some(number) => (number, Alignment::Right),
         None => (*head, Alignment::Left),
     }));
     for row in rows {
-        columns.row_of(row.iter().map(|cell| printable(cell).into()).collect());
+        columns.row(row.iter().map(|cell| printable(cell).into()).collect());
     }
     columns.render(Style::PLAIN)
 }
@@ -50,23 +50,13 @@ pub struct TableBuilder {
 
 impl TableBuilder {
     /// Creates a table with these heads, of one or more lines each.
-    pub fn new<const N: usize>(heads: [(&str, Alignment); N]) -> Self {
-        Self::with(heads)
-    }
-
-    /// Creates a table whose number of columns is known only at run time.
-    pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Alignment)>) -> Self {
+    pub fn new<'a>(heads: impl IntoIterator<Item = (&'a str, Alignment)>) -> Self {
         let head = |(text, side): (&str, Alignment)| (text.split('\n').map(String::from).collect(), side);
         Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new(), rule: "" }
     }
 
     /// Adds a row with one cell per column.
-    pub fn row<const N: usize>(&mut self, cells: [TextCell; N]) {
-        self.row_of(cells.into());
-    }
-
-    /// Adds a row of a table whose number of columns is known only at run time.
-    pub fn row_of(&mut self, cells: Vec<TextCell>) {
+    pub fn row(&mut self, cells: Vec<TextCell>) {
         debug_assert_eq!(cells.len(), self.heads.len());
         self.rows.push(cells);
     }
@@ -155,17 +145,11 @@ impl TextTable {
         Self { heads: heads.into_iter().map(|(head, side)| (head.into(), side)).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row with one cell per column.
-    pub fn row(&mut self, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.heads.len());
-        self.rows.push(cells);
-    }
-
     /// Converts the table for rendering as text.
     pub fn columns(&self) -> TableBuilder {
-        let mut columns = TableBuilder::with(self.heads.iter().map(|(head, side)| (head.as_str(), *side)));
+        let mut columns = TableBuilder::new(self.heads.iter().map(|(head, side)| (head.as_str(), *side)));
         for row in &self.rows {
-            columns.row_of(row.iter().map(|cell| cell.as_str().into()).collect());
+            columns.row(row.iter().map(|cell| cell.as_str().into()).collect());
         }
         columns
     }
@@ -195,9 +179,9 @@ mod tests {
             ("%", Alignment::Right),
             ("name", Alignment::Left),
         ]);
-        table.row(["12,345.0".into(), "7.1".into(), "__tcp_transmit_skb".into()]);
+        table.row(vec!["12,345.0".into(), "7.1".into(), "__tcp_transmit_skb".into()]);
         table.gap();
-        table.row(["1".into(), "".into(), TextCell("x".into(), TextRole::Good)]);
+        table.row(vec!["1".into(), "".into(), TextCell("x".into(), TextRole::Good)]);
         table
     }
 

@@ -150,9 +150,8 @@ impl<'a, R> Table<'a, R> {
 impl<R> From<Table<'_, R>> for TextTable {
     fn from(table: Table<'_, R>) -> Self {
         let mut out = TextTable::new(heads(&table));
-        for cells in table.cells(table.shown()) {
-            out.row(cells.into_iter().map(|cell| cell.0).collect());
-        }
+        let texts = |cells: Vec<TextCell>| cells.into_iter().map(|cell| cell.0).collect();
+        out.rows = table.cells(table.shown()).into_iter().map(texts).collect();
         out
     }
 }
@@ -283,12 +282,12 @@ impl<R> TableRows for Table<'_, R> {
 
 /// Aligns the cells of `rows` rows under their headings.
 pub(crate) fn aligned(table: &dyn TableRows, rows: usize) -> TableBuilder {
-    let mut aligned = TableBuilder::with(heads(table));
+    let mut aligned = TableBuilder::new(heads(table));
     aligned.rule = table.rule();
     for cells in table.cells(rows) {
         match cells.is_empty() {
             true => aligned.gap(),
-            false => aligned.row_of(cells),
+            false => aligned.row(cells),
         }
     }
     aligned

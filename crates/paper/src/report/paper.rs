@@ -143,10 +143,10 @@ pub(crate) fn cells(line: &RowResult) -> [TextCell; 15] {
 
 fn measured_table(part: &ExperimentOutcome, measured: &ExperimentResult, style: Style) -> String {
     let columns = columns(measured);
-    let mut table = TableBuilder::with(columns.iter().map(|(head, _, side)| (*head, *side)));
+    let mut table = TableBuilder::new(columns.iter().map(|(head, _, side)| (*head, *side)));
     for row in &measured.rows {
         let cells = cells(row).into_iter().take(columns.len());
-        table.row_of(cells.map(|TextCell(text, role)| TextCell(printable(&text), role)).collect());
+        table.row(cells.map(|TextCell(text, role)| TextCell(printable(&text), role)).collect());
     }
     let mut out = table.render(style);
     let mut remark = |text: &str| out += &line(style, TextRole::Faint, text);

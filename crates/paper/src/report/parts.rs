@@ -66,11 +66,11 @@ pub(crate) fn head(style: Style, title: &str) -> String {
 }
 
 fn aligned(table: &TextTable) -> TableBuilder {
-    let mut out = TableBuilder::with(table.heads.iter().map(|(head, side)| (head.as_str(), *side)));
+    let mut out = TableBuilder::new(table.heads.iter().map(|(head, side)| (head.as_str(), *side)));
     let role = |at| if at == 0 { TextRole::Head } else { TextRole::Plain };
     for row in &table.rows {
         let cells = row.iter().enumerate();
-        out.row_of(cells.map(|(at, text)| TextCell(printable(text), role(at))).collect());
+        out.row(cells.map(|(at, text)| TextCell(printable(text), role(at))).collect());
     }
     out
 }

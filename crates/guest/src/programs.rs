@@ -68,6 +68,7 @@ const CONTAIN: GuestProgram = GuestProgram {
         "contain/main.c",
         "contain/rights.c",
         "contain/root.c",
+        "contain/support.c",
         "contain/unpack.c",
         "contain/users.c",
     ],

@@ -29,6 +29,8 @@ struct request {
 	unsigned long memory_mb;
 };
 
+/* ---- support.c ---- */
+
 /* Says why the host cannot contain, on standard error; returns false so that callers can return it. */
 bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes all of `text` to a file that is there, in one call. */

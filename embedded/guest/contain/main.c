@@ -19,7 +19,6 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,36 +32,6 @@
 
 #define NAMESPACES                                                                                           \
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
-
-bool refuse(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vdprintf(2, format, list);
-	va_end(list);
-	dprintf(2, "\n");
-	return false;
-}
-
-bool write_file(const char *path, const char *text)
-{
-	size_t size = strlen(text);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = write(fd, text, size) == (ssize_t)size;
-	if (!done) {
-		int why = errno;
-
-		close(fd);
-		errno = why;
-		return false;
-	}
-	return close(fd) == 0;
-}
 
 static bool number(const char *text, unsigned long *value)
 {

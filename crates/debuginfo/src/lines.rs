@@ -18,7 +18,7 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// Where the code of a file comes from, and that of one of its lines.
+/// Lines of a file that have code, and the code of one of them.
 #[derive(Debug, Clone, Default)]
 pub struct LineMatches {
     /// True if any code is from the file.

@@ -10,31 +10,45 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Success.
-    Ok = 0,
+    Ok,
     /// The command worked, and its result is negative: problems in a workload file, failed checks
     /// of a kernel.
-    Findings = 1,
+    Findings,
     /// The arguments or an input file are wrong.
-    Usage = 2,
+    Usage,
     /// A tool, package or source is missing.
-    Missing = 3,
+    Missing,
     /// A build failed.
-    Build = 4,
+    Build,
     /// The guest failed: panic, hang, service not ready, out of memory.
-    Guest = 5,
+    Guest,
     /// The recording failed: disk full, damaged recording.
-    Recording = 6,
+    Recording,
     /// A profile or kernel was refused: damaged, of another build, without effect.
-    Profile = 7,
+    Profile,
     /// Standard output does not accept the results.
-    Output = 8,
+    Output,
     /// Ctrl-C or SIGTERM.
-    Interrupted = 130,
+    Interrupted,
+    /// The recorded command ended with this status other than 0, which is passed on.
+    Command(u8),
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+        ExitCode::from(match exit {
+            Exit::Ok => 0,
+            Exit::Findings => 1,
+            Exit::Usage => 2,
+            Exit::Missing => 3,
+            Exit::Build => 4,
+            Exit::Guest => 5,
+            Exit::Recording => 6,
+            Exit::Profile => 7,
+            Exit::Output => 8,
+            Exit::Interrupted => 130,
+            Exit::Command(status) => status,
+        })
     }
 }
 

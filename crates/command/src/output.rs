@@ -161,7 +161,7 @@ fn unwritten(error: &io::Error, exit: Exit) -> Exit {
     }
     say(&format!("kerntune: cannot write results to standard output: {error}"));
     match exit {
-        Exit::Ok | Exit::Findings => Exit::Output,
+        Exit::Ok | Exit::Findings | Exit::Command(_) => Exit::Output,
         failed => failed,
     }
 }

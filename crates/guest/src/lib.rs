@@ -64,7 +64,7 @@ pub use input::{read_input, read_text, TEXT_MAX};
 pub use load::SHIPPED;
 pub use locate::{locate, similar};
 pub use output::{last_lines, MetricValue, OutputFailure};
-pub use plan::{step_log, InitPlan};
+pub use plan::{step_log, InitPlan, EXIT_STATUS};
 pub use problem::Problem;
 pub use programs::{compile, compile_contain};
 pub use suite::{RowUnit, Suite, SuiteRow, AGGREGATE};

@@ -21,6 +21,10 @@ pub struct InitPlan {
 /// File in the guest with a command's standard input.
 pub(crate) const INPUT: &str = "/kt/input";
 
+/// Member of the result stream with the status of a command that ended with another than 0, in
+/// decimal digits as a shell has it.
+pub const EXIT_STATUS: &str = "exit-status";
+
 /// Directives, each a list of fields.
 struct PlanDirectives {
     lines: Vec<Vec<String>>,
@@ -72,6 +76,7 @@ impl InitPlan {
             if context.input.is_some() {
                 plan.second(["input", INPUT]);
             }
+            plan.second(["status", "any"]);
         }
         for (name, run) in workload.runs() {
             plan.line(["run", name]);

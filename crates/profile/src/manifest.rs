@@ -58,6 +58,9 @@ pub struct Manifest {
     /// Totals of counters beside the tables, each with its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CounterTotal>,
+    /// Exit status of the command that ran, as a shell has it; `None` if it was 0, or of a workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<u8>,
     /// Files by table name; [`crate::Profile::save`] fills this in.
     #[serde(default)]
     pub tables: BTreeMap<String, TableFile>,
@@ -152,6 +155,7 @@ impl Manifest {
             carried: None,
             sampled: None,
             counted: Vec::new(),
+            exit_status: None,
             tables: BTreeMap::new(),
         }
     }

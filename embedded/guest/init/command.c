@@ -7,13 +7,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *input = "/dev/null";
+static bool keeps_going;
 
 bool command_unescape(char *field)
 {
@@ -50,6 +53,25 @@ void command_input_is(const char *path)
 const char *command_input(void)
 {
 	return input;
+}
+
+void command_keeps_going(void)
+{
+	keeps_going = true;
+}
+
+bool command_status(int status)
+{
+	int fd;
+	bool good;
+
+	/* The kernel kills what takes too much memory with this signal. */
+	if (!keeps_going || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+		return false;
+	fd = open(OUT_DIR "/" STATUS_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	good = fd >= 0 &&
+	       dprintf(fd, "%d\n", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)) > 0;
+	return fd >= 0 && close(fd) == 0 && good;
 }
 
 void command_one_line(char *text)

@@ -10,11 +10,17 @@
 
 #define KT_COMMAND
 
+#define STATUS_FILE "exit-status" /* in OUT_DIR; crates/guest/src/plan.rs reads it */
+
 /* Turns \\, \t and \n of a field into what they stand for, in place; false if a backslash stands before anything else. */
 bool command_unescape(char *field);
 /* What the steps read; /dev/null until a path is given. */
 void command_input_is(const char *path);
 const char *command_input(void);
+/* Keeps going when a step ends with a status other than 0. */
+void command_keeps_going(void);
+/* Writes the status of a step for the host, as a shell has it; false if the step's end is a failure. */
+bool command_status(int status);
 /* Shows what would be another line of the console. */
 void command_one_line(char *text);
 /* Takes the directory /tmp of the image, before a tmpfs hides it; -1 if there is none. */

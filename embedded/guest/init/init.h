@@ -71,6 +71,7 @@ enum verb {
 #ifdef KT_COMMAND
 	VERB_DIRECTORY,
 	VERB_INPUT,
+	VERB_STATUS,
 #endif
 };
 

@@ -130,6 +130,9 @@ static bool prepare(const struct plan *plan, unsigned long *limit)
 		case VERB_INPUT:
 			command_input_is(d->word[0]);
 			break;
+		case VERB_STATUS:
+			command_keeps_going();
+			break;
 #endif
 		default:
 			good = fail("plan line %d: not allowed here", d->line);

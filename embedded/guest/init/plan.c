@@ -23,6 +23,7 @@ static const struct {
 	[VERB_WARMUP] = { "warmup", 1 },   [VERB_STEP] = { "step", 3 },
 #ifdef KT_COMMAND
 	[VERB_DIRECTORY] = { "directory", 1 }, [VERB_INPUT] = { "input", 1 },
+	[VERB_STATUS] = { "status", 1 },
 #endif
 };
 

@@ -272,7 +272,13 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 recorded.manifest.id
             ));
         }
-        Ok(Exit::Ok)
+        match recorded.manifest.exit_status {
+            Some(status) => {
+                output.note(&format!("note: the command ended with status {status}, as kerntune does"));
+                Ok(Exit::Command(status))
+            }
+            None => Ok(Exit::Ok),
+        }
     }
 }
 

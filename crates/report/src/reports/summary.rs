@@ -119,6 +119,9 @@ fn lines(document: &mut Document, profile: &Profile, times: &ScopeTimes) {
     head("profile", manifest.id.clone());
     head("kernel", format!("{}: Linux {} ({})", kernel.label, kernel.version, kernel.id));
     head("workload", format!("{}, {} run", manifest.workload, manifest.run));
+    if let Some(status) = manifest.exit_status {
+        head("status", format!("the command ended with status {status}"));
+    }
     let elapsed = readable(times.elapsed);
     let (repeats, elapsed) = match &manifest.sampled {
         Some(sampled) => {
@@ -175,6 +178,8 @@ impl Report for SummaryOptions {
         document.object("kernel", "Kernel that ran.", kernel, &manifest.kernel);
         document.field("workload", "Name of the workload.", &manifest.workload);
         document.field("run", "`training` or `measured`.", manifest.run.as_str());
+        let help = "Status of the command that ran, as a shell has it; null if it was 0, or of a workload.";
+        document.field("exit_status", help, manifest.exit_status.map(u32::from));
         document.field("machine", "Name of the machine.", &manifest.machine);
         document.field("exact", "Figures are counted by instruction, not timed.", manifest.exact);
         document.field(

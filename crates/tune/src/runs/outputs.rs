@@ -5,7 +5,7 @@
 
 use crate::runs::run_files::RUN;
 use crate::{Error, Result};
-use kerntune_guest::{step_log, MetricValue, Workload};
+use kerntune_guest::{step_log, MetricValue, Workload, EXIT_STATUS};
 use kerntune_machine::{reports_missing_file, ServiceLogTail};
 use kerntune_work::IoContext;
 use serde::Serialize;
@@ -50,6 +50,12 @@ pub fn judge(workload: &Workload, run: &str, guest_files: &Path) -> Result<Vec<S
         }
     }
     Ok(all)
+}
+
+/// Returns the status with which a command ended, if another than 0. `guest_files` is the directory
+/// with the guest's files.
+pub fn exit_status(guest_files: &Path) -> Option<u8> {
+    fs::read_to_string(guest_files.join(EXIT_STATUS)).ok()?.trim().parse().ok()
 }
 
 /// Checks the output of a recording in the work directory, as [`judge`] does.
@@ -100,6 +106,14 @@ mod tests {
         fs::write(dir.path().join("service-web.log"), "worker exited on signal 11\n").unwrap();
         assert_eq!(judge(&workload, "training", dir.path()).unwrap(), []);
         judge(&workload, "measured", dir.path())
+    }
+
+    #[test]
+    fn a_status_is_read_if_it_was_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(exit_status(dir.path()), None);
+        fs::write(dir.path().join(EXIT_STATUS), "141\n").unwrap();
+        assert_eq!(exit_status(dir.path()), Some(141));
     }
 
     #[test]

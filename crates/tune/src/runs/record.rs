@@ -324,6 +324,7 @@ fn analyze(
         requests: io.as_ref().is_some_and(|io| io.sees_requests),
         packets: io.as_ref().is_some_and(|io| io.sees_packets),
     };
+    manifest.exit_status = outputs::exit_status(&outcome.guest_files);
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
     manifest.sources.extend_from_slice(detail.option_lines());
     let tables = analysis.describe(&mut manifest);

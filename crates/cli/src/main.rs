@@ -17,6 +17,7 @@ mod percent;
 mod ranking;
 mod report;
 mod rooms;
+mod first_run;
 mod standard_input;
 mod workload_options;
 

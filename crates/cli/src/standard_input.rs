@@ -70,6 +70,15 @@ fn read(file: &mut File, length: u64, mode: u32) -> Result<Option<StandardInput>
     Ok(Some(StandardInput { bytes, is_private: mode & 0o004 == 0 }))
 }
 
+/// Opens a standard input that is a file once more, at its current position; `None` for anything else.
+pub fn reopened_input() -> Option<File> {
+    let mut own = File::from(stdin().as_fd().try_clone_to_owned().ok()?);
+    own.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut again = File::open("/proc/self/fd/0").ok()?;
+    again.seek(std::io::SeekFrom::Start(own.stream_position().ok()?)).ok()?;
+    Some(again)
+}
+
 /// Returns true if a pipe or socket has input now. Terminals do not count: their input is meant for
 /// the shell.
 fn has_bytes(file: &File) -> bool {

@@ -86,6 +86,16 @@ impl WorkloadOptions {
         Ok(())
     }
 
+    /// Returns the environment variables that were given.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// Returns the file that was given as the command's input.
+    pub fn input(&self) -> Option<&Path> {
+        self.stdin.as_deref()
+    }
+
     /// Returns true if the command's input is a file that was named.
     pub fn has_input(&self) -> bool {
         self.stdin.is_some()

@@ -2,8 +2,10 @@
 
 mod arguments;
 
+use crate::discovered::Discovered;
+use crate::limits::too_large_for;
 use crate::workload::{CommandContext, CommandLine, WorkloadRun, WorkloadStep};
-use crate::{Result, Workload};
+use crate::{Error, Result, Workload};
 use arguments::ArgumentFiles;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,20 +58,32 @@ impl Workload {
         if runs_there {
             packed.directory();
         }
-        let mut workload = Self {
+        let mut workload = Self::alone(command, memory_mb(packed.bytes));
+        workload.files = packed.files;
+        workload.context = Some(CommandContext {
+            directory: packed.relative.then(|| directory.to_owned()),
+            lists_files: true,
+            ..CommandContext::default()
+        });
+        Ok(AdHocWorkload { workload, notes: packed.notes })
+    }
+
+    /// Creates a workload of one command and nothing else.
+    fn alone(command: &[String], memory_mb: u32) -> Self {
+        Self {
             name: name_of(command),
             description: String::new(),
             packages: Vec::new(),
             binaries: Vec::new(),
-            files: packed.files,
+            files: Vec::new(),
             texts: BTreeMap::new(),
             programs: Vec::new(),
             env: BTreeMap::new(),
             setup: Vec::new(),
             services: Vec::new(),
             training: WorkloadRun::default(),
-            measured: WorkloadRun::default(),
-            memory_mb: memory_mb(packed.bytes),
+            measured: one_step(command),
+            memory_mb,
             cpus: 1,
             mitigations: None,
             fast_strings: false,
@@ -79,14 +93,41 @@ impl Workload {
             disk: None,
             seed: crate::workload::SEED,
             proc: false,
-            context: Some(CommandContext {
-                directory: packed.relative.then(|| directory.to_owned()),
-                input: None,
-                lists_files: true,
-            }),
-        };
-        workload.measured = one_step(command);
-        Ok(AdHocWorkload { workload, notes: packed.notes })
+            context: None,
+        }
+    }
+
+    /// Creates the workload of one command that runs in `directory` with this environment, with
+    /// what it used in its first run on this machine.
+    pub fn of_discovered(
+        command: &[String],
+        directory: &Path,
+        environment: BTreeMap<String, String>,
+        found: Discovered,
+    ) -> Result<AdHocWorkload> {
+        let notes = found.notes();
+        let mut workload = Self::alone(command, memory_for(command, &found)?);
+        workload.env = environment;
+        workload.context = Some(CommandContext {
+            directory: Some(directory.to_owned()),
+            discovered: Some(found),
+            ..CommandContext::default()
+        });
+        Ok(AdHocWorkload { workload, notes })
+    }
+
+    /// Gives the guest the contents of all files that the command looked at in its first run, not only
+    /// of those that it read. Returns false if that is so already, or if there was no such run.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] if that is more than a guest holds.
+    pub fn take_all_contents(&mut self) -> Result<bool> {
+        let found = self.context.as_mut().and_then(|context| context.discovered.as_mut());
+        let Some(found) = found.filter(|found| !found.with_all_contents) else { return Ok(false) };
+        found.with_all_contents = true;
+        let command = &self.measured.steps.first().map(|step| step.command.clone()).unwrap_or_default();
+        self.memory_mb = self.memory_mb.max(memory_for(command, found)?);
+        Ok(true)
     }
 
     /// Replaces the workload's runs by this command; its services and files stay.
@@ -119,6 +160,20 @@ pub fn name_of(command: &[String]) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// Memory for a guest with what the command's first run used.
+fn memory_for(command: &[String], found: &Discovered) -> Result<u32> {
+    let bytes = found.bytes();
+    if too_large_for(bytes, MEMORY_MAX_MB).is_none() {
+        return Ok(memory_mb(bytes));
+    }
+    let problem = format!(
+        "the command uses {} MiB of files, and a guest holds {}; write a workload file (docs/your-workload.md)",
+        bytes >> 20,
+        MEMORY_MAX_MB / 2
+    );
+    Err(Error::TooLarge { workload: name_of(command), problem })
 }
 
 /// Memory for the archive twice, since it is kept while it is unpacked, and for the programs.

@@ -28,11 +28,15 @@ pub(crate) fn identify(workload: &str, tree: &FileTree) -> Result<Key> {
     let mut hash = Key::new("guest-image/2", crate::CODE).field("workload", workload);
     for (path, node) in &tree.nodes {
         hash = hash.field("path", path.as_os_str().as_encoded_bytes());
+        if let Some(attributes) = tree.attributes.get(path) {
+            hash = hash.field("attributes", format!("{attributes:?}"));
+        }
         hash = match node {
             TreeNode::Dir { mode } => hash.field("dir", mode.to_le_bytes()),
             TreeNode::Link { target } => hash.field("link", target.as_os_str().as_encoded_bytes()),
             TreeNode::Host { from, mode } => hash.field("file", mode.to_le_bytes()).file("contents", from)?,
             TreeNode::Own { bytes, mode } => hash.field("own", mode.to_le_bytes()).field("contents", bytes),
+            TreeNode::Stub { size, is_watched } => hash.field("stub", format!("{size} {is_watched}")),
             TreeNode::Char { major, minor, mode } => hash.field("char", format!("{major}:{minor}:{mode}")),
         };
     }
@@ -46,6 +50,7 @@ pub(crate) fn write(tree: &FileTree, path: &Path) -> Result<Vec<PackedFile>> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path);
     let mut out = BufWriter::new(file.at("create", path)?);
     for (number, (name, node)) in tree.nodes.iter().enumerate() {
+        let attributes = tree.attributes.get(name);
         let name = name.strip_prefix("/").unwrap_or(name);
         let text = name
             .to_str()
@@ -55,6 +60,7 @@ pub(crate) fn write(tree: &FileTree, path: &Path) -> Result<Vec<PackedFile>> {
             TreeNode::Dir { mode } => (0o040000 | mode, &[], (0, 0)),
             TreeNode::Link { target } => (0o120777, target.as_os_str().as_encoded_bytes(), (0, 0)),
             TreeNode::Own { bytes, mode } => (0o100000 | mode, bytes, (0, 0)),
+            TreeNode::Stub { .. } => (0o100000, &[], (0, 0)),
             TreeNode::Char { major, minor, mode } => (0o020000 | mode, &[], (*major, *minor)),
             TreeNode::Host { from, mode } => {
                 let file = File::open(from).at("read", from)?;
@@ -73,9 +79,11 @@ pub(crate) fn write(tree: &FileTree, path: &Path) -> Result<Vec<PackedFile>> {
         }
         let mut entry = cpio::NewcBuilder::new(text)
             .ino(number as u32 + 1)
-            .mode(mode)
+            .mode(attributes.map_or(mode, |attributes| mode & 0o170000 | attributes.mode))
+            .uid(attributes.map_or(0, |attributes| attributes.uid))
+            .gid(attributes.map_or(0, |attributes| attributes.gid))
             .nlink(1)
-            .mtime(MTIME)
+            .mtime(attributes.map_or(MTIME, |attributes| attributes.mtime))
             .rdev_major(device.0)
             .rdev_minor(device.1)
             .write(&mut out, size);
@@ -99,7 +107,7 @@ pub(crate) fn size(tree: &FileTree) -> Result<u64> {
         let bytes = match node {
             TreeNode::Host { from, .. } => from.metadata().at("look at", from)?.len(),
             TreeNode::Own { bytes, .. } => bytes.len() as u64,
-            TreeNode::Dir { .. } | TreeNode::Link { .. } | TreeNode::Char { .. } => 0,
+            TreeNode::Dir { .. } | TreeNode::Link { .. } | TreeNode::Stub { .. } | TreeNode::Char { .. } => 0,
         };
         Ok(sum.saturating_add(bytes))
     })

@@ -41,6 +41,8 @@ pub enum Error {
         "workload {workload} has no run `{run}`; add [[{run}.step]] with a command to its file, or choose another workload"
     )]
     NoRun { workload: String, run: String },
+    #[error("the command's first run on this machine told something unknown: {line:?}; remove guest-programs in the work directory")]
+    Discovery { line: String },
     #[error("{} is not a usable ELF file ({what}); reinstall the package it belongs to", path.display())]
     Elf { path: PathBuf, what: String },
     #[error("cannot compile the guest program {program}:\n{output}\n{help}")]

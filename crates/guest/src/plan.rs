@@ -4,10 +4,11 @@
 //! backslash, a tab and a line end, so that an argument cannot become a field or a directive. Plans
 //! that the first version can express use it, with an init that knows no other.
 
+use crate::tree::TreeNode;
 use crate::workload::{with_seed, CommandLine, ReadinessProbe, LIMIT_SECONDS};
 use crate::Workload;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Init's instructions, as text.
 ///
@@ -24,6 +25,25 @@ pub(crate) const INPUT: &str = "/kt/input";
 /// Member of the result stream with the status of a command that ended with another than 0, in
 /// decimal digits as a shell has it.
 pub const EXIT_STATUS: &str = "exit-status";
+
+/// File in the guest that lists the files without contents.
+pub(crate) const STUBS: &str = "/kt/stubs";
+
+/// Returns the content of [`STUBS`]: on each line size, `watched` or `free`, and path, separated by
+/// tabs; `None` if there is no such file. `embedded/guest/init/command.c` reads it.
+pub(crate) fn stubs(nodes: &BTreeMap<PathBuf, TreeNode>) -> Option<String> {
+    let lines: Vec<String> = nodes
+        .iter()
+        .filter_map(|(path, node)| match node {
+            TreeNode::Stub { size, is_watched } => {
+                let watched = if *is_watched { "watched" } else { "free" };
+                Some(format!("{size}\t{watched}\t{}\n", escaped(path.to_str()?)))
+            }
+            _ => None,
+        })
+        .collect();
+    (!lines.is_empty()).then(|| lines.concat())
+}
 
 /// Directives, each a list of fields.
 struct PlanDirectives {

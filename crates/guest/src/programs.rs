@@ -64,8 +64,10 @@ const CONTAIN: GuestProgram = GuestProgram {
     name: "contain",
     files: sources![
         "contain/contain.h",
+        "contain/discover.c",
         "contain/limits.c",
         "contain/main.c",
+        "contain/overlay.c",
         "contain/rights.c",
         "contain/root.c",
         "contain/support.c",

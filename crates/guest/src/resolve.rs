@@ -5,6 +5,7 @@ mod closure;
 pub(crate) mod elf;
 mod host_tree;
 pub(crate) mod libraries;
+mod mirror;
 mod named_programs;
 
 pub(crate) use named_programs::{script, unknown_in_shell};
@@ -82,7 +83,14 @@ fn look_up(closure: &mut FileClosure, workload: &Workload) -> Result<BTreeSet<&'
     if let Some(disk) = &workload.disk {
         of_disk(closure, disk)?;
     }
-    let programs = named_programs::find(closure, workload)?;
+    let found = workload.context.as_ref().and_then(|context| context.discovered.as_ref());
+    let programs = match found {
+        Some(found) => {
+            mirror::mirror(&mut closure.files, found)?;
+            found.own_programs().collect()
+        }
+        None => named_programs::find(closure, workload)?,
+    };
     // The guest's own files are below the links of this machine, too.
     for (path, _) in skeleton::nodes() {
         closure.files.above(path, "the guest")?;

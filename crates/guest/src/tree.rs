@@ -23,12 +23,31 @@ pub(crate) enum TreeNode {
         bytes: Vec<u8>,
         mode: u32,
     },
+    /// A host file without its contents.
+    Stub {
+        /// Size in bytes; init makes the file this large.
+        size: u64,
+        /// True if init fails the run when the file was read.
+        is_watched: bool,
+    },
     /// A character device.
     Char {
         major: u32,
         minor: u32,
         mode: u32,
     },
+}
+
+/// Attributes of a host file that its copy in the guest has too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostAttributes {
+    /// Permission bits, set-user-ID and the like.
+    pub mode: u32,
+    /// Owner; 0 for what belongs to the caller, who is root in the guest.
+    pub uid: u32,
+    pub gid: u32,
+    /// Modification time in seconds since 1970.
+    pub mtime: u32,
 }
 
 /// Largest number of symbolic links to follow, as in the kernel.
@@ -38,6 +57,8 @@ pub(crate) const LINKS_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct FileTree {
     pub nodes: BTreeMap<PathBuf, TreeNode>,
+    /// Attributes of entries that are as on the host; all others have the image's own.
+    pub attributes: BTreeMap<PathBuf, HostAttributes>,
     /// True if not every user of this machine may read the host files in it.
     pub is_private: bool,
 }

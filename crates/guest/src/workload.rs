@@ -1,5 +1,6 @@
 //! Workloads: what runs in the kernel.
 
+use crate::discovered::Discovered;
 use crate::disk::Disk;
 use crate::{shell, Error, Result};
 use kerntune_isa::{GuestIsa, Isa};
@@ -103,6 +104,9 @@ pub struct CommandContext {
     /// True if [`Workload::files`] lists every packed file and link, so that directories in it are
     /// packed empty.
     pub lists_files: bool,
+    /// What the command used in its first run on this machine; the guest has that and nothing else of
+    /// this machine, except for [`Workload::files`] and [`Workload::packages`].
+    pub discovered: Option<Discovered>,
 }
 
 /// The bytes of a command's standard input.
@@ -116,10 +120,11 @@ pub struct StandardInput {
 
 impl CommandContext {
     fn content_hash(&self) -> String {
-        let Self { directory, input, lists_files } = self;
+        let Self { directory, input, lists_files, discovered } = self;
         let mut hash = ContentHash::new("command-context/1")
             .list("directory", directory.as_ref().map(|path| path.as_os_str().as_encoded_bytes()))
-            .field("lists files", lists_files.to_string());
+            .field("lists files", lists_files.to_string())
+            .list("discovered", discovered.as_ref().map(Discovered::content_hash));
         if let Some(StandardInput { bytes, is_private }) = input {
             hash = hash.field("input", bytes).field("private", is_private.to_string());
         }

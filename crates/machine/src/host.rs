@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Exit status of `embedded/guest/contain` (`EXIT_REFUSED`) if the host lacks something.
-const REFUSED: i32 = 3;
+pub(crate) const REFUSED: i32 = 3;
 /// Memory limit of the probe, in MiB.
 const PROBE_MB: u32 = 16;
 
@@ -83,7 +83,7 @@ fn check_request(request: &RunRequest) -> Result<()> {
 }
 
 /// Command without any of our environment.
-fn command(program: &Path, users: UserIdMap, memory_mb: u32) -> Command {
+pub(crate) fn command(program: &Path, users: UserIdMap, memory_mb: u32) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
     command.arg(users.argument()).arg(memory_mb.to_string());

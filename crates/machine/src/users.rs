@@ -21,6 +21,8 @@ pub(crate) enum UserIdMap {
     Subids(u64, u64),
     /// A single id: the workload's root is the caller.
     One,
+    /// All ids as they are here; only root can map them.
+    Same,
 }
 
 impl UserIdMap {
@@ -33,6 +35,15 @@ impl UserIdMap {
         let tools = TOOLS.iter().all(|tool| Path::new(tool).exists());
         let files = [text("/etc/passwd"), text("/etc/subuid"), text("/etc/subgid")];
         Ok(Self::choose(effective_uid(&status), &files, tools))
+    }
+
+    /// Returns the mapping under which the caller sees its files as they are.
+    pub fn caller() -> Result<Self> {
+        let path = "/proc/self/status";
+        match effective_uid(&fs::read_to_string(path).at("read", path)?) {
+            0 => Ok(Self::Same),
+            _ => Ok(Self::One),
+        }
     }
 
     /// Chooses a mapping; `files` are /etc/passwd, /etc/subuid and /etc/subgid.
@@ -58,6 +69,7 @@ impl UserIdMap {
             Self::Range(first) => format!("range:{first}"),
             Self::Subids(uid, gid) => format!("subids:{uid}:{gid}"),
             Self::One => "one".into(),
+            Self::Same => "same".into(),
         }
     }
 }

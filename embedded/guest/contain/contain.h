@@ -21,6 +21,7 @@ enum users {
 	USERS_RANGE, /* 65536 of their own, which root hands out */
 	USERS_SUBIDS, /* the same, which newuidmap(1) and newgidmap(1) hand out */
 	USERS_ONE, /* root inside is the caller, and nobody else is there */
+	USERS_SAME, /* all of them, as they are outside; root only, and only over files that cannot be changed */
 };
 
 struct request {
@@ -62,10 +63,27 @@ bool limits_remove(void);
 
 /* ---- root.c: what they see ---- */
 
+/* Every system has it, everybody may enter it, and in mounts of our own it is free. */
+#define ROOT "/tmp"
+
 /* Unpacks the image (if `image` is a descriptor) into a root of its own, and leaves the host's behind. */
 bool root_enter(int image, unsigned long memory_mb);
+/* The same with the host's files, except for those in the directory `hidden`, and what is written to them thrown away. */
+bool root_of_host(unsigned long memory_mb, const char *hidden);
 /* Loopback and host name. */
 bool root_system(void);
+
+/* ---- overlay.c: the host's files ---- */
+
+/* Before the root is mounted: a place for what is written. */
+bool overlay_prepare(unsigned long memory_mb);
+/* Puts the host's files below ROOT, and says on descriptor 1 what cannot be there: `hidden PATH: REASON`. */
+bool overlay_fill(void);
+
+/* ---- discover.c: what a command uses ---- */
+
+/* Runs it to its end; the exit status of this program. */
+int discover(const char *directory, char **words);
 
 /* ---- unpack.c ---- */
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * contain USERS MEMORY_MB IMAGE|probe OPTION...
+ * contain USERS MEMORY_MB discover HIDDEN DIRECTORY WORD...
  *
- * USERS is `range:UID`, `subids:UID:GID` or `one` (enum users). Runs /init of the image as process 1 of namespaces of its own:
+ * USERS is `range:UID`, `subids:UID:GID`, `one` or `same` (enum users). Runs /init of the image as process 1 of namespaces of its own:
  * users, processes, mounts, network, IPC, host name, cgroups. Lines go out on descriptor 1, results on 0, a socket whose
- * other end is kerntune's. `probe` stops before it runs anything.
+ * other end is kerntune's. `probe` stops before it runs anything. `discover` runs a command over the host's files, in its own
+ * environment and with its own input, and tells what it uses (discover.c); the directory HIDDEN is empty for it.
  *
  * Two processes: the watcher, which stays outside, and the one that becomes init. All that runs inside ends with init, since
  * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, on a signal
@@ -52,8 +54,8 @@ static bool read_users(char *text, struct request *request)
 		if (second)
 			*second++ = '\0';
 	}
-	if (strcmp(text, "one") == 0 && !first) {
-		request->users = USERS_ONE;
+	if ((strcmp(text, "one") == 0 || strcmp(text, "same") == 0) && !first) {
+		request->users = text[0] == 'o' ? USERS_ONE : USERS_SAME;
 		return true;
 	}
 	if (strcmp(text, "range") == 0 && first && !second) {
@@ -84,8 +86,8 @@ static bool say(int channel)
 	return send(channel, "", 1, MSG_NOSIGNAL) == 1;
 }
 
-/* Becomes init. `image` is -1 for a probe. */
-static _Noreturn void inside(const struct request *request, int channel, int image, char **options)
+/* Becomes init, or runs the command if there is one: two directories, and words. `image` is -1 for both it and a probe. */
+static _Noreturn void inside(const struct request *request, int channel, int image, char **options, char **command)
 {
 	static char *environment[] = { NULL };
 	sigset_t none;
@@ -100,6 +102,11 @@ static _Noreturn void inside(const struct request *request, int channel, int ima
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !say(channel) || !heard(channel))
 		_exit(EXIT_REFUSED);
 	umask(022);
+	if (command) {
+		if (!root_of_host(request->memory_mb, command[0]) || !root_system())
+			_exit(EXIT_REFUSED);
+		_exit(discover(command[1], command + 2));
+	}
 	if (!root_enter(image, request->memory_mb) || !root_system() || !rights_drop())
 		_exit(EXIT_REFUSED);
 	if (image < 0)
@@ -132,10 +139,10 @@ static pid_t start(const struct request *request, int *pidfd)
 	return pid;
 }
 
-/* Until init ends, or has to. */
-static void watch(int pidfd, int signals)
+/* Until init ends, or has to. `results` is the socket, or -1. */
+static void watch(int pidfd, int signals, int results)
 {
-	struct pollfd fds[] = { { pidfd, POLLIN, 0 }, { signals, POLLIN, 0 }, { 0, POLLRDHUP, 0 } };
+	struct pollfd fds[] = { { pidfd, POLLIN, 0 }, { signals, POLLIN, 0 }, { results, POLLRDHUP, 0 } };
 	int ready;
 
 	for (;;) {
@@ -151,14 +158,14 @@ static void watch(int pidfd, int signals)
 	}
 }
 
-static int outside(const struct request *request, pid_t pid, int pidfd, int channel, int signals)
+static int outside(const struct request *request, pid_t pid, int pidfd, int channel, int signals, int results)
 {
 	bool ready = users_map(request, pid) && limits_apply(pid, request->memory_mb);
 	int status = 0;
 
 	/* If init is gone it said why. */
 	if (ready && say(channel) && heard(channel) && say(channel))
-		watch(pidfd, signals);
+		watch(pidfd, signals, results);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -173,13 +180,14 @@ int main(int argc, char **argv)
 {
 	struct request request = { .users = USERS_ONE };
 	int channel[2], signals, image = -1, pidfd = -1;
+	char **command = NULL;
 	sigset_t ends;
 	pid_t pid;
 
 	/* Who reads our lines may be gone. */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 4 || !read_users(argv[1], &request) || !number(argv[2], &request.memory_mb)) {
-		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION...\n");
+		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION... | discover HIDDEN DIRECTORY WORD...\n");
 		return 2;
 	}
 	/* A descriptor of the host's would be a way out. */
@@ -187,7 +195,9 @@ int main(int argc, char **argv)
 		refuse("cannot close the descriptors that kerntune was started with: %s", strerror(errno));
 		return EXIT_REFUSED;
 	}
-	if (strcmp(argv[3], "probe") != 0) {
+	if (strcmp(argv[3], "discover") == 0 && argc > 6) {
+		command = argv + 4;
+	} else if (strcmp(argv[3], "probe") != 0) {
 		image = open(argv[3], O_RDONLY | O_CLOEXEC);
 		if (image < 0) {
 			refuse("cannot open %s: %s", argv[3], strerror(errno));
@@ -213,12 +223,12 @@ int main(int argc, char **argv)
 		close(channel[0]);
 		argv[2] = "init";
 		argv[3] = "contained";
-		inside(&request, channel[1], image, argv + 2);
+		inside(&request, channel[1], image, argv + 2, command);
 	}
 	/* Leaving root undid it. If kerntune is gone already, so is its end of the socket. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(channel[1]);
 	if (image >= 0)
 		close(image);
-	return outside(&request, pid, pidfd, channel[0], signals);
+	return outside(&request, pid, pidfd, channel[0], signals, command ? -1 : 0);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/keyctl.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -18,8 +19,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Every system has it, everybody may enter it, and in mounts of our own it is free. */
-#define ROOT "/tmp"
 /* As on the root of a guest: half of the memory, and a file for each of its pages there. */
 #define FILES_PER_MB 128
 
@@ -122,6 +121,18 @@ bool root_enter(int image, unsigned long memory_mb)
 		close(image);
 	return make_directory(ROOT "/tmp", 01777) && make_directory(ROOT "/run", 0755) && mount_devices() &&
 	       mount_kernel_files() && leave_host();
+}
+
+bool root_of_host(unsigned long memory_mb, const char *hidden)
+{
+	char path[PATH_MAX];
+
+	if (!overlay_prepare(memory_mb) || !mount_root(memory_mb) || !overlay_fill())
+		return false;
+	if (snprintf(path, sizeof(path), ROOT "%s", hidden) < (int)sizeof(path) && access(path, F_OK) == 0 &&
+	    mount("kerntune", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1M") < 0)
+		return refuse("cannot hide %s: %s", hidden, strerror(errno));
+	return make_directory(ROOT "/run", 0755) && mount_devices() && mount_kernel_files() && leave_host();
 }
 
 bool root_system(void)

@@ -55,6 +55,24 @@ static bool write_map(pid_t pid, const char *name, unsigned long first, unsigned
 						strerror(errno));
 }
 
+/* What this process has, as it is. */
+static bool map_same(pid_t pid, const char *name)
+{
+	unsigned long first = 0, count = 0;
+	char own[64], path[64], text[64];
+	FILE *file;
+
+	snprintf(own, sizeof(own), "/proc/self/%s", name);
+	file = fopen(own, "re");
+	if (!file || fscanf(file, "%lu %*u %lu", &first, &count) != 2)
+		refuse("cannot read %s", own);
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	snprintf(text, sizeof(text), "%lu %lu %lu\n", first, first, count);
+	return count > 0 && (write_file(path, text) || refuse("cannot write %s: %s", path, strerror(errno)));
+}
+
 static bool ask(char *program, pid_t pid, unsigned long first)
 {
 	char process[16], start[24], count[16];
@@ -88,6 +106,8 @@ bool users_map(const struct request *request, pid_t pid)
 		       write_map(pid, "gid_map", request->first_gid, IDS);
 	case USERS_SUBIDS:
 		return ask("newuidmap", pid, request->first_uid) && ask("newgidmap", pid, request->first_gid);
+	case USERS_SAME:
+		return map_same(pid, "uid_map") && map_same(pid, "gid_map");
 	case USERS_ONE:
 		break;
 	}

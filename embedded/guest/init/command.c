@@ -9,11 +9,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define STUBS_FILE "/kt/stubs" /* lines of crates/guest/src/plan.rs: size, `watched` or `free`, path */
 
 static const char *input = "/dev/null";
 static bool keeps_going;
@@ -86,6 +90,12 @@ int command_packed_tmp(void)
 	return open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Most images have only files of root. */
+static bool keep_owner(int fd, const struct stat *meta)
+{
+	return (meta->st_uid == 0 && meta->st_gid == 0) || fchown(fd, meta->st_uid, meta->st_gid) == 0;
+}
+
 static bool move_file(int from, int to, const char *name, const struct stat *meta)
 {
 	int in = openat(from, name, O_RDONLY | O_CLOEXEC);
@@ -99,7 +109,8 @@ static bool move_file(int from, int to, const char *name, const struct stat *met
 		good = moved > 0;
 		left -= moved;
 	}
-	good = good && fchmod(out, meta->st_mode & 07777) == 0;
+	good = good && keep_owner(out, meta) && fchmod(out, meta->st_mode & 07777) == 0 &&
+	       futimens(out, (struct timespec[]){ meta->st_atim, meta->st_mtim }) == 0;
 	if (in >= 0)
 		close(in);
 	if (out >= 0)
@@ -157,4 +168,67 @@ bool command_fill_tmp(int packed)
 	if (packed < 0 || move_directory(packed, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
 		return true;
 	return fail("boot: cannot move the packed files of /tmp: %s", strerror(errno));
+}
+
+/* A file without contents. */
+static struct stub {
+	char *path;
+	ino_t inode;
+	bool is_watched;
+} *stubs;
+static size_t stub_count;
+
+/* The time of the last access that a stub has until it is read. */
+#define UNREAD 0
+
+static bool make_stub(struct stub *stub, char *line)
+{
+	const struct timespec unread = { UNREAD, 0 };
+	char *kind = strchr(line, '\t'), *path = kind ? strchr(kind + 1, '\t') : NULL;
+	struct stat meta;
+
+	if (!path)
+		return fail("boot: " STUBS_FILE " is damaged");
+	*path++ = '\0';
+	path[strcspn(path, "\n")] = '\0';
+	if (!command_unescape(path) || lstat(path, &meta) < 0 || truncate(path, atoll(line)) < 0 ||
+	    utimensat(AT_FDCWD, path, (struct timespec[]){ unread, meta.st_mtim }, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail("boot: cannot make %s: %s", path, strerror(errno));
+	*stub = (struct stub){ strdup(path), meta.st_ino, strncmp(kind + 1, "watched", 7) == 0 };
+	return stub->path || fail("boot: out of memory");
+}
+
+bool command_make_stubs(void)
+{
+	FILE *file = fopen(STUBS_FILE, "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool good = true;
+
+	while (file && good && getline(&line, &size, file) > 0) {
+		if ((stub_count & (stub_count - 1)) == 0) {
+			struct stub *more = realloc(stubs, (stub_count ? stub_count * 2 : 1) * sizeof(*stubs));
+
+			if (!more)
+				return fail("boot: out of memory");
+			stubs = more;
+		}
+		good = make_stub(&stubs[stub_count++], line);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return good;
+}
+
+const char *command_read_stub(void)
+{
+	for (size_t i = 0; i < stub_count; i++) {
+		struct stat meta;
+
+		if (stubs[i].is_watched && lstat(stubs[i].path, &meta) == 0 && S_ISREG(meta.st_mode) &&
+		    meta.st_ino == stubs[i].inode && meta.st_atim.tv_sec != UNREAD)
+			return stubs[i].path;
+	}
+	return NULL;
 }

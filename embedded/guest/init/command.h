@@ -28,4 +28,9 @@ int command_packed_tmp(void);
 /* Moves what was packed there to the tmpfs. */
 bool command_fill_tmp(int packed);
 
+/* Gives the files of /kt/stubs their sizes; their contents are not in the image. */
+bool command_make_stubs(void);
+/* One that was read; NULL if none was. A file that another took the place of does not count. */
+const char *command_read_stub(void);
+
 #endif

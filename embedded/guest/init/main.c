@@ -252,6 +252,15 @@ int main(int argc, char **argv)
 		else
 			ran = (!options.ftrace || profiler_open()) && run_plan(&plan, &options);
 	}
+#ifdef KT_COMMAND
+	/* What it lacked may be why it failed, if it did. */
+	const char *stub = command_read_stub();
+
+	if (stub) {
+		reason[0] = '\0';
+		ran = fail("without contents: %s", stub);
+	}
+#endif
 	send_results(ran, &options);
 	if (reason[0] == '\0')
 		announce("kt: done");

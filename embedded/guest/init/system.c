@@ -150,7 +150,7 @@ static bool mount_own(void)
 				    strerror(errno));
 	}
 #ifdef KT_COMMAND
-	return command_fill_tmp(packed);
+	return command_fill_tmp(packed) && command_make_stubs();
 #else
 	return true;
 #endif

@@ -1,6 +1,7 @@
 //! The command `kerntune record`.
 
 use super::live::{self, LiveOptions};
+use crate::first_run;
 use crate::standard_input::command_input;
 use crate::workload_options::{WorkloadOptions, IDS};
 use clap::Args;
@@ -8,7 +9,7 @@ use kerntune_command::{
     command, kernel_for, work, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
     GlobalOptions, ModelOptions, RunSubcommand,
 };
-use kerntune_guest::{check, read_text, AdHocWorkload, MetricValue, Problem, Workload};
+use kerntune_guest::{check, read_text, MetricValue, Problem, Workload};
 use kerntune_kernel::Triggers;
 use kerntune_machine::FunctionSelection;
 use kerntune_profile::Profile;
@@ -19,7 +20,7 @@ use kerntune_tune::detail::{patterns, DetailRequest};
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
-use kerntune_work::IoContext;
+use kerntune_work::{IoContext, WorkDir};
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: CommandEntry = command::<RecordOptions>("record", 35, "");
@@ -60,8 +61,8 @@ pub struct RecordOptions {
     /// Print also what the recorded programs printed, before the summary
     #[arg(long, conflicts_with_all = ["json", "live"])]
     pub show_output: bool,
-    /// Run this command in the guest: a program of this machine, packed with its libraries and with
-    /// the files that its arguments name by absolute path. With --workload it replaces the
+    /// Run this command in the guest, in this directory and with the files of this machine that it uses:
+    /// it is run once on this machine first, where it changes nothing (docs/profiler.md). With --workload it replaces the
     /// workload's run; the workload's services are started first
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
@@ -171,7 +172,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             ));
         }
         let work = work(global)?;
-        let mut workload = what_runs(self, output)?;
+        let mut workload = what_runs(self, &work, output)?;
         let input = match &mut workload.context {
             Some(context) if !self.guest.has_input() => {
                 let input = command_input()?;
@@ -228,18 +229,21 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             },
             proc: self.detail.proc,
         };
-        let recorded = record_in_detail(
-            &session,
-            &RecordRequest {
+        let record = |workload: &Workload| {
+            let request = RecordRequest {
                 kernel: &kernel,
-                workload: &workload,
+                workload,
                 run,
                 capture: CaptureOptions { functions: !self.no_functions, edges },
                 model: model.as_ref(),
                 repeat: Repetition::Another,
-            },
-            &detail,
-        )?;
+            };
+            record_in_detail(&session, &request, &detail)
+        };
+        let recorded = match record(&workload) {
+            Err(error) if first_run::completes(&error, &mut workload, output)? => record(&workload)?,
+            recorded => recorded?,
+        };
         let profile = Profile::load(&recorded.path)?;
         let figures = outputs::of_recording(&workload, run, &recorded.path)?;
         let logs = outputs::step_logs(&workload, run, &recorded.path);
@@ -284,7 +288,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
 
 /// Returns the workload: from its file, from COMMAND, or from its file with COMMAND instead of its
 /// runs.
-fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Failure> {
+fn what_runs(options: &RecordOptions, work: &WorkDir, output: &CliOutput) -> Result<Workload, Failure> {
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
@@ -299,11 +303,10 @@ fn what_runs(options: &RecordOptions, output: &CliOutput) -> Result<Workload, Fa
             ));
         }
         let start = directory.as_deref().unwrap_or(&here);
-        let AdHocWorkload { mut workload, notes } =
-            Workload::of_command_with(&options.command, start, &files, directory.is_some())?;
+        let mut workload =
+            first_run::workload_of(&options.command, start, &files, &options.guest, work, output)?;
         options.cpus.apply_to(&mut workload);
         options.guest.apply_to(&mut workload)?;
-        notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
         return Ok(workload);
     };
     let mut workload = workload(name, &options.cpus)?;

@@ -65,7 +65,7 @@ impl HostTree {
     ///
     /// # Errors
     /// The reason why it cannot be packed.
-    fn on_host(&mut self, real: &Path) -> Result<TreeNode, String> {
+    pub fn on_host(&mut self, real: &Path) -> Result<TreeNode, String> {
         let text = |error: io::Error| error.to_string();
         let meta = real.symlink_metadata().map_err(text)?;
         let mode = meta.permissions().mode() & 0o777;

@@ -1,0 +1,284 @@
+//! Files that a command used in a first run under this machine's kernel.
+//!
+//! `embedded/guest/contain/discover.c` runs the command and writes the lines that are parsed here.
+
+use crate::{programs, Error, Result};
+use kerntune_work::ContentHash;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Uses of a path; the sum of all that the command did with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathUses {
+    /// Opened so that contents may be read.
+    pub read: bool,
+    /// Executed, or tried to be.
+    pub executed: bool,
+    /// Looked at: type, mode, size, or only that it is there.
+    pub looked_at: bool,
+    /// Its names were listed.
+    pub listed: bool,
+    /// Made, or emptied, by the command itself.
+    pub written: bool,
+    /// Connected to, or made, as a socket.
+    pub socket: bool,
+    /// Hidden from the command as a secret.
+    pub secret: bool,
+}
+
+/// End of the first run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DiscoveryEnd {
+    /// Ended when its time was up; what it used until then is known.
+    #[default]
+    TimeUp,
+    /// Ended by itself with this status.
+    Exited(i32),
+    /// Ended by this signal.
+    Signaled(i32),
+}
+
+/// Paths that a command used, sorted, so that the same uses give the same image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// Absolute paths as the command gave them, and those that links led to; those that are not on
+    /// this machine among them.
+    pub paths: BTreeMap<PathBuf, PathUses>,
+    /// Directories of file systems that the first run could not have, with the reason.
+    pub hidden: Vec<String>,
+    /// End of the run.
+    pub end: DiscoveryEnd,
+    /// Files, and directories with all in them, that the guest does not have because kerntune changes
+    /// them; set by the caller.
+    pub excluded: Vec<PathBuf>,
+    /// True if the guest has the contents of all files that the command looked at, not only of those
+    /// that it read; set by the caller.
+    pub with_all_contents: bool,
+}
+
+impl Discovered {
+    /// Parses the lines of a first run.
+    ///
+    /// # Errors
+    /// [`Error::Discovery`] with a line that has no known form.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let number = || rest.parse().map_err(|_| unknown(line));
+            match kind {
+                "exit" => found.end = DiscoveryEnd::Exited(number()?),
+                "signal" => found.end = DiscoveryEnd::Signaled(number()?),
+                "hidden" => found.hidden.push(rest.to_owned()),
+                _ => {
+                    let path =
+                        unescape(rest).filter(|path| path.is_absolute()).ok_or_else(|| unknown(line))?;
+                    let uses = found.paths.entry(path).or_default();
+                    let used = match kind {
+                        "r" => &mut uses.read,
+                        "x" => &mut uses.executed,
+                        "l" => &mut uses.looked_at,
+                        "d" => &mut uses.listed,
+                        "w" => &mut uses.written,
+                        "s" => &mut uses.socket,
+                        "-" => &mut uses.secret,
+                        _ => return Err(unknown(line)),
+                    };
+                    *used = true;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns whether the command could be started at all.
+    pub fn started(&self) -> bool {
+        !matches!(self.end, DiscoveryEnd::Exited(126 | 127))
+    }
+
+    /// Sentences about what the guest will lack.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let of = |chosen: fn(&PathUses) -> bool| -> Vec<String> {
+            let paths = self.paths.iter().filter(|(path, uses)| chosen(uses) && path.exists());
+            paths.map(|(path, _)| path.display().to_string()).collect()
+        };
+        let mut notes = Vec::new();
+        let secrets = of(|uses| uses.secret);
+        if !secrets.is_empty() {
+            notes.push(format!("left out as secrets: {}", secrets.join(", ")));
+        }
+        let sockets = of(|uses| uses.socket);
+        if !sockets.is_empty() {
+            notes.push(format!("sockets of this machine are not in the guest: {}", sockets.join(", ")));
+        }
+        if !self.hidden.is_empty() {
+            notes.push(format!("file systems that the guest will not have: {}", self.hidden.join(", ")));
+        }
+        if self.end == DiscoveryEnd::TimeUp {
+            notes.push(
+                "the command did not end in its first run on this machine: the guest has what it used until then"
+                    .into(),
+            );
+        }
+        notes
+    }
+
+    /// Names of kerntune's own programs that the command looked for on this machine, in vain.
+    pub(crate) fn own_programs(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let looked_for = self
+            .paths
+            .iter()
+            .filter(|(path, uses)| (uses.executed || uses.looked_at) && path.symlink_metadata().is_err());
+        looked_for
+            .filter_map(|(path, _)| path.file_name()?.to_str())
+            .filter_map(|name| Some(programs::named(name)?.name))
+    }
+
+    /// Total size in bytes of the files whose contents are packed.
+    pub(crate) fn bytes(&self) -> u64 {
+        let packed = self
+            .paths
+            .iter()
+            .filter(|(_, uses)| uses.read || uses.executed || (self.with_all_contents && uses.looked_at));
+        let sizes = packed.filter_map(|(path, _)| path.symlink_metadata().ok().filter(Metadata::is_file));
+        sizes.map(|meta| meta.len()).fold(0, u64::saturating_add)
+    }
+
+    /// Hash of everything that decides what is packed; contents are hashed with the image.
+    pub(crate) fn content_hash(&self) -> String {
+        let Self { paths, hidden, end, excluded, with_all_contents } = self;
+        let mut hash = ContentHash::new("discovered/1")
+            .field("end", format!("{end:?}"))
+            .list("excluded", excluded.iter().map(|path| path.as_os_str().as_encoded_bytes()))
+            .field("with all contents", with_all_contents.to_string());
+        for (path, uses) in paths {
+            hash = hash.field("path", path.as_os_str().as_encoded_bytes()).field("uses", format!("{uses:?}"));
+        }
+        hash.list("hidden", hidden).finish()
+    }
+}
+
+fn unknown(line: &str) -> Error {
+    Error::Discovery { line: line.chars().take(200).collect() }
+}
+
+/// Decodes `\xHH`; `None` if a backslash stands before anything else.
+fn unescape(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('\\');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let digits = part.strip_prefix('x')?.get(..2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(part.get(3..)?.as_bytes());
+    }
+    Some(Path::new(&OsString::from_vec(bytes)).to_owned())
+}
+
+/// Variables of the caller's environment that a command has in the guest, too. All others may hold
+/// secrets, or differ from shell to shell.
+const ENVIRONMENT: [&str; 37] = [
+    "CARGO_HOME",
+    "CC",
+    "CFLAGS",
+    "CLASSPATH",
+    "CXX",
+    "CXXFLAGS",
+    "EDITOR",
+    "GEM_HOME",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LDFLAGS",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "NODE_PATH",
+    "PAGER",
+    "PATH",
+    "PERL5LIB",
+    "PKG_CONFIG_PATH",
+    "PWD",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "PYTHONHASHSEED",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "RUBYLIB",
+    "RUSTUP_HOME",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+    "XDG_CONFIG_HOME",
+];
+
+/// Chooses from the caller's environment what a command has in the guest, too, and adds the guest's
+/// own programs to the end of `PATH`. Values that are not UTF-8 are left out.
+pub fn command_environment(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+    directory: &Path,
+) -> BTreeMap<String, String> {
+    let mut chosen: BTreeMap<String, String> = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("LC_") || ENVIRONMENT.binary_search(&name.as_str()).is_ok())
+        .collect();
+    let path = chosen.get("PATH").cloned().unwrap_or_else(|| crate::host::GUEST_PATH.join(":"));
+    chosen.insert("PATH".into(), format!("{path}:/kt/bin"));
+    // A shell trusts PWD only if it is the directory.
+    if let Some(directory) = directory.to_str() {
+        chosen.insert("PWD".into(), directory.into());
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_uses_and_everything_else_is_refused() {
+        let found = Discovered::parse(
+            "l /bin/sh\nx /bin/sh\nr /a\\x20b\\x5c\\xff\nhidden /mnt: no\n- /etc/shadow\nexit 3\n",
+        )
+        .unwrap();
+        let sh = found.paths[Path::new("/bin/sh")];
+        assert!(sh.executed && sh.looked_at && !sh.read);
+        let odd = PathBuf::from(OsString::from_vec(b"/a b\\\xff".to_vec()));
+        assert!(found.paths[&odd].read && found.paths[Path::new("/etc/shadow")].secret);
+        assert_eq!((found.end, found.hidden.len()), (DiscoveryEnd::Exited(3), 1));
+        assert!(found.started() && !Discovered::parse("exit 127").unwrap().started());
+        for bad in ["", "r", "r relative", "q /a", "r /a\\", "r /a\\x1", "r /a\\n", "exit x", "r /\\x1ü"] {
+            let error = Discovered::parse(&format!("{bad}\n")).unwrap_err().to_string();
+            assert!(error.contains(&format!("{bad:?}")), "{error}");
+        }
+        assert_eq!(Discovered::parse("").unwrap().end, DiscoveryEnd::TimeUp);
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_harmless_is_passed_on() {
+        assert!(ENVIRONMENT.is_sorted());
+        let pairs =
+            [("LC_ALL", "C"), ("GITHUB_TOKEN", "x"), ("HOME", "/home/a"), ("PATH", "/bin"), ("PWD", "/old")];
+        let all = pairs.map(|(name, value)| (name.into(), value.into()));
+        let chosen = command_environment(all, Path::new("/new"));
+        let chosen: Vec<(&str, &str)> = chosen.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(chosen, [("HOME", "/home/a"), ("LC_ALL", "C"), ("PATH", "/bin:/kt/bin"), ("PWD", "/new")]);
+    }
+
+    #[test]
+    fn programs_of_ours_are_found_by_their_names() {
+        let found =
+            Discovered::parse("l /usr/bin/rr\nx /no/kt-mark\nr /no/ipc\nx /no/such\nx /bin/sh\n").unwrap();
+        let own: Vec<&str> = found.own_programs().collect();
+        assert!(own.contains(&"kt-mark") && !own.contains(&"ipc"), "{own:?}");
+    }
+}

@@ -38,6 +38,16 @@ pub fn build_id(bytes: &[u8]) {
     kerntune_kernel::fuzz_entry::build_id(bytes);
 }
 
+/// Offsets of members in type information.
+pub fn btf(bytes: &[u8]) {
+    kerntune_kernel::fuzz_entry::btf(bytes);
+}
+
+/// The kernel's own symbols in an unpacked image.
+pub fn image_symbols(bytes: &[u8]) {
+    kerntune_kernel::fuzz_entry::image_symbols(bytes);
+}
+
 /// Addresses of a source line.
 pub fn source_lines(bytes: &[u8]) {
     kerntune_machine::fuzz_entry::source_lines(bytes, "p.c", 8);

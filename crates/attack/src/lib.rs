@@ -17,6 +17,7 @@ mod live_seeds;
 mod mutate;
 mod profile;
 mod seeds;
+mod shipped_seeds;
 mod stored;
 mod text;
 mod trace;
@@ -44,6 +45,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("autofdo_text", seeds::autofdo_text, convert::autofdo_text),
         target("bench_results", seeds::bench_results, text::bench_results),
         target("block_map", seeds::block_map, convert::block_map),
+        target("btf", shipped_seeds::btf, elf::btf),
         target("build_id", seeds::build_id, elf::build_id),
         target("chunk", seeds::chunk, trace::chunk),
         target("code_calls", seeds::elf, elf::code_calls),
@@ -54,6 +56,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("gmon", seeds::gmon, convert::gmon),
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
+        target("image_symbols", shipped_seeds::images, elf::image_symbols),
         target("inlined", seeds::elf, elf::inlined),
         target("instructions", seeds::instructions, trace::instructions),
         target("json_manifests", seeds::json_manifests, text::json_manifests),

@@ -80,6 +80,13 @@ pub enum Error {
     Make { step: String, first: String, hint: String, log: PathBuf },
     #[error("cannot find out where the kernel's structures keep their members: {reason}")]
     TaskLayout { reason: String },
+    #[error("{path} cannot be imported: {reason}")]
+    CannotImport { path: PathBuf, reason: String },
+    #[error(
+        "the kernel {release} was imported as shipped, and this needs a kernel that is built here: build one from its source \
+         and configuration (`kerntune kernel build --source SOURCE --config CONFIG`)"
+    )]
+    NoSource { release: String },
     #[error("{path}: {reason}")]
     Elf { path: PathBuf, reason: String },
     #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]

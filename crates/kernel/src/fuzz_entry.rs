@@ -1,5 +1,9 @@
 //! Entry points for fuzzing: parsers of this crate that are otherwise private.
 
+use crate::import::btf::Btf;
+use crate::import::image_elf::ImageElf;
+use crate::import::shipped::read_layouts;
+use crate::import::{kallsyms, symbol_table};
 use crate::inputs::config;
 use crate::kernels::build_id;
 use crate::vmlinux::{offsets, source_map, task};
@@ -9,6 +13,18 @@ use std::path::Path;
 pub fn build_id(bytes: &[u8]) {
     let _ = build_id::notes(bytes).and_then(|notes| build_id::build_id(&notes));
     let _ = build_id::build_id(bytes);
+}
+
+/// Reads the offsets in type information.
+pub fn btf(bytes: &[u8]) {
+    let _ = Btf::parse(bytes).and_then(|btf| read_layouts(&btf));
+}
+
+/// Reads the kernel's own symbols in an unpacked image, and adds them to it.
+pub fn image_symbols(bytes: &[u8]) {
+    let Ok(image) = ImageElf::parse(bytes) else { return };
+    let Some(symbols) = kallsyms::find(&image) else { return };
+    let _ = symbol_table::with_symbols(&image, &symbols);
 }
 
 /// Parses configurations, source maps, and the files that Kbuild and compilers write for the task

@@ -35,6 +35,7 @@ mod build;
 mod error;
 #[doc(hidden)]
 pub mod fuzz_entry;
+mod import;
 mod inputs;
 mod kernels;
 mod link;
@@ -53,6 +54,8 @@ pub use build::rebuild::{rebuild, RebuildReport, RebuildRequest, RebuiltFile};
 pub use build::structures::structure_offsets;
 pub use build::untrusted_request::untrusted_code;
 pub use error::{Error, Result};
+pub use import::files::ShippedFiles;
+pub use import::shipped::{import, ShippedKernel};
 pub use inputs::config::{check_config, config_line};
 pub use inputs::fragment;
 pub use inputs::patch_set::PatchSet;

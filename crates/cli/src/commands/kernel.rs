@@ -1,4 +1,4 @@
-//! The commands `kerntune kernel build|relink|list|show|selftest|reproduce|bisect|remove`.
+//! The commands `kerntune kernel build|import|relink|list|show|selftest|reproduce|bisect|remove`.
 
 use super::bytes;
 use clap::Subcommand;
@@ -8,7 +8,8 @@ use kerntune_command::{
 };
 use kerntune_guest::read_text;
 use kerntune_kernel::{
-    relink, Arch, BuildRequest, Compiler, FunctionOrder, Kernel, ObjectFlags, RebuildReport,
+    relink, Arch, BuildRequest, Compiler, FunctionOrder, Kernel, KernelManifest, ObjectFlags, RebuildReport,
+    ShippedFiles, ShippedKernel,
 };
 use kerntune_optimize::layout::{
     prepare_coloring, prepare_order, prove, OrderAlgorithm, DEFAULT_ALGORITHM, NAME,
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 struct KernelJson<'a> {
     path: &'a Path,
     #[serde(flatten)]
-    manifest: &'a kerntune_kernel::KernelManifest,
+    manifest: &'a KernelManifest,
 }
 
 pub const COMMAND: CommandEntry = command_group::<KernelCommand>("kernel", 25, "Tune");
@@ -63,6 +64,34 @@ pub enum KernelCommand {
         /// repeated
         #[arg(long, value_name = "PATH=FLAG")]
         object_flags: Vec<ObjectFlags>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
+    /// Make a kernel as a distribution ships it a kernel of the work directory, without source or
+    /// build (docs/kernel-import.md)
+    Import {
+        /// Debian packages of one kernel: linux-image-…, or linux-binary-…, linux-base-… and
+        /// linux-modules-…; linux-image-…-dbg if its symbols are wanted
+        #[arg(value_name = "DEB", required_unless_present_any = ["running", "image"], conflicts_with_all = ["running", "image"])]
+        packages: Vec<PathBuf>,
+        /// The kernel that this machine runs, from /boot, /lib/modules or apt's cache
+        #[arg(long, conflicts_with = "image")]
+        running: bool,
+        /// The bootable image (vmlinuz)
+        #[arg(long, value_name = "FILE", requires = "config")]
+        image: Option<PathBuf>,
+        /// The configuration of the image's kernel; may be compressed
+        #[arg(long, value_name = "FILE", requires = "image")]
+        config: Option<PathBuf>,
+        /// The image's kernel with symbols [default: the symbols in the image]
+        #[arg(long, value_name = "FILE", requires = "image")]
+        vmlinux: Option<PathBuf>,
+        /// The directory of the image's modules (/lib/modules/RELEASE)
+        #[arg(long, value_name = "DIR", requires = "image")]
+        modules: Option<PathBuf>,
+        /// Label of the kernel [default: its release]
+        #[arg(long, value_parser = label)]
+        label: Option<String>,
         #[command(flatten)]
         format: FormatOptions,
     },
@@ -144,7 +173,7 @@ pub enum KernelCommand {
 impl RunSubcommand<GlobalOptions> for KernelCommand {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let work = match self {
-            Self::Build { .. } => work(global)?,
+            Self::Build { .. } | Self::Import { .. } => work(global)?,
             _ => work_to_read(global)?,
         };
         match self {
@@ -163,6 +192,19 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 let request = with_needs(request, &workloads);
                 let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
                 show(&kernel, format.json, output);
+            }
+            Self::Import { packages, running, image, config, vmlinux, modules, label, format } => {
+                let given = match (image, config) {
+                    (Some(image), Some(config)) => ShippedKernel::Files(ShippedFiles {
+                        image: image.clone(),
+                        config: config.clone(),
+                        vmlinux: vmlinux.clone(),
+                        modules: modules.clone(),
+                    }),
+                    _ if *running => ShippedKernel::running()?,
+                    _ => ShippedKernel::Packages(packages.clone()),
+                };
+                show(&kerntune_kernel::import(&work, &given, label.as_deref())?, format.json, output);
             }
             Self::Relink { kernel, profile, algorithm, cache_coloring, file, label, format } => {
                 let kernel = kerntune_kernel::find(&work, kernel)?;
@@ -359,7 +401,7 @@ fn list(work: &WorkDir, json: bool, output: &CliOutput) -> Result<(), Failure> {
                     m.id.clone(),
                     m.label.clone(),
                     m.version.clone(),
-                    m.recipe.clone().unwrap_or_else(|| "-".into()),
+                    recipe(m),
                     m.compiler.version.clone(),
                     bytes(m.text_bytes),
                     bytes(m.image_bytes),
@@ -386,11 +428,22 @@ fn show(kernel: &Kernel, json: bool, output: &CliOutput) {
         ("config", format!("{} ({})", kernel.config().display(), m.config_hash)),
         ("compiler", format!("{} ({})", m.compiler.version, m.compiler.program)),
         ("flags", if m.kcflags.is_empty() { "-".into() } else { m.kcflags.join(" ") }),
-        ("recipe", m.recipe.clone().unwrap_or_else(|| "-".into())),
+        ("recipe", recipe(m)),
         ("profile", m.profile_id.clone().unwrap_or_else(|| "-".into())),
-        ("built", format!("{} in {:.0} s, {} objects", m.built, m.build_seconds, m.objects)),
+        match m.source.is_shipped() {
+            true => ("imported", m.built.clone()),
+            false => ("built", format!("{} in {:.0} s, {} objects", m.built, m.build_seconds, m.objects)),
+        },
     ];
     lines.extend(m.warnings.iter().map(|warning| ("warning", warning.clone())));
     let text: Vec<String> = lines.iter().map(|(what, value)| format!("{what:9} {value}")).collect();
     output.print(&text.join("\n"));
+}
+
+/// Returns the recipe that made a kernel, or that it was imported.
+fn recipe(manifest: &KernelManifest) -> String {
+    match manifest.source.is_shipped() {
+        true => "imported".into(),
+        false => manifest.recipe.clone().unwrap_or_else(|| "-".into()),
+    }
 }

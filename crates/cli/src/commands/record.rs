@@ -10,7 +10,7 @@ use kerntune_command::{
     GlobalOptions, ModelOptions, RunSubcommand,
 };
 use kerntune_guest::{check, read_text, MetricValue, Problem, Workload};
-use kerntune_kernel::Triggers;
+use kerntune_kernel::{import, Kernel, ShippedKernel, Triggers};
 use kerntune_machine::FunctionSelection;
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
@@ -182,7 +182,14 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             }
             _ => None,
         };
-        let kernel = kernel_for(&work, self.kernel.as_deref(), [&workload], output)?;
+        let shipped = match self.kernel.is_none() && self.workload.is_none() {
+            true => shipped_kernel(&work, output)?,
+            false => None,
+        };
+        let kernel = match shipped {
+            Some(kernel) => kernel,
+            None => kernel_for(&work, self.kernel.as_deref(), [&workload], output)?,
+        };
         let edges = edges(self);
         if self.model.is_asked() && !edges {
             return Err(Failure::usage(
@@ -284,6 +291,25 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             None => Ok(Exit::Ok),
         }
     }
+}
+
+/// Returns the kernel for a command if none was built: the last imported one, or else the kernel
+/// that this machine runs, if it can be imported.
+fn shipped_kernel(work: &WorkDir, output: &CliOutput) -> Result<Option<Kernel>, Failure> {
+    let kernels = kerntune_kernel::list(work)?;
+    if !kernels.iter().all(|kernel| kernel.manifest.source.is_shipped()) {
+        return Ok(None);
+    }
+    let found = match kernels.into_iter().next_back() {
+        Some(kernel) => Some(kernel),
+        // Without it a kernel is built, which needs no excuse.
+        None => ShippedKernel::running().and_then(|running| import(work, &running, None)).ok(),
+    };
+    let found = found.filter(|kernel| kernel.manifest.warnings.is_empty());
+    if let Some(Kernel { manifest, .. }) = &found {
+        output.note(&format!("kernel {} ({}), as shipped", manifest.label, manifest.id));
+    }
+    Ok(found)
 }
 
 /// Returns the workload: from its file, from COMMAND, or from its file with COMMAND instead of its

@@ -3,12 +3,21 @@
 use crate::{tools, Error, Result};
 use flate2::read::MultiGzDecoder;
 use kerntune_work::{open_file, IoContext};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Size limit of an unpacked configuration; a longer file is refused and not read into memory.
-const MAX_BYTES: u64 = 16 << 20;
+const LIMIT: Limit = Limit { bytes: 16 << 20, of: "configuration" };
+
+/// Size limit of an unpacked file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    pub bytes: u64,
+    /// Kind of file in messages.
+    pub of: &'static str,
+}
 
 /// Programs that unpack files beginning with these bytes, with their Debian packages.
 const PROGRAMS: [(&[u8], &str, &str); 3] =
@@ -30,21 +39,27 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     // Opened again, because files in /proc cannot be rewound.
     let bytes = if first.starts_with(b"\x1f\x8b") {
         let file = open_file(path).at("read configuration", path)?;
-        bounded(&mut MultiGzDecoder::new(file)).map_err(|error| bad(error.to_string()))?
+        bounded(&mut MultiGzDecoder::new(file), LIMIT).map_err(|error| bad(error.to_string()))?
     } else if let Some((_, program, package)) = PROGRAMS.iter().find(|(sign, ..)| first.starts_with(sign)) {
         tools::require(&[(program, package)])?;
-        unpacked(program, path, &bad)?
+        let file = open_file(path).at("read configuration", path)?;
+        unpack_by(program, file, path, LIMIT)?.map_err(bad)?
     } else {
         let file = open_file(path).at("read configuration", path)?;
-        bounded(&mut { file }).map_err(|error| bad(error.to_string()))?
+        bounded(&mut { file }, LIMIT).map_err(|error| bad(error.to_string()))?
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Unpacks a file with a program, up to the size limit.
-fn unpacked(program: &str, path: &Path, bad: &dyn Fn(String) -> Error) -> Result<Vec<u8>> {
+/// Unpacks a file, which was opened, with a program. The inner error is that of a damaged file, or
+/// of one that unpacks to more than the limit.
+pub(crate) fn unpack_by(
+    program: &str,
+    file: File,
+    path: &Path,
+    limit: Limit,
+) -> Result<Result<Vec<u8>, String>> {
     let spawn = |source| kerntune_work::Error::Spawn { program: program.to_owned(), source };
-    let file = open_file(path).at("read configuration", path)?;
     let mut child = Command::new(program)
         .args(["-d", "-c"])
         .stdin(file)
@@ -53,27 +68,28 @@ fn unpacked(program: &str, path: &Path, bad: &dyn Fn(String) -> Error) -> Result
         .spawn()
         .map_err(spawn)?;
     let read = match &mut child.stdout {
-        Some(out) => bounded(out),
+        Some(out) => bounded(out, limit),
         None => Ok(Vec::new()),
     };
     if read.is_err() {
         let _ = child.kill();
     }
     let end = child.wait().at("wait for the program that unpacks", path)?;
-    let bytes = read.map_err(|error| bad(error.to_string()))?;
-    match end.success() {
-        true => Ok(bytes),
-        false => Err(bad(format!("{program} cannot unpack it; the file is damaged"))),
-    }
+    Ok(match read {
+        Err(error) => Err(error.to_string()),
+        Ok(_) if !end.success() => Err(format!("{program} cannot unpack it; the file is damaged")),
+        Ok(bytes) => Ok(bytes),
+    })
 }
 
-fn bounded(from: &mut dyn Read) -> io::Result<Vec<u8>> {
+fn bounded(from: &mut dyn Read, limit: Limit) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAX_BYTES {
+    from.take(limit.bytes + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit.bytes {
         true => Err(io::Error::other(format!(
-            "it has more than {} MiB, which no configuration has",
-            MAX_BYTES >> 20
+            "it has more than {} MiB, which no {} has",
+            limit.bytes >> 20,
+            limit.of
         ))),
         false => Ok(bytes),
     }
@@ -85,7 +101,6 @@ mod tests {
     use flate2::write::GzEncoder;
     use flate2::Compression;
     use std::fs;
-    use std::fs::File;
     use std::io::Write;
 
     const TEXT: &str = "CONFIG_SMP=y\n# CONFIG_VT is not set\n";
@@ -124,11 +139,11 @@ mod tests {
         let path = dir.path().join("config");
         let mut gzip = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
         let zeros = vec![b'\n'; 1 << 20];
-        (0..=MAX_BYTES >> 20).for_each(|_| gzip.write_all(&zeros).unwrap());
+        (0..=LIMIT.bytes >> 20).for_each(|_| gzip.write_all(&zeros).unwrap());
         gzip.finish().unwrap();
         let error = read_text(&path).unwrap_err().to_string();
         assert!(error.contains("more than 16 MiB"), "{error}");
-        let whole = vec![b'\n'; MAX_BYTES as usize + 1];
+        let whole = vec![b'\n'; LIMIT.bytes as usize + 1];
         for program in ["xz", "zstd"] {
             if pack(program, &whole, &path) {
                 let error = read_text(&path).unwrap_err().to_string();

@@ -13,6 +13,10 @@ use std::str::FromStr;
 /// Kind of result in the work directory.
 pub(crate) const SOURCES: &str = "sources";
 
+/// Begin of the origin of a kernel that was imported as shipped, without a source. Its release
+/// follows.
+pub(crate) const SHIPPED: &str = "shipped:";
+
 /// Kernel source as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelSource {
@@ -42,6 +46,9 @@ impl FromStr for KernelSource {
             return plain
                 .then(|| KernelSource::Debian(version.to_string()))
                 .ok_or_else(|| bad("after debian: comes a version such as 6.12"));
+        }
+        if let Some(release) = given.strip_prefix(SHIPPED) {
+            return Err(Error::NoSource { release: release.to_owned() });
         }
         let path = PathBuf::from(given);
         if path.is_dir() {

@@ -1,5 +1,6 @@
 //! Manifest of a kernel: its provenance.
 
+use crate::inputs::source::SHIPPED;
 use crate::make::compiler::FUNCTION_SECTIONS;
 use crate::{Arch, CompilerIdentity, ObjectFlags, StructureOffsets, TaskLayout};
 use kerntune_work::{checked_text, Id, Label, RelativePath};
@@ -129,13 +130,22 @@ impl KernelManifest {
 /// Origin and contents of a kernel source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRecord {
-    /// Source as the user named it: `debian:6.12`, or a path.
+    /// Source as the user named it: `debian:6.12`, or a path; `shipped:RELEASE` for a kernel that was
+    /// imported without one.
     pub origin: String,
     /// Hash over the contents, patches included.
     pub hash: String,
     /// Applied patches, in order, as files beside this manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<RelativePath>,
+}
+
+impl SourceRecord {
+    /// Checks whether the kernel was imported as a distribution ships it: there is no source, and
+    /// nothing can be built from this kernel.
+    pub fn is_shipped(&self) -> bool {
+        self.origin.starts_with(SHIPPED)
+    }
 }
 
 /// Formats `time` as RFC 3339 in UTC with whole seconds.

@@ -28,6 +28,14 @@ pub(crate) fn read(assembly: &str) -> StructureOffsets {
         .collect()
 }
 
+/// Returns structure and member of each offset, as the source asks for them.
+pub(crate) fn members() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OFFSETS_SOURCE.lines().filter_map(|line| {
+        let arguments = line.trim().strip_prefix("MEMBER(")?.strip_suffix(");")?;
+        arguments.split_once(", ")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -196,8 +196,9 @@ impl ColdParts {
                 // Folded parts of several functions share an address; the first known one counts.
                 group.symbols.iter().find_map(|part| {
                     let candidates = by_name.get(cold_part_of(&part.name)?)?;
-                    let same_file =
-                        candidates.iter().find(|(_, s)| s.binding == 2 && scope(s) == scope(part));
+                    let same_file = candidates
+                        .iter()
+                        .find(|(_, s)| s.binding == 2 && scope(s).is_some() && scope(s) == scope(part));
                     let global = || candidates.iter().find(|(_, s)| s.binding != 2);
                     let only = || candidates.first().filter(|_| candidates.len() == 1);
                     same_file.or_else(global).or_else(only).map(|(index, _)| *index)

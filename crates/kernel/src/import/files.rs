@@ -1,0 +1,97 @@
+//! Files of a shipped kernel, by the places where distributions put them.
+
+use crate::{Error, Result};
+use kerntune_work::IoContext;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files of one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShippedFiles {
+    /// Bootable image (`vmlinuz`).
+    pub image: PathBuf,
+    /// Configuration, which may be compressed.
+    pub config: PathBuf,
+    /// Kernel with symbols, if there is one. Otherwise the symbols are read from the image.
+    pub vmlinux: Option<PathBuf>,
+    /// Directory with `kernel/` and `modules.dep` (`/lib/modules/RELEASE`).
+    pub modules: Option<PathBuf>,
+}
+
+impl ShippedFiles {
+    /// Finds the files of the kernel of this release below a root directory.
+    ///
+    /// # Errors
+    /// No image or no configuration.
+    pub fn below(root: &Path, release: &str) -> Result<Self> {
+        let first =
+            |places: &[String]| places.iter().map(|place| root.join(place)).find(|path| path.exists());
+        let missing = |what: &str, places: &[String]| Error::CannotImport {
+            path: root.to_owned(),
+            reason: format!("{what} of {release} is not there (neither {})", places.join(" nor ")),
+        };
+        let in_modules = |name: &str| ["usr/lib", "lib"].map(|lib| format!("{lib}/modules/{release}{name}"));
+        let images = [vec![format!("boot/vmlinuz-{release}")], in_modules("/vmlinuz").into()].concat();
+        let configs = [vec![format!("boot/config-{release}")], in_modules("/config").into()].concat();
+        let debug = ["boot/vmlinux-", "lib/modules/"].map(|place| format!("usr/lib/debug/{place}{release}"));
+        Ok(Self {
+            image: first(&images).ok_or_else(|| missing("the image", &images))?,
+            config: first(&configs).ok_or_else(|| missing("the configuration", &configs))?,
+            vmlinux: first(&[debug[0].clone(), format!("{}/vmlinux", debug[1])]),
+            modules: first(&in_modules("/kernel")).and_then(|path| path.parent().map(Path::to_owned)),
+        })
+    }
+}
+
+/// Lists the regular files below `top`, relative to it and sorted, without following links: those
+/// in a directory of modules lead to sources.
+pub(crate) fn regular_files(top: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut dirs) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let entry = entry.at("list", &dir)?;
+            let (kind, path) = (entry.file_type().at("list", &dir)?, entry.path());
+            if kind.is_dir() {
+                dirs.push(path);
+            } else if kind.is_file() {
+                files.push(path.strip_prefix(top).unwrap_or(&path).to_owned());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_new_places_are_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        };
+        let error = ShippedFiles::below(dir.path(), "6.1.0-50").unwrap_err().to_string();
+        assert!(
+            error.contains("the image of 6.1.0-50") && error.contains("boot/vmlinuz-6.1.0-50"),
+            "{error}"
+        );
+        for path in ["boot/vmlinuz-6.1.0-50", "boot/config-6.1.0-50", "lib/modules/6.1.0-50/kernel/fs/x.ko"] {
+            put(path);
+        }
+        let old = ShippedFiles::below(dir.path(), "6.1.0-50").unwrap();
+        assert!(old.image.ends_with("boot/vmlinuz-6.1.0-50") && old.vmlinux.is_none());
+        assert!(old.modules.unwrap().ends_with("lib/modules/6.1.0-50"));
+        for path in
+            ["usr/lib/modules/7.3/vmlinuz", "usr/lib/modules/7.3/config", "usr/lib/debug/boot/vmlinux-7.3"]
+        {
+            put(path);
+        }
+        let new = ShippedFiles::below(dir.path(), "7.3").unwrap();
+        assert!(new.config.ends_with("usr/lib/modules/7.3/config") && new.vmlinux.is_some());
+        assert_eq!(new.modules, None);
+    }
+}

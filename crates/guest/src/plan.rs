@@ -243,10 +243,11 @@ mod tests {
         assert!(good, "{output}");
         let directives: Vec<Vec<&str>> =
             output.split_terminator('\u{2}').map(|one| one.split_terminator('\0').collect()).collect();
-        assert_eq!(directives.len(), 4, "{directives:?}");
+        assert_eq!(directives.len(), 5, "{directives:?}");
         assert_eq!(directives[0], ["TEXT=one\ntwo\\"]);
-        assert_eq!(directives[3][..2], ["command", "1"]);
-        assert_eq!(directives[3][2..], arguments);
+        assert_eq!(directives[2], ["any"]);
+        assert_eq!(directives[4][..2], ["command", "1"]);
+        assert_eq!(directives[4][2..], arguments);
         put("other", "kerntune-plan\t2\nenv\tA=\\x\n");
         assert_eq!(read("other").1, "plan line 2: field 1 has a backslash before nothing known");
     }

@@ -6,6 +6,7 @@ mod local;
 mod log;
 mod opening;
 mod plan;
+mod program;
 mod results;
 mod run;
 mod status;

@@ -1,6 +1,6 @@
 //! The store and the plan that a command names.
 
-use super::local::own_command;
+use super::program::own_command;
 use crate::{open, resolve, MatrixPlan, PlanFile, Store, TaskEnvironment, Trust};
 use clap::Args;
 use kerntune_command::{work, CliOutput, Failure, GlobalOptions};

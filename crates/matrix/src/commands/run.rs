@@ -1,7 +1,8 @@
 //! The command `kerntune matrix run`.
 
-use super::local::{own_program, pool, trust_options, LocalLimits};
+use super::local::{pool, trust_options, LocalLimits};
 use super::opening::{OpenPlan, StoreOptions, TrustOptions, MATRIX_DIR};
+use super::program::own_program;
 use super::results::show_results;
 use crate::slurm::{self, Slurm};
 use crate::{retry, states, TaskProgress};

@@ -2,7 +2,7 @@
 
 /// Counters and fields that generated code updates, one set per virtual CPU.
 // QEMU multiplies by the size; with a power of two this is a shift.
-#[repr(C, align(64))]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InlineCounters {
     /// Kernel instructions in all blocks begun so far.

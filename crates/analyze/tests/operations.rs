@@ -106,7 +106,7 @@ fn two_calls_and_what_they_do_before_a_boundary() {
     assert_eq!((reached.function.0, reached.from, reached.figures), (4, 0, before));
     assert_eq!(a.before.typical, a.worst);
     assert_eq!(
-        (a.all.ns.count, a.all.ns.sum, a.all.ns.least, a.all.ns.median, a.all.ns.greatest),
+        (a.all.ns.count, a.all.ns.sum, a.all.ns.min, a.all.ns.median, a.all.ns.greatest),
         (2, 2050, 3, 3, 2047)
     );
     assert_eq!((a.before.spreads.ns.count, a.before.spreads.calls.sum, a.before.after_ns.sum), (1, 3, 2016));
@@ -570,7 +570,7 @@ proptest! {
             values.sort_unstable();
             let at = |place: usize| values.get(place).copied().unwrap_or(0);
             prop_assert_eq!(spread.sum, values.iter().sum::<u64>());
-            prop_assert_eq!((spread.least, spread.greatest), (at(0), at(values.len().wrapping_sub(1))));
+            prop_assert_eq!((spread.min, spread.greatest), (at(0), at(values.len().wrapping_sub(1))));
             prop_assert_eq!((spread.median, spread.rounding), (at(values.len().saturating_sub(1) / 2), 0));
         }
 

@@ -60,8 +60,8 @@ fn once(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
         0 => rng.index(bytes.len() + 1),
         _ => rng.index(bytes.len().min(96) + 1),
     };
-    let most = if rng.index(4) == 0 { 4096 } else { 16 };
-    let length = 1 + rng.index(most);
+    let max = if rng.index(4) == 0 { 4096 } else { 16 };
+    let length = 1 + rng.index(max);
     let end = (at + length).min(bytes.len());
     match rng.index(10) {
         0 => {

@@ -328,7 +328,12 @@ fn no_git_tree_of_others_leaves_its_room_or_runs_anything() {
         };
         for _ in 0..1 + rng.index(3) {
             let mode = ["100644", "100755", "120000"][rng.index(3)];
-            entry(&mut inner, mode, HOSTILE_ENTRY_NAMES[rng.index(HOSTILE_ENTRY_NAMES.len())], &blobs[rng.index(blobs.len())]);
+            entry(
+                &mut inner,
+                mode,
+                HOSTILE_ENTRY_NAMES[rng.index(HOSTILE_ENTRY_NAMES.len())],
+                &blobs[rng.index(blobs.len())],
+            );
         }
         let inner = put("tree", &inner);
         let mut outer = Vec::new();

@@ -8,6 +8,7 @@ mod commands;
 mod document_commands;
 mod examples;
 mod export;
+mod first_run;
 mod import;
 mod keys;
 mod overview;
@@ -17,7 +18,6 @@ mod percent;
 mod ranking;
 mod report;
 mod rooms;
-mod first_run;
 mod standard_input;
 mod workload_options;
 

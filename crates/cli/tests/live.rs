@@ -349,10 +349,10 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     let seed = u64::try_from(since.as_nanos() & 0xffff_ffff).unwrap();
     println!("seed {seed}");
     let mut state = seed;
-    // Random milliseconds less than `most`, with Knuth's generator.
-    let mut random = |most: u64| {
+    // Random milliseconds less than `max`, with Knuth's generator.
+    let mut random = |max: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        Duration::from_millis((state >> 33) % most)
+        Duration::from_millis((state >> 33) % max)
     };
     let (mut asked, mut whole) = (0, 0);
     for round in 0..20 {
@@ -487,8 +487,8 @@ fn what_cannot_be_watched_is_refused_by_name() {
     fails(&mut live(&["--cpu", "4095", "--", "true"]), 2, &["CPU 4095 is not online"]);
     fails(&mut live(&["--pid", "4194304", "--", "true"]), 2, &["there is no process 4194304"]);
     fails(&mut live(&["--cgroup", "/tmp", "--", "true"]), 2, &["/tmp is not a cgroup"]);
-    let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap();
-    if most.trim().parse::<u64>().unwrap() < 100_000 {
+    let max = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap();
+    if max.trim().parse::<u64>().unwrap() < 100_000 {
         fails(
             &mut live(&["--rate", "100000", "--", "true"]),
             2,

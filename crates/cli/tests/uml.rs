@@ -146,11 +146,11 @@ fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
     let kernel = uml_kernel();
     let directory = tempfile::tempdir().unwrap();
     let file = one_step(&directory, "", "[\"batched\", \"--only\", \"nop\"]");
-    let until = |width: &str, most: &str, out: &str| {
+    let until = |width: &str, max: &str, out: &str| {
         let time = ["time", &kernel, "--workload", &file, "--iterations", "1", "--scale", "0.2"];
         let mut command = kerntune(time);
         command
-            .args(["--until-width", width, "--interval", "hodges-lehmann", "--boots", most, "--json", "-o"])
+            .args(["--until-width", width, "--interval", "hodges-lehmann", "--boots", max, "--json", "-o"])
             .arg(directory.path().join(out));
         let output = command.output().unwrap();
         let said = support::said(&output);

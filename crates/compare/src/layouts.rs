@@ -87,8 +87,8 @@ impl RandomLayoutRow {
     /// Returns the difference between the extreme random orders, in per cent of their median;
     /// `None` if that is 0.
     pub fn spread_percent(&self) -> Option<f64> {
-        let [least, _, median, _, most] = self.quartiles;
-        (median > 0.0).then(|| 100.0 * (most - least) / median)
+        let [min, _, median, _, max] = self.quartiles;
+        (median > 0.0).then(|| 100.0 * (max - min) / median)
     }
 
     /// Returns the change from the median of the random orders to the tuned kernel, in per cent;

@@ -94,9 +94,9 @@ impl MetricRow {
                 // Without a ratio (a value is 0) the only evidence is that the two ranges do not
                 // overlap.
                 None => {
-                    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-                    let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                    most(&base) < least(&tuned) || most(&tuned) < least(&base)
+                    let min = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+                    let max = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    max(&base) < min(&tuned) || max(&tuned) < min(&base)
                 }
             };
         self.within_noise = !is_apart || (self.tuned - self.base).abs() <= repeats.abs();

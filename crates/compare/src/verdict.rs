@@ -129,10 +129,10 @@ impl Verdict {
         }
         let mut parts = Vec::new();
         for (word, rows) in [("lower", &self.lower), ("higher", &self.higher)] {
-            let (Some(most), Some(least)) = (rows.first(), rows.last()) else { continue };
+            let (Some(max), Some(min)) = (rows.first(), rows.last()) else { continue };
             let range = match rows.len() {
-                1 => named(most),
-                _ => format!("from {} to {}", named(least), named(most)),
+                1 => named(max),
+                _ => format!("from {} to {}", named(min), named(max)),
             };
             let of = if parts.is_empty() { format!(" of {}", count(self.operations)) } else { String::new() };
             parts.push(format!("{word} in {}{of} ({range})", rows.len()));

@@ -82,8 +82,8 @@ fn compare(counts: &SampleProfile, branches: &SampleProfile) {
         differences.sort_by(f64::total_cmp);
         let different = differences.iter().filter(|&&difference| difference > 0.0).count();
         let median = differences.get(differences.len() / 2).copied().unwrap_or_default();
-        let most = differences.last().copied().unwrap_or_default();
-        println!("{what}: {different} differ, largest {:.4} %, median {:.4} %", 100.0 * most, 100.0 * median);
+        let max = differences.last().copied().unwrap_or_default();
+        println!("{what}: {different} differ, largest {:.4} %, median {:.4} %", 100.0 * max, 100.0 * median);
     };
     column("totals", &|f| f.total);
     column("heads", &|f| f.head);

@@ -23,9 +23,9 @@ fn laid_out(directory: &Path, kind: &str) -> Vec<u8> {
 
 /// Contents that `layout.c` writes into every file.
 fn expected(rate: u32, counter: u64) -> Gmon {
-    let most = if counter == 2 { u32::from(u16::MAX) } else { 70_000 };
+    let max = if counter == 2 { u32::from(u16::MAX) } else { 70_000 };
     let bin = |number: u32| match number {
-        14 => most,
+        14 => max,
         number if number % 3 == 0 => number + 1,
         _ => 0,
     };

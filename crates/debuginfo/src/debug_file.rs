@@ -17,8 +17,8 @@ pub fn by_build_id(root: &Path, id: &str) -> Option<PathBuf> {
 }
 
 /// Returns the contents of the debug file for the program `bytes` at `path`. The build ids must
-/// match; a program without one has no debug file. Files of more than `most` bytes are not read.
-pub fn debug_file(bytes: &[u8], path: &Path, root: &Path, most: u64) -> Option<Vec<u8>> {
+/// match; a program without one has no debug file. Files of more than `max` bytes are not read.
+pub fn debug_file(bytes: &[u8], path: &Path, root: &Path, max: u64) -> Option<Vec<u8>> {
     let program = Elf::parse_any(bytes).ok()?;
     let id = program.build_id()?;
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -33,12 +33,12 @@ pub fn debug_file(bytes: &[u8], path: &Path, root: &Path, most: u64) -> Option<V
         candidates.push(dir.join(".debug").join(name));
         candidates.push(root.join(dir.strip_prefix("/").unwrap_or(dir)).join(name));
     }
-    candidates.into_iter().find_map(|candidate| read(&candidate, id, most))
+    candidates.into_iter().find_map(|candidate| read(&candidate, id, max))
 }
 
 /// Reads a debug file if it has that build id.
-fn read(candidate: &PathBuf, id: &[u8], most: u64) -> Option<Vec<u8>> {
-    candidate.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
+fn read(candidate: &PathBuf, id: &[u8], max: u64) -> Option<Vec<u8>> {
+    candidate.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= max)?;
     let bytes = std::fs::read(candidate).ok()?;
     let same = Elf::parse_any(&bytes).ok()?.build_id() == Some(id);
     same.then_some(bytes)

@@ -237,7 +237,7 @@ fn choose_row<'a>(
         let name = search.workload.unwrap_or_default().to_owned();
         return Err(Error::NotInFile { kind: "workload", name, known });
     };
-    let mut most: Option<(f64, &GuardedWorkload, String)> = None;
+    let mut max: Option<(f64, &GuardedWorkload, String)> = None;
     for work in &works {
         let ledger = CommitLedger::open(session, project, tree, search.variant, work)?;
         let mut of = Vec::new();
@@ -256,12 +256,12 @@ fn choose_row<'a>(
             let beyond =
                 search.row.is_some() || is_beyond(from, to, &project.file.tolerance(&work.name, &row.row));
             let change = to / from - 1.0;
-            if beyond && most.as_ref().is_none_or(|(known, ..)| change > *known) {
-                most = Some((change, work, row.row.clone()));
+            if beyond && max.as_ref().is_none_or(|(known, ..)| change > *known) {
+                max = Some((change, work, row.row.clone()));
             }
         }
     }
-    match (most, search.row) {
+    match (max, search.row) {
         (Some((_, work, row)), _) => Ok((work, row)),
         (None, Some(row)) => Err(Error::NotInFile {
             kind: "row",

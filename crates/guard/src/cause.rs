@@ -202,7 +202,7 @@ struct FunctionTotals {
     instructions: [i128; 2],
     calls: [i128; 2],
     /// Path with the largest change, and its self instructions.
-    most: Option<(usize, [i128; 2])>,
+    max: Option<(usize, [i128; 2])>,
 }
 
 impl FunctionTotals {
@@ -210,15 +210,15 @@ impl FunctionTotals {
         add(&mut self.instructions, net);
         add(&mut self.calls, calls);
         let by = |net: [i128; 2]| (net[1] - net[0]).unsigned_abs();
-        if self.most.is_none_or(|(_, known)| by(net) > by(known)) {
-            self.most = Some((at, net));
+        if self.max.is_none_or(|(_, known)| by(net) > by(known)) {
+            self.max = Some((at, net));
         }
     }
 
     fn changed(&self, difference: &ProfileDifference, function: usize) -> ChangedFunction {
         let row = difference.functions.get(function);
         let (path, path_change) =
-            self.most.map_or_else(Default::default, |(at, net)| (path(difference, at), net[1] - net[0]));
+            self.max.map_or_else(Default::default, |(at, net)| (path(difference, at), net[1] - net[0]));
         ChangedFunction {
             function: row.map_or_else(String::new, |row| row.name.clone()),
             file: row.and_then(|row| row.file.clone()),

@@ -31,7 +31,8 @@ pub struct Tolerance {
     /// Percent of a row's path length.
     pub path: f64,
     /// Instructions per operation; a smaller growth is never a finding.
-    pub least: f64,
+    #[serde(rename = "least")]
+    pub min: f64,
     /// Percent of the row's path length that one part may grow while others compensate.
     #[serde(rename = "made_up")]
     pub compensated: f64,
@@ -42,7 +43,7 @@ pub struct Tolerance {
 
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { path: 0.02, least: 0.5, compensated: 0.1, deferred: 10.0 }
+        Self { path: 0.02, min: 0.5, compensated: 0.1, deferred: 10.0 }
     }
 }
 
@@ -167,7 +168,8 @@ struct RawWorkload {
 #[serde(deny_unknown_fields)]
 struct RawTolerance {
     path: Option<Spanned<f64>>,
-    least: Option<Spanned<f64>>,
+    #[serde(rename = "least")]
+    min: Option<Spanned<f64>>,
     #[serde(rename = "made_up")]
     compensated: Option<Spanned<f64>>,
     #[serde(rename = "put_off")]
@@ -180,7 +182,8 @@ struct RawRow {
     workload: Spanned<String>,
     name: Spanned<String>,
     path: Option<Spanned<f64>>,
-    least: Option<Spanned<f64>>,
+    #[serde(rename = "least")]
+    min: Option<Spanned<f64>>,
     #[serde(rename = "made_up")]
     compensated: Option<Spanned<f64>>,
 }
@@ -203,11 +206,11 @@ impl ProblemList<'_> {
     }
 
     /// Returns the number, or reports one that is out of range and returns the default.
-    fn number(&mut self, value: Option<&Spanned<f64>>, key: &str, default: f64, most: f64) -> f64 {
+    fn number(&mut self, value: Option<&Spanned<f64>>, key: &str, default: f64, max: f64) -> f64 {
         let Some(value) = value else { return default };
         let number = *value.get_ref();
-        if !(0.0..=most).contains(&number) {
-            self.add(Some(value.span()), key, format!("is {number}, and has to be from 0 to {most}"));
+        if !(0.0..=max).contains(&number) {
+            self.add(Some(value.span()), key, format!("is {number}, and has to be from 0 to {max}"));
             return default;
         }
         number
@@ -250,7 +253,7 @@ impl RawGuardFile {
         let of = &self.tolerance;
         let default_tolerance = Tolerance {
             path: problems.number(of.path.as_ref(), "tolerance.path", base.path, 1e4),
-            least: problems.number(of.least.as_ref(), "tolerance.least", base.least, 1e9),
+            min: problems.number(of.min.as_ref(), "tolerance.least", base.min, 1e9),
             compensated: problems.number(of.compensated.as_ref(), "tolerance.made_up", base.compensated, 1e4),
             deferred: problems.number(of.deferred.as_ref(), "tolerance.put_off", base.deferred, 1e6),
         };
@@ -281,7 +284,7 @@ impl RawGuardFile {
                 }
                 Some(_) => {}
             }
-            if raw.path.is_none() && raw.least.is_none() && raw.compensated.is_none() {
+            if raw.path.is_none() && raw.min.is_none() && raw.compensated.is_none() {
                 problems.add(
                     Some(row.span()),
                     &format!("row[{at}]"),
@@ -291,7 +294,7 @@ impl RawGuardFile {
             let default = default_tolerance;
             let tolerance = Tolerance {
                 path: problems.number(raw.path.as_ref(), &key("path"), default.path, 1e4),
-                least: problems.number(raw.least.as_ref(), &key("least"), default.least, 1e9),
+                min: problems.number(raw.min.as_ref(), &key("least"), default.min, 1e9),
                 compensated: problems.number(
                     raw.compensated.as_ref(),
                     &key("made_up"),
@@ -462,7 +465,7 @@ mod tests {
         assert_eq!((&rr.rows[..], rr.scale), (&["pipe_rr".into()][..], 4.0));
         assert_eq!(
             file.default_tolerance,
-            Tolerance { path: 0.01, least: 2.0, compensated: 0.5, deferred: 20.0 }
+            Tolerance { path: 0.01, min: 2.0, compensated: 0.5, deferred: 20.0 }
         );
     }
 
@@ -470,14 +473,11 @@ mod tests {
     fn rows_have_tolerances_of_their_own() {
         let file = GuardFile::parse(WHOLE, &rows_of).unwrap();
         let own = file.tolerance("rr", "pipe_rr");
-        assert_eq!((own.path, own.least, own.deferred), (1.0, 2.0, 20.0));
+        assert_eq!((own.path, own.min, own.deferred), (1.0, 2.0, 20.0));
         assert_eq!(file.tolerance("rr", "tcp_rr").path, 0.01);
-        let least = GuardFile::parse("[[workload]]\nname = \"rr\"\n", &rows_of).unwrap();
-        assert_eq!(
-            (least.compilers, least.default_tolerance),
-            (vec!["gcc".to_string()], Tolerance::default())
-        );
-        assert_eq!((least.configurations[0].name.as_str(), least.source.as_str()), ("base", "debian:6.12"));
+        let min = GuardFile::parse("[[workload]]\nname = \"rr\"\n", &rows_of).unwrap();
+        assert_eq!((min.compilers, min.default_tolerance), (vec!["gcc".to_string()], Tolerance::default()));
+        assert_eq!((min.configurations[0].name.as_str(), min.source.as_str()), ("base", "debian:6.12"));
     }
 
     #[test]

@@ -131,10 +131,10 @@ fn steps(values: &[Option<f64>], tolerance: &Tolerance) -> (Vec<HistoryStep>, f6
                 stretch = Some([value, value]);
             }
             _ => {
-                let [least, most] = stretch.unwrap_or([value, value]);
-                let [least, most] = [least.min(value), most.max(value)];
-                stretch = Some([least, most]);
-                spread = spread.max(percent(least, most).unwrap_or(0.0));
+                let [min, max] = stretch.unwrap_or([value, value]);
+                let [min, max] = [min.min(value), max.max(value)];
+                stretch = Some([min, max]);
+                spread = spread.max(percent(min, max).unwrap_or(0.0));
             }
         }
         last = Some((at, value));
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn steps_are_told_from_what_stays_within_its_tolerance() {
-        let tolerance = Tolerance { path: 0.1, least: 0.5, compensated: 1.0, deferred: 10.0 };
+        let tolerance = Tolerance { path: 0.1, min: 0.5, compensated: 1.0, deferred: 10.0 };
         let values = [Some(1000.0), Some(1000.2), None, Some(1002.0), Some(1002.1), Some(990.0)];
         let (found, spread) = steps(&values, &tolerance);
         let places: Vec<(usize, usize)> = found.iter().map(|step| (step.from, step.at)).collect();

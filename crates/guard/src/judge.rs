@@ -49,7 +49,7 @@ pub fn percent(before: f64, after: f64) -> Option<f64> {
 /// Checks whether a path length changed by more than its tolerance.
 pub fn is_beyond(before: f64, after: f64, tolerance: &Tolerance) -> bool {
     let change = (after - before).abs();
-    change > tolerance.least && change > before * tolerance.path / 100.0
+    change > tolerance.min && change > before * tolerance.path / 100.0
 }
 
 /// Judges a row. Calls `compensated`, which returns instructions per operation, only if the path
@@ -63,8 +63,8 @@ pub fn judge_row(
     match is_beyond(before, after, tolerance) {
         true if after > before => return RowVerdict::Longer,
         changed => {
-            let least = tolerance.least.max(before * tolerance.compensated / 100.0);
-            if compensated() > least {
+            let min = tolerance.min.max(before * tolerance.compensated / 100.0);
+            if compensated() > min {
                 return RowVerdict::Compensated;
             }
             if changed {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn judged(before: u64, after: u64, compensated: f64) -> RowVerdict {
-        let tolerance = Tolerance { path: 0.1, least: 0.5, compensated: 1.0, deferred: 10.0 };
+        let tolerance = Tolerance { path: 0.1, min: 0.5, compensated: 1.0, deferred: 10.0 };
         judge_row([&figure(before, 0), &figure(after, 9_999)], &tolerance, || compensated)
     }
 

@@ -142,7 +142,7 @@ impl FunctionFlow {
     /// Returns the worth of a jump whose two blocks begin at `from` and `to`.
     fn worth_of(&self, jump: &FlowJump, from: u64, to: u64) -> f64 {
         let end = from + self.blocks[jump.from].size;
-        let near = |(most, range): (f64, f64), distance: u64| most * (1.0 - distance as f64 / range).max(0.0);
+        let near = |(max, range): (f64, f64), distance: u64| max * (1.0 - distance as f64 / range).max(0.0);
         let each = match to {
             to if to == end => FALL_THROUGH_WORTH[usize::from(self.one_way[jump.from])],
             to if to > end => near(FORWARD, to - end),
@@ -184,7 +184,7 @@ struct ChainMerger<'a> {
     jumps_of: Vec<Vec<FlowJump>>,
     /// Best merge of each pair of chains (lower index first) that has a gain.
     merges: BTreeMap<(usize, usize), ChainMerge>,
-    least_gain: f64,
+    min_gain: f64,
     /// Scratch: start addresses of the blocks being examined.
     begins: Vec<u64>,
 }
@@ -205,7 +205,7 @@ impl<'a> ChainMerger<'a> {
             worth: vec![0.0; count],
             jumps_of,
             merges: BTreeMap::new(),
-            least_gain: all * EPSILON,
+            min_gain: all * EPSILON,
             begins: vec![0; count],
         };
         (0..count).for_each(|chain| merger.look_at(chain));
@@ -280,7 +280,7 @@ impl<'a> ChainMerger<'a> {
             }
             let worth = |jump: &FlowJump| self.flow.worth_of(jump, begins[jump.from], begins[jump.to]);
             let gain = jumps.iter().map(worth).sum::<f64>() - apart;
-            if gain > best.as_ref().map_or(self.least_gain, |best| best.gain + self.least_gain) {
+            if gain > best.as_ref().map_or(self.min_gain, |best| best.gain + self.min_gain) {
                 best = Some(ChainMerge { gain, blocks: blocks().collect() });
             }
         };
@@ -431,12 +431,12 @@ mod tests {
         });
         let shares: Vec<f64> = shares.collect();
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-        let least = shares.iter().copied().fold(1.0, f64::min);
-        assert!(mean > 0.99 && least > 0.8, "{mean} on average, {least} at least");
+        let min = shares.iter().copied().fold(1.0, f64::min);
+        assert!(mean > 0.99 && min > 0.8, "{mean} on average, {min} at least");
     }
 
-    fn flows(most: usize) -> impl Strategy<Value = FunctionFlow> {
-        (1..=most).prop_flat_map(|count| {
+    fn flows(max: usize) -> impl Strategy<Value = FunctionFlow> {
+        (1..=max).prop_flat_map(|count| {
             let sizes = prop::collection::vec(0u64..200, count);
             let jumps = prop::collection::vec((0..count, 0..count, 0u64..1000), 0..=2 * count);
             (sizes, jumps).prop_map(|(sizes, jumps)| flow(&sizes, &jumps))

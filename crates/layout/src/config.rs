@@ -353,13 +353,13 @@ impl FrontEndConfig {
 
     fn check_prefetch(&self) -> Result<()> {
         let Some(PrefetchConfig { next_lines, run_ahead_lines }) = self.prefetch else { return Ok(()) };
-        let among = |key, lines: u64, most: u64, what: &str| {
-            self.check(key, lines, (1..=most).contains(&lines), || format!("must be 1 to {most}{what}"))
+        let among = |key, lines: u64, max: u64, what: &str| {
+            self.check(key, lines, (1..=max).contains(&lines), || format!("must be 1 to {max}{what}"))
         };
         match (next_lines, run_ahead_lines) {
             (Some(lines), None) => {
-                let most = (SMALL_PAGE_BYTES / self.l1i.line_bytes).max(2) - 1;
-                among("prefetch.next_lines", lines, most, ": lines of the same page")
+                let max = (SMALL_PAGE_BYTES / self.l1i.line_bytes).max(2) - 1;
+                among("prefetch.next_lines", lines, max, ": lines of the same page")
             }
             (None, Some(lines)) => among("prefetch.run_ahead_lines", lines, MAX_RUN_AHEAD_LINES, ""),
             _ => Err(Error::FetchedAhead { model: self.name.clone() }),
@@ -448,7 +448,7 @@ impl FrontEndConfig {
             }
         }
         match costs.into_iter().find(|(_, cost)| !(0.0..=MAX_CYCLES).contains(cost)) {
-            Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, most: MAX_CYCLES }),
+            Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, max: MAX_CYCLES }),
             None => Ok(()),
         }
     }

@@ -56,8 +56,8 @@ pub enum Error {
     Syntax(#[from] toml::de::Error),
     #[error("front-end model \"{model}\": {key} = {value}: {rule}")]
     Value { model: String, key: &'static str, value: u64, rule: String },
-    #[error("front-end model \"{model}\": {key} = {cost}: an event costs 0 to {most} cycles")]
-    Cost { model: String, key: &'static str, cost: f64, most: f64 },
+    #[error("front-end model \"{model}\": {key} = {cost}: an event costs 0 to {max} cycles")]
+    Cost { model: String, key: &'static str, cost: f64, max: f64 },
     #[error(
         "front-end model \"{model}\": there is a {part} table, but not what its events cost: {key}; add it, or leave \
          the table out"

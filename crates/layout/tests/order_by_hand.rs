@@ -6,11 +6,11 @@ use kerntune_layout::order::{
 };
 
 /// Builds functions of 100 bytes; a function's weight is the number of calls to it, at least
-/// `least`.
-fn graph(functions: usize, least: u64, arcs: &[(usize, usize, u64)]) -> CallGraph {
+/// `min`.
+fn graph(functions: usize, min: u64, arcs: &[(usize, usize, u64)]) -> CallGraph {
     let mut weights = vec![0; functions];
     arcs.iter().for_each(|(_, callee, calls)| weights[*callee] += calls);
-    let functions = weights.iter().map(|weight| GraphFunction::new(100, *weight.max(&least))).collect();
+    let functions = weights.iter().map(|weight| GraphFunction::new(100, *weight.max(&min))).collect();
     CallGraph::new(functions, arcs.iter().map(|&(a, b, calls)| GraphArc::new(a, b, calls)).collect())
         .expect("a graph")
 }

@@ -79,8 +79,8 @@ proptest! {
         }
         let locality = placement.cache_locality(&CdsortConfig::default());
         prop_assert!((0.0..=weight as f64 + 1e-6).contains(&locality.hits), "{:?}", locality);
-        let [some, most, all] = [90, 99, 100].map(|percent| placement.footprint(percent));
-        prop_assert!(some.lines <= most.lines && most.lines <= all.lines);
+        let [some, max, all] = [90, 99, 100].map(|percent| placement.footprint(percent));
+        prop_assert!(some.lines <= max.lines && max.lines <= all.lines);
         prop_assert!(all.large_pages <= all.small_pages && all.small_pages <= all.lines);
     }
 }

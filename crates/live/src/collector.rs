@@ -150,11 +150,11 @@ impl Collector {
         Ok(counted)
     }
 
-    /// Returns the functions and paths with the most samples, at most `most` of each.
+    /// Returns the functions and paths with the most samples, at most `max` of each.
     ///
     /// # Errors
     /// A source fails.
-    pub fn top(&mut self, most: usize) -> Result<TopView> {
+    pub fn top(&mut self, max: usize) -> Result<TopView> {
         self.drain()?;
         let counted = self.counter_totals()?;
         let lost = self.lost();
@@ -165,7 +165,7 @@ impl Collector {
             .collect::<Vec<_>>()
             .join("; ");
         let wall_ns = u64::try_from(self.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Ok(TopView { wall_ns, lost, source, counted, ..top::of(&self.all, most) })
+        Ok(TopView { wall_ns, lost, source, counted, ..top::of(&self.all, max) })
     }
 
     /// Returns the number of lost samples.

@@ -21,10 +21,10 @@ pub enum Error {
     #[error("{0}")]
     Filter(String),
     #[error(
-        "{asked} samples per second are more than the kernel allows ({most}, \
+        "{asked} samples per second are more than the kernel allows ({max}, \
          kernel.perf_event_max_sample_rate)"
     )]
-    Rate { asked: u64, most: u64 },
+    Rate { asked: u64, max: u64 },
     #[error(
         "calls cannot be counted here. The module kgmon: {kgmon}. ftrace's function profiler: {profiler}. \
          Without --calls, kerntune still samples times"

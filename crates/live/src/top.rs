@@ -59,9 +59,9 @@ pub struct TopView {
     pub counted: Vec<CounterTotal>,
 }
 
-/// Builds the view from samples, with at most `most` functions and paths. Other fields stay empty.
-pub(crate) fn of(all: &Aggregate, most: usize) -> TopView {
-    let (functions, subsystems, entries) = sums(all, most);
+/// Builds the view from samples, with at most `max` functions and paths. Other fields stay empty.
+pub(crate) fn of(all: &Aggregate, max: usize) -> TopView {
+    let (functions, subsystems, entries) = sums(all, max);
     let user =
         all.tree.nodes().iter().filter(|node| node.key == SampleFrame::User).map(|node| node.samples).sum();
     TopView {
@@ -71,7 +71,7 @@ pub(crate) fn of(all: &Aggregate, most: usize) -> TopView {
         interrupts: all.interrupts,
         functions,
         subsystems,
-        paths: paths(all, most),
+        paths: paths(all, max),
         entries,
         ..TopView::default()
     }
@@ -80,7 +80,7 @@ pub(crate) fn of(all: &Aggregate, most: usize) -> TopView {
 type TopSums = (Vec<TopFunction>, Vec<(String, u64)>, Vec<(String, u64)>);
 
 /// Sums samples by function, directory and interrupt entry.
-fn sums(all: &Aggregate, most: usize) -> TopSums {
+fn sums(all: &Aggregate, max: usize) -> TopSums {
     let nodes = all.tree.nodes();
     let mut below: Vec<u64> = nodes.iter().map(|node| node.samples).collect();
     add_up(&mut below, |at, _| nodes[at].parent as usize, |above, below| *above += below);
@@ -110,7 +110,7 @@ fn sums(all: &Aggregate, most: usize) -> TopSums {
         rows.push(TopFunction { name: found.name.clone(), place, own, total });
     }
     rows.sort_by(|a, b| (b.own, b.total).cmp(&(a.own, a.total)).then_with(|| a.name.cmp(&b.name)));
-    rows.truncate(most);
+    rows.truncate(max);
     let entries = entries.into_iter().filter_map(|(function, n)| Some((name(function)?.name.clone(), n)));
     (rows, sorted(subsystems.into_iter().collect()), sorted(entries.collect()))
 }
@@ -132,12 +132,12 @@ fn is_within_itself(all: &Aggregate, mut parent: u32, function: u32) -> bool {
     false
 }
 
-fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
+fn paths(all: &Aggregate, max: usize) -> Vec<TopPath> {
     let nodes = all.tree.nodes();
     let mut heaviest: Vec<u32> =
         (0..nodes.len() as u32).filter(|at| nodes[*at as usize].samples > 0).collect();
     heaviest.sort_by_key(|at| (std::cmp::Reverse(nodes[*at as usize].samples), *at));
-    heaviest.truncate(most);
+    heaviest.truncate(max);
     let word = |key: SampleFrame| match key {
         SampleFrame::Thread(comm) => all.threads.name(comm).to_string(),
         SampleFrame::Function(function) => all

@@ -86,13 +86,13 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
     let dump = File::options().write(true).create_new(true).open(request.dump).at("create", request.dump)?;
     let mut out = BufWriter::new(dump);
     let mut decoder = RecordDecoder::new(request.form);
-    let most = request.records.map_or(u64::MAX, |most| most as u64);
+    let max = request.records.map_or(u64::MAX, |max| max as u64);
     let (mut buffer, mut records) = (vec![0; 1 << 16], Vec::new());
     let mut followed = FollowResult { records: 0, passed_over: 0, interrupted: false };
     let began = Instant::now();
     let wrong = |source| Error::Dump { dump: request.dump.to_owned(), source };
     progress.begin("receiving tags", None);
-    while followed.records < most {
+    while followed.records < max {
         if interrupt::take() {
             followed.interrupted = true;
             break;
@@ -104,7 +104,7 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
         };
         let now = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let pushed = decoder.push(buffer.get(..count).unwrap_or_default(), now, &mut records);
-        write(&mut out, &mut records, most, &mut followed).at("write", request.dump)?;
+        write(&mut out, &mut records, max, &mut followed).at("write", request.dump)?;
         pushed.map_err(wrong)?;
         progress.at(followed.records);
     }
@@ -114,7 +114,7 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
         Err(DumpError::Line { text, .. }) => text.len() as u64,
         rest => rest.map_err(wrong)?,
     };
-    write(&mut out, &mut records, most, &mut followed).at("write", request.dump)?;
+    write(&mut out, &mut records, max, &mut followed).at("write", request.dump)?;
     out.flush().at("write", request.dump)?;
     followed.passed_over = rest;
     Ok(followed)
@@ -123,11 +123,11 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
 fn write(
     out: &mut impl Write,
     records: &mut Vec<DumpRecord>,
-    most: u64,
+    max: u64,
     followed: &mut FollowResult,
 ) -> io::Result<()> {
     for record in records.drain(..) {
-        if followed.records < most {
+        if followed.records < max {
             out.write_all(&record.to_bytes())?;
             followed.records += 1;
         }

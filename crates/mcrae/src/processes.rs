@@ -129,8 +129,8 @@ impl ProcessTable {
                 continue;
             }
             match best {
-                Some((most, _)) if explained < most => {}
-                Some((most, first)) if explained == most => {
+                Some((max, _)) if explained < max => {}
+                Some((max, first)) if explained == max => {
                     equals += 1;
                     if process.parked < self.all[first].parked {
                         best = Some((explained, number));

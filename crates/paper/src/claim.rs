@@ -108,10 +108,8 @@ impl FigureInterval {
 
     /// Returns the verdict for the bounds. An interval across a bound shows nothing.
     fn within(&self, at_least: Option<f64>, at_most: Option<f64>) -> FindingVerdict {
-        let holds =
-            at_least.is_none_or(|least| self.low >= least) && at_most.is_none_or(|most| self.high <= most);
-        let fails =
-            at_least.is_some_and(|least| self.high < least) || at_most.is_some_and(|most| self.low > most);
+        let holds = at_least.is_none_or(|min| self.low >= min) && at_most.is_none_or(|max| self.high <= max);
+        let fails = at_least.is_some_and(|min| self.high < min) || at_most.is_some_and(|max| self.low > max);
         match (holds, fails) {
             (true, _) => FindingVerdict::Reproduced,
             (_, true) => FindingVerdict::Contradicted,

@@ -204,9 +204,9 @@ pub struct OutcomeSummary {
     /// True if rows are ranked by figures of a model.
     pub by_model: bool,
     /// Row that improved the most: experiment, row, percent.
-    pub most: Option<(String, String, f64)>,
+    pub max: Option<(String, String, f64)>,
     /// Row that improved the least: experiment, row, percent.
-    pub least: Option<(String, String, f64)>,
+    pub min: Option<(String, String, f64)>,
 }
 
 impl PaperOutcome {
@@ -265,9 +265,9 @@ impl PaperOutcome {
                 );
             }
         }
-        let least =
+        let min =
             gains.into_iter().min_by(|a: &FigureInterval, b: &FigureInterval| a.value.total_cmp(&b.value));
-        least.ok_or_else(|| "there is no figure of ours in this table".into())
+        min.ok_or_else(|| "there is no figure of ours in this table".into())
     }
 
     /// Adds the result of the next table.
@@ -298,11 +298,11 @@ impl PaperOutcome {
                     _ => sum.worse += 1,
                 }
                 let this = || Some((part.title.clone(), line.name.clone(), gain));
-                if sum.most.as_ref().is_none_or(|(.., most)| gain > *most) {
-                    sum.most = this();
+                if sum.max.as_ref().is_none_or(|(.., max)| gain > *max) {
+                    sum.max = this();
                 }
-                if sum.least.as_ref().is_none_or(|(.., least)| gain < *least) {
-                    sum.least = this();
+                if sum.min.as_ref().is_none_or(|(.., min)| gain < *min) {
+                    sum.min = this();
                 }
             }
         }
@@ -455,7 +455,7 @@ mod tests {
         outcome.add(&paper.experiments[0], ExperimentState::NotMade { because: "the time was up".into() });
         let summary = outcome.summary();
         assert_eq!((summary.better, summary.worse, summary.same, summary.without), (1, 1, 1, 2));
-        assert_eq!(summary.most.unwrap().1, "falls");
-        assert_eq!(summary.least.unwrap().1, "function");
+        assert_eq!(summary.max.unwrap().1, "falls");
+        assert_eq!(summary.min.unwrap().1, "function");
     }
 }

@@ -170,8 +170,8 @@ fn finding(of: &SurveyClaim, figure: &mut FigureLookup) -> FindingResult {
         Ok(value) => {
             // An event that never happens has a figure of 0.
             let figure = value.unwrap_or(0.0);
-            let holds = of.at_least.is_none_or(|least| figure >= least)
-                && of.at_most.is_none_or(|most| figure <= most);
+            let holds =
+                of.at_least.is_none_or(|min| figure >= min) && of.at_most.is_none_or(|max| figure <= max);
             found.seen = if holds { FindingVerdict::Reproduced } else { FindingVerdict::Contradicted };
             found.value = Some(figure);
             if of.than.is_some() {

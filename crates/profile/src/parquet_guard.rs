@@ -72,8 +72,8 @@ pub fn check_footer(file: &[u8]) -> Result<()> {
 pub fn check_pages(file: &Bytes, metadata: &ParquetMetaData) -> Result<()> {
     let bytes = file.len() as u64;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).ok();
-    let most = (bytes * ROWS_FOR_A_BYTE).max(ROWS_MIN);
-    let rows = rows.filter(|rows| *rows <= most).ok_or_else(|| general("its number of rows is damaged"))?;
+    let max = (bytes * ROWS_FOR_A_BYTE).max(ROWS_MIN);
+    let rows = rows.filter(|rows| *rows <= max).ok_or_else(|| general("its number of rows is damaged"))?;
     let groups = metadata
         .row_groups()
         .iter()

@@ -169,7 +169,7 @@ impl EmulatedCpu {
     fn one_operand(&mut self, insn: &Instruction) -> Result {
         let size = size(insn, 0);
         let value = self.get(insn, 0)?;
-        let least = 1u64 << (8 * size - 1);
+        let min = 1u64 << (8 * size - 1);
         let result = match insn.mnemonic() {
             Mnemonic::Inc => value.wrapping_add(1),
             Mnemonic::Dec => value.wrapping_sub(1),
@@ -177,9 +177,9 @@ impl EmulatedCpu {
             _ => return self.set(insn, 0, !value),
         } & mask(size);
         match insn.mnemonic() {
-            Mnemonic::Inc => self.flags.overflow = result == least,
-            Mnemonic::Dec => self.flags.overflow = value == least,
-            _ => (self.flags.carry, self.flags.overflow) = (value != 0, value == least),
+            Mnemonic::Inc => self.flags.overflow = result == min,
+            Mnemonic::Dec => self.flags.overflow = value == min,
+            _ => (self.flags.carry, self.flags.overflow) = (value != 0, value == min),
         }
         self.result(result, size);
         self.set(insn, 0, result)

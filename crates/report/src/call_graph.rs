@@ -51,7 +51,7 @@ pub struct GraphOptions {
 
 impl GraphOptions {
     /// Returns the row limit of text output: none if functions or a minimum share are chosen.
-    pub(crate) fn most_in_text(&self) -> usize {
+    pub(crate) fn max_in_text(&self) -> usize {
         let all = !self.function.is_empty() || self.min_percent > 0.0;
         self.select.top.unwrap_or(if all { usize::MAX } else { crate::DEFAULT_ROWS })
     }

@@ -78,10 +78,10 @@ fn rank(row: &RandomLayoutRow, below: usize) -> String {
 }
 
 fn role(row: &RandomLayoutRow) -> TextRole {
-    let [least, .., most] = row.quartiles;
+    let [min, .., max] = row.quartiles;
     match row.tuned {
-        tuned if tuned < least => TextRole::Good,
-        tuned if tuned > most => TextRole::Bad,
+        tuned if tuned < min => TextRole::Good,
+        tuned if tuned > max => TextRole::Bad,
         _ => TextRole::Faint,
     }
 }

@@ -23,10 +23,10 @@ pub fn timed(comparison: &TimedComparison) -> String {
         of(RowVerdict::Inconclusive).len(),
     );
     for (word, rows) in [("Faster", by_size(faster)), ("Slower", by_size(slower))] {
-        let (Some(most), Some(least)) = (rows.first(), rows.last()) else { continue };
+        let (Some(max), Some(min)) = (rows.first(), rows.last()) else { continue };
         out += &match rows.len() {
-            1 => format!(" {word}: {most}."),
-            _ => format!(" {word}: from {most} to {least}."),
+            1 => format!(" {word}: {max}."),
+            _ => format!(" {word}: from {max} to {min}."),
         };
     }
     let aa = comparison.rows.iter().filter_map(|row| row.aa.map(|aa| aa.change_percent.abs()));

@@ -122,7 +122,7 @@ impl BucketTally {
     /// Converts the histogram to a table for texts; `what` heads the bounds, `each` the counts.
     pub fn to_table<'a>(&self, what: &str, each: &str) -> Table<'a, (HistogramRow, u64)> {
         let (rows, all) = (self.merged(), self.count());
-        let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
+        let max = rows.iter().map(|row| row.count).max().unwrap_or(0);
         let rows = rows.into_iter().scan(0, |below: &mut u64, row| {
             *below = below.saturating_add(row.count);
             Some((row, *below))
@@ -132,7 +132,7 @@ impl BucketTally {
         columns.text_only(each, |(row, _)| row.count);
         columns.share("%", all, |(row, _)| row.count);
         columns.share("cum. %", all, |(_, below)| *below);
-        columns.text_only("", move |(row, _)| bar(row.count, most));
+        columns.text_only("", move |(row, _)| bar(row.count, max));
         Table::text_only(rows, columns).hidden_if_empty()
     }
 }
@@ -147,8 +147,8 @@ pub(crate) fn range(from: u64, to: u64) -> String {
 }
 
 /// Draws a bar; a count too small for a block is a thin line, so that it stays visible.
-fn bar(count: u64, most: u64) -> String {
-    let length = (u128::from(count) * u128::from(BAR_WIDTH) / u128::from(most.max(1))) as usize;
+fn bar(count: u64, max: u64) -> String {
+    let length = (u128::from(count) * u128::from(BAR_WIDTH) / u128::from(max.max(1))) as usize;
     match (count, length) {
         (0, _) => String::new(),
         (_, 0) => "▏".into(),

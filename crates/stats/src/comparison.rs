@@ -496,9 +496,9 @@ fn correct(rows: &mut [TimedRow], options: &ComparisonOptions) {
         };
         row.p_adjusted = p_adjusted;
         (row.verdict, row.because) = evidence.verdict(alpha);
-        let least = MannWhitney::min_p(row.units[0], row.units[1]);
+        let min = MannWhitney::min_p(row.units[0], row.units[1]);
         let found = matches!(row.verdict, RowVerdict::Faster | RowVerdict::Slower);
-        if found && row.u_test_p > alpha && least <= alpha {
+        if found && row.u_test_p > alpha && min <= alpha {
             row.notes.push(format!("the U-test does not see the difference (p = {:.3})", row.u_test_p));
         }
     }

@@ -37,17 +37,17 @@ impl PValueCorrection {
         match self {
             PValueCorrection::None => {}
             PValueCorrection::Holm => {
-                let mut least = 0.0f64;
+                let mut min = 0.0f64;
                 for (rank, &at) in order.iter().enumerate() {
-                    least = least.max((n - rank) as f64 * p_values[at]);
-                    adjusted[at] = least.min(1.0);
+                    min = min.max((n - rank) as f64 * p_values[at]);
+                    adjusted[at] = min.min(1.0);
                 }
             }
             PValueCorrection::BenjaminiHochberg => {
-                let mut most = 1.0f64;
+                let mut max = 1.0f64;
                 for (rank, &at) in order.iter().enumerate().rev() {
-                    most = most.min(n as f64 / (rank + 1) as f64 * p_values[at]);
-                    adjusted[at] = most;
+                    max = max.min(n as f64 / (rank + 1) as f64 * p_values[at]);
+                    adjusted[at] = max;
                 }
             }
         }

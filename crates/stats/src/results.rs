@@ -240,9 +240,9 @@ impl ResultsRow {
 /// Returns median, minimum and maximum.
 fn spread(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
-    let (least, most) = (*values.first()?, *values.last()?);
+    let (min, max) = (*values.first()?, *values.last()?);
     let last = values.len() - 1;
-    Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, least, most])
+    Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, min, max])
 }
 
 /// Shortens a foreign document's schema for an error message: it may be any text.

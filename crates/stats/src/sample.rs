@@ -102,20 +102,20 @@ impl SampleUnit {
         }
     }
 
-    /// Groups the values of each run into at most `most` batches of neighbors, and keeps only the
+    /// Groups the values of each run into at most `max` batches of neighbors, and keeps only the
     /// means of the batches. Sizes of batches differ by one at most.
-    pub fn in_batches(self, most: usize) -> SampleUnit {
+    pub fn in_batches(self, max: usize) -> SampleUnit {
         let SampleUnit::Units(units) = self else { return self };
         let n = units.len();
-        if n <= most || matches!(units[0], SampleUnit::Units(_)) {
-            return SampleUnit::Units(units.into_iter().map(|unit| unit.in_batches(most)).collect());
+        if n <= max || matches!(units[0], SampleUnit::Units(_)) {
+            return SampleUnit::Units(units.into_iter().map(|unit| unit.in_batches(max)).collect());
         }
         let batch = |at: usize| {
             let values: Vec<f64> =
-                units[at * n / most..(at + 1) * n / most].iter().map(SampleUnit::mean).collect();
+                units[at * n / max..(at + 1) * n / max].iter().map(SampleUnit::mean).collect();
             SampleUnit::Value(mean(&values))
         };
-        SampleUnit::Units((0..most).map(batch).collect())
+        SampleUnit::Units((0..max).map(batch).collect())
     }
 }
 

@@ -194,8 +194,8 @@ mod tests {
     fn nothing_that_is_too_little_bounds_anything() {
         let few = LocationShift::new(&[1.0, 2.0], &[1.0, 3.0]).unwrap().interval(0.025);
         assert_eq!((few.low, few.high), (f64::NEG_INFINITY, f64::INFINITY));
-        let least = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let interval = LocationShift::new(&least, &least).unwrap().interval(0.005);
+        let min = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let interval = LocationShift::new(&min, &min).unwrap().interval(0.005);
         assert!(interval.low.is_finite() && interval.high.is_finite());
         assert!(matches!(LocationShift::new(&[0.0], &[1.0]), Err(Error::ZeroMean)));
         let same = LocationShift::new(&[2.0; 6], &[2.0; 6]).unwrap();

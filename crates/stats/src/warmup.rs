@@ -119,7 +119,7 @@ fn segments(profile: &[f64]) -> Vec<(usize, usize)> {
         let whole = (cost(0, to), 0);
         let cut = (1..(to + 1).saturating_sub(MIN_SEGMENT))
             .map(|from| (best[from].0 + cost(from, to) + penalty, from));
-        best[to] = cut.fold(whole, |least, this| if this.0 < least.0 { this } else { least });
+        best[to] = cut.fold(whole, |min, this| if this.0 < min.0 { this } else { min });
     }
     let mut segments = Vec::new();
     let mut to = n;

@@ -26,21 +26,21 @@ pub struct ProgramSymbols {
 }
 
 impl ProgramSymbols {
-    /// Reads at most `most` functions of a file; if it is stripped, of its debug file where Debian
+    /// Reads at most `max` functions of a file; if it is stripped, of its debug file where Debian
     /// installs it. `None` if the file cannot be read or has no code.
-    pub fn read(path: &Path, most: usize) -> Option<Self> {
+    pub fn read(path: &Path, max: usize) -> Option<Self> {
         let bytes = contents(path)?;
-        let mut program = Self::parse(&bytes, most)?;
+        let mut program = Self::parse(&bytes, max)?;
         let debug = debug_file(&bytes, path, Path::new(ROOT), MAX_FILE_BYTES);
-        let better = debug.and_then(|debug| Self::parse(&debug, most));
+        let better = debug.and_then(|debug| Self::parse(&debug, max));
         if let Some(better) = better.filter(|better| better.functions.len() > program.functions.len()) {
             program.functions = better.functions;
         }
         Some(program)
     }
 
-    /// Parses at most `most` functions of an ELF file.
-    pub fn parse(bytes: &[u8], most: usize) -> Option<Self> {
+    /// Parses at most `max` functions of an ELF file.
+    pub fn parse(bytes: &[u8], max: usize) -> Option<Self> {
         let elf = Elf::parse_any(bytes).ok()?;
         let mut functions: Vec<ProgramFunction> = elf
             .symbols()
@@ -53,12 +53,12 @@ impl ProgramSymbols {
                 size: symbol.size,
                 name: symbol.name.into_owned(),
             })
-            .take(most.saturating_mul(2))
+            .take(max.saturating_mul(2))
             .collect();
         // Of several names at one address the shortest, and of these the alphabetically first.
         functions.sort_by(|a, b| (a.address, a.name.len(), &a.name).cmp(&(b.address, b.name.len(), &b.name)));
         functions.dedup_by_key(|function| function.address);
-        functions.truncate(most);
+        functions.truncate(max);
         Some(Self { functions, segments: elf.code_segments() })
     }
 

@@ -72,15 +72,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         "CPU time of the work of rr (scale {scale}, {cpus} CPUs), recorded / plain, median of {rounds} (least to greatest)"
     );
     for (at, row) in rows.iter().enumerate().skip(1) {
-        let (median, least, greatest) = spread(seconds.iter().map(|round| round[at] / round[0]));
-        println!("  {row:28} {median:5.2}  ({least:.2} to {greatest:.2})");
+        let (median, min, greatest) = spread(seconds.iter().map(|round| round[at] / round[0]));
+        println!("  {row:28} {median:5.2}  ({min:.2} to {greatest:.2})");
     }
     let place = |name: &str| rows.iter().position(|row| *row == name);
     for whole in ["functions", "functions, edges and model"] {
         let (Some(part), Some(all)) = (place("functions in net/"), place(whole)) else { continue };
         let of_all = |round: &Vec<f64>| (round[part] - round[0]) / (round[all] - round[0]);
-        let (median, least, greatest) = spread(seconds.iter().map(of_all));
-        println!("  net/ adds {median:.2} ({least:.2} to {greatest:.2}) of what \"{whole}\" adds");
+        let (median, min, greatest) = spread(seconds.iter().map(of_all));
+        println!("  net/ adds {median:.2} ({min:.2} to {greatest:.2}) of what \"{whole}\" adds");
     }
     Ok(())
 }

@@ -77,8 +77,8 @@ impl TreeLayout {
     fn different(&self, there: &[bool]) -> Vec<u64> {
         let count = self.nodes.len();
         let ends = |place: u32| place + self.lengths[place as usize] - 1;
-        let most = self.functions.iter().copied().max().unwrap_or(0) as usize;
-        let mut marked: Vec<Option<usize>> = vec![None; most + 1];
+        let max = self.functions.iter().copied().max().unwrap_or(0) as usize;
+        let mut marked: Vec<Option<usize>> = vec![None; max + 1];
         let (mut marks, mut found) = (PrefixSums(vec![0; count + 1]), vec![0; count]);
         for place in 0..count {
             if there[place] {

@@ -14,7 +14,7 @@ pub struct FigureSpread {
     /// Sum over all calls.
     pub sum: u64,
     /// Least value.
-    pub least: u64,
+    pub min: u64,
     /// Median; of an even number of calls the lower of the two middle values.
     pub median: u64,
     /// Greatest value.
@@ -55,7 +55,7 @@ impl PickedCall {
 pub(super) struct SpreadBuilder {
     count: u64,
     sum: u64,
-    least: Option<u64>,
+    min: Option<u64>,
     greatest: Option<PickedCall>,
     /// Number of calls by value, without the last `bits` bits of it, and the first of these calls.
     values: HashMap<u64, (u64, PickedCall), BuildIntegerHasher>,
@@ -68,7 +68,7 @@ impl SpreadBuilder {
         let pick = PickedCall { value, place };
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
-        self.least = Some(self.least.map_or(value, |least| least.min(value)));
+        self.min = Some(self.min.map_or(value, |min| min.min(value)));
         self.greatest = Some(self.greatest.map_or(pick, |greatest| greatest.greater(pick)));
         self.count_value(1, pick);
         while self.values.len() > MAX_VALUES {
@@ -113,7 +113,7 @@ impl SpreadBuilder {
         FigureSpread {
             count: self.count,
             sum: self.sum,
-            least: self.least.unwrap_or(0),
+            min: self.min.unwrap_or(0),
             median: self.median().map_or(0, |pick| pick.value),
             greatest: self.greatest.map_or(0, |pick| pick.value),
             rounding: (1 << self.bits) - 1,
@@ -152,7 +152,7 @@ mod tests {
     fn of_many_values_the_median_is_near() {
         let many = 3 * MAX_VALUES as u64;
         let spread = gather((0..many).map(|value| 5 * value)).spread();
-        assert_eq!((spread.least, spread.greatest, spread.count), (0, 5 * (many - 1), many));
+        assert_eq!((spread.min, spread.greatest, spread.count), (0, 5 * (many - 1), many));
         assert!((1..64).contains(&spread.rounding), "{spread:?}");
         assert!(spread.median.abs_diff(5 * (many / 2 - 1)) <= spread.rounding, "{spread:?}");
     }
@@ -166,7 +166,7 @@ mod tests {
             let expected = FigureSpread {
                 count: values.len() as u64,
                 sum: values.iter().sum(),
-                least: sorted[0],
+                min: sorted[0],
                 median: sorted[(values.len() - 1) / 2],
                 greatest: sorted[values.len() - 1],
                 rounding: 0,

@@ -43,7 +43,7 @@ pub(super) fn backward(nodes: usize, arcs: &[GraphArc], limit: AutoCut) -> Vec<u
     let mut steps = STEPS;
     for (members, inner) in components.members.iter().zip(&inner).filter(|(members, _)| members.len() > 1) {
         let calls = inner.iter().fold(0, |sum: u64, at| sum.saturating_add(arcs[*at].calls));
-        let most = u128::from(calls) * u128::from(limit.max_percent);
+        let max = u128::from(calls) * u128::from(limit.max_percent);
         for (at, member) in order(members, inner, arcs).into_iter().enumerate() {
             place[member] = at;
         }
@@ -52,7 +52,7 @@ pub(super) fn backward(nodes: usize, arcs: &[GraphArc], limit: AutoCut) -> Vec<u
         back.sort_by_key(|at| (std::cmp::Reverse(arcs[*at].calls), *at));
         // Sorted by calls, most first: so the arcs that must not be cut are restored first.
         back.retain(|&at| {
-            let stays = u128::from(arcs[at].calls) * 100 > most || !closes(arcs, &forward, at, &mut steps);
+            let stays = u128::from(arcs[at].calls) * 100 > max || !closes(arcs, &forward, at, &mut steps);
             if stays {
                 forward.push(at);
             }

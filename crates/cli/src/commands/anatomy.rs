@@ -106,7 +106,7 @@ fn look(of: ProfileSubject, options: &AnatomyOptions, output: &CliOutput) -> Res
 }
 
 fn shown<'a>(found: &'a ProfileAnatomy, options: &'a AnatomyOptions) -> AnatomyView<'a> {
-    let least = match options.format.form() {
+    let min = match options.format.form() {
         ReportForm::Json | ReportForm::Csv => 0.0,
         ReportForm::Text | ReportForm::Markdown | ReportForm::Html => MIN_PERCENT,
     };
@@ -119,6 +119,6 @@ fn shown<'a>(found: &'a ProfileAnatomy, options: &'a AnatomyOptions) -> AnatomyV
         until: options.until.as_deref(),
         depth: options.depth,
         top: options.top,
-        min_percent: options.min_percent.unwrap_or(least),
+        min_percent: options.min_percent.unwrap_or(min),
     }
 }

@@ -2,7 +2,7 @@
 
 use kerntune_command::CliOutput;
 use kerntune_compare::number::grouped;
-use kerntune_tune::explain::{most_changed, ExplainResult};
+use kerntune_tune::explain::{max_changed, ExplainResult};
 
 /// Without `--all`, the functions shown explain this share of all changes.
 const SHOWN: f64 = 0.8;
@@ -23,7 +23,7 @@ pub fn print(explained: &ExplainResult, all: bool, output: &CliOutput) {
     ));
     let taken = explained.taken_branches;
     output.print(&format!("  taken branches  {}{}\n", pair(taken), percent(taken)));
-    let rows = if all { &explained.functions[..] } else { most_changed(&explained.functions, SHOWN) };
+    let rows = if all { &explained.functions[..] } else { max_changed(&explained.functions, SHOWN) };
     let signed = |values: [u64; 2]| change(values.map(i128::from));
     output.table(
         &["#INSTRUCTIONS", "#TAKEN", "#CALLS", "#BYTES", "FUNCTION", "WHAT HAPPENED"],

@@ -91,7 +91,7 @@ impl RunSubcommand<GlobalOptions> for TrimOptions {
             build: &build,
             workloads: &workloads,
             keep: &keep,
-            least_percent: self.min_percent,
+            min_percent: self.min_percent,
             no_modules: self.no_modules,
             model: &model,
             runs: self.runs,

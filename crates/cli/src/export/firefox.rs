@@ -72,9 +72,9 @@ impl ExportFirefoxOptions {
         let (title, unit) = (title(profile), FigureUnit::of(profile));
         // Bound of the samples: a thread that stops has one more, and a long interval needs several
         // samples.
-        let most = self.events.saturating_mul(2);
+        let max = self.events.saturating_mul(2);
         let first = about(&title, unit, &profile.manifest, None);
-        let mut timeline = FirefoxTimeline::new(&first, &profile.tables, &files.recording, most);
+        let mut timeline = FirefoxTimeline::new(&first, &profile.tables, &files.recording, max);
         let told = part::stream_events(&files, &part, &mut timeline, output)?;
         let left_out = part::left_out(&told, &files);
         let (samples, total) = (timeline.samples, timeline.total);

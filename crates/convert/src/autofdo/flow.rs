@@ -101,8 +101,8 @@ pub(super) fn runs<E>(
 
             let mut leaving = FlowQueue::default();
             if let Some(departure) = departures.get_mut(&stretch.last) {
-                let most = if departure.falls_through { departure.taken } else { inside.total };
-                departure.taken = departure.taken.saturating_sub(inside.give(most, &mut leaving));
+                let max = if departure.falls_through { departure.taken } else { inside.total };
+                departure.taken = departure.taken.saturating_sub(inside.give(max, &mut leaving));
             }
             FallThrough { last: stretch.last, flows: leaving }.close(take)?;
             let falling = FallThrough { last: stretch.last, flows: inside };
@@ -159,9 +159,9 @@ impl FlowQueue {
         }
     }
 
-    /// Moves the oldest flows to the end of `to`, up to `most` in total. Returns the number moved.
-    fn give(&mut self, most: u128, to: &mut FlowQueue) -> u128 {
-        if self.total <= most {
+    /// Moves the oldest flows to the end of `to`, up to `max` in total. Returns the number moved.
+    fn give(&mut self, max: u128, to: &mut FlowQueue) -> u128 {
+        if self.total <= max {
             let given = std::mem::take(self);
             let total = given.total;
             if to.list.is_empty() {
@@ -172,7 +172,7 @@ impl FlowQueue {
             }
             return total;
         }
-        let mut left = most;
+        let mut left = max;
         while left > 0 {
             let Some(first) = self.list.front_mut() else { break };
             let part = u64::try_from(left).map_or(first.count, |left| left.min(first.count));
@@ -184,7 +184,7 @@ impl FlowQueue {
             self.total -= u128::from(part);
             left -= u128::from(part);
         }
-        most - left
+        max - left
     }
 }
 

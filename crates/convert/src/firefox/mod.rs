@@ -148,7 +148,7 @@ pub struct FirefoxTimeline<'a> {
     region_row: ThreadHandle,
     regions: Vec<(u32, u64)>,
     /// Maximum number of samples.
-    most: u64,
+    max: u64,
     /// An interval was too long for samples.
     is_overlong: bool,
     /// Sum of all weights.
@@ -158,9 +158,9 @@ pub struct FirefoxTimeline<'a> {
 }
 
 impl<'a> FirefoxTimeline<'a> {
-    /// Creates an empty profile. It takes at most `most` samples, because all of them are in
+    /// Creates an empty profile. It takes at most `max` samples, because all of them are in
     /// memory.
-    pub fn new(about: &FirefoxMetadata<'_>, tables: &'a Tables, recording: &'a Recording, most: u64) -> Self {
+    pub fn new(about: &FirefoxMetadata<'_>, tables: &'a Tables, recording: &'a Recording, max: u64) -> Self {
         let mut profile = begin(about);
         let categories = FrameCategories::of(&mut profile);
         let machine = profile.add_process("CPUs and regions", 0, moment(0));
@@ -186,7 +186,7 @@ impl<'a> FirefoxTimeline<'a> {
             cpus,
             region_row,
             regions: Vec::new(),
-            most,
+            max,
             is_overlong: false,
             total: 0,
             samples: 0,
@@ -310,7 +310,7 @@ impl<'a> FirefoxTimeline<'a> {
 
 impl TimelineSink for FirefoxTimeline<'_> {
     fn is_full(&self) -> bool {
-        self.is_overlong || self.samples >= self.most
+        self.is_overlong || self.samples >= self.max
     }
 
     fn enter(&mut self, _: u64, thread: u32, function: u32, how: EnterKind) {

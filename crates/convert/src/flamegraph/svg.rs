@@ -75,13 +75,13 @@ impl FlameGraphSvg<'_> {
         )?;
         writeln!(out, "<text id=\"details\" x=\"{MARGIN}\" y=\"{}\"> </text>", height - 14)?;
         writeln!(out, "<g id=\"boxes\" data-total=\"{total}\" data-unit=\"{unit}\">")?;
-        let most = flames.blocks.iter().map(|block| change(block).unsigned_abs()).max().unwrap_or(0).max(1);
+        let max = flames.blocks.iter().map(|block| change(block).unsigned_abs()).max().unwrap_or(0).max(1);
         let scale = (width - 2.0 * MARGIN) / total.max(1) as f64;
         for block in &flames.blocks {
             let (x, w) = (MARGIN + block.begin as f64 * scale, block.all[0] as f64 * scale);
             let y = TOP + (flames.depth() - 1 - block.depth) * ROW;
             let color = match flames.differential {
-                true => heat(change(block), most),
+                true => heat(change(block), max),
                 false => hue(block),
             };
             write!(
@@ -138,8 +138,8 @@ fn change(block: &FlameBox) -> i128 {
 
 /// Returns a color from blue over white to red. It follows the square root, so that small changes
 /// are visible.
-fn heat(change: i128, most: u128) -> String {
-    let part = (change.unsigned_abs() as f64 / most as f64).sqrt();
+fn heat(change: i128, max: u128) -> String {
+    let part = (change.unsigned_abs() as f64 / max as f64).sqrt();
     let fade = (245.0 - 175.0 * part).round() as u8;
     match change.signum() {
         1 => format!("rgb(245,{fade},{fade})"),

@@ -176,8 +176,8 @@ impl Gmon {
         for record in &self.records {
             match record {
                 GmonRecord::Histogram(histogram) => {
-                    let most = histogram.bins.iter().copied().max().unwrap_or(0);
-                    for part in 0..most.div_ceil(u16::MAX.into()).max(1) {
+                    let max = histogram.bins.iter().copied().max().unwrap_or(0);
+                    for part in 0..max.div_ceil(u16::MAX.into()).max(1) {
                         let before = part * u32::from(u16::MAX);
                         out.out.push(TAG_HISTOGRAM);
                         out.address(histogram.low);

@@ -47,15 +47,15 @@ fn memory(host: &dyn ProbeHost) -> HostCheck {
     }
 }
 
-fn judge(check: HostCheck, have: u64, least: u64, wanted: u64, words: &str, fix: &str) -> HostCheck {
+fn judge(check: HostCheck, have: u64, min: u64, wanted: u64, words: &str, fix: &str) -> HostCheck {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
     let found = format!("{} {words}", gib(have));
     if have >= wanted {
         check.ok(found)
-    } else if have >= least {
+    } else if have >= min {
         check.limited(format!("{found}, {} are recommended", gib(wanted)), fix)
     } else {
-        check.missing(format!("{found}, at least {} are needed", gib(least)), fix)
+        check.missing(format!("{found}, at least {} are needed", gib(min)), fix)
     }
 }
 

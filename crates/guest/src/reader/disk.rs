@@ -171,10 +171,10 @@ impl WorkloadReader<'_> {
         let mut problem = |message: String, help: &str| {
             self.source.problem(size.span.clone(), "disk.size_mb", message).help(help);
         };
-        let least = MIN_MB.iter().find(|(filesystem, _)| *filesystem == disk.filesystem);
-        if let Some((filesystem, least)) = least.filter(|(_, least)| disk.size_mb < *least) {
+        let min = MIN_MB.iter().find(|(filesystem, _)| *filesystem == disk.filesystem);
+        if let Some((filesystem, min)) = min.filter(|(_, min)| disk.size_mb < *min) {
             let word = filesystem.name();
-            problem(format!("{word} takes {least} MiB at least, not {}", disk.size_mb), "make it larger");
+            problem(format!("{word} takes {min} MiB at least, not {}", disk.size_mb), "make it larger");
         }
         match disk.kind {
             DiskKind::NullBlk { .. } | DiskKind::Brd if disk.size_mb >= memory_mb => problem(

@@ -65,7 +65,7 @@ impl DirectionConfig {
             }
             Self::Gshare { .. } => None,
             Self::Tage { base_entries, tables, entries: size, tag_bits, min_history, max_history } => {
-                let range = |most: u64, of: &str| format!("must be 1 to {most} {of}");
+                let range = |max: u64, of: &str| format!("must be 1 to {max} {of}");
                 let faults = [
                     (!table(base_entries), "direction.base_entries", base_entries, entries()),
                     (!table(size) || size < 2, "direction.entries", size, entries()),

@@ -68,11 +68,11 @@ pub fn c3(graph: &CallGraph, config: &C3Config) -> PlacementOrder {
 
 /// Returns true if the merge would dilute the caller's cluster too much.
 fn is_diluted(before: Density, after: Density, config: &C3Config) -> bool {
-    let least = u128::from(before.weight) * u128::from(after.bytes);
-    // A saturated product exceeds any value of `least`.
+    let min = u128::from(before.weight) * u128::from(after.bytes);
+    // A saturated product exceeds any value of `min`.
     let kept = (u128::from(after.weight) * u128::from(before.bytes))
         .saturating_mul(config.max_density_degradation.into());
-    kept < least
+    kept < min
 }
 
 /// Most likely caller of a function.

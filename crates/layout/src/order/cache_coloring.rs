@@ -170,8 +170,8 @@ impl<'a> LoopCode<'a> {
                     }
                     BlockPosition::Address(address) => {
                         for line in address / line..=(address + block.bytes - 1) / line {
-                            let most = here.entry(line).or_default();
-                            *most = most.max(frequency);
+                            let max = here.entry(line).or_default();
+                            *max = max.max(frequency);
                         }
                     }
                 }
@@ -207,8 +207,8 @@ impl<'a> LoopCode<'a> {
         for &function in self.runs.keys() {
             let (runs, first) = self.lines(function, begin(function));
             for &(of, line, frequency) in runs {
-                let most = lines[of].entry(first + line).or_default();
-                *most = most.max(frequency);
+                let max = lines[of].entry(first + line).or_default();
+                *max = max.max(frequency);
             }
         }
         let in_loop = |((lines, rounds), ways): ((&BTreeMap<u64, f64>, &f64), &usize)| {
@@ -251,8 +251,8 @@ impl<'a> LoopCode<'a> {
         for &(function, offset) in &piece.functions {
             let (runs, first) = self.lines(function, phase + offset);
             for &(of, line, frequency) in runs {
-                let most = lines.entry((of, first + line)).or_default();
-                *most = most.max(frequency);
+                let max = lines.entry((of, first + line)).or_default();
+                *max = max.max(frequency);
             }
         }
         lines.into_iter().map(|((of, line), frequency)| (of, line, frequency)).collect()
@@ -291,7 +291,7 @@ fn lines_of(blocks: &[(usize, u64, u64, f64)], phase: u64, line: u64) -> Vec<Loo
     for &(of, offset, bytes, frequency) in blocks {
         for at in (phase + offset) / line..=(phase + offset + bytes - 1) / line {
             match lines.iter_mut().find(|(other, there, _)| *other == of && *there == at) {
-                Some((.., most)) => *most = most.max(frequency),
+                Some((.., max)) => *max = max.max(frequency),
                 None => lines.push((of, at, frequency)),
             }
         }

@@ -9,7 +9,7 @@ pub type CallKey = (Option<u32>, u32);
 #[derive(Debug, Clone)]
 pub struct CallTable {
     counts: HashMap<CallKey, u64>,
-    most: usize,
+    max: usize,
     /// Calls of pairs that found no room.
     pub crowded: u64,
     /// Calls of code without a name.
@@ -17,14 +17,14 @@ pub struct CallTable {
 }
 
 impl CallTable {
-    /// Creates a table of at most `most` pairs.
-    pub fn new(most: usize) -> Self {
-        Self { counts: HashMap::new(), most, crowded: 0, unnamed: 0 }
+    /// Creates a table of at most `max` pairs.
+    pub fn new(max: usize) -> Self {
+        Self { counts: HashMap::new(), max, crowded: 0, unnamed: 0 }
     }
 
     /// Returns an upper bound for the table's memory, in bytes.
-    pub fn bound(most: usize) -> usize {
-        most.saturating_mul(8).div_ceil(7).next_power_of_two().saturating_mul(size_of::<(CallKey, u64)>() + 1)
+    pub fn bound(max: usize) -> usize {
+        max.saturating_mul(8).div_ceil(7).next_power_of_two().saturating_mul(size_of::<(CallKey, u64)>() + 1)
     }
 
     /// Adds calls of `callee`, which is `None` if it has no name.
@@ -34,7 +34,7 @@ impl CallTable {
             return;
         };
         let key = (caller, callee);
-        if !self.counts.contains_key(&key) && self.counts.len() >= self.most {
+        if !self.counts.contains_key(&key) && self.counts.len() >= self.max {
             self.crowded = self.crowded.saturating_add(calls);
             return;
         }

@@ -21,20 +21,20 @@ pub struct SampledSwitch {
 #[derive(Debug, Clone)]
 pub struct SwitchTable {
     counts: HashMap<SampledSwitch, u64>,
-    most: usize,
+    max: usize,
     /// Switches whose kind found no room.
     pub crowded: u64,
 }
 
 impl SwitchTable {
-    /// Creates a table of at most `most` kinds.
-    pub fn new(most: usize) -> Self {
-        Self { counts: HashMap::with_capacity(most), most, crowded: 0 }
+    /// Creates a table of at most `max` kinds.
+    pub fn new(max: usize) -> Self {
+        Self { counts: HashMap::with_capacity(max), max, crowded: 0 }
     }
 
     /// Returns an upper bound for the table's memory, in bytes.
-    pub fn bound(most: usize) -> usize {
-        most.saturating_mul(8)
+    pub fn bound(max: usize) -> usize {
+        max.saturating_mul(8)
             .div_ceil(7)
             .next_power_of_two()
             .saturating_mul(size_of::<(SampledSwitch, u64)>() + 1)
@@ -43,7 +43,7 @@ impl SwitchTable {
     /// Adds `weight` switches.
     pub fn add(&mut self, switch: SampledSwitch, weight: u64) {
         let known = self.counts.contains_key(&switch);
-        if !known && self.counts.len() >= self.most {
+        if !known && self.counts.len() >= self.max {
             self.crowded += weight;
             return;
         }

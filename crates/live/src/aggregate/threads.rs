@@ -27,8 +27,8 @@ pub struct ThreadTable {
     living: HashMap<u32, u32>,
     names: Vec<String>,
     numbers: HashMap<String, u32>,
-    most: usize,
-    most_names: usize,
+    max: usize,
+    max_names: usize,
     /// Samples of threads that found no room.
     pub crowded: u64,
 }
@@ -42,15 +42,15 @@ const OTHERS: &str = "[other names]";
 const NAME_BYTES: usize = 160;
 
 impl ThreadTable {
-    /// Creates a table of at most `most` threads and `most_names` names.
-    pub fn new(most: usize, most_names: usize) -> Self {
+    /// Creates a table of at most `max` threads and `max_names` names.
+    pub fn new(max: usize, max_names: usize) -> Self {
         let mut threads = Self {
-            rows: Vec::with_capacity(most),
-            living: HashMap::with_capacity(most),
+            rows: Vec::with_capacity(max),
+            living: HashMap::with_capacity(max),
             names: Vec::new(),
             numbers: HashMap::new(),
-            most,
-            most_names: most_names.max(2),
+            max,
+            max_names: max_names.max(2),
             crowded: 0,
         };
         threads.number(NAMELESS);
@@ -59,11 +59,11 @@ impl ThreadTable {
     }
 
     /// Returns an upper bound for the table's memory, in bytes.
-    pub fn bound(most: usize, most_names: usize) -> usize {
-        let entries = most.saturating_mul(8).div_ceil(7).next_power_of_two();
-        most.saturating_mul(size_of::<SampledThread>())
+    pub fn bound(max: usize, max_names: usize) -> usize {
+        let entries = max.saturating_mul(8).div_ceil(7).next_power_of_two();
+        max.saturating_mul(size_of::<SampledThread>())
             .saturating_add(entries.saturating_mul(9))
-            .saturating_add(most_names.saturating_mul(NAME_BYTES))
+            .saturating_add(max_names.saturating_mul(NAME_BYTES))
     }
 
     /// Returns the name with this index.
@@ -76,7 +76,7 @@ impl ThreadTable {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        if self.names.len() >= self.most_names {
+        if self.names.len() >= self.max_names {
             return 1;
         }
         let number = self.names.len() as u32;
@@ -140,10 +140,10 @@ impl ThreadTable {
         let at = match self.living.get(&tid) {
             Some(at) => *at,
             None => {
-                if self.rows.len() >= self.most {
+                if self.rows.len() >= self.max {
                     self.fold();
                 }
-                if self.rows.len() >= self.most {
+                if self.rows.len() >= self.max {
                     return None;
                 }
                 let at = self.rows.len() as u32;
@@ -158,7 +158,7 @@ impl ThreadTable {
     /// Joins the rows of ended threads by name.
     fn fold(&mut self) {
         let mut gone: HashMap<u32, (u64, u64)> = HashMap::new();
-        let mut kept = Vec::with_capacity(self.most);
+        let mut kept = Vec::with_capacity(self.max);
         self.living.clear();
         for row in self.rows.drain(..) {
             if row.gone {

@@ -26,7 +26,7 @@ pub struct SampleNode {
 pub struct SampleTree {
     nodes: Vec<SampleNode>,
     find: HashMap<(u32, SampleFrame), u32>,
-    most: usize,
+    max: usize,
     /// Samples moved to an ancestor because there was no room for their node.
     pub folded: u64,
     /// Samples for which not even a root found room.
@@ -37,10 +37,10 @@ impl SampleTree {
     /// Value of [`SampleNode::parent`] in a root.
     pub const ROOT: u32 = u32::MAX;
 
-    /// Creates a tree of at most `most` nodes and allocates its memory.
-    pub fn new(most: usize) -> Self {
-        let (nodes, find) = (Vec::with_capacity(most), HashMap::with_capacity(most));
-        Self { nodes, find, most, folded: 0, homeless: 0 }
+    /// Creates a tree of at most `max` nodes and allocates its memory.
+    pub fn new(max: usize) -> Self {
+        let (nodes, find) = (Vec::with_capacity(max), HashMap::with_capacity(max));
+        Self { nodes, find, max, folded: 0, homeless: 0 }
     }
 
     /// Adds `count` samples at the path of `keys`, root first.
@@ -68,7 +68,7 @@ impl SampleTree {
         if let Some(found) = self.find.get(&(parent, key)) {
             return Some(*found);
         }
-        if self.nodes.len() >= self.most {
+        if self.nodes.len() >= self.max {
             return None;
         }
         let number = self.nodes.len() as u32;
@@ -89,11 +89,11 @@ impl SampleTree {
         (self.folded, self.homeless) = (0, 0);
     }
 
-    /// Returns an upper bound for the memory of a tree of `most` nodes, in bytes.
-    pub fn bound(most: usize) -> usize {
+    /// Returns an upper bound for the memory of a tree of `max` nodes, in bytes.
+    pub fn bound(max: usize) -> usize {
         // A hash table is at most seven eighths full, and its size is a power of two.
-        let entries = most.saturating_mul(8).div_ceil(7).next_power_of_two();
-        most.saturating_mul(size_of::<SampleNode>()).saturating_add(entries.saturating_mul(ENTRY_BYTES + 3))
+        let entries = max.saturating_mul(8).div_ceil(7).next_power_of_two();
+        max.saturating_mul(size_of::<SampleNode>()).saturating_add(entries.saturating_mul(ENTRY_BYTES + 3))
     }
 }
 

@@ -22,7 +22,7 @@ pub enum DaemonRequest {
     /// Report the functions and paths with the most samples.
     Top {
         /// Maximum number of functions and of paths.
-        most: usize,
+        max: usize,
     },
 }
 
@@ -88,7 +88,7 @@ mod tests {
         for request in [
             DaemonRequest::Status,
             DaemonRequest::Dump { workload: "a b".into() },
-            DaemonRequest::Top { most: 3 },
+            DaemonRequest::Top { max: 3 },
         ] {
             let line = serde_json::to_string(&request).unwrap();
             assert_eq!(serde_json::from_str::<DaemonRequest>(&line).unwrap(), request);

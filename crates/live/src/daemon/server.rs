@@ -123,8 +123,8 @@ fn answer(
             DaemonResponse::Failed { message: format!("the request cannot be read: {error}"), nothing: false }
         }
         Ok(DaemonRequest::Status) => DaemonResponse::Status(Box::new(status(collector, started))),
-        Ok(DaemonRequest::Top { most }) => {
-            collector.top(most).map_or_else(failed, |view| DaemonResponse::Top(Box::new(view)))
+        Ok(DaemonRequest::Top { max }) => {
+            collector.top(max).map_or_else(failed, |view| DaemonResponse::Top(Box::new(view)))
         }
         Ok(DaemonRequest::Reset) => collector.reset().map_or_else(failed, |()| DaemonResponse::Done),
         Ok(DaemonRequest::Stop) => {

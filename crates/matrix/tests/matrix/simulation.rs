@@ -73,11 +73,11 @@ fn a_thousand_cells_scale_to_twenty_machines() {
         .map(|task| task.seconds * if task.cores == CoreDemand::All { cores as u64 } else { 1 })
         .sum();
     println!("nodes of {cores} cores | hours | efficiency");
-    for (nodes, least) in [(1, 0.98), (2, 0.98), (4, 0.95), (10, 0.9), (20, 0.8)] {
-        let (seconds, most) = makespan(nodes, cores);
+    for (nodes, min) in [(1, 0.98), (2, 0.98), (4, 0.95), (10, 0.9), (20, 0.8)] {
+        let (seconds, max) = makespan(nodes, cores);
         let efficiency = work as f64 / (seconds * (nodes * cores) as u64) as f64;
         println!("{nodes:5} | {:.2} | {:.1} %", seconds as f64 / 3600.0, efficiency * 100.0);
-        assert_eq!(most, 1);
-        assert!(efficiency >= least, "{nodes} nodes: {efficiency}");
+        assert_eq!(max, 1);
+        assert!(efficiency >= min, "{nodes} nodes: {efficiency}");
     }
 }

@@ -149,8 +149,8 @@ fn site(
     list: &TopN,
     by_ident: &HashMap<u32, (&str, &str)>,
 ) -> IndirectSite {
-    let most = list.pairs.iter().max_by_key(|(_, times)| *times);
-    let ident = most.and_then(|(ident, _)| u32::try_from(*ident).ok());
+    let max = list.pairs.iter().max_by_key(|(_, times)| *times);
+    let ident = max.and_then(|(ident, _)| u32::try_from(*ident).ok());
     let target = ident.and_then(|ident| by_ident.get(&ident));
     IndirectSite {
         caller: caller.into(),
@@ -159,7 +159,7 @@ fn site(
         calls: list.total,
         target: target.map(|(name, _)| (*name).into()),
         target_object: target.map(|(_, object)| (*object).into()),
-        target_calls: most.map_or(0, |(_, times)| u64::try_from(*times).unwrap_or(0)),
+        target_calls: max.map_or(0, |(_, times)| u64::try_from(*times).unwrap_or(0)),
     }
 }
 

@@ -52,10 +52,10 @@ impl GccPgoProof {
 
     fn few_matched(&self) -> Option<String> {
         (self.share_of_counts_matched < MIN_FEEDBACK_SHARE).then(|| {
-            let most = self.functions_mismatched.first();
-            let most = most.map_or(String::new(), |l| format!(" (most of all those of {} in {})", l.name, l.object));
+            let max = self.functions_mismatched.first();
+            let max = max.map_or(String::new(), |l| format!(" (most of all those of {} in {})", l.name, l.object));
             format!(
-                "only {:.1} % of the counts matched, {:.0} % are needed{most}: the gcov kernel and this one differ in \
+                "only {:.1} % of the counts matched, {:.0} % are needed{max}: the gcov kernel and this one differ in \
                  source, configuration or compiler; build both again from one base and repeat the training",
                 self.share_of_counts_matched * 100.0,
                 MIN_FEEDBACK_SHARE * 100.0

@@ -64,7 +64,7 @@ impl RecordedCounts {
         for (region, operations) in &of {
             *sums.entry(names[region]).or_default() += operations;
         }
-        let least = sums.values().copied().min().unwrap_or_default();
+        let min = sums.values().copied().min().unwrap_or_default();
         let mut fewest: HashMap<u64, u64> = HashMap::new();
         for row in tables.functions.iter().filter(|row| row.calls > 0) {
             let symbol = tables.symbols.get(row.function.0 as usize);
@@ -75,7 +75,7 @@ impl RecordedCounts {
                 *fewest = sums[name].min(*fewest);
             }
         }
-        move |address| fewest.get(&address).copied().unwrap_or(least)
+        move |address| fewest.get(&address).copied().unwrap_or(min)
     }
 
     /// Returns the execution count of the code at an address.

@@ -94,20 +94,20 @@ pub(super) fn branches_left_out(quality: &ProfileQuality) -> Option<GateFinding>
 
 pub(super) fn low_coverage(quality: &ProfileQuality, manifest: &Manifest) -> Option<GateFinding> {
     let coverage = quality.coverage?;
-    let (least, fix) = match &manifest.carried {
+    let (min, fix) = match &manifest.carried {
         Some(carried) => (
             carried.at_least_percent as f64 / 100.0,
             "record the training run on this kernel instead of transferring an older one",
         ),
         None => (MIN_COVERAGE, LEFT_OUT),
     };
-    (quality.counted > 0 && coverage < least).then(|| {
+    (quality.counted > 0 && coverage < min).then(|| {
         GateFinding::refused(
             "coverage",
             format!(
                 "{} of the instructions that the kernel executed have counts, {} are needed",
                 percent(coverage),
-                percent(least)
+                percent(min)
             ),
             fix.to_string(),
         )

@@ -100,11 +100,11 @@ impl LinkedCode {
         }
     }
 
-    /// Returns up to `most` bytes of code at `address`.
-    fn code_at(&self, address: u64, most: u64) -> Option<&[u8]> {
+    /// Returns up to `max` bytes of code at `address`.
+    fn code_at(&self, address: u64, max: u64) -> Option<&[u8]> {
         let (start, code) = self.section(address)?;
         let from = usize::try_from(address - start).ok()?;
-        let until = from.saturating_add(usize::try_from(most).ok()?).min(code.len());
+        let until = from.saturating_add(usize::try_from(max).ok()?).min(code.len());
         code.get(from..until)
     }
 

@@ -48,14 +48,14 @@ pub(crate) fn place(place: Option<&RunLocation>) -> String {
 /// Formats a figure and its condition: `12.3 % of busy, at least 30`.
 fn evidence(finding: &FindingResult) -> String {
     let Some(value) = finding.value else { return String::new() };
-    let [least, most] = finding.bounds.map(|bound| bound.map(figure));
-    let least = least.map_or(String::new(), |bound| format!(", at least {bound}"));
-    let most = most.map_or(String::new(), |bound| format!(", at most {bound}"));
+    let [min, max] = finding.bounds.map(|bound| bound.map(figure));
+    let min = min.map_or(String::new(), |bound| format!(", at least {bound}"));
+    let max = max.map_or(String::new(), |bound| format!(", at most {bound}"));
     let interval = finding.interval.map_or(String::new(), |[low, high]| {
         let high = if high.is_finite() { figure(high) } else { "∞".into() };
         format!(" ({} … {high})", figure(low))
     });
-    format!("{} {}{interval}{least}{most}", figure(value), finding.unit)
+    format!("{} {}{interval}{min}{max}", figure(value), finding.unit)
 }
 
 fn finding(of: &FindingResult) -> [String; 5] {

@@ -73,7 +73,7 @@ pub(crate) fn headline(outcome: &PaperOutcome) -> String {
 pub(crate) fn extremes(outcome: &PaperOutcome) -> Option<String> {
     let sum = outcome.summary();
     let say = |(table, row, gain): (String, String, f64)| format!("{row} ({table}) {}", percent(gain));
-    Some(format!("The most: {}. The least: {}.", say(sum.most?), say(sum.least?)))
+    Some(format!("The most: {}. The least: {}.", say(sum.max?), say(sum.min?)))
 }
 
 fn part_text(part: &ExperimentOutcome, style: Style) -> String {

@@ -188,13 +188,13 @@ impl<'a> WorkloadFacts<'a> {
         };
         let evidence = format!("{} {words}", number(value));
         let holds =
-            when.at_least.is_none_or(|least| value >= least) && when.at_most.is_none_or(|most| value <= most);
+            when.at_least.is_none_or(|min| value >= min) && when.at_most.is_none_or(|max| value <= max);
         match holds {
             true => ConditionOutcome::Holds { evidence, percent_busy: None },
             false => {
-                let least = when.at_least.map(|least| format!("at least {}", number(least)));
-                let most = when.at_most.map(|most| format!("at most {}", number(most)));
-                let asked: Vec<String> = least.into_iter().chain(most).collect();
+                let min = when.at_least.map(|min| format!("at least {}", number(min)));
+                let max = when.at_most.map(|max| format!("at most {}", number(max)));
+                let asked: Vec<String> = min.into_iter().chain(max).collect();
                 ConditionOutcome::Fails(format!("{evidence}; {} asked for", asked.join(" and ")))
             }
         }
@@ -225,10 +225,10 @@ impl<'a> WorkloadFacts<'a> {
         let patterns: Vec<WildMatch> = when.threads.iter().map(|pattern| WildMatch::new(pattern)).collect();
         let those = self.threads.iter().filter(|(name, _)| patterns.iter().any(|of| of.matches(name)));
         let self_ticks = those.fold(0u64, |sum, (_, self_ticks)| sum.saturating_add(*self_ticks));
-        let (percent, least) = (share(self_ticks, self.character.busy_ticks), when.percent.unwrap_or(0.0));
+        let (percent, min) = (share(self_ticks, self.character.busy_ticks), when.percent.unwrap_or(0.0));
         let named = when.threads.join(", ");
         // The threads identify the workload; their time is not what could be gained.
-        match self_ticks > 0 && percent >= least {
+        match self_ticks > 0 && percent >= min {
             true => ConditionOutcome::Holds {
                 evidence: format!("{named} executes {} % of the busy time", fixed(percent, 2)),
                 percent_busy: None,
@@ -238,7 +238,7 @@ impl<'a> WorkloadFacts<'a> {
                 _ => format!(
                     "{named} executes {} % of the busy time; {} % asked for",
                     fixed(percent, 2),
-                    number(least)
+                    number(min)
                 ),
             }),
         }
@@ -273,23 +273,23 @@ impl<'a> WorkloadFacts<'a> {
             false => format!("{}{more}: {} % of the busy time", named.join(", "), fixed(percent, 2)),
         };
         let (holds, evidence) = match (when.percent, when.calls_per_second) {
-            (Some(least), _) => (percent >= least && self_ticks > 0, named),
-            (None, least) => {
+            (Some(min), _) => (percent >= min && self_ticks > 0, named),
+            (None, min) => {
                 let passed = self.character.passed_ns;
                 let (Some(calls), true) = (calls, passed > 0) else {
                     return ConditionOutcome::Unknown(format!("calls of {called} were not counted"));
                 };
                 let per_second = calls as f64 * 1e9 / passed as f64;
                 let rate = format!("{} calls, {} a second", grouped(calls), number(per_second));
-                (calls > 0 && per_second >= least.unwrap_or(0.0), format!("{named}, {rate}"))
+                (calls > 0 && per_second >= min.unwrap_or(0.0), format!("{named}, {rate}"))
             }
         };
         match holds {
             true => ConditionOutcome::Holds { evidence, percent_busy: Some(percent) },
             false => {
-                let asked = when.percent.map(|least| format!("{} % asked for", number(least)));
+                let asked = when.percent.map(|min| format!("{} % asked for", number(min)));
                 let rate =
-                    when.calls_per_second.map(|least| format!("{} calls a second asked for", number(least)));
+                    when.calls_per_second.map(|min| format!("{} calls a second asked for", number(min)));
                 ConditionOutcome::Fails(format!("{evidence}; {}", asked.or(rate).unwrap_or_default()))
             }
         }

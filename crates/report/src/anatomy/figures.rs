@@ -28,7 +28,7 @@ pub(super) fn spread<'a>() -> Columns<'a, FigureSpread> {
     let mut columns = Columns::<FigureSpread>::new();
     columns.add("count", "Calls.", |row| row.count);
     columns.add("sum", "Sum.", |row| row.sum);
-    columns.add("least", "Least.", |row| row.least);
+    columns.add("least", "Least.", |row| row.min);
     columns.add("median", "Median, the lower of two in the middle.", |row| row.median);
     columns.add("greatest", "Greatest.", |row| row.greatest);
     columns.add(

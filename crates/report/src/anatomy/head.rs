@@ -113,7 +113,7 @@ pub(super) fn spreads<'a>(
     ];
     let mut columns = Columns::<(String, FigureSpread)>::new();
     columns.text_only("", |row| row.0.clone()).role(|_| TextRole::Head);
-    columns.text_only("least", |row| row.1.least);
+    columns.text_only("least", |row| row.1.min);
     columns.text_only("median", |row| row.1.median);
     columns.text_only("mean", |row| per(row.1.sum, row.1.count)).right();
     columns.text_only("greatest", |row| row.1.greatest);

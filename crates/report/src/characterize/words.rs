@@ -129,8 +129,8 @@ fn busy(of: &WorkloadCharacter) -> Option<String> {
             .map(|group| of.percent_of_busy(group));
     let interrupts = hard + soft;
     let parts = [(user, "user code"), (kernel, "kernel code"), (interrupts, "interrupts and softirqs")];
-    let (most, what) = parts.into_iter().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    if unknown > most {
+    let (max, what) = parts.into_iter().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    if unknown > max {
         return Some(format!(
             "{} of its busy time is not told apart ({}).",
             portion(unknown),
@@ -143,7 +143,7 @@ fn busy(of: &WorkloadCharacter) -> Option<String> {
         .map(|(share, other)| format!("{other} {}", percent(*share)))
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
-    Some(format!("{} of its busy time is {what} ({}){others}.", portion(most), percent(most)))
+    Some(format!("{} of its busy time is {what} ({}){others}.", portion(max), percent(max)))
 }
 
 fn area(directory: &str) -> Option<&'static str> {

@@ -249,7 +249,7 @@ pub(super) fn add<'a>(
     profile: &'a Profile,
 ) {
     let (graph, code) = (&options.graph, options.code.as_ref());
-    let entries = &entries[..graph.most_in_text().min(entries.len())];
+    let entries = &entries[..graph.max_in_text().min(entries.len())];
     let how = match listing.graph.propagation {
         Propagation::Exact if sampled::is(profile) => "as sampled",
         Propagation::Exact => "as measured",

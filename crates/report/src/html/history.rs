@@ -135,13 +135,13 @@ fn steps(of: &HistoryPage, rows: &[&HistoryRow]) -> Markup {
 
 fn picture(of: &HistoryPage, row: &HistoryRow) -> Markup {
     let known = || row.values.iter().flatten().copied();
-    let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
-    if least > most {
+    let (min, max) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
+    if min > max {
         return html! { figure { figcaption { (row.name) ": no figures" } } };
     }
     // A flat line is centered, and noise stays small: 0.1 % fills at least a tenth of the chart.
-    let room = (most - least).max(most.abs() * 0.01).max(f64::MIN_POSITIVE);
-    let middle = (most + least) / 2.0;
+    let room = (max - min).max(max.abs() * 0.01).max(f64::MIN_POSITIVE);
+    let middle = (max + min) / 2.0;
     let x = |at: usize| {
         let places = row.values.len().saturating_sub(1).max(1) as f64;
         MARGIN + (WIDTH - 2.0 * MARGIN) * at as f64 / places
@@ -161,7 +161,7 @@ fn picture(of: &HistoryPage, row: &HistoryRow) -> Markup {
     html! {
         figure {
             figcaption {
-                b { (row.name) } " " (figure(least)) @if most > least { "\u{2013}" (figure(most)) } " " (of.unit)
+                b { (row.name) } " " (figure(min)) @if max > min { "\u{2013}" (figure(max)) } " " (of.unit)
                 span.quiet { ", " (row.steps.len()) @if row.steps.len() == 1 { " step" } @else { " steps" } ", "
                     (fixed(row.spread_percent, 4)) " % between steps" }
             }

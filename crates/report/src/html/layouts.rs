@@ -98,8 +98,8 @@ fn key(layouts: &RandomLayouts) -> Markup {
 
 /// Returns the smallest and the largest value on a line.
 fn ends(row: &RandomLayoutRow) -> [f64; 2] {
-    let [least, .., most] = row.quartiles;
-    [least.min(row.base).min(row.tuned), most.max(row.base).max(row.tuned)]
+    let [min, .., max] = row.quartiles;
+    [min.min(row.base).min(row.tuned), max.max(row.base).max(row.tuned)]
 }
 
 /// Formats the line's range, to stand at its right.

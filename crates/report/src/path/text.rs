@@ -11,20 +11,20 @@ const INDENT: usize = 2;
 pub fn text(shown: &PathView, style: Style) -> String {
     let mut out = summary::head(shown, style);
     let rows = layout(shown);
-    let least = rows.iter().filter_map(|row| row.level).min().unwrap_or(0);
+    let min = rows.iter().filter_map(|row| row.level).min().unwrap_or(0);
     let digits =
         (shown.path.end_ns.saturating_sub(shown.path.begin_ns) / 1_000_000_000).max(1).to_string().len();
     for row in &rows {
-        line(&mut out, row, shown.path.begin_ns, least, digits, style);
+        line(&mut out, row, shown.path.begin_ns, min, digits, style);
     }
     out + &summary::tail(shown, style)
 }
 
-fn line(out: &mut String, row: &TextRow, begin_ns: u64, least: u32, digits: usize, style: Style) {
+fn line(out: &mut String, row: &TextRow, begin_ns: u64, min: u32, digits: usize, style: Style) {
     let time = row.time_ns.map_or(String::new(), |ns| clock(ns.saturating_sub(begin_ns), digits));
     let width = digits + 12;
     out.push_str(&style.paint(TextRole::Faint, &format!("{time:<width$}")));
-    let indent = row.level.map_or(0, |level| level.saturating_sub(least) as usize * INDENT);
+    let indent = row.level.map_or(0, |level| level.saturating_sub(min) as usize * INDENT);
     out.push_str(&format!("  {:indent$}", ""));
     out.push_str(&style.paint(row.role, &row.text));
     out.push_str(&style.paint(TextRole::Faint, &row.figures));

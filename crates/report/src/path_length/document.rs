@@ -231,15 +231,15 @@ fn figure_columns<'a>(found: Rc<PathLengthDiff>, last: &'static str) -> Columns<
 /// children, which sum to it.
 fn tree(found: &PathLengthDiff, options: &PathLengthOptions) -> Vec<FigureLine> {
     let mut lines = Vec::new();
-    let least = options.min_percent / 100.0 * found.whole[0] as f64 / found.operations[0] as f64;
-    let large = |at: &usize| found.change(found.aligned.places[*at].total).abs() >= least;
+    let min = options.min_percent / 100.0 * found.whole[0] as f64 / found.operations[0] as f64;
+    let large = |at: &usize| found.change(found.aligned.places[*at].total).abs() >= min;
     // Lines still to be written, the next one last.
     let mut steps: Vec<(usize, PathTreeLine)> = Vec::new();
     let level =
         |steps: &mut Vec<(usize, PathTreeLine)>, itself: Option<usize>, siblings: &[usize], depth: usize| {
             let (own, small): (Vec<usize>, Vec<usize>) = siblings.iter().partition(|at| large(at));
             let of_itself = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
-            let apart = itself.filter(|_| found.change(of_itself).abs() >= least && of_itself != [0, 0]);
+            let apart = itself.filter(|_| found.change(of_itself).abs() >= min && of_itself != [0, 0]);
             let small = PathTreeLine::Small(itself.filter(|_| apart.is_none() && of_itself != [0, 0]), small);
             if !matches!(&small, PathTreeLine::Small(None, small) if small.is_empty()) {
                 steps.push((depth, small));

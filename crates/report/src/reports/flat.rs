@@ -114,7 +114,7 @@ impl Report for FlatOptions {
         let total = TickUnit::of(profile).whole(listing.graph.total_ns);
         document.text(threads_line(&options.threads));
         document.line("Time in functions", format!("{total}  ({} functions)\n", grouped(ran as u64)));
-        let shown = &rows[..options.most_in_text().min(rows.len())];
+        let shown = &rows[..options.max_in_text().min(rows.len())];
         let unit = listing.unit(options, shown.iter().map(|row| row.cumulative_ticks).max().unwrap_or(0));
         let largest = shown.iter().flat_map(|row| row.per_call).flatten().max().unwrap_or(0);
         let call = TickUnit::of(profile).row_unit(largest);
@@ -182,7 +182,7 @@ impl Report for FlatOptions {
             Table::new("functions", rows, columns)
                 .help("Functions that ran and were asked for, greatest `self` first.")
                 .top(options.select.top)
-                .default_rows(options.most_in_text())
+                .default_rows(options.max_in_text())
                 .without_rest(),
         );
         if open {

@@ -42,7 +42,7 @@ pub struct FootprintRow {
     /// Number of blocks.
     pub blocks: u64,
     /// Executions of the least frequent of them.
-    pub least_count: u64,
+    pub min_count: u64,
     /// Distinct bytes of code.
     pub bytes: u64,
     /// Cache lines of [`LINE_BYTES`] that the code touches.
@@ -77,12 +77,12 @@ pub fn rows(profile: &Profile) -> Result<Vec<FootprintRow>> {
             last = Some((at, block.count));
         }
         // A share already reached by one hot block repeats the previous row.
-        let (blocks, least_count) = match (last, rows.last()) {
+        let (blocks, min_count) = match (last, rows.last()) {
             (Some((at, count)), _) => (at as u64 + 1, count),
-            (None, Some(FootprintRow { blocks, least_count, .. })) => (*blocks, *least_count),
+            (None, Some(FootprintRow { blocks, min_count, .. })) => (*blocks, *min_count),
             (None, None) => (0, 0),
         };
-        rows.push(touched.row(share, blocks, least_count));
+        rows.push(touched.row(share, blocks, min_count));
     }
     Ok(rows)
 }
@@ -110,11 +110,11 @@ impl TouchedCode {
         }
     }
 
-    fn row(&self, share_percent: f64, blocks: u64, least_count: u64) -> FootprintRow {
+    fn row(&self, share_percent: f64, blocks: u64, min_count: u64) -> FootprintRow {
         let lines = self.lines.len() as u64;
         let line_use_percent = 100.0 * self.bytes as f64 / (lines * LINE_BYTES).max(1) as f64;
         let (bytes, pages) = (self.bytes, self.pages.len() as u64);
-        FootprintRow { share_percent, blocks, least_count, bytes, lines, line_use_percent, pages }
+        FootprintRow { share_percent, blocks, min_count, bytes, lines, line_use_percent, pages }
     }
 }
 
@@ -130,7 +130,7 @@ impl Report for FootprintOptions {
             .text(|row| row.share_percent.to_string());
         columns.add("blocks", "Most frequent blocks that make this share.", |row| row.blocks).head("blocks");
         columns
-            .add("least_count", "Executions of the least frequent of them.", |row| row.least_count)
+            .add("least_count", "Executions of the least frequent of them.", |row| row.min_count)
             .head("executed at\nleast times");
         columns.add("bytes", "Different bytes of code.", |row| row.bytes).head("bytes\nof code");
         columns.add("lines", "Cache lines with such bytes.", |row| row.lines).head("64-byte\nlines");
@@ -175,9 +175,9 @@ mod tests {
         let rows = rows(&profile).unwrap();
         assert_eq!(rows.len(), SHARES.len());
         let half = &rows[0];
-        assert_eq!((half.blocks, half.bytes, half.lines, half.pages, half.least_count), (1, 60, 2, 1, 100));
+        assert_eq!((half.blocks, half.bytes, half.lines, half.pages, half.min_count), (1, 60, 2, 1, 100));
         let all = &rows[5];
-        assert_eq!((all.blocks, all.bytes, all.lines, all.pages, all.least_count), (3, 64, 3, 2, 2));
+        assert_eq!((all.blocks, all.bytes, all.lines, all.pages, all.min_count), (3, 64, 3, 2, 2));
         assert!((all.line_use_percent - 100.0 * 64.0 / 192.0).abs() < 1e-9);
         assert!(rows.windows(2).all(|pair| pair[0].bytes <= pair[1].bytes));
     }

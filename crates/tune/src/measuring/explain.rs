@@ -212,7 +212,7 @@ fn describe_change(row: &FunctionChange, symbols: &[Vec<String>; 2]) -> Vec<Stri
 }
 
 /// Returns the rows with the largest changes that together make up `share` (0 to 1) of all changes.
-pub fn most_changed(rows: &[FunctionChange], share: f64) -> &[FunctionChange] {
+pub fn max_changed(rows: &[FunctionChange], share: f64) -> &[FunctionChange] {
     let all: u128 = rows.iter().map(|row| row.change().unsigned_abs()).sum();
     let mut sum = 0;
     let enough = rows.iter().position(|row| {
@@ -322,8 +322,8 @@ mod tests {
     fn rows_that_make_up_most_of_the_change_are_telling() {
         let with = |change: u64| FunctionChange { instructions: [change, 0], ..row([1, 1], [1, 1], [0, 0]) };
         let rows = [with(80), with(15), with(4), with(1)];
-        assert_eq!(most_changed(&rows, 0.95).len(), 2);
-        assert_eq!(most_changed(&rows, 1.0).len(), 4);
-        assert_eq!(most_changed(&[], 0.5).len(), 0);
+        assert_eq!(max_changed(&rows, 0.95).len(), 2);
+        assert_eq!(max_changed(&rows, 1.0).len(), 4);
+        assert_eq!(max_changed(&[], 0.5).len(), 0);
     }
 }

@@ -117,8 +117,8 @@ impl CheckLimits {
     /// defaults.
     pub(crate) fn after(took: Duration) -> Self {
         let all = (took.as_secs() + 1) * 10;
-        let CheckLimits { boot, all: most } = Self::default();
-        Self { boot: (all / 3).clamp(20, boot), all: all.min(most) }
+        let CheckLimits { boot, all: max } = Self::default();
+        Self { boot: (all / 3).clamp(20, boot), all: all.min(max) }
     }
 }
 

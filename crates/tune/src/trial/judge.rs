@@ -99,14 +99,14 @@ pub fn choose<E>(
     }
     while kept.count() > 1 {
         let together = figure(kept)?;
-        let mut least: Option<(f64, usize)> = None;
+        let mut min: Option<(f64, usize)> = None;
         for place in kept.places() {
             let Some(rest) = figure(kept.without(place))? else { continue };
-            if least.is_none_or(|(known, _)| rest < known) {
-                least = Some((rest, place));
+            if min.is_none_or(|(known, _)| rest < known) {
+                min = Some((rest, place));
             }
         }
-        match (together, least) {
+        match (together, min) {
             (Some(together), Some((rest, place))) if rest <= together + noise => {
                 kept = drop(kept, place, &mut verdicts)
             }

@@ -48,7 +48,7 @@ pub struct TrimRequest<'a> {
     pub keep: &'a [String],
     /// Minimum share of functions in an option's files that must run for it to count as used, in
     /// percent; 0 for any.
-    pub least_percent: f64,
+    pub min_percent: f64,
     /// True to build no modules and no support for them.
     pub no_modules: bool,
     /// Front-end model of the measurements.
@@ -215,7 +215,7 @@ pub fn trim(session: &Session, request: &TrimRequest, on_progress: &OnTrimProgre
     let kconfig = Kconfig::read(&config.source, arch);
     let (before, built_in) = (whole.built_in(), config.built_in());
     let used = option_uses(&gates, &built_in, &ran.counts);
-    for file in barely_used_files(&used, request.least_percent) {
+    for file in barely_used_files(&used, request.min_percent) {
         // The option is used so little that its code counts as unused, for example only opened and
         // closed by others.
         ran.files.remove(file);

@@ -34,8 +34,8 @@ pub(super) struct OptionUse<'a> {
 
 impl OptionUse<'_> {
     /// Returns whether fewer than `least_percent` of its functions ran.
-    fn is_little(&self, least_percent: f64) -> bool {
-        100.0 * (self.all.ran as f64) < least_percent * self.all.all as f64
+    fn is_little(&self, min_percent: f64) -> bool {
+        100.0 * (self.all.ran as f64) < min_percent * self.all.all as f64
     }
 }
 
@@ -44,16 +44,16 @@ impl OptionUse<'_> {
 /// nested ones count by their own files.
 pub(super) fn barely_used_files<'a>(
     used: &BTreeMap<&str, OptionUse<'a>>,
-    least_percent: f64,
+    min_percent: f64,
 ) -> BTreeSet<&'a str> {
-    let (little, much): (Vec<_>, Vec<_>) = used.values().partition(|of| of.is_little(least_percent));
+    let (little, much): (Vec<_>, Vec<_>) = used.values().partition(|of| of.is_little(min_percent));
     let mut files = BTreeSet::new();
     for of in little {
         let within = much.iter().filter(|other| other.files.is_subset(&of.files));
         let used: BTreeSet<&str> = within.flat_map(|other| other.files.iter().copied()).collect();
         files.extend(of.files.difference(&used));
     }
-    let is_little = |own: FunctionCount| 100.0 * (own.ran as f64) < least_percent * own.all as f64;
+    let is_little = |own: FunctionCount| 100.0 * (own.ran as f64) < min_percent * own.all as f64;
     files.extend(much.iter().filter(|of| is_little(of.own)).flat_map(|of| of.own_files.iter().copied()));
     files
 }

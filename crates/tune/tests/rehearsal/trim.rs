@@ -55,7 +55,7 @@ fn trimmed(
         build,
         workloads,
         keep: &keep,
-        least_percent: 0.0,
+        min_percent: 0.0,
         no_modules: false,
         model,
         runs: 3,

@@ -250,7 +250,7 @@ fn exact(results: &BenchResults, output: &CliOutput) {
     let or_dash = |value: Option<f64>| value.map_or("-".into(), figure);
     let lines = results.rows.iter().filter_map(|row| {
         let figures = row.values.first()?.figures?;
-        let [_, least, most] = row.spread()?;
+        let [_, min, max] = row.spread()?;
         Some(vec![
             row.suite.clone(),
             row.row.clone(),
@@ -263,7 +263,7 @@ fn exact(results: &BenchResults, output: &CliOutput) {
             or_dash(figures.user_l1i_misses),
             or_dash(figures.user_itlb_misses),
             or_dash(figures.whole_cycles),
-            figure(most - least),
+            figure(max - min),
         ])
     });
     output.table(&heads, lines);
@@ -277,10 +277,10 @@ fn exact(results: &BenchResults, output: &CliOutput) {
 
 fn table(results: &BenchResults, output: &CliOutput) {
     let lines = results.rows.iter().filter_map(|row| {
-        let [median, least, most] = row.spread()?;
+        let [median, min, max] = row.spread()?;
         let (suite, name, unit) = (row.suite.clone(), row.row.clone(), row.unit.clone());
         let count = row.values.len().to_string();
-        Some(vec![suite, name, figure(median), figure(least), figure(most), unit, count])
+        Some(vec![suite, name, figure(median), figure(min), figure(max), unit, count])
     });
     output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#TIMES"], lines);
     counters::table(results, output);

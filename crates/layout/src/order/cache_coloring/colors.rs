@@ -112,14 +112,14 @@ impl ColoredPieces<'_> {
     /// `from`, so the piece stays there unless another position is better.
     fn cheapest(&mut self, piece: usize, from: usize) -> usize {
         let places = self.places();
-        let least = self.lines[piece].iter().map(PieceLines::least).fold(f64::INFINITY, f64::min);
+        let min = self.lines[piece].iter().map(PieceLines::min).fold(f64::INFINITY, f64::min);
         let mut best = (f64::INFINITY, from);
         for at in 0..places {
             let place = (from + at) % places;
             let cost = self.cost(piece, place, best.0 - COST_TOLERANCE);
             if cost < best.0 - COST_TOLERANCE {
                 best = (cost, place);
-                if cost <= least + COST_TOLERANCE / 2.0 {
+                if cost <= min + COST_TOLERANCE / 2.0 {
                     break;
                 }
             }
@@ -237,7 +237,7 @@ impl PieceLines {
     }
 
     /// Returns the cost of the lines alone, which is a lower bound.
-    fn least(&self) -> f64 {
+    fn min(&self) -> f64 {
         self.each.iter().map(|line| line.rounds * misses((1, line.frequency), line.ways)).sum()
     }
 }

@@ -283,8 +283,8 @@ fn refused(source: io::Error) -> Error {
 /// Rejects a rate above the kernel's limit.
 fn check_rate(asked: u64) -> Result<()> {
     let limit = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok();
-    match limit.and_then(|text| text.trim().parse::<u64>().ok()).filter(|most| asked > *most) {
-        Some(most) => Err(Error::Rate { asked, most }),
+    match limit.and_then(|text| text.trim().parse::<u64>().ok()).filter(|max| asked > *max) {
+        Some(max) => Err(Error::Rate { asked, max }),
         None => Ok(()),
     }
 }

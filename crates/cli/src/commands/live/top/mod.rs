@@ -39,7 +39,7 @@ enum TopFeed<'a> {
 impl TopFeed<'_> {
     fn view(&mut self) -> Result<TopView, Failure> {
         match self {
-            TopFeed::Asked(work) => match ask_collector(work, &DaemonRequest::Top { most: MAX_ROWS })? {
+            TopFeed::Asked(work) => match ask_collector(work, &DaemonRequest::Top { max: MAX_ROWS })? {
                 DaemonResponse::Top(view) => Ok(*view),
                 _ => Err(unexpected_answer()),
             },

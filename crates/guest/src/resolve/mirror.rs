@@ -8,10 +8,10 @@ use super::elf;
 use super::host_tree::HostTree;
 use crate::discovered::{Discovered, PathUses};
 use crate::reader::{HIDDEN, TMP};
-
 use crate::tree::{HostAttributes, TreeNode};
 use crate::{shell, Error, Result};
 use kerntune_work::IoContext;
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const DEPTH_MAX: usize = 40;
 /// # Errors
 /// A directory that cannot be listed, a link that cannot be read, a path with too many links.
 pub(crate) fn mirror(tree: &mut HostTree, found: &Discovered) -> Result<()> {
-    let mut mirror = Mirror { tree, found };
+    let mut mirror = Mirror { tree, found, named: BTreeSet::new() };
     for (path, uses) in &found.paths {
         if !uses.secret {
             mirror.path(path, *uses, 0)?;
@@ -35,7 +35,8 @@ pub(crate) fn mirror(tree: &mut HostTree, found: &Discovered) -> Result<()> {
             mirror.tree.put(directory, TreeNode::Dir { mode: 0o755 })?;
         }
     }
-    take_attributes(mirror.tree, &found.excluded);
+    let Mirror { tree, named, .. } = mirror;
+    take_attributes(tree, &named, &found.excluded);
     Ok(())
 }
 
@@ -47,6 +48,8 @@ fn hidden(path: &Path) -> bool {
 struct Mirror<'a> {
     tree: &'a mut HostTree,
     found: &'a Discovered,
+    /// What the command named itself, or found in a directory.
+    named: BTreeSet<PathBuf>,
 }
 
 impl Mirror<'_> {
@@ -63,6 +66,9 @@ impl Mirror<'_> {
             return Ok(());
         }
         let Ok(meta) = real.symlink_metadata() else { return Ok(()) };
+        if here == path {
+            self.named.insert(real.clone());
+        }
         self.entry(&real, &meta, uses)?;
         if meta.is_symlink() {
             let target = fs::read_link(&real).at("read link", &real)?;
@@ -96,6 +102,7 @@ impl Mirror<'_> {
             let path = entry.at("list", directory)?.path();
             if let (true, Ok(meta)) = (self.is_wanted(&path), path.symlink_metadata()) {
                 self.entry(&path, &meta, PathUses::default())?;
+                self.named.insert(path);
             }
         }
         Ok(())
@@ -139,8 +146,10 @@ impl Mirror<'_> {
     }
 }
 
-/// Gives every entry that is as on this machine the same attributes, except for `without`.
-fn take_attributes(tree: &mut HostTree, without: &[PathBuf]) {
+/// Gives every entry that is as on this machine the same attributes, except for `without`. Of
+/// directories that are only on the way, the time is left out: files that the command does not see
+/// come and go in them.
+fn take_attributes(tree: &mut HostTree, named: &BTreeSet<PathBuf>, without: &[PathBuf]) {
     let caller = Path::new("/proc/self").metadata().map_or((0, 0), |meta| (meta.uid(), meta.gid()));
     for (path, node) in tree.tree.nodes.iter().filter(|(path, _)| !without.contains(path)) {
         let Ok(meta) = path.symlink_metadata() else { continue };
@@ -153,11 +162,12 @@ fn take_attributes(tree: &mut HostTree, without: &[PathBuf]) {
         };
         if is_same {
             let owner = |id: u32, own: u32| if id == own { 0 } else { id };
+            let has_time = !meta.is_dir() || named.contains(path);
             let attributes = HostAttributes {
                 mode: meta.mode() & 0o7777,
                 uid: owner(meta.uid(), caller.0),
                 gid: owner(meta.gid(), caller.1),
-                mtime: u32::try_from(meta.mtime()).unwrap_or(0),
+                mtime: if has_time { u32::try_from(meta.mtime()).unwrap_or(0) } else { 0 },
             };
             tree.tree.attributes.insert(path.clone(), attributes);
         }
@@ -229,6 +239,8 @@ mod tests {
         let time = at.join("read").metadata().unwrap().modified().unwrap();
         let time = time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         assert_eq!(u64::from(attributes.mtime), time);
+        let on_the_way = tree.attributes.get(at.parent().unwrap()).unwrap();
+        assert_eq!(on_the_way.mtime, 0);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Workload {
             lists_files: true,
             ..CommandContext::default()
         });
-        Ok(AdHocWorkload { workload, notes: packed.notes })
+        Ok(AdHocWorkload { workload, notes: [packed.missing, packed.notes].concat() })
     }
 
     /// Creates a workload of one command and nothing else.
@@ -105,7 +105,10 @@ impl Workload {
         environment: BTreeMap<String, String>,
         found: Discovered,
     ) -> Result<AdHocWorkload> {
-        let notes = found.notes();
+        // What the command names and does not find may be a mistake; what else it looks for is its own affair.
+        let named = ArgumentFiles::of(command, directory);
+        let missing = named.map_or(Vec::new(), |named| named.missing);
+        let notes = [missing, found.notes()].concat();
         let mut workload = Self::alone(command, memory_for(command, &found)?);
         workload.env = environment;
         workload.context = Some(CommandContext {

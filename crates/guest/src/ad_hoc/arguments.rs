@@ -24,6 +24,8 @@ pub(super) struct ArgumentFiles {
     pub bytes: u64,
     /// Sentences about what the guest will not have.
     pub notes: Vec<String>,
+    /// Sentences about what is not on this machine either.
+    pub missing: Vec<String>,
     /// True if a relative path was named.
     pub relative: bool,
 }
@@ -60,7 +62,15 @@ impl ArgumentFiles {
 
     pub(super) fn new(name: String, directory: &Path) -> Self {
         let directory = directory.to_owned();
-        Self { name, directory, files: Vec::new(), bytes: 0, notes: Vec::new(), relative: false }
+        Self {
+            name,
+            directory,
+            files: Vec::new(),
+            bytes: 0,
+            notes: Vec::new(),
+            missing: Vec::new(),
+            relative: false,
+        }
     }
 
     /// Adds the files that a shell string names, with patterns expanded.
@@ -74,7 +84,7 @@ impl ArgumentFiles {
                     }
                 }
                 Some(_) if warns && looks_like_path(&text) => {
-                    self.notes
+                    self.missing
                         .push(format!("`{text}` matches no file of this machine: the guest will have none"));
                 }
                 Some(_) => {}
@@ -108,7 +118,7 @@ impl ArgumentFiles {
             .collect();
         listed.iter().try_for_each(|part| self.whole(part))?;
         if warns && listed.is_empty() && looks_like_path(word) {
-            self.notes.push(format!("`{word}` is not on this machine: the guest will not have it"));
+            self.missing.push(format!("`{word}` is not on this machine: the guest will not have it"));
         }
         Ok(())
     }

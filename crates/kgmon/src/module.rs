@@ -19,7 +19,9 @@ pub const SOURCE: ModuleSource = ModuleSource {
     name: "kgmon",
     files: files![
         "Makefile",
+        "counting.c",
         "entry.S",
+        "fail.c",
         "format.h",
         "kgmon.h",
         "main.c",

@@ -62,6 +62,8 @@ struct kg_said {
 	char text[KG_MESSAGE];
 };
 
+/* ---- fail.c ---- */
+
 /* Sets the error message, unless there is one; returns `error`. */
 int __printf(3, 4) kg_fail(struct kg_said *said, int error, const char *format, ...);
 
@@ -159,7 +161,7 @@ void kg_sample_read(struct kg_sample_counts *counts);
 /* Returns the address and count in a slot; false if it is empty. */
 bool kg_sample_slot(unsigned int slot, u64 *ip, u64 *count);
 
-/* ---- main.c: state, protected by kg_lock ---- */
+/* ---- counting.c: state, protected by kg_lock ---- */
 
 extern struct mutex kg_lock;
 

@@ -38,7 +38,7 @@ test: setup build ## all tests, those on real kernels included
 
 test-fast: ## the tests that need no kernel
 	$(CARGO) test --release --locked --workspace --lib --bins $$(scripts/tests-without-kernel) -- --skip in_any_directory
-	$(CARGO) test --release --locked --workspace --test cli -- $$(scripts/tests-without-kernel cli)
+	scripts/tests-without-kernel cli | xargs $(CARGO) test --release --locked --workspace --test cli --
 
 attack: setup build ## kills, full disks, changed and foreign files, hostile workloads: the whole of it (docs/store.md)
 	@scripts/attack

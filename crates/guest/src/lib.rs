@@ -28,6 +28,7 @@ mod check;
 mod console_message;
 mod discovered;
 mod disk;
+mod environment;
 mod error;
 mod fields;
 #[doc(hidden)]
@@ -57,8 +58,9 @@ pub use ad_hoc::{name_of, AdHocWorkload};
 pub use archive::PackedFile;
 pub use check::check;
 pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
-pub use discovered::{command_environment, Discovered, DiscoveryEnd, PathUses};
+pub use discovered::{Discovered, DiscoveryEnd, PathUses};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
+pub use environment::command_environment;
 pub use error::{Error, Result};
 pub use host::package_of;
 pub use image::{GuestImage, ImageManifest, KIND, SCHEMA};

@@ -104,8 +104,8 @@ pub struct CommandContext {
     /// True if [`Workload::files`] lists every packed file and link, so that directories in it are
     /// packed empty.
     pub lists_files: bool,
-    /// What the command used in its first run on this machine; the guest has that and nothing else of
-    /// this machine, except for [`Workload::files`] and [`Workload::packages`].
+    /// Files of the command's first run on this machine; the guest has them and nothing else of this
+    /// machine, except for [`Workload::files`] and [`Workload::packages`].
     pub discovered: Option<Discovered>,
 }
 

@@ -48,7 +48,7 @@ fn hidden(path: &Path) -> bool {
 struct Mirror<'a> {
     tree: &'a mut HostTree,
     found: &'a Discovered,
-    /// What the command named itself, or found in a directory.
+    /// Paths that the command named itself, or found in a directory.
     named: BTreeSet<PathBuf>,
 }
 
@@ -233,7 +233,7 @@ mod tests {
         }
         assert!(matches!(node("sub/deeper"), Some(TreeNode::Dir { .. })));
         assert!(node("key").is_none() && node("sub/none").is_none());
-        assert!(tree.nodes.get(Path::new("/proc")).is_none());
+        assert!(!tree.nodes.contains_key(Path::new("/proc")));
         let attributes = tree.attributes.get(&at.join("read")).unwrap();
         assert_eq!((attributes.mode, attributes.uid), (0o754, 0));
         let time = at.join("read").metadata().unwrap().modified().unwrap();
@@ -249,7 +249,7 @@ mod tests {
         let tree = mirrored(dir.path(), "x @/script\n");
         assert!(matches!(tree.nodes.get(&dir.path().join("interpreter")), Some(TreeNode::Host { .. })));
         let loader = elf::needs(&fs::read("/bin/sh").unwrap()).unwrap().interpreter.unwrap();
-        assert!(tree.nodes.get(&Path::new(&loader).canonicalize().unwrap()).is_some());
+        assert!(tree.nodes.contains_key(&Path::new(&loader).canonicalize().unwrap()));
     }
 
     #[test]
@@ -266,8 +266,8 @@ mod tests {
         assert!(matches!(tree.nodes.get(&at.join("key")), Some(TreeNode::Stub { .. })), "only listed");
         assert!(matches!(tree.nodes.get(&at.join("sub")), Some(TreeNode::Dir { .. })));
         assert!(
-            tree.nodes.get(&at.join("sub/listed")).is_none() && tree.nodes.get(&at.join("read")).is_none()
+            !tree.nodes.contains_key(&at.join("sub/listed")) && !tree.nodes.contains_key(&at.join("read"))
         );
-        assert!(tree.attributes.get(&at.join("sub")).is_none());
+        assert!(!tree.attributes.contains_key(&at.join("sub")));
     }
 }

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is unpacked: the kernel, and neither documentation nor debug information of modules.
+/// Patterns of the files to unpack: the kernel, and neither documentation nor debug information of
+/// modules.
 const WANTED: [&str; 5] = [
     "./boot/*",
     "./lib/modules/*",

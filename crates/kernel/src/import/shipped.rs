@@ -31,7 +31,7 @@ const RULE: &str = "import/1";
 const APT_CACHE: &str = "/var/cache/apt/archives";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
-/// Where the kernel to import is.
+/// Files of a kernel to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShippedKernel {
     /// Debian packages of one kernel.

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(runs.of(&["sh", "-c", "kill -9 $$"], Path::new("/"), 60).end, DiscoveryEnd::Signaled(9));
     }
 
-    /// strace is the reference: every file that it sees opened is told.
+    /// strace is the reference: the lines have every file that it sees opened.
     #[test]
     fn nothing_is_missed_that_strace_sees() {
         let Some(strace) = kerntune_work::find_program("strace", &[]) else { return };

@@ -6,7 +6,7 @@
  *
  *     r  contents may be read      x  is executed            l  is looked at: type, mode, size, or that it is there
  *     d  names in it are listed    w  is made or emptied     s  a socket is connected to or made
- *     -  a secret: the command was told that there is no such file
+ *     -  a secret: for the command there is no such file
  *
  * The command stops at system calls that take paths, and at no others: a seccomp filter chooses them. Its output goes to a file
  * in memory, as in a guest: some programs (tar, grep) do less if it is /dev/null.
@@ -116,7 +116,7 @@ static const struct call {
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* ---- what was told already ---- */
+/* ---- lines that are written already ---- */
 
 static struct told {
 	char *text; /* kind, space, path */

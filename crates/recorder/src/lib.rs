@@ -10,8 +10,8 @@
 //!   thread).
 //! - [`HookRunner`]: replaces QEMU on other machines (tests).
 //!
-//! Requires `-icount`, so that time is instructions and virtual CPUs take turns, and plugin API 4
-//! (QEMU 9.2+).
+//! Requires `-icount`, so that time is instructions and virtual CPUs take turns, and plugin API 4 or
+//! newer (QEMU 9.2+; tried up to API 7, QEMU 11.1).
 
 /// Hash of the code of the recorder and of the crates below it, part of the keys of recordings.
 /// `kerntune_machine` reads it from the plugin's file.

@@ -1,11 +1,9 @@
 //! Functions of the plugin API, looked up in the running QEMU when the plugin is installed.
 
+use super::level::{self, Registration};
 use crate::Failure;
 use std::ffi::{c_char, c_int, c_uint, c_void, CString};
 use std::mem::transmute_copy;
-
-/// Required version of the plugin API: registers, memory, scoreboards, conditional callbacks.
-pub const VERSION: c_int = 4;
 
 pub type VcpuCallback = extern "C" fn(c_uint, *mut c_void);
 /// `qemu_plugin_vcpu_mem_cb_t`: CPU, `qemu_plugin_meminfo_t`, virtual address, argument.
@@ -71,8 +69,8 @@ macro_rules! api {
                 Ok(Self {
                     $($name: {
                         let symbol = find(stringify!($name))?;
-                        // SAFETY: the symbol of this name has this signature in qemu-plugin.h
-                        // (API 4) or glib/garray.h; both sides are plain function pointers.
+                        // SAFETY: the symbol of this name has this signature in qemu-plugin.h (from
+                        // API 4 on) or glib/garray.h; both sides are plain function pointers.
                         unsafe { transmute_copy(&symbol) }
                     },)*
                 })
@@ -82,9 +80,6 @@ macro_rules! api {
 }
 
 api! {
-    qemu_plugin_register_vcpu_init_cb: fn(u64, extern "C" fn(u64, c_uint));
-    qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, extern "C" fn(u64, *mut c_void));
-    qemu_plugin_register_atexit_cb: fn(u64, extern "C" fn(u64, *mut c_void), *mut c_void);
     qemu_plugin_register_vcpu_tb_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
     qemu_plugin_register_vcpu_tb_exec_cond_cb:
         fn(*mut c_void, VcpuCallback, c_int, c_int, ScoreboardField, u64, *mut c_void);
@@ -101,7 +96,8 @@ api! {
     qemu_plugin_scoreboard_new: fn(usize) -> *mut c_void;
     qemu_plugin_scoreboard_find: fn(*mut c_void, c_uint) -> *mut c_void;
     qemu_plugin_get_registers: fn() -> *mut GArray;
-    qemu_plugin_read_register: fn(*mut c_void, *mut GByteArray) -> c_int;
+    // Returns a size up to API 5 and a truth value since; the recorder reads the array's length.
+    qemu_plugin_read_register: fn(*mut c_void, *mut GByteArray);
     qemu_plugin_read_memory_vaddr: fn(u64, *mut GByteArray, usize) -> bool;
     qemu_plugin_mem_size_shift: fn(u32) -> c_uint;
     qemu_plugin_mem_is_store: fn(u32) -> bool;
@@ -112,10 +108,31 @@ api! {
     g_byte_array_set_size: fn(*mut GByteArray, c_uint) -> *mut GByteArray;
 }
 
+/// Looks up the registration of callbacks in a QEMU of this API level.
+pub fn registration(level: c_int) -> Result<Registration, Failure> {
+    let vcpu_init = find("qemu_plugin_register_vcpu_init_cb")?;
+    let translation = find("qemu_plugin_register_vcpu_tb_trans_cb")?;
+    let exit = find("qemu_plugin_register_atexit_cb")?;
+    // SAFETY: the symbols of these names have these signatures in qemu-plugin.h of the level.
+    Ok(unsafe {
+        if level < level::USERDATA {
+            Registration::WithId {
+                vcpu_init: transmute_copy(&vcpu_init),
+                translation: transmute_copy(&translation),
+                exit: transmute_copy(&exit),
+            }
+        } else {
+            Registration::WithUserdata {
+                vcpu_init: transmute_copy(&vcpu_init),
+                translation: transmute_copy(&translation),
+                exit: transmute_copy(&exit),
+            }
+        }
+    })
+}
+
 fn find(name: &str) -> Result<*mut c_void, Failure> {
-    let symbol = CString::new(name)?;
-    // SAFETY: a NUL-terminated name; the default search order includes the QEMU executable.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) };
+    let address = level::symbol(&CString::new(name)?);
     if address.is_null() {
         return Err(Failure(format!("this QEMU does not have {name}; QEMU 9.2 or newer is needed")));
     }

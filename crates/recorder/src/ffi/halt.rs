@@ -8,6 +8,7 @@
 //! the CPU halts. The functions for this are exported for QEMU's loadable modules, as in
 //! distributions' builds; if they are missing, nothing is done.
 
+use super::level;
 use std::ffi::{c_void, CStr};
 use std::mem::transmute;
 
@@ -22,11 +23,7 @@ struct IcountClock {
 
 impl IcountClock {
     fn find() -> Option<Self> {
-        let symbol = |name: &CStr| {
-            // SAFETY: a NUL-terminated name; the default search order includes the QEMU executable.
-            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-            (!address.is_null()).then_some(address)
-        };
+        let symbol = |name: &CStr| Some(level::symbol(name)).filter(|address| !address.is_null());
         let (update, current) = (symbol(c"icount_update")?, symbol(c"current_cpu")?);
         // SAFETY: QEMU's function of this name has this signature (system/cpus.h).
         let update = unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update) };

@@ -9,6 +9,7 @@
 mod api;
 mod callbacks;
 mod halt;
+mod level;
 mod several;
 
 use crate::counters::{BlockCounters, PIECE};
@@ -22,20 +23,16 @@ use api::{
 };
 use kerntune_isa::{GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
+use level::LifeCycle;
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-const API_VERSION: c_int = api::VERSION;
 /// Registers that callbacks may read.
 const REGISTERS: &[&str] = GuestIsa::REGISTERS;
 
 /// Upper bound for virtual CPUs, above what kernels of ours are built for.
 const MAX_CPUS: usize = 16;
-
-/// API version, which QEMU reads before it installs the plugin.
-#[no_mangle]
-pub static qemu_plugin_version: c_int = API_VERSION;
 
 /// State kept between callbacks.
 struct SingleCpuPlugin {
@@ -281,18 +278,52 @@ impl SingleCpuPlugin {
     }
 }
 
-extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
-    with(|plugin| {
-        let api = &plugin.api;
-        // SAFETY: scoreboards are QEMU's, valid for its lifetime.
-        unsafe {
-            plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
-            (*plugin.board).call = plugin.recorder.first_call();
-        }
-        plugin.vcpu = vcpu;
-        plugin.registers = registers(api)?;
-        Ok(())
-    });
+impl LifeCycle for SingleCpuPlugin {
+    fn vcpu_init(vcpu: c_uint) {
+        with(|plugin| {
+            let api = &plugin.api;
+            // SAFETY: scoreboards are QEMU's, valid for its lifetime.
+            unsafe {
+                plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
+                (*plugin.board).call = plugin.recorder.first_call();
+            }
+            plugin.vcpu = vcpu;
+            plugin.registers = registers(api)?;
+            Ok(())
+        });
+    }
+
+    fn exit() {
+        with(|plugin| {
+            if plugin.board.is_null() {
+                return Ok(());
+            }
+            let (_, counts, recorder, _) = plugin.parts();
+            recorder.finish(&mut [counts])
+        });
+    }
+
+    fn translation(tb: *mut c_void) {
+        with(|plugin| {
+            let Some(host_page) = instructions(&plugin.api, tb, &mut plugin.insns) else { return Ok(()) };
+            let insns = std::mem::take(&mut plugin.insns);
+            let mut hooks = std::mem::take(&mut plugin.hooks);
+            let mut cpu = QemuCpu { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
+            plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
+            if plugin.recorder.planner.capture.edges {
+                plugin.counts.reserve(&plugin.api, plugin.vcpu, plugin.recorder.blocks.len());
+            }
+            for hook in hooks.drain(..) {
+                plugin.register(tb, hook);
+            }
+            (plugin.insns, plugin.hooks) = (insns, hooks);
+            if plugin.recorder.awaits_programs() && !plugin.board.is_null() {
+                let (_, counts, recorder, _) = plugin.parts();
+                recorder.programs_begin(&mut [counts]);
+            }
+            Ok(())
+        });
+    }
 }
 
 /// Looks up the readable registers. Requires a virtual CPU.
@@ -313,38 +344,6 @@ fn registers(api: &PluginApi) -> Result<[*mut c_void; REGISTERS.len()], Failure>
         true => Err(Failure(format!("this QEMU does not show the registers {}", REGISTERS.join(", ")))),
         false => Ok(registers),
     }
-}
-
-extern "C" fn on_exit(_: u64, _: *mut c_void) {
-    with(|plugin| {
-        if plugin.board.is_null() {
-            return Ok(());
-        }
-        let (_, counts, recorder, _) = plugin.parts();
-        recorder.finish(&mut [counts])
-    });
-}
-
-extern "C" fn on_translation(_: u64, tb: *mut c_void) {
-    with(|plugin| {
-        let Some(host_page) = instructions(&plugin.api, tb, &mut plugin.insns) else { return Ok(()) };
-        let insns = std::mem::take(&mut plugin.insns);
-        let mut hooks = std::mem::take(&mut plugin.hooks);
-        let mut cpu = QemuCpu { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
-        plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
-        if plugin.recorder.planner.capture.edges {
-            plugin.counts.reserve(&plugin.api, plugin.vcpu, plugin.recorder.blocks.len());
-        }
-        for hook in hooks.drain(..) {
-            plugin.register(tb, hook);
-        }
-        (plugin.insns, plugin.hooks) = (insns, hooks);
-        if plugin.recorder.awaits_programs() && !plugin.board.is_null() {
-            let (_, counts, recorder, _) = plugin.parts();
-            recorder.programs_begin(&mut [counts]);
-        }
-        Ok(())
-    });
 }
 
 /// Copies the instructions of the block in translation, and returns the host page number of the
@@ -399,10 +398,11 @@ pub unsafe extern "C" fn qemu_plugin_install(
 fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure> {
     // SAFETY: QEMU's target name is a NUL-terminated string.
     let target = unsafe { CStr::from_ptr(info.target_name) }.to_string_lossy();
-    if info.version_cur < API_VERSION {
+    if info.version_cur < level::FIRST {
         return Err(Failure(format!(
-            "this QEMU has plugin API {}, {API_VERSION} is needed (QEMU 9.2 or newer)",
-            info.version_cur
+            "this QEMU has plugin API {}, {} is needed (QEMU 9.2 or newer)",
+            info.version_cur,
+            level::FIRST
         )));
     }
     if !info.system_emulation || target != GuestIsa::NAMES.qemu_target {
@@ -421,9 +421,9 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
         .ok_or("the argument spec=FILE is missing")?;
     let text = std::fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {path}: {e}")))?;
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
-    let api = PluginApi::load()?;
+    let (api, registration) = (PluginApi::load()?, api::registration(info.version_cur)?);
     if cpus > 1 {
-        return several::install(id, api, &spec, cpus);
+        return several::install(id, api, registration, &spec, cpus);
     }
     let recorder = Recorder::new(&spec, 1)?;
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
@@ -440,9 +440,7 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
             recorder,
             api,
         });
-        (plugin.api.qemu_plugin_register_vcpu_init_cb)(id, on_vcpu_init);
-        (plugin.api.qemu_plugin_register_vcpu_tb_trans_cb)(id, on_translation);
-        (plugin.api.qemu_plugin_register_atexit_cb)(id, on_exit, null_mut());
+        registration.register::<SingleCpuPlugin>(id);
         PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! in a host register.
 
 use super::api::{GByteArray, PluginApi, NO_REGS, READ_WRITE, R_REGS};
+use super::level::{LifeCycle, Registration};
 use super::{data, fail, halt, instructions, pack, registers, QemuCpu, REGISTERS};
 use crate::drive::{HookRunner, HookedBlock};
 use crate::plan::MAX_BLOCKS;
@@ -151,64 +152,78 @@ impl MultiCpuPlugin {
     }
 }
 
-extern "C" fn on_vcpu_init(_: u64, _: c_uint) {
-    with(|plugin| {
-        plugin.registers = registers(&plugin.api)?;
-        Ok(())
-    });
-}
+impl LifeCycle for MultiCpuPlugin {
+    fn vcpu_init(_: c_uint) {
+        with(|plugin| {
+            plugin.registers = registers(&plugin.api)?;
+            Ok(())
+        });
+    }
 
-extern "C" fn on_exit(_: u64, _: *mut c_void) {
-    with(|plugin| if plugin.states.is_empty() { Ok(()) } else { plugin.driver.finish() });
-}
+    fn exit() {
+        with(|plugin| if plugin.states.is_empty() { Ok(()) } else { plugin.driver.finish() });
+    }
 
-extern "C" fn on_translation(_: u64, tb: *mut c_void) {
-    with(|plugin| {
-        let MultiCpuPlugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
-        let Some(host_page) = instructions(api, tb, insns) else { return Ok(()) };
-        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-        let block = driver.translate(insns, host_page, &mut cpu);
-        let number = blocks.len() as u32;
-        // SAFETY: called during the translation of `tb`, with places that are below its number of instructions; arguments
-        // are numbers, not pointers.
-        unsafe {
-            let flags = |reads_cpu: bool| -> c_int {
-                if reads_cpu {
-                    R_REGS
-                } else {
-                    NO_REGS
+    fn translation(tb: *mut c_void) {
+        with(|plugin| {
+            let MultiCpuPlugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
+            let Some(host_page) = instructions(api, tb, insns) else { return Ok(()) };
+            let mut cpu = QemuCpu { api, registers, bytes: *bytes };
+            let block = driver.translate(insns, host_page, &mut cpu);
+            let number = blocks.len() as u32;
+            // SAFETY: called during the translation of `tb`, with places that are below its number of instructions; arguments
+            // are numbers, not pointers.
+            unsafe {
+                let flags = |reads_cpu: bool| -> c_int {
+                    if reads_cpu {
+                        R_REGS
+                    } else {
+                        NO_REGS
+                    }
+                };
+                let all = flags(block.reads_cpu(None));
+                (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, kerntune_on_block, all, pack(number, 0));
+                for at in block.places() {
+                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                    let reads = flags(block.reads_cpu(Some(at)));
+                    let function = if block.halts(at) { on_halt } else { on_instruction };
+                    (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, reads, pack(number, at));
                 }
-            };
-            let all = flags(block.reads_cpu(None));
-            (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, kerntune_on_block, all, pack(number, 0));
-            for at in block.places() {
-                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                let reads = flags(block.reads_cpu(Some(at)));
-                let function = if block.halts(at) { on_halt } else { on_instruction };
-                (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, reads, pack(number, at));
+                for (at, block) in block.accesses() {
+                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                    (api.qemu_plugin_register_vcpu_mem_cb)(
+                        insn,
+                        on_access,
+                        NO_REGS,
+                        READ_WRITE,
+                        pack(block, 0),
+                    );
+                }
+                for (at, code) in block.data() {
+                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                    (api.qemu_plugin_register_vcpu_mem_cb)(
+                        insn,
+                        on_data,
+                        R_REGS,
+                        READ_WRITE,
+                        code as *mut c_void,
+                    );
+                }
             }
-            for (at, block) in block.accesses() {
-                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                (api.qemu_plugin_register_vcpu_mem_cb)(insn, on_access, NO_REGS, READ_WRITE, pack(block, 0));
-            }
-            for (at, code) in block.data() {
-                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                (api.qemu_plugin_register_vcpu_mem_cb)(
-                    insn,
-                    on_data,
-                    R_REGS,
-                    READ_WRITE,
-                    code as *mut c_void,
-                );
-            }
-        }
-        blocks.push(block);
-        Ok(())
-    });
+            blocks.push(block);
+            Ok(())
+        });
+    }
 }
 
 /// Installs the plugin for this number of CPUs.
-pub(super) fn install(id: u64, api: PluginApi, spec: &RecorderSpec, cpus: usize) -> Result<(), Failure> {
+pub(super) fn install(
+    id: u64,
+    api: PluginApi,
+    registration: Registration,
+    spec: &RecorderSpec,
+    cpus: usize,
+) -> Result<(), Failure> {
     let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
     let driver = HookRunner::with_cpus(spec, cpus, blocks)?;
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
@@ -224,9 +239,7 @@ pub(super) fn install(id: u64, api: PluginApi, spec: &RecorderSpec, cpus: usize)
             insns: Vec::new(),
             api,
         });
-        (plugin.api.qemu_plugin_register_vcpu_init_cb)(id, on_vcpu_init);
-        (plugin.api.qemu_plugin_register_vcpu_tb_trans_cb)(id, on_translation);
-        (plugin.api.qemu_plugin_register_atexit_cb)(id, on_exit, null_mut());
+        registration.register::<MultiCpuPlugin>(id);
         PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
     }
     Ok(())

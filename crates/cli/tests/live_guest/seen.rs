@@ -67,8 +67,9 @@ struct WindowCollector {
     sampler: u32,
     unknown: u32,
     windows: Vec<TraceWindow>,
-    /// Samples taken by the current interrupt.
-    taken: Option<SampleHit>,
+    /// Samples taken by interrupts that have not ended: another may arrive in the softirqs of one,
+    /// or in another thread.
+    taken: Vec<SampleHit>,
     /// Samples taken by the last interrupt, and the time of its end.
     ended: Option<(SampleHit, u64)>,
 }
@@ -98,6 +99,12 @@ impl WindowCollector {
         (is_here && machine.now() == at + RETURN_NS).then_some(hit)
     }
 
+    /// Removes the samples of the interrupt at this depth of a thread.
+    fn take(&mut self, thread: usize, depth: usize) -> Option<SampleHit> {
+        let at = self.taken.iter().position(|hit| hit.is_at(thread, depth))?;
+        Some(self.taken.swap_remove(at))
+    }
+
     /// Counts a sample at the entry of the sampler.
     fn sample(&mut self, machine: &ReplayState<()>) {
         let frames = machine.frames();
@@ -106,8 +113,8 @@ impl WindowCollector {
         if let (Some((depth, function)), Some(window)) = (hit, self.windows.last_mut()) {
             *window.samples.entry(function).or_default() += 1;
             let thread = machine.running();
-            let before = self.taken.filter(|hit| hit.is_at(thread, depth)).map_or(0, |hit| hit.samples);
-            self.taken = Some(SampleHit { thread, depth, function, samples: before + 1 });
+            let before = self.take(thread, depth).map_or(0, |hit| hit.samples);
+            self.taken.push(SampleHit { thread, depth, function, samples: before + 1 });
         }
     }
 }
@@ -131,14 +138,14 @@ impl EventVisitor for WindowCollector {
         };
         if begins {
             self.windows.push(TraceWindow::default());
-            (self.taken, self.ended) = (None, None);
+            (self.taken, self.ended) = (Vec::new(), None);
         }
         if function == self.sampler {
             self.sample(machine);
         }
         let interrupted = self.just_ended(machine);
-        if how == EnterKind::Interrupt && interrupted.is_some() {
-            self.taken = interrupted;
+        if how == EnterKind::Interrupt {
+            self.taken.extend(interrupted);
         }
         if let Some(window) = self.windows.last_mut() {
             window.entered.insert(function);
@@ -157,9 +164,8 @@ impl EventVisitor for WindowCollector {
 
     fn ended(&mut self, machine: &mut ReplayState<()>, frame: StackFrame<()>) {
         let (thread, depth) = (machine.running(), machine.frames().len());
-        let taken = self.taken.take_if(|hit| frame.how == EnterKind::Interrupt && hit.is_at(thread, depth));
-        if let Some(hit) = taken {
-            self.ended = Some((hit, machine.now()));
+        if frame.how == EnterKind::Interrupt {
+            self.ended = self.take(thread, depth).map(|hit| (hit, machine.now())).or(self.ended);
         }
     }
 }
@@ -177,7 +183,7 @@ pub fn recorded(outcome: &RunOutcome, symbols: &Symbols, parts: WindowBoundary) 
         sampler: function(symbols, SAMPLER),
         unknown,
         windows: vec![TraceWindow::default()],
-        taken: None,
+        taken: Vec::new(),
         ended: None,
     };
     let mut machine = ReplayState::new(TraceBounds::of(recording));

@@ -3,54 +3,69 @@
 use crate::standard_input::reopened_input;
 use crate::workload_options::WorkloadOptions;
 use kerntune_command::{CliOutput, Failure};
-use kerntune_guest::{command_environment, compile_contain, AdHocWorkload, Discovered, Workload};
+use kerntune_guest::{compile_contain, AdHocWorkload, CommandSystem, Discovered, SourceRoot, Workload};
 use kerntune_machine::{discover, DiscoveryRequest, Error as MachineError};
 use kerntune_tune::Error;
 use kerntune_work::WorkDir;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Limit of wall time; the emulator would take hours for what takes longer here.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the workload of a command: with the files that its first run in `directory` used, or with
-/// what its arguments name if it cannot be run here. `files` are packed
-/// in any case; the other options are applied later.
+/// Makes the workload of a command: with the files that its first run in the system used. If it cannot
+/// be run on this machine, and is to see this machine's files, with what its arguments name. `files`
+/// are packed in any case; the other options are applied later.
 pub fn workload_of(
     command: &[String],
-    directory: &Path,
+    mut system: CommandSystem,
     files: &[PathBuf],
     options: &WorkloadOptions,
     work: &WorkDir,
     output: &CliOutput,
 ) -> Result<Workload, Failure> {
-    let mut environment = command_environment(std::env::vars_os(), directory);
-    environment.extend(options.variables().iter().cloned());
+    system.environment.extend(options.variables().iter().cloned());
+    let is_of_this_machine = system.root.is_of_this_machine();
     let request = DiscoveryRequest {
         program: &compile_contain(work)?,
         command,
-        directory,
+        root: &system.root,
+        user: &system.process.user,
+        directory: &system.directory,
         hidden: work.root(),
-        environment: &environment,
+        environment: &system.environment,
         input: options.input().map_or_else(reopened_input, |file| File::open(file).ok()),
         time_limit: TIME_LIMIT,
     };
-    let guessed =
-        || Workload::of_command_with(command, directory, files, options.directory(directory).is_some());
+    let guessed = || {
+        Workload::of_command_with(command, &system.directory, files, options.directory().is_some())
+    };
     output.progress().begin("first run of the command on this machine", None);
     let found = discover(request);
     output.progress().end();
     let ad_hoc = match found {
         // Its program is kerntune's own, or not here.
-        Ok(found) if !found.started() => guessed()?,
+        Ok(found) if !found.started() && is_of_this_machine => guessed()?,
+        Ok(found) if !found.started() => {
+            return Err(Failure::usage(format!(
+                "{} is no program of the root {}",
+                command[0],
+                system.root.directory().display()
+            )))
+        }
         Ok(found) => {
-            let found = Discovered { excluded: changed_by_us(work), ..found };
-            let mut ad_hoc = Workload::of_discovered(command, directory, environment, found)?;
-            ad_hoc.workload.files.extend_from_slice(files);
+            let mut found = Discovered { excluded: changed_by_us(work, &system.root), ..found };
+            if !is_of_this_machine {
+                found.read_all(files)?;
+            }
+            let mut ad_hoc = Workload::of_discovered(command, system, found)?;
+            if is_of_this_machine {
+                ad_hoc.workload.files.extend_from_slice(files);
+            }
             ad_hoc
         }
-        Err(MachineError::NotContained { message }) => {
+        Err(MachineError::NotContained { message }) if is_of_this_machine => {
             output.note(&format!(
                 "warning: the guest has only the files that the command names, because a first run of it on this \
                  machine cannot be contained: {message}"
@@ -64,11 +79,12 @@ pub fn workload_of(
     Ok(workload)
 }
 
-/// The work directory, and files that the output of this process goes to.
-fn changed_by_us(work: &WorkDir) -> Vec<PathBuf> {
+/// The work directory, and files that the output of this process goes to; those that are in the root.
+fn changed_by_us(work: &WorkDir, root: &SourceRoot) -> Vec<PathBuf> {
     let outputs = [1, 2].map(|descriptor| std::fs::read_link(format!("/proc/self/fd/{descriptor}")));
     let files = outputs.into_iter().flatten().filter(|path| path.is_file());
-    work.root().canonicalize().into_iter().chain(files).collect()
+    let all = work.root().canonicalize().into_iter().chain(files);
+    all.filter_map(|path| root.inside(&path)).collect()
 }
 
 /// Checks whether the guest failed because the command read a file that its first run only looked at.

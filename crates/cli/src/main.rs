@@ -18,6 +18,7 @@ mod percent;
 mod ranking;
 mod report;
 mod rooms;
+mod root_options;
 mod standard_input;
 mod workload_options;
 

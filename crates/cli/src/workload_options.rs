@@ -58,9 +58,14 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 impl WorkloadOptions {
-    /// Returns the directory in which COMMAND runs, absolute, if one was given.
-    pub fn directory(&self, here: &Path) -> Option<PathBuf> {
-        self.chdir.as_deref().map(|directory| here.join(directory).components().collect())
+    /// Returns the directory in which COMMAND runs, as it was given.
+    pub fn directory(&self) -> Option<&Path> {
+        self.chdir.as_deref()
+    }
+
+    /// Returns the files and directories to pack as well, as they were given.
+    pub fn names_of_files(&self) -> &[PathBuf] {
+        &self.file
     }
 
     /// Returns the files and directories to pack as well, absolute.
@@ -136,7 +141,7 @@ mod tests {
         assert_eq!(workload.packages, ["dbench"]);
         let bytes = workload.context.unwrap().input.unwrap().bytes;
         assert_eq!(bytes, std::fs::read(input).unwrap());
-        assert_eq!(options.directory(Path::new("/srv")).unwrap(), Path::new("/srv/sub"));
+        assert_eq!(options.directory().unwrap(), Path::new("sub"));
         assert_eq!(options.files(Path::new("/srv")).unwrap(), [Path::new("/etc")]);
     }
 

@@ -5,7 +5,7 @@ mod arguments;
 use crate::discovered::Discovered;
 use crate::limits::too_large_for;
 use crate::workload::{CommandContext, CommandLine, WorkloadRun, WorkloadStep};
-use crate::{Error, Result, Workload};
+use crate::{CommandSystem, Error, Result, Workload};
 use arguments::ArgumentFiles;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,23 +97,23 @@ impl Workload {
         }
     }
 
-    /// Creates the workload of one command that runs in `directory` with this environment, with
-    /// what it used in its first run on this machine.
+    /// Creates the workload of one command, with what it used in its first run in this system.
     pub fn of_discovered(
         command: &[String],
-        directory: &Path,
-        environment: BTreeMap<String, String>,
+        system: CommandSystem,
         found: Discovered,
     ) -> Result<AdHocWorkload> {
+        let CommandSystem { root, directory, environment, process } = system;
         // What the command names and does not find may be a mistake; what else it looks for is its own affair.
-        let named = ArgumentFiles::of(command, directory);
-        let missing = named.map_or(Vec::new(), |named| named.missing);
+        let named = root.is_of_this_machine().then(|| ArgumentFiles::of(command, &directory));
+        let missing = named.and_then(Result::ok).map_or(Vec::new(), |named| named.missing);
         let notes = [missing, found.notes()].concat();
         let mut workload = Self::alone(command, memory_for(command, &found)?);
         workload.env = environment;
         workload.context = Some(CommandContext {
-            directory: Some(directory.to_owned()),
+            directory: Some(directory),
             discovered: Some(found),
+            process: Some(process),
             ..CommandContext::default()
         });
         Ok(AdHocWorkload { workload, notes })

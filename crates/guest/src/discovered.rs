@@ -2,8 +2,8 @@
 //!
 //! `embedded/guest/contain/discover.c` runs the command and writes the lines that are parsed here.
 
-use crate::{programs, Error, Result};
-use kerntune_work::ContentHash;
+use crate::{programs, Error, Result, SourceRoot};
+use kerntune_work::{ContentHash, IoContext};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -44,8 +44,10 @@ pub enum DiscoveryEnd {
 /// Paths that a command used, sorted, so that the same uses give the same image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovered {
-    /// Absolute paths as the command gave them, and those that links led to; those that are not on
-    /// this machine among them.
+    /// Root that the command saw, and that its files are copied from; set by the caller.
+    pub root: SourceRoot,
+    /// Absolute paths inside as the command gave them, and those that links led to; those of no entry
+    /// among them.
     pub paths: BTreeMap<PathBuf, PathUses>,
     /// Directories of file systems that the first run could not have, with the reason.
     pub hidden: Vec<String>,
@@ -99,10 +101,42 @@ impl Discovered {
         !matches!(self.end, DiscoveryEnd::Exited(126 | 127))
     }
 
+    /// Counts files inside, and all in directories, as read, secrets among them.
+    ///
+    /// # Errors
+    /// A path that the root does not have.
+    pub fn read_all(&mut self, files: &[PathBuf]) -> Result<()> {
+        let mut open = files.to_vec();
+        while let Some(path) = open.pop() {
+            let lacks = || Error::OtherRoot {
+                root: self.root.directory().to_owned(),
+                what: format!("it has no file {}", path.display()),
+            };
+            let real = self.root.resolve(&path).map_err(|_| lacks())?;
+            let at = self.root.locate(&real).at("look at", &real)?;
+            if at.is_dir() {
+                for entry in at.read_dir().at("list", &at)? {
+                    let entry = entry.at("list", &at)?;
+                    // What a link leads to is not part of the directory.
+                    let child = path.join(entry.file_name());
+                    match entry.file_type().at("look at", &child)?.is_symlink() {
+                        true => self.paths.entry(child).or_default().looked_at = true,
+                        false => open.push(child),
+                    }
+                }
+            }
+            let uses = self.paths.entry(path).or_default();
+            (uses.read, uses.listed, uses.secret) = (true, at.is_dir(), false);
+            // A link may be known by another name.
+            self.paths.entry(real).or_default().secret = false;
+        }
+        Ok(())
+    }
+
     /// Sentences about what the guest will lack.
     pub(crate) fn notes(&self) -> Vec<String> {
         let of = |chosen: fn(&PathUses) -> bool| -> Vec<String> {
-            let paths = self.paths.iter().filter(|(path, uses)| chosen(uses) && path.exists());
+            let paths = self.paths.iter().filter(|(path, uses)| chosen(uses) && self.root.has(path));
             paths.map(|(path, _)| path.display().to_string()).collect()
         };
         let mut notes = Vec::new();
@@ -131,7 +165,7 @@ impl Discovered {
         let looked_for = self
             .paths
             .iter()
-            .filter(|(path, uses)| (uses.executed || uses.looked_at) && path.symlink_metadata().is_err());
+            .filter(|(path, uses)| (uses.executed || uses.looked_at) && !self.root.has(path));
         looked_for
             .filter_map(|(path, _)| path.file_name()?.to_str())
             .filter_map(|name| Some(programs::named(name)?.name))
@@ -143,13 +177,14 @@ impl Discovered {
             .paths
             .iter()
             .filter(|(_, uses)| uses.read || uses.executed || (self.with_all_contents && uses.looked_at));
-        let sizes = packed.filter_map(|(path, _)| path.symlink_metadata().ok().filter(Metadata::is_file));
+        let sizes = packed.filter_map(|(path, _)| self.root.symlink_metadata(path).ok().filter(Metadata::is_file));
         sizes.map(|meta| meta.len()).fold(0, u64::saturating_add)
     }
 
-    /// Hash of everything that decides what is packed; contents are hashed with the image.
+    /// Hash of everything that decides what is packed; contents are hashed with the image, so the root
+    /// may be anywhere.
     pub(crate) fn content_hash(&self) -> String {
-        let Self { paths, hidden, end, excluded, with_all_contents } = self;
+        let Self { root: _, paths, hidden, end, excluded, with_all_contents } = self;
         let mut hash = ContentHash::new("discovered/1")
             .field("end", format!("{end:?}"))
             .list("excluded", excluded.iter().map(|path| path.as_os_str().as_encoded_bytes()))

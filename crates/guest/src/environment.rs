@@ -53,11 +53,16 @@ pub fn command_environment(
     all: impl IntoIterator<Item = (OsString, OsString)>,
     directory: &Path,
 ) -> BTreeMap<String, String> {
-    let mut chosen: BTreeMap<String, String> = all
+    let chosen: BTreeMap<String, String> = all
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name.starts_with("LC_") || ENVIRONMENT.binary_search(&name.as_str()).is_ok())
         .collect();
+    with_own(chosen, directory)
+}
+
+/// Adds the guest's own programs to the end of `PATH`, and the directory.
+pub(crate) fn with_own(mut chosen: BTreeMap<String, String>, directory: &Path) -> BTreeMap<String, String> {
     let path = chosen.get("PATH").cloned().unwrap_or_else(|| GUEST_PATH.join(":"));
     chosen.insert("PATH".into(), format!("{path}:/kt/bin"));
     // A shell trusts PWD only if it is the directory.

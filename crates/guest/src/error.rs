@@ -43,6 +43,10 @@ pub enum Error {
     NoRun { workload: String, run: String },
     #[error("the command's first run on this machine told something unknown: {line:?}; remove guest-programs in the work directory")]
     Discovery { line: String },
+    #[error("the image {} cannot be used: {what}", path.display())]
+    Image { path: PathBuf, what: String },
+    #[error("the root {} cannot be used so: {what}", root.display())]
+    OtherRoot { root: PathBuf, what: String },
     #[error("{} is not a usable ELF file ({what}); reinstall the package it belongs to", path.display())]
     Elf { path: PathBuf, what: String },
     #[error("cannot compile the guest program {program}:\n{output}\n{help}")]

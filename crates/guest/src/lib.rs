@@ -22,9 +22,11 @@
 /// Hash of the code of this crate and of those below it; part of the keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod accounts;
 mod ad_hoc;
 mod archive;
 mod check;
+mod command_system;
 mod console_message;
 mod discovered;
 mod disk;
@@ -42,14 +44,17 @@ mod layout;
 mod limits;
 mod load;
 mod locate;
+mod oci;
 mod output;
 mod plan;
 mod problem;
+mod process_attributes;
 mod programs;
 mod reader;
 mod resolve;
 mod shell;
 mod skeleton;
+mod source_root;
 mod suite;
 mod tree;
 mod workload;
@@ -57,20 +62,23 @@ mod workload;
 pub use ad_hoc::{name_of, AdHocWorkload};
 pub use archive::PackedFile;
 pub use check::check;
+pub use command_system::CommandSystem;
 pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
 pub use discovered::{Discovered, DiscoveryEnd, PathUses};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
-pub use environment::command_environment;
 pub use error::{Error, Result};
 pub use host::package_of;
 pub use image::{GuestImage, ImageManifest, KIND, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
 pub use load::SHIPPED;
 pub use locate::{locate, similar};
+pub use oci::{ImageConfig, OciImage};
 pub use output::{last_lines, MetricValue, OutputFailure};
 pub use plan::{step_log, InitPlan, EXIT_STATUS};
 pub use problem::Problem;
+pub use process_attributes::{ProcessAttributes, ProcessUser, ResourceLimit};
 pub use programs::{compile, compile_contain};
+pub use source_root::SourceRoot;
 pub use suite::{RowUnit, Suite, SuiteRow, AGGREGATE};
 pub use workload::{
     vulnerable, CommandContext, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,

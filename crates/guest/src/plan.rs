@@ -4,6 +4,7 @@
 //! backslash, a tab and a line end, so that an argument cannot become a field or a directive. Plans
 //! that the first version can express use it, with an init that knows no other.
 
+use crate::process_attributes::{ProcessAttributes, ResourceLimit};
 use crate::tree::TreeNode;
 use crate::workload::{with_seed, CommandLine, ReadinessProbe, LIMIT_SECONDS};
 use crate::Workload;
@@ -95,6 +96,15 @@ impl InitPlan {
             }
             if context.input.is_some() {
                 plan.second(["input", INPUT]);
+            }
+            if let Some(ProcessAttributes { user, limits, umask }) = &context.process {
+                let ids: Vec<String> = user.ids().map(|id| id.to_string()).collect();
+                plan.second(["user"].into_iter().chain(ids.iter().map(String::as_str)));
+                for ResourceLimit { resource, soft, hard } in limits {
+                    let numbers = [resource.to_string(), soft.to_string(), hard.to_string()];
+                    plan.second(["resource"].into_iter().chain(numbers.iter().map(String::as_str)));
+                }
+                plan.second(["umask", &format!("{umask:o}")]);
             }
             plan.second(["status", "any"]);
         }

@@ -86,6 +86,7 @@ fn look_up(closure: &mut FileClosure, workload: &Workload) -> Result<BTreeSet<&'
     let found = workload.context.as_ref().and_then(|context| context.discovered.as_ref());
     let programs = match found {
         Some(found) => {
+            closure.files.root = found.root.clone();
             mirror::mirror(&mut closure.files, found)?;
             found.own_programs().collect()
         }

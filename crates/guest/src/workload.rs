@@ -2,6 +2,7 @@
 
 use crate::discovered::Discovered;
 use crate::disk::Disk;
+use crate::process_attributes::ProcessAttributes;
 use crate::{shell, Error, Result};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::ContentHash;
@@ -107,6 +108,8 @@ pub struct CommandContext {
     /// Files of the command's first run on this machine; the guest has them and nothing else of this
     /// machine, except for [`Workload::files`] and [`Workload::packages`].
     pub discovered: Option<Discovered>,
+    /// User, limits and mask; init's own if it is `None`.
+    pub process: Option<ProcessAttributes>,
 }
 
 /// The bytes of a command's standard input.
@@ -120,11 +123,12 @@ pub struct StandardInput {
 
 impl CommandContext {
     fn content_hash(&self) -> String {
-        let Self { directory, input, lists_files, discovered } = self;
+        let Self { directory, input, lists_files, discovered, process } = self;
         let mut hash = ContentHash::new("command-context/1")
             .list("directory", directory.as_ref().map(|path| path.as_os_str().as_encoded_bytes()))
             .field("lists files", lists_files.to_string())
-            .list("discovered", discovered.as_ref().map(Discovered::content_hash));
+            .list("discovered", discovered.as_ref().map(Discovered::content_hash))
+            .list("process", process.as_ref().map(|process| format!("{process:?}")));
         if let Some(StandardInput { bytes, is_private }) = input {
             hash = hash.field("input", bytes).field("private", is_private.to_string());
         }

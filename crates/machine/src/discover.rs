@@ -5,7 +5,7 @@
 use crate::host::{command, REFUSED};
 use crate::users::UserIdMap;
 use crate::{Error, Result};
-use kerntune_guest::Discovered;
+use kerntune_guest::{Discovered, ProcessUser, SourceRoot};
 use kerntune_work::{Job, JobEnd};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,9 +23,13 @@ pub struct DiscoveryRequest<'a> {
     pub program: &'a Path,
     /// Program and arguments.
     pub command: &'a [String],
-    /// Working directory.
+    /// Root that it sees.
+    pub root: &'a SourceRoot,
+    /// User and groups that it has, if this process may give it others than its own.
+    pub user: &'a ProcessUser,
+    /// Working directory inside.
     pub directory: &'a Path,
-    /// Directory that is empty for it.
+    /// Directory of this machine that is empty for it.
     pub hidden: &'a Path,
     /// All of its environment.
     pub environment: &'a BTreeMap<String, String>,
@@ -40,9 +44,16 @@ pub struct DiscoveryRequest<'a> {
 /// # Errors
 /// [`Error::NotContained`] with what this host lacks; an interrupt.
 pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
-    let mut command = command(request.program, UserIdMap::caller()?, MEMORY_MB);
+    let users = UserIdMap::caller()?;
+    let mut command = command(request.program, users, MEMORY_MB);
     command.env_clear().envs(request.environment);
-    command.arg("discover").arg(request.hidden).arg(request.directory).args(request.command);
+    let hidden = request.root.inside(request.hidden).unwrap_or_default();
+    let ids: Vec<String> = match users {
+        UserIdMap::One => ProcessUser::default().ids().map(|id| id.to_string()).collect(),
+        _ => request.user.ids().map(|id| id.to_string()).collect(),
+    };
+    command.arg("discover").arg(request.root.directory()).arg(hidden).arg(ids.join(":"));
+    command.arg(request.directory).args(request.command);
     let mut job = Job::new(command).time_limit(request.time_limit);
     if let Some(input) = request.input {
         job = job.stdin(input.into());
@@ -50,7 +61,9 @@ pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
     let (end, [told, reasons]) = job.outputs()?;
     let refused = |message: String| Err(Error::NotContained { message });
     let parsed = |told: &str| {
-        Discovered::parse(told).map_err(|error| Error::NotContained { message: error.to_string() })
+        let found = Discovered::parse(told);
+        let found = found.map(|found| Discovered { root: request.root.clone(), ..found });
+        found.map_err(|error| Error::NotContained { message: error.to_string() })
     };
     match end {
         JobEnd::Exited(status) if status.code() == Some(REFUSED) => {
@@ -93,6 +106,8 @@ mod tests {
             discover(DiscoveryRequest {
                 program: &self.program,
                 command: &command,
+                root: &SourceRoot::default(),
+                user: &ProcessUser::default(),
                 directory,
                 hidden: self.dir.path(),
                 environment: &environment,

@@ -68,22 +68,23 @@ bool limits_remove(void);
 
 /* Unpacks the image (if `image` is a descriptor) into a root of its own, and leaves the host's behind. */
 bool root_enter(int image, unsigned long memory_mb);
-/* The same with the host's files, except for those in the directory `hidden`, and what is written to them thrown away. */
-bool root_of_host(unsigned long memory_mb, const char *hidden);
+/* The same with the files of a directory of the host's, `root`, except for those in the directory `hidden` of it ("" for none);
+ * what is written to them is thrown away. */
+bool root_of_host(unsigned long memory_mb, const char *root, const char *hidden);
 /* Loopback and host name. */
 bool root_system(void);
 
 /* ---- overlay.c: the host's files ---- */
 
-/* Before the root is mounted: a place for what is written. */
-bool overlay_prepare(unsigned long memory_mb);
-/* Puts the host's files below ROOT, and says on descriptor 1 what cannot be there: `hidden PATH: REASON`. */
+/* Before the root is mounted: opens the directory `root` of the host's, and makes a place for what is written. */
+bool overlay_prepare(unsigned long memory_mb, const char *root);
+/* Puts the files of that directory below ROOT, and says on descriptor 1 what cannot be there: `hidden PATH: REASON`. */
 bool overlay_fill(void);
 
 /* ---- discover.c: what a command uses ---- */
 
-/* Runs it to its end; the exit status of this program. */
-int discover(const char *directory, char **words);
+/* Runs it to its end as the user UID:GID[:GROUP...]; the exit status of this program. */
+int discover(char *user, const char *directory, char **words);
 
 /* ---- unpack.c ---- */
 

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/openat2.h>
@@ -450,7 +451,23 @@ static bool stop_at_calls(void)
 	       refuse("cannot filter system calls: %s", strerror(errno));
 }
 
-static _Noreturn void command(int go, const char *directory, char **words)
+/* UID:GID[:GROUP...]; root stays what it is. */
+static bool become(char *user)
+{
+	gid_t groups[NGROUPS_MAX];
+	uid_t uid = (uid_t)strtoul(strsep(&user, ":"), NULL, 10);
+	size_t count = 0;
+
+	while (user && count < NGROUPS_MAX)
+		groups[count++] = (gid_t)strtoul(strsep(&user, ":"), NULL, 10);
+	if (count == 0 || (uid == 0 && count == 1 && groups[0] == 0))
+		return true;
+	return (setgroups(count - 1, groups + 1) == 0 && setresgid(groups[0], groups[0], groups[0]) == 0 &&
+		setresuid(uid, uid, uid) == 0) ||
+	       refuse("cannot become user %u: %s", uid, strerror(errno));
+}
+
+static _Noreturn void command(int go, char *user, const char *directory, char **words)
 {
 	int output = memfd_create("output", 0);
 	sigset_t none;
@@ -459,7 +476,7 @@ static _Noreturn void command(int go, const char *directory, char **words)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	if (read(go, &byte, 1) != 1 || !rights_drop() || !stop_at_calls())
+	if (read(go, &byte, 1) != 1 || !rights_drop() || !stop_at_calls() || !become(user))
 		_exit(EXIT_REFUSED);
 	if (chdir(directory) < 0 || output < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
 		_exit(EXIT_REFUSED);
@@ -502,7 +519,7 @@ static int follow(pid_t first)
 	}
 }
 
-int discover(const char *directory, char **words)
+int discover(char *user, const char *directory, char **words)
 {
 	const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
@@ -515,7 +532,7 @@ int discover(const char *directory, char **words)
 	}
 	if (pid == 0) {
 		close(go[1]);
-		command(go[0], directory, words);
+		command(go[0], user, directory, words);
 	}
 	close(go[0]);
 	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) < 0 || write(go[1], "", 1) != 1) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * contain USERS MEMORY_MB IMAGE|probe OPTION...
- * contain USERS MEMORY_MB discover HIDDEN DIRECTORY WORD...
+ * contain USERS MEMORY_MB discover ROOT HIDDEN USER DIRECTORY WORD...
  *
  * USERS is `range:UID`, `subids:UID:GID`, `one` or `same` (enum users). Runs /init of the image as process 1 of namespaces of its own:
  * users, processes, mounts, network, IPC, host name, cgroups. Lines go out on descriptor 1, results on 0, a socket whose
- * other end is kerntune's. `probe` stops before it runs anything. `discover` runs a command over the host's files, in its own
- * environment and with its own input, and tells what it uses (discover.c); the directory HIDDEN is empty for it.
+ * other end is kerntune's. `probe` stops before it runs anything. `discover` runs a command over the files of the host's directory ROOT, in its
+ * own environment and with its own input, and tells what it uses (discover.c); the directory HIDDEN inside is empty for it.
  *
  * Two processes: the watcher, which stays outside, and the one that becomes init. All that runs inside ends with init, since
  * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, on a signal
@@ -86,7 +86,7 @@ static bool say(int channel)
 	return send(channel, "", 1, MSG_NOSIGNAL) == 1;
 }
 
-/* Becomes init, or runs the command if there is one: two directories, and words. `image` is -1 for both it and a probe. */
+/* Becomes init, or runs the command if there is one: what follows `discover`. `image` is -1 for both it and a probe. */
 static _Noreturn void inside(const struct request *request, int channel, int image, char **options, char **command)
 {
 	static char *environment[] = { NULL };
@@ -103,9 +103,9 @@ static _Noreturn void inside(const struct request *request, int channel, int ima
 		_exit(EXIT_REFUSED);
 	umask(022);
 	if (command) {
-		if (!root_of_host(request->memory_mb, command[0]) || !root_system())
+		if (!root_of_host(request->memory_mb, command[0], command[1]) || !root_system())
 			_exit(EXIT_REFUSED);
-		_exit(discover(command[1], command + 2));
+		_exit(discover(command[2], command[3], command + 4));
 	}
 	if (!root_enter(image, request->memory_mb) || !root_system() || !rights_drop())
 		_exit(EXIT_REFUSED);
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	/* Who reads our lines may be gone. */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 4 || !read_users(argv[1], &request) || !number(argv[2], &request.memory_mb)) {
-		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION... | discover HIDDEN DIRECTORY WORD...\n");
+		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION... | discover ROOT HIDDEN USER DIRECTORY WORD...\n");
 		return 2;
 	}
 	/* A descriptor of the host's would be a way out. */
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 		refuse("cannot close the descriptors that kerntune was started with: %s", strerror(errno));
 		return EXIT_REFUSED;
 	}
-	if (strcmp(argv[3], "discover") == 0 && argc > 6) {
+	if (strcmp(argv[3], "discover") == 0 && argc > 8) {
 		command = argv + 4;
 	} else if (strcmp(argv[3], "probe") != 0) {
 		image = open(argv[3], O_RDONLY | O_CLOEXEC);

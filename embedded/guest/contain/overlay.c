@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The host's files as the root inside: each directory is the lower layer of an overlay whose upper layer is on a tmpfs, so what
+ * A directory of the host's, or its root, as the root inside: each directory in it is the lower layer of an overlay whose upper layer is on a tmpfs, so what
  * is written goes there, and away with it.
  *
  * A user namespace may take no directory as a layer below which something else is mounted. So such directories, `/` first of
@@ -25,6 +25,8 @@
 static char *mounted[MOUNTS_MAX];
 static size_t mounts;
 static int upper = -1; /* the tmpfs of the upper layers */
+static int source = -1; /* the directory that becomes the root */
+static char source_path[PATH_MAX]; /* without links; empty if it is the host's root */
 static int host_tmp = -1; /* the host's /tmp, which ours hides */
 static unsigned layers;
 
@@ -70,17 +72,19 @@ static bool read_mounts(void)
 	return true;
 }
 
-static bool is_mounted_below(const char *directory)
+/* `path` is inside, as all paths from here on are. */
+static bool is_mounted_below(const char *path)
 {
-	size_t length = strlen(directory);
+	size_t above = strlen(source_path), length = strlen(path);
 
 	for (size_t i = 0; i < mounts; i++)
-		if (strncmp(mounted[i], directory, length) == 0 && mounted[i][length] == '/')
+		if (strncmp(mounted[i], source_path, above) == 0 && strncmp(mounted[i] + above, path, length) == 0 &&
+		    mounted[i][above + length] == '/')
 			return true;
 	return false;
 }
 
-/* A layer of `fd`, the host's directory `path`, at its place below ROOT. */
+/* A layer of the directory `fd` at its place below ROOT. */
 static bool overlay(int fd, const char *path)
 {
 	char data[256], place[PATH_MAX], name[32];
@@ -143,7 +147,8 @@ static bool take_entry(int directory, const char *path, const char *name)
 	if (snprintf(entry, sizeof(entry), "%s/%s", path, name) >= (int)sizeof(entry) ||
 	    snprintf(place, sizeof(place), ROOT "%s", entry) >= (int)sizeof(place))
 		return true;
-	fd = strcmp(entry, ROOT) == 0 ? dup(host_tmp) : openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	fd = !*source_path && strcmp(entry, ROOT) == 0 ? dup(host_tmp) :
+							 openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &meta) < 0)
 		return true;
 	if (S_ISLNK(meta.st_mode)) {
@@ -161,7 +166,7 @@ static bool take_entry(int directory, const char *path, const char *name)
 	return good;
 }
 
-/* The entries of the host's directory `path`; "" is the root. */
+/* The entries of the directory `path`; "" is the root. */
 static bool split(int fd, const char *path)
 {
 	static const char *const own[] = { "/dev", "/proc", "/sys", "/run" };
@@ -183,10 +188,15 @@ static bool split(int fd, const char *path)
 	return good;
 }
 
-bool overlay_prepare(unsigned long memory_mb)
+bool overlay_prepare(unsigned long memory_mb, const char *root)
 {
 	char data[64];
 
+	source = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (source < 0 || !realpath(root, source_path))
+		return refuse("cannot open %s: %s", root, strerror(errno));
+	if (!source_path[1])
+		source_path[0] = '\0';
 	host_tmp = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(data, sizeof(data), "mode=0755,size=%luM", memory_mb / 2);
 	if (!read_mounts())
@@ -200,10 +210,9 @@ bool overlay_prepare(unsigned long memory_mb)
 
 bool overlay_fill(void)
 {
-	int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool good = root >= 0 ? split(root, "") : refuse("cannot list /: %s", strerror(errno));
+	bool good = split(source, "");
 
-	close(root);
+	close(source);
 	close(upper);
 	close(host_tmp);
 	return good;

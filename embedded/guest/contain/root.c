@@ -123,15 +123,17 @@ bool root_enter(int image, unsigned long memory_mb)
 	       mount_kernel_files() && leave_host();
 }
 
-bool root_of_host(unsigned long memory_mb, const char *hidden)
+bool root_of_host(unsigned long memory_mb, const char *root, const char *hidden)
 {
 	char path[PATH_MAX];
 
-	if (!overlay_prepare(memory_mb) || !mount_root(memory_mb) || !overlay_fill())
+	if (!overlay_prepare(memory_mb, root) || !mount_root(memory_mb) || !overlay_fill())
 		return false;
-	if (snprintf(path, sizeof(path), ROOT "%s", hidden) < (int)sizeof(path) && access(path, F_OK) == 0 &&
+	if (*hidden && snprintf(path, sizeof(path), ROOT "%s", hidden) < (int)sizeof(path) && access(path, F_OK) == 0 &&
 	    mount("kerntune", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1M") < 0)
 		return refuse("cannot hide %s: %s", hidden, strerror(errno));
+	if (access(ROOT "/tmp", F_OK) < 0 && !make_directory(ROOT "/tmp", 01777))
+		return false;
 	return make_directory(ROOT "/run", 0755) && mount_devices() && mount_kernel_files() && leave_host();
 }
 

@@ -233,6 +233,12 @@ static _Noreturn void become(char **command, const struct files *files)
 		dprintf(files->out, "init: cannot set up the process: %s\n", strerror(errno));
 		_exit(126);
 	}
+#ifdef KT_COMMAND
+	if (!command_become(1)) {
+		dprintf(1, "init: cannot become the command's user: %s\n", strerror(errno));
+		_exit(126);
+	}
+#endif
 	execvp(command[0], command);
 	dprintf(2, "init: cannot execute %s: %s\n", command[0], strerror(errno));
 	_exit(127);
@@ -278,6 +284,12 @@ bool program_run(const struct program *program)
 		return false;
 	}
 #endif
+#ifdef KT_COMMAND
+	if (!command_enter()) {
+		files_close(&files);
+		return false;
+	}
+#endif
 	if (program->region)
 		kt_begin(program->region);
 	pid = fork();
@@ -286,6 +298,12 @@ bool program_run(const struct program *program)
 	outcome = pid < 0 ? ENDED : wait_for(pid, &deadline, &status);
 	if (program->region)
 		kt_end(program->region, program->operations);
+#ifdef KT_COMMAND
+	if (!command_leave()) {
+		files_close(&files);
+		return false;
+	}
+#endif
 #ifdef KT_PROC
 	if (program->proc)
 		proc_after();

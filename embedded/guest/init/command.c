@@ -7,10 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +24,15 @@
 
 static const char *input = "/dev/null";
 static bool keeps_going;
+static char **user;
+static int user_count;
+static long file_mask = -1; /* init's own */
+static mode_t own_mask;
+static struct {
+	__rlimit_resource_t resource;
+	struct rlimit value, own;
+} limits[16];
+static size_t limit_count;
 
 bool command_unescape(char *field)
 {
@@ -57,6 +69,66 @@ void command_input_is(const char *path)
 const char *command_input(void)
 {
 	return input;
+}
+
+void command_user_is(char **ids, int count)
+{
+	user = ids;
+	user_count = count;
+}
+
+bool command_limit_is(char **numbers)
+{
+	if (limit_count == sizeof(limits) / sizeof(limits[0]))
+		return fail("plan: too many limits of resources");
+	limits[limit_count].resource = (__rlimit_resource_t)strtoul(numbers[0], NULL, 10);
+	limits[limit_count].value.rlim_cur = strtoul(numbers[1], NULL, 10);
+	limits[limit_count++].value.rlim_max = strtoul(numbers[2], NULL, 10);
+	return true;
+}
+
+void command_umask_is(const char *mask)
+{
+	file_mask = strtol(mask, NULL, 8);
+}
+
+bool command_enter(void)
+{
+	gid_t groups[NGROUPS_MAX];
+	size_t count = 0;
+
+	for (int i = 2; i < user_count && count < NGROUPS_MAX; i++)
+		groups[count++] = (gid_t)strtoul(user[i], NULL, 10);
+	if (user && setgroups(count, groups) < 0)
+		return fail("cannot take the command's groups: %s", strerror(errno));
+	if (file_mask >= 0)
+		own_mask = umask((mode_t)file_mask);
+	for (size_t i = 0; i < limit_count; i++)
+		if (prlimit(0, limits[i].resource, &limits[i].value, &limits[i].own) < 0)
+			return fail("cannot take limit %d of the command: %s", (int)limits[i].resource, strerror(errno));
+	return true;
+}
+
+bool command_leave(void)
+{
+	if (file_mask >= 0)
+		umask(own_mask);
+	for (size_t i = 0; i < limit_count; i++)
+		if (prlimit(0, limits[i].resource, &limits[i].own, NULL) < 0)
+			return fail("cannot give limit %d of the command back: %s", (int)limits[i].resource,
+				    strerror(errno));
+	return true;
+}
+
+bool command_become(int out)
+{
+	uid_t uid = user ? (uid_t)strtoul(user[0], NULL, 10) : 0;
+	gid_t gid = user ? (gid_t)strtoul(user[1], NULL, 10) : 0;
+
+	if (uid == 0 && gid == 0)
+		return true;
+	/* It may open its output once more, by /dev/stdout. */
+	return fchown(out, uid, gid) == 0 && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0;
 }
 
 void command_keeps_going(void)

@@ -17,6 +17,18 @@ bool command_unescape(char *field);
 /* What the steps read; /dev/null until a path is given. */
 void command_input_is(const char *path);
 const char *command_input(void);
+/* Who the programs that follow are: user, group and supplementary groups. */
+void command_user_is(char **ids, int count);
+/* A limit of theirs: the resource's number, and its soft and hard limit. */
+bool command_limit_is(char **numbers);
+/* Their file mode mask, in octal. */
+void command_umask_is(const char *mask);
+/* Takes the groups, limits and mask, which the next program inherits, so that its region has no system calls for them; gives
+ * them back. */
+bool command_enter(void);
+bool command_leave(void);
+/* In a new process, whose output is `out`: becomes the user. Does nothing for root. */
+bool command_become(int out);
 /* Keeps going when a step ends with a status other than 0. */
 void command_keeps_going(void);
 /* Writes the status of a step for the host, as a shell has it; false if the step's end is a failure. */

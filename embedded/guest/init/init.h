@@ -72,6 +72,9 @@ enum verb {
 	VERB_DIRECTORY,
 	VERB_INPUT,
 	VERB_STATUS,
+	VERB_USER,
+	VERB_RESOURCE,
+	VERB_UMASK,
 #endif
 };
 

@@ -133,6 +133,15 @@ static bool prepare(const struct plan *plan, unsigned long *limit)
 		case VERB_STATUS:
 			command_keeps_going();
 			break;
+		case VERB_USER:
+			command_user_is(d->word, d->count);
+			break;
+		case VERB_RESOURCE:
+			good = command_limit_is(d->word);
+			break;
+		case VERB_UMASK:
+			command_umask_is(d->word[0]);
+			break;
 #endif
 		default:
 			good = fail("plan line %d: not allowed here", d->line);

@@ -23,7 +23,8 @@ static const struct {
 	[VERB_WARMUP] = { "warmup", 1 },   [VERB_STEP] = { "step", 3 },
 #ifdef KT_COMMAND
 	[VERB_DIRECTORY] = { "directory", 1 }, [VERB_INPUT] = { "input", 1 },
-	[VERB_STATUS] = { "status", 1 },
+	[VERB_STATUS] = { "status", 1 },       [VERB_USER] = { "user", 2 },
+	[VERB_RESOURCE] = { "resource", 3 },   [VERB_UMASK] = { "umask", 1 },
 #endif
 };
 

@@ -2,6 +2,7 @@
 
 use super::live::{self, LiveOptions};
 use crate::first_run;
+use crate::root_options::{self, RootOptions};
 use crate::standard_input::command_input;
 use crate::workload_options::{WorkloadOptions, IDS};
 use clap::Args;
@@ -57,6 +58,8 @@ pub struct RecordOptions {
     #[command(flatten)]
     pub guest: WorkloadOptions,
     #[command(flatten)]
+    pub system: RootOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
     /// Print also what the recorded programs printed, before the summary
     #[arg(long, conflicts_with_all = ["json", "live"])]
@@ -68,7 +71,7 @@ pub struct RecordOptions {
     pub command: Vec<String>,
     /// Run COMMAND on this machine, and profile what this machine's kernel does for it and for the
     /// processes that it starts (docs/live.md)
-    #[arg(long, requires = "command", conflicts_with_all = IDS, conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
+    #[arg(long, requires = "command", conflicts_with_all = IDS, conflicts_with_all = root_options::IDS, conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
           "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
@@ -318,19 +321,21 @@ fn what_runs(options: &RecordOptions, work: &WorkDir, output: &CliOutput) -> Res
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
-    let (files, directory) = (options.guest.files(&here)?, options.guest.directory(&here));
+    let directory = options.guest.directory();
     let Some(name) = &options.workload else {
-        if options.command.is_empty() {
+        if options.command.is_empty() && !options.system.is_given() {
             return Err(Failure::usage(
                 "name what to run: `kerntune record -- COMMAND`, or --workload NAME (`kerntune workload \
                  list`)",
             ));
         }
-        let start = directory.as_deref().unwrap_or(&here);
-        let mut workload =
-            first_run::workload_of(&options.command, start, &files, &options.guest, work, output)?;
+        let (system, command) = options.system.system(&options.command, directory, work, output)?;
+        let start = &system.directory;
+        let files = match options.system.is_given() {
+            true => options.guest.names_of_files().iter().map(|file| start.join(file)).collect(),
+            false => options.guest.files(&here()?)?,
+        };
+        let mut workload = first_run::workload_of(&command, system, &files, &options.guest, work, output)?;
         options.cpus.apply_to(&mut workload);
         options.guest.apply_to(&mut workload)?;
         return Ok(workload);
@@ -342,12 +347,18 @@ fn what_runs(options: &RecordOptions, work: &WorkDir, output: &CliOutput) -> Res
     if !options.command.is_empty() {
         workload.run_instead(&options.command);
     }
-    workload.files.extend(files);
+    let here = here()?;
+    workload.files.extend(options.guest.files(&here)?);
     if let Some(context) = &mut workload.context {
-        context.directory = directory;
+        context.directory = directory.map(|directory| here.join(directory).components().collect());
     }
     options.guest.apply_to(&mut workload)?;
     Ok(workload)
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))
 }
 
 /// Returns what `kerntune workload check` says of a workload's file; nothing of those that come with

@@ -6,7 +6,7 @@
 use crate::limits::too_large;
 use crate::reader::HIDDEN;
 use crate::tree::{FileTree, TreeNode, LINKS_MAX};
-use crate::{Error, Result};
+use crate::{Error, Result, SourceRoot};
 use kerntune_work::IoContext;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use std::{fs, io};
 #[derive(Debug, Default)]
 pub(crate) struct HostTree {
     pub tree: FileTree,
+    /// Where the files are.
+    pub root: SourceRoot,
 }
 
 impl HostTree {
@@ -28,12 +30,14 @@ impl HostTree {
     /// Adds the directories above `path` with the links that this machine has on the way, and
     /// returns `path` with these followed.
     pub fn above(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
-        self.tree.directories_of(path, needed_by, |here| match here.symlink_metadata() {
-            Ok(meta) if meta.is_symlink() => {
-                Ok(TreeNode::Link { target: fs::read_link(here).at("read link", here)? })
+        let root = &self.root;
+        self.tree.directories_of(path, needed_by, |here| {
+            let at = root.locate(here).at("look at", here)?;
+            match fs::read_link(&at) {
+                Ok(target) => Ok(TreeNode::Link { target }),
+                // The host may lack this directory.
+                Err(_) => Ok(TreeNode::Dir { mode: 0o755 }),
             }
-            // The host may lack this directory.
-            _ => Ok(TreeNode::Dir { mode: 0o755 }),
         })
     }
 
@@ -61,16 +65,17 @@ impl HostTree {
         Err(Error::unpackable(&path, needed_by, "too many symbolic links"))
     }
 
-    /// Reads the entry that this machine has at a path.
+    /// Reads the entry at a path of the root.
     ///
     /// # Errors
     /// The reason why it cannot be packed.
     pub fn on_host(&mut self, real: &Path) -> Result<TreeNode, String> {
         let text = |error: io::Error| error.to_string();
-        let meta = real.symlink_metadata().map_err(text)?;
+        let at = self.root.locate(real).map_err(text)?;
+        let meta = at.symlink_metadata().map_err(text)?;
         let mode = meta.permissions().mode() & 0o777;
         if meta.is_symlink() {
-            return Ok(TreeNode::Link { target: fs::read_link(real).map_err(text)? });
+            return Ok(TreeNode::Link { target: fs::read_link(at).map_err(text)? });
         }
         if meta.is_dir() {
             return Ok(TreeNode::Dir { mode: mode | 0o755 });
@@ -81,9 +86,9 @@ impl HostTree {
         if let Some(why) = too_large(meta.len()) {
             return Err(why);
         }
-        fs::File::open(real).map_err(text)?;
-        self.tree.is_private |= mode & 0o004 == 0 || !all_may_enter(real);
-        Ok(TreeNode::Host { from: real.to_owned(), mode: mode | 0o444 })
+        fs::File::open(&at).map_err(text)?;
+        self.tree.is_private |= mode & 0o004 == 0 || !all_may_enter(&at);
+        Ok(TreeNode::Host { from: at, mode: mode | 0o444 })
     }
 }
 

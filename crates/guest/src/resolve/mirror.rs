@@ -1,4 +1,4 @@
-//! Packs what a command used in its first run ([`Discovered`]), as it is on this machine: type,
+//! Packs what a command used in its first run ([`Discovered`]), as it is in the root that it saw: type,
 //! mode, owner and time of all of it, and the contents of what was read.
 //!
 //! A file that was only looked at or listed is a [`TreeNode::Stub`]: its size without its contents.
@@ -30,7 +30,8 @@ pub(crate) fn mirror(tree: &mut HostTree, found: &Discovered) -> Result<()> {
             mirror.path(path, *uses, 0)?;
         }
     }
-    for directory in found.excluded.iter().filter(|path| path.is_dir()) {
+    let is_dir = |path: &Path| found.root.symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    for directory in found.excluded.iter().filter(|path| is_dir(path)) {
         if !hidden(directory) {
             mirror.tree.put(directory, TreeNode::Dir { mode: 0o755 })?;
         }
@@ -56,7 +57,7 @@ impl Mirror<'_> {
     /// Adds a path as a system call names it; of one that is not here, the first directory above
     /// that is, so that the search ends where it ends here.
     fn path(&mut self, path: &Path, uses: PathUses, depth: usize) -> Result<()> {
-        let Some(here) = path.ancestors().find(|path| path.symlink_metadata().is_ok()) else { return Ok(()) };
+        let Some(here) = path.ancestors().find(|path| self.found.root.has(path)) else { return Ok(()) };
         let uses = if here == path { uses } else { PathUses::default() };
         if hidden(here) || depth > DEPTH_MAX {
             return Ok(());
@@ -65,21 +66,22 @@ impl Mirror<'_> {
         if !self.is_wanted(&real) {
             return Ok(());
         }
-        let Ok(meta) = real.symlink_metadata() else { return Ok(()) };
+        let Ok(at) = self.found.root.locate(&real) else { return Ok(()) };
+        let Ok(meta) = at.symlink_metadata() else { return Ok(()) };
         if here == path {
             self.named.insert(real.clone());
         }
         self.entry(&real, &meta, uses)?;
         if meta.is_symlink() {
-            let target = fs::read_link(&real).at("read link", &real)?;
+            let target = fs::read_link(&at).at("read link", &at)?;
             let target = real.parent().unwrap_or(Path::new("/")).join(target);
             return self.path(&target, uses, depth + 1);
         }
         if uses.listed && meta.is_dir() {
-            self.names(&real)?;
+            self.names(&real, &at)?;
         }
         if uses.executed && meta.is_file() {
-            if let Some(interpreter) = interpreter(&real) {
+            if let Some(interpreter) = interpreter(&at) {
                 self.path(&interpreter, uses, depth + 1)?;
             }
         }
@@ -96,11 +98,12 @@ impl Mirror<'_> {
             && !self.found.excluded.iter().any(is_excluded)
     }
 
-    /// Adds all names in a directory.
-    fn names(&mut self, directory: &Path) -> Result<()> {
-        for entry in fs::read_dir(directory).at("list", directory)? {
-            let path = entry.at("list", directory)?.path();
-            if let (true, Ok(meta)) = (self.is_wanted(&path), path.symlink_metadata()) {
+    /// Adds all names in a directory, which is at `at` on this machine.
+    fn names(&mut self, directory: &Path, at: &Path) -> Result<()> {
+        for entry in fs::read_dir(at).at("list", at)? {
+            let entry = entry.at("list", at)?;
+            let path = directory.join(entry.file_name());
+            if let (true, Ok(meta)) = (self.is_wanted(&path), entry.metadata()) {
                 self.entry(&path, &meta, PathUses::default())?;
                 self.named.insert(path);
             }
@@ -122,14 +125,15 @@ impl Mirror<'_> {
         if real.to_str().is_none() {
             return Ok(());
         }
+        let at = self.found.root.locate(real).at("look at", real)?;
         if meta.is_symlink() {
-            let target = fs::read_link(real).at("read link", real)?;
+            let target = fs::read_link(&at).at("read link", &at)?;
             self.insert(real, TreeNode::Link { target });
         } else if meta.is_dir() {
             self.insert(real, TreeNode::Dir { mode: 0o755 });
         } else if meta.is_file() {
             let all = self.found.with_all_contents && uses.looked_at;
-            if (uses.read || uses.executed || all) && File::open(real).is_ok() {
+            if (uses.read || uses.executed || all) && File::open(&at).is_ok() {
                 let node = self.tree.on_host(real);
                 let node = node.map_err(|why| Error::unpackable(real, "the command", why))?;
                 self.insert(real, node);
@@ -152,11 +156,12 @@ impl Mirror<'_> {
 fn take_attributes(tree: &mut HostTree, named: &BTreeSet<PathBuf>, without: &[PathBuf]) {
     let caller = Path::new("/proc/self").metadata().map_or((0, 0), |meta| (meta.uid(), meta.gid()));
     for (path, node) in tree.tree.nodes.iter().filter(|(path, _)| !without.contains(path)) {
-        let Ok(meta) = path.symlink_metadata() else { continue };
+        let Ok(at) = tree.root.locate(path) else { continue };
+        let Ok(meta) = at.symlink_metadata() else { continue };
         let is_same = match node {
             TreeNode::Dir { .. } => meta.is_dir(),
             TreeNode::Link { .. } => meta.is_symlink(),
-            TreeNode::Host { from, .. } => from == path,
+            TreeNode::Host { from, .. } => *from == at,
             TreeNode::Stub { .. } => meta.is_file(),
             TreeNode::Own { .. } | TreeNode::Char { .. } => false,
         };

@@ -4,6 +4,7 @@
  *
  *     hostile try FILE PID PORT NAME   each way out that there is, once: `kept WHAT: why` or `ESCAPED WHAT`, one a line.
  *                                      Of the host: a file, a process, a TCP port, an abstract socket.
+ *     hostile steal FILE WORD PUBLIC   each way to read a file that begins with this word; PUBLIC is one that may be read
  *     hostile stay MARK                leaves a process behind that ignores signals and has a session of its own
  *     hostile forks | memory | disk | dump
  *
@@ -19,6 +20,7 @@
 #include <linux/if_alg.h>
 #include <linux/io_uring.h>
 #include <linux/keyctl.h>
+#include <linux/openat2.h>
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <linux/reboot.h>
@@ -330,6 +332,93 @@ static void kernel(void)
 	TRY("system calls to come", syscall(1000) == 0 || errno != ENOSYS);
 }
 
+static const char *word;
+
+/* Whether a descriptor reads the secret; closes it. */
+static int tells(int fd)
+{
+	char text[256] = { 0 };
+	ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return got > 0 && strncmp(text, word, strlen(word)) == 0;
+}
+
+static int reads(const char *prefix, const char *file)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s%s", prefix, file);
+	return tells(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+static char racing[2][4096], raced[4096];
+static volatile int over;
+
+static int race_writer(void *unused)
+{
+	(void)unused;
+	for (unsigned turn = 0; !over; turn++)
+		memcpy(raced, racing[turn & 1], sizeof(raced));
+	return 0;
+}
+
+/* Opens a path that another thread keeps changing. */
+static int race(const char *file, const char *other)
+{
+	static char stack[65536];
+	int found = 0;
+	time_t end = time(NULL) + 3;
+
+	snprintf(racing[0], sizeof(racing[0]), "%s", other);
+	snprintf(racing[1], sizeof(racing[1]), "%s", file);
+	if (clone(race_writer, stack + sizeof(stack), CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, NULL) < 0)
+		return 0;
+	while (!found && time(NULL) < end)
+		found = tells(open(raced, O_RDONLY | O_CLOEXEC));
+	over = 1;
+	usleep(10000);
+	return found;
+}
+
+static void steal(const char *file, const char *public)
+{
+	char directory[4096], beside[4200];
+	const char *name = strrchr(file, '/') + 1;
+	struct open_how how = { .flags = O_RDONLY };
+	int fd;
+
+	snprintf(directory, sizeof(directory), "%.*s", (int)(name - file), file);
+	TRY("a secret by its path", reads("", file));
+	TRY("a secret by slashes", reads("//", file));
+	TRY("a secret by dots", reads("/usr/../..", file));
+	TRY("a secret by /proc/self/root", reads("/proc/self/root", file));
+	TRY("a secret by /proc/1/root", reads("/proc/1/root", file));
+	TRY("a secret by a link", symlink(file, "/tmp/link") == 0 && reads("", "/tmp/link"));
+	TRY("a secret by a hard link", link(file, "/tmp/hard") == 0 && reads("", "/tmp/hard"));
+	snprintf(beside, sizeof(beside), "%sbeside", directory);
+	TRY("a secret by a hard link beside", link(file, beside) == 0 && reads("", beside));
+	TRY("a secret by another name", rename(file, beside) == 0 && reads("", beside));
+	TRY("a secret by another mode", chmod(file, 0644) == 0 && reads("", file));
+	fd = open(directory, O_PATH | O_DIRECTORY);
+	TRY("a secret from its directory", tells(openat(fd, name, O_RDONLY)));
+	TRY("a secret by openat2", tells((int)syscall(SYS_openat2, fd, name, &how, sizeof(how))));
+	TRY("a secret in the working directory", fchdir(fd) == 0 && reads("", name));
+	fd = open(file, O_PATH);
+	snprintf(beside, sizeof(beside), "/proc/self/fd/%d", fd);
+	TRY("a secret by a descriptor", fd >= 0 && reads("", beside));
+	TRY("a secret that is made", tells(open(file, O_RDWR | O_CREAT, 0600)));
+	TRY("a secret by a race", race(file, public));
+	snprintf(directory, sizeof(directory), "%.*s", (int)(name - file) - 1, file);
+	snprintf(beside, sizeof(beside), "%s-moved/%s", directory, name);
+	fd = (int)strlen(directory);
+	TRY("a secret in a directory of another name",
+	    snprintf(raced, sizeof(raced), "%s-moved", directory) > fd && rename(directory, raced) == 0 && reads("", beside));
+	if (chroot(directory) == 0)
+		TRY("a secret in a root of our own", reads("/", name));
+}
+
 /* How many processes there can be; they end with us. */
 static int forks(void)
 {
@@ -431,6 +520,12 @@ int main(int argc, char **argv)
 		printf("tried all\n");
 		return 0;
 	}
+	if (argc == 5 && strcmp(argv[1], "steal") == 0) {
+		word = argv[3];
+		steal(argv[2], argv[4]);
+		printf("tried all\n");
+		return 0;
+	}
 	if (argc == 3 && strcmp(argv[1], "stay") == 0)
 		return stay();
 	if (argc == 2 && strcmp(argv[1], "forks") == 0)
@@ -441,6 +536,6 @@ int main(int argc, char **argv)
 		return disk();
 	if (argc == 2 && strcmp(argv[1], "dump") == 0)
 		return dump();
-	fprintf(stderr, "usage: hostile try FILE PID PORT NAME | stay MARK | forks | memory | disk | dump\n");
+	fprintf(stderr, "usage: hostile try FILE PID PORT NAME | steal FILE WORD PUBLIC | stay MARK | forks | memory | disk | dump\n");
 	return 2;
 }

@@ -12,6 +12,7 @@
 
 mod convert;
 mod elf;
+mod image_seeds;
 mod live;
 mod live_seeds;
 mod mutate;
@@ -56,6 +57,8 @@ pub fn targets() -> Vec<AttackTarget> {
         target("gmon", seeds::gmon, convert::gmon),
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
+        target("image_documents", image_seeds::documents, stored::image_documents),
+        target("image_layer", image_seeds::layers, stored::image_layer),
         target("image_symbols", shipped_seeds::images, elf::image_symbols),
         target("inlined", seeds::elf, elf::inlined),
         target("instructions", seeds::instructions, trace::instructions),

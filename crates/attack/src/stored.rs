@@ -40,6 +40,28 @@ pub fn sealed(bytes: &[u8]) {
     assert_eq!(same.expect("what we seal opens"), value);
 }
 
+/// Documents of a container image.
+pub fn image_documents(bytes: &[u8]) {
+    kerntune_guest::fuzz_entry::image_documents(bytes);
+}
+
+/// A layer of a container image: nothing is written outside of its root.
+pub fn image_layer(bytes: &[u8]) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (root, beside) = (dir.path().join("root"), dir.path().join("beside"));
+    std::fs::create_dir(&root).expect("made");
+    std::fs::write(&beside, "as it was").expect("written");
+    kerntune_guest::fuzz_entry::image_layer(bytes, &root);
+    assert_eq!(
+        std::fs::read_dir(dir.path()).expect("listed").count(),
+        2,
+        "something was made or removed elsewhere"
+    );
+    let meta = beside.symlink_metadata().expect("it is there");
+    assert!(meta.is_file() && std::os::unix::fs::MetadataExt::nlink(&meta) == 1);
+    assert_eq!(std::fs::read(&beside).expect("read"), b"as it was", "it was overwritten");
+}
+
 /// Texts of another kernel's package.
 pub fn package(bytes: &[u8]) {
     kerntune_kernel::fuzz_entry::package(&String::from_utf8_lossy(bytes));

@@ -38,9 +38,8 @@ pub fn workload_of(
         input: options.input().map_or_else(reopened_input, |file| File::open(file).ok()),
         time_limit: TIME_LIMIT,
     };
-    let guessed = || {
-        Workload::of_command_with(command, &system.directory, files, options.directory().is_some())
-    };
+    let guessed =
+        || Workload::of_command_with(command, &system.directory, files, options.directory().is_some());
     output.progress().begin("first run of the command on this machine", None);
     let found = discover(request);
     output.progress().end();

@@ -22,6 +22,12 @@ pub struct RootOptions {
 /// Ids of the options, for those that exclude them.
 pub const IDS: [&str; 2] = ["root", "image"];
 
+/// Returns the current directory.
+pub fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))
+}
+
 impl RootOptions {
     /// Returns true if one of them is given.
     pub fn is_given(&self) -> bool {
@@ -44,10 +50,8 @@ impl RootOptions {
                 (root, config)
             }
             (None, None) => {
-                let here = std::env::current_dir().map_err(|error| {
-                    Failure::usage(format!("the current directory cannot be found: {error}"))
-                })?;
-                let directory: PathBuf = here.join(directory.unwrap_or("".as_ref())).components().collect();
+                let directory: PathBuf =
+                    here()?.join(directory.unwrap_or("".as_ref())).components().collect();
                 return Ok((CommandSystem::of_this_machine(&directory)?, command.to_vec()));
             }
         };

@@ -1,10 +1,13 @@
-//! Hostile workloads on the machine `host`: nothing on the host may change, and nothing of the
-//! workload may outlive the run.
+//! Hostile workloads on the machine `host`, and hostile commands in their first run: nothing on the
+//! host may change, and nothing of the workload may outlive the run.
 //!
 //! The program is `embedded/guest/hostile.c`, on the running kernel. If the host does not allow containment,
 //! the run is refused with a reason.
 
 use crate::support::{self, fails, said};
+use kerntune_guest::{compile_contain, DiscoveryEnd, ProcessUser, SourceRoot};
+use kerntune_machine::{discover, DiscoveryRequest};
+use kerntune_work::WorkDir;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
@@ -307,4 +310,94 @@ fn a_host_that_cannot_contain_says_why_and_runs_nothing() {
     let hidden = "mount -t tmpfs none /proc/sys && exec \"$@\"";
     let mut container = within(&["unshare", "--mount", "sh", "-c", hidden, "sh"]);
     fails(&mut container, 3, &["does not let a workload be contained", "cannot mount a /proc"]);
+}
+
+/// Runs the hostile program as the first run of a command, in `root`; returns the attempts that
+/// worked. What it prints is thrown away, so it looks for files of these names.
+fn first_run(directory: &Path, root: &SourceRoot, home: &Path, attempts: &str) -> Vec<String> {
+    let work = WorkDir::open(directory.join("work")).unwrap();
+    let script = format!(
+        "busybox sh -c '{attempts}' >/tmp/o 2>&1; busybox grep -q 'tried all' /tmp/o || exit 9; \
+         busybox grep ESCAPED /tmp/o | busybox tr ' /' '__' | while read name; do test -e /escaped/$name; done"
+    );
+    let found = discover(DiscoveryRequest {
+        program: &compile_contain(&work).unwrap(),
+        command: &["busybox".into(), "sh".into(), "-c".into(), script],
+        root,
+        user: &ProcessUser::default(),
+        directory: Path::new("/"),
+        hidden: work.root(),
+        environment: &[
+            ("PATH".to_owned(), format!("/bin:/usr/bin:{}", directory.display())),
+            ("HOME".to_owned(), home.display().to_string()),
+        ]
+        .into(),
+        input: None,
+        time_limit: Duration::from_secs(60),
+    })
+    .unwrap();
+    assert_eq!(found.end, DiscoveryEnd::Exited(0));
+    let worked = found.paths.keys().filter_map(|path| path.strip_prefix("/escaped").ok());
+    worked.map(|name| name.display().to_string()).collect()
+}
+
+/// Makes a root with busybox, the hostile program and a secret of its own.
+fn small_root(directory: &TempDir) -> SourceRoot {
+    let root = directory.path().join("root");
+    for name in ["bin", "etc", "root/.ssh"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let busybox = kerntune_work::find_program("busybox", &["/bin", "/usr/bin"]).unwrap();
+    fs::copy(busybox, root.join("bin/busybox")).unwrap();
+    fs::copy(directory.path().join("hostile"), root.join("bin/hostile")).unwrap();
+    std::os::unix::fs::symlink("busybox", root.join("bin/sh")).unwrap();
+    fs::write(root.join("etc/shadow"), "secretword").unwrap();
+    fs::write(root.join("etc/hostname"), "public").unwrap();
+    SourceRoot::of(&root).unwrap()
+}
+
+/// Files of the host that the command sees are copies, as soon as it writes.
+#[test]
+fn a_hostile_first_run_changes_nothing_of_the_host() {
+    let directory = hostile();
+    let canary = directory.path().join("canary");
+    fs::write(&canary, "as it was").unwrap();
+    fs::set_permissions(&canary, fs::Permissions::from_mode(0o666)).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("kerntune-first-run-{}", std::process::id());
+    let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let mut victim = Command::new("sleep").arg("10000").spawn().unwrap();
+    let number = port.local_addr().unwrap().port();
+    let attempts = format!("hostile try {} {} {number} {name}", canary.display(), victim.id());
+    let (before, written) = (host(), fs::metadata(&canary).unwrap().mtime_nsec());
+    let small = small_root(&directory);
+    assert_eq!(first_run(directory.path(), &small, Path::new("/root"), &attempts), [""; 0]);
+    let copies = ["ESCAPED_a_file_by_dots", "ESCAPED_a_file_by_its_path", "ESCAPED_a_file_out_of_a_chroot"];
+    let worked = first_run(directory.path(), &SourceRoot::default(), Path::new("/root"), &attempts);
+    assert_eq!(worked, copies);
+    assert_eq!(host(), before);
+    assert_eq!(fs::read_to_string(&canary).unwrap(), "as it was");
+    assert_eq!(fs::metadata(&canary).unwrap().mtime_nsec(), written);
+    assert!(victim.try_wait().unwrap().is_none(), "the host's process was ended");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    port.set_nonblocking(true).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    assert!(port.accept().is_err() && socket.accept().is_err(), "somebody was connected");
+    assert!(!small.directory().join("tmp").exists(), "the root was written to");
+}
+
+#[test]
+fn a_hostile_first_run_reads_no_secret() {
+    let directory = hostile();
+    let home = directory.path().join("home");
+    fs::create_dir_all(home.join(".ssh")).unwrap();
+    let key = home.join(".ssh/id_hostile");
+    fs::write(&key, "secretword").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let small = small_root(&directory);
+    for (root, file) in [(&SourceRoot::default(), key.as_path()), (&small, Path::new("/etc/shadow"))] {
+        let attempts = format!("hostile steal {} secretword /etc/hostname", file.display());
+        assert_eq!(first_run(directory.path(), root, &home, &attempts), [""; 0]);
+    }
 }

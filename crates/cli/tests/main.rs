@@ -27,6 +27,7 @@ mod function_graph;
 mod gprof;
 mod guard;
 mod html;
+mod image;
 mod kernel_import;
 mod keys;
 mod kvm;

@@ -25,7 +25,12 @@ pub(crate) fn find(root: &SourceRoot, named: &str) -> Option<Account> {
 fn text(root: &SourceRoot, path: &str) -> String {
     let mut bytes = Vec::new();
     let found = root.resolve(Path::new(path)).and_then(|path| root.locate(&path));
-    if let Ok(file) = found.and_then(|path| path.metadata()?.is_file().then_some(path).ok_or(std::io::ErrorKind::InvalidInput.into())).and_then(File::open) {
+    if let Ok(file) = found
+        .and_then(|path| {
+            path.metadata()?.is_file().then_some(path).ok_or(std::io::ErrorKind::InvalidInput.into())
+        })
+        .and_then(File::open)
+    {
         let _ = file.take(ACCOUNTS_MAX).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
@@ -51,10 +56,17 @@ fn find_in(passwd: &str, group: &str, named: &str) -> Option<Account> {
         None => id(3).unwrap_or(0),
     };
     let name = entry.as_ref().and_then(|entry| entry.first());
-    let is_member =
-        |entry: &&Vec<String>| entry.get(3).is_some_and(|list| list.split(',').any(|member| Some(member) == name.map(String::as_str)));
+    let is_member = |entry: &&Vec<String>| {
+        entry
+            .get(3)
+            .is_some_and(|list| list.split(',').any(|member| Some(member) == name.map(String::as_str)))
+    };
     // As container engines have it: a group that is named stands alone.
-    let more = if in_group.is_some() { Vec::new() } else { groups.iter().filter(is_member).filter_map(gid_of).collect() };
+    let more = if in_group.is_some() {
+        Vec::new()
+    } else {
+        groups.iter().filter(is_member).filter_map(gid_of).collect()
+    };
     let home = entry.as_ref().and_then(|entry| entry.get(5)).filter(|home| home.starts_with('/')).cloned();
     let home = home.unwrap_or_else(|| if uid == 0 { "/root".into() } else { "/".into() });
     Some(Account { user: ProcessUser { uid, gid, groups: more }, home })
@@ -64,13 +76,15 @@ fn find_in(passwd: &str, group: &str, named: &str) -> Option<Account> {
 mod tests {
     use super::*;
 
-    const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34:www:/var/www:/bin/sh\nodd\nbad:x:q:1::\n";
+    const PASSWD: &str =
+        "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34:www:/var/www:/bin/sh\nodd\nbad:x:q:1::\n";
     const GROUP: &str = "root:x:0:\nweb:x:34:\nlog:x:4:web,other\nstaff:x:50:web\n";
 
     #[test]
     fn users_are_found_by_name_and_number() {
         let ids = |named: &str| {
-            find_in(PASSWD, GROUP, named).map(|account| (account.user.ids().collect::<Vec<_>>(), account.home))
+            find_in(PASSWD, GROUP, named)
+                .map(|account| (account.user.ids().collect::<Vec<_>>(), account.home))
         };
         assert_eq!(ids(""), Some((vec![0, 0], "/root".into())));
         assert_eq!(ids("web"), Some((vec![33, 34, 4, 50], "/var/www".into())));

@@ -56,7 +56,8 @@ impl CommandSystem {
         ]);
         environment.extend(config.environment.iter().cloned());
         let environment = with_own(environment, &directory);
-        let process = ProcessAttributes { user: account.user, umask: 0o022, ..ProcessAttributes::of_caller()? };
+        let process =
+            ProcessAttributes { user: account.user, umask: 0o022, ..ProcessAttributes::of_caller()? };
         Ok(Self { root, directory, environment, process })
     }
 }

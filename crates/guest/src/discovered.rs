@@ -177,7 +177,8 @@ impl Discovered {
             .paths
             .iter()
             .filter(|(_, uses)| uses.read || uses.executed || (self.with_all_contents && uses.looked_at));
-        let sizes = packed.filter_map(|(path, _)| self.root.symlink_metadata(path).ok().filter(Metadata::is_file));
+        let sizes =
+            packed.filter_map(|(path, _)| self.root.symlink_metadata(path).ok().filter(Metadata::is_file));
         sizes.map(|meta| meta.len()).fold(0, u64::saturating_add)
     }
 

@@ -106,11 +106,15 @@ mod tests {
 
     #[test]
     fn the_status_of_a_process_is_read() {
-        let text = "Name:\tx\nUmask:\t0027\nUid:\t0\t0\t0\t0\nGid:\t7\t7\t7\t7\nGroups:\t0 27 \nThreads:\t1\n";
+        let text =
+            "Name:\tx\nUmask:\t0027\nUid:\t0\t0\t0\t0\nGid:\t7\t7\t7\t7\nGroups:\t0 27 \nThreads:\t1\n";
         let found = ProcessAttributes::parse(text);
         assert_eq!(found.user, ProcessUser { uid: 0, gid: 7, groups: vec![0, 27] });
         assert_eq!(found.umask, 0o027);
-        assert_eq!(ProcessAttributes::parse(&text.replace("Uid:\t0", "Uid:\t1000")).user.ids().collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(
+            ProcessAttributes::parse(&text.replace("Uid:\t0", "Uid:\t1000")).user.ids().collect::<Vec<_>>(),
+            [0, 0]
+        );
         assert_eq!(ProcessAttributes::parse("").umask, 0o022);
     }
 

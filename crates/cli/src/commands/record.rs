@@ -2,7 +2,7 @@
 
 use super::live::{self, LiveOptions};
 use crate::first_run;
-use crate::root_options::{self, RootOptions};
+use crate::root_options::{self, here, RootOptions};
 use crate::standard_input::command_input;
 use crate::workload_options::{WorkloadOptions, IDS};
 use clap::Args;
@@ -354,11 +354,6 @@ fn what_runs(options: &RecordOptions, work: &WorkDir, output: &CliOutput) -> Res
     }
     options.guest.apply_to(&mut workload)?;
     Ok(workload)
-}
-
-fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir()
-        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))
 }
 
 /// Returns what `kerntune workload check` says of a workload's file; nothing of those that come with

@@ -13,10 +13,13 @@ const ALGORITHM: &str = "sha256:";
 impl Digest {
     /// Checks a digest; the only form that may become part of a path.
     pub fn parse(text: &str) -> io::Result<Self> {
-        let is_hex = |hex: &str| hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let is_hex =
+            |hex: &str| hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         match text.strip_prefix(ALGORITHM).is_some_and(is_hex) {
             true => Ok(Self(text.to_owned())),
-            false => Err(io::Error::other(format!("`{}` is no SHA-256 digest", super::documents::shown(text)))),
+            false => {
+                Err(io::Error::other(format!("`{}` is no SHA-256 digest", super::documents::shown(text))))
+            }
         }
     }
 
@@ -73,7 +76,10 @@ impl<R: Read> HashedReader<R> {
 impl<R: Read> Read for HashedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(count as u64).ok_or_else(|| io::Error::other("it is larger than an image may be"))?;
+        self.left = self
+            .left
+            .checked_sub(count as u64)
+            .ok_or_else(|| io::Error::other("it is larger than an image may be"))?;
         self.hash.update(&buffer[..count]);
         Ok(count)
     }

@@ -84,7 +84,8 @@ pub struct ImageConfig {
 
 /// Parses a document.
 pub(super) fn parse<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| io::Error::other(format!("its {what} cannot be read: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| io::Error::other(format!("its {what} cannot be read: {error}")))
 }
 
 fn document(bytes: &[u8]) -> io::Result<ConfigDocument> {
@@ -103,7 +104,8 @@ fn document(bytes: &[u8]) -> io::Result<ConfigDocument> {
 pub(super) fn parse_config(bytes: &[u8]) -> io::Result<ImageConfig> {
     let found = document(bytes)?.config.unwrap_or_default();
     let pairs = found.env.unwrap_or_default();
-    let environment = pairs.iter().filter_map(|pair| pair.split_once('=')).filter(|(name, _)| !name.is_empty());
+    let environment =
+        pairs.iter().filter_map(|pair| pair.split_once('=')).filter(|(name, _)| !name.is_empty());
     let config = ImageConfig {
         user: found.user.unwrap_or_default(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),

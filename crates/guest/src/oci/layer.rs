@@ -6,8 +6,8 @@
 use super::documents::shown;
 use kerntune_work::{interrupt, RelativePath};
 use rustix::fs::{
-    chownat, fchmod, fchown, futimens, linkat, mkdirat, openat, openat2, statat, symlinkat, unlinkat, utimensat, AtFlags,
-    Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, CWD,
+    chownat, fchmod, fchown, futimens, linkat, mkdirat, openat, openat2, statat, symlinkat, unlinkat,
+    utimensat, AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, CWD,
 };
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,13 +102,18 @@ impl RootWriter {
             interrupt::check().map_err(io::Error::other)?;
             let mut entry = entry?;
             let size = entry.size();
-            let spent = |left: u64, by: u64| left.checked_sub(by).ok_or_else(|| odd("it is larger than an image may be"));
+            let spent = |left: u64, by: u64| {
+                left.checked_sub(by).ok_or_else(|| odd("it is larger than an image may be"))
+            };
             self.entries_left = spent(self.entries_left, 1)?;
             self.left = spent(self.left, size.saturating_add(512))?;
             let kind = entry.header().entry_type();
             if matches!(
                 kind,
-                EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink
+                EntryType::XHeader
+                    | EntryType::XGlobalHeader
+                    | EntryType::GNULongName
+                    | EntryType::GNULongLink
             ) {
                 let mut bytes = Vec::new();
                 if size > EXTENSION_MAX {
@@ -118,7 +123,13 @@ impl RootWriter {
                 extension.take(kind, bytes)?;
                 continue;
             }
-            let found = LayerEntry::of(entry.header(), &entry.path_bytes(), entry.link_name_bytes().as_deref(), &extension, size)?;
+            let found = LayerEntry::of(
+                entry.header(),
+                &entry.path_bytes(),
+                entry.link_name_bytes().as_deref(),
+                &extension,
+                size,
+            )?;
             extension = Extension::default();
             self.entry(&found, &mut entry)?;
         }
@@ -135,7 +146,10 @@ impl RootWriter {
         }
         let mut notes = Vec::new();
         if self.unnameable > 0 {
-            notes.push(format!("{} files of the image are left out: their names are no plain text", self.unnameable));
+            notes.push(format!(
+                "{} files of the image are left out: their names are no plain text",
+                self.unnameable
+            ));
         }
         Ok(notes)
     }
@@ -173,8 +187,10 @@ impl RootWriter {
         }
         // Paths are listed in a file of lines.
         let is_nameable = |text: &str| format!("root/{text}").parse::<RelativePath>().is_ok();
-        let is_link_nameable = std::str::from_utf8(&entry.link).is_ok_and(|link| !link.contains(char::is_control));
-        if !path.to_str().is_some_and(is_nameable) || (entry.kind == EntryType::Symlink && !is_link_nameable) {
+        let is_link_nameable =
+            std::str::from_utf8(&entry.link).is_ok_and(|link| !link.contains(char::is_control));
+        if !path.to_str().is_some_and(is_nameable) || (entry.kind == EntryType::Symlink && !is_link_nameable)
+        {
             self.unnameable += 1;
             return Ok(());
         }
@@ -184,7 +200,8 @@ impl RootWriter {
         let parent = self.parent(path)?;
         let failed = |error: Errno| at(path, error);
         let is_directory = entry.kind == EntryType::Directory;
-        let there = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let there = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|stat| FileType::from_raw_mode(stat.st_mode));
         let stays = is_directory && there == Ok(FileType::Directory);
         if there.is_ok() && !stays {
             remove(&parent, name)?;
@@ -197,7 +214,8 @@ impl RootWriter {
                 self.directories.insert(path.to_owned(), (self.mode(entry), entry.times.clone()));
             }
             EntryType::Regular | EntryType::Continuous => {
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let mut file = File::from(openat(&parent, name, flags, Mode::from(0o600)).map_err(failed)?);
                 copy(contents, &mut file)?;
                 if self.keeps_owners {
@@ -216,9 +234,13 @@ impl RootWriter {
                 let linked = from.and_then(|from| {
                     linkat(&from, target.file_name().unwrap_or_default(), &parent, name, AtFlags::empty())
                 });
-                linked.map_err(|error| odd(format!("{} is a link to {}: {error}", path.display(), target.display())))?;
+                linked.map_err(|error| {
+                    odd(format!("{} is a link to {}: {error}", path.display(), target.display()))
+                })?;
             }
-            other => return Err(odd(format!("{} is an entry of the unknown kind {other:?}", path.display()))),
+            other => {
+                return Err(odd(format!("{} is an entry of the unknown kind {other:?}", path.display())))
+            }
         }
         if self.keeps_owners && matches!(entry.kind, EntryType::Directory | EntryType::Symlink) {
             let (uid, gid) = entry.owner;
@@ -244,7 +266,10 @@ impl RootWriter {
         let above = path.parent().unwrap_or(Path::new(""));
         let Ok(parent) = self.open(above, OFlags::RDONLY) else { return Ok(()) };
         if !is_opaque {
-            let is_name = !hidden.is_empty() && hidden != "." && hidden != ".." && !hidden.as_bytes().starts_with(WHITEOUT);
+            let is_name = !hidden.is_empty()
+                && hidden != "."
+                && hidden != ".."
+                && !hidden.as_bytes().starts_with(WHITEOUT);
             return match is_name && !self.present.contains(&above.join(hidden)) {
                 true => remove(&parent, hidden),
                 false => Ok(()),
@@ -255,7 +280,9 @@ impl RootWriter {
             let entry = entry.map_err(|error| at(above, error))?;
             names.push(OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
         }
-        let is_below = |name: &&std::ffi::OsString| *name != "." && *name != ".." && !self.present.contains(&above.join(name));
+        let is_below = |name: &&std::ffi::OsString| {
+            *name != "." && *name != ".." && !self.present.contains(&above.join(name))
+        };
         names.iter().filter(is_below).try_for_each(|name| remove(&parent, name))
     }
 }
@@ -269,7 +296,9 @@ fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         // It follows no link.
-        Err(Errno::ISDIR) => std::fs::remove_dir_all(Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name)),
+        Err(Errno::ISDIR) => {
+            std::fs::remove_dir_all(Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name))
+        }
         Err(error) => Err(at(Path::new(name), error)),
     }
 }
@@ -291,23 +320,39 @@ fn inside(name: &[u8]) -> io::Result<PathBuf> {
         match part {
             Component::Normal(part) if !part.as_bytes().contains(&0) => path.push(part),
             Component::CurDir | Component::RootDir => {}
-            _ => return Err(odd(format!("the name `{}` leads out of the image", shown(&String::from_utf8_lossy(name))))),
+            _ => {
+                return Err(odd(format!(
+                    "the name `{}` leads out of the image",
+                    shown(&String::from_utf8_lossy(name))
+                )))
+            }
         }
     }
     Ok(path)
 }
 
 impl LayerEntry {
-    fn of(header: &Header, path: &[u8], link: Option<&[u8]>, extension: &Extension, size: u64) -> io::Result<Self> {
+    fn of(
+        header: &Header,
+        path: &[u8],
+        link: Option<&[u8]>,
+        extension: &Extension,
+        size: u64,
+    ) -> io::Result<Self> {
         let number = |own: io::Result<u64>, other: Option<u64>| -> io::Result<u32> {
             let value = other.map_or(own, Ok)?;
-            u32::try_from(value).ok().filter(|id| *id != u32::MAX).ok_or_else(|| odd(format!("there is no user or group {value}")))
+            u32::try_from(value)
+                .ok()
+                .filter(|id| *id != u32::MAX)
+                .ok_or_else(|| odd(format!("there is no user or group {value}")))
         };
         let kind = header.entry_type();
         if kind.is_hard_link() && size > 0 {
             return Err(odd("a link has contents"));
         }
-        let seconds = extension.mtime.map_or_else(|| header.mtime().map(|time| i64::try_from(time).unwrap_or(0)), Ok)?;
+        let seconds = extension
+            .mtime
+            .map_or_else(|| header.mtime().map(|time| i64::try_from(time).unwrap_or(0)), Ok)?;
         let time = Timespec { tv_sec: seconds.clamp(0, u32::MAX.into()), tv_nsec: 0 };
         Ok(Self {
             path: inside(extension.path.as_deref().unwrap_or(path))?,

@@ -23,7 +23,10 @@ const DOCKER_MANIFEST: &str = "manifest.json";
 pub(super) enum ImageLayout {
     Directory(PathBuf),
     /// An uncompressed archive: position and size of each file in it.
-    Archive { path: PathBuf, members: BTreeMap<String, (u64, u64)> },
+    Archive {
+        path: PathBuf,
+        members: BTreeMap<String, (u64, u64)>,
+    },
 }
 
 /// Parts of one image.
@@ -56,7 +59,9 @@ impl ImageLayout {
         if path.is_dir() {
             return match path.join(INDEX).is_file() {
                 true => Ok(Self::Directory(path.to_owned())),
-                false => Err(odd(format!("it has no {INDEX}; for the files of a system as they are, give --root"))),
+                false => {
+                    Err(odd(format!("it has no {INDEX}; for the files of a system as they are, give --root")))
+                }
             };
         }
         let mut file = File::open(path)?;
@@ -95,7 +100,8 @@ impl ImageLayout {
                 Ok(File::open(path)?.take(meta.len()))
             }
             Self::Archive { path, members } => {
-                let (at, size) = members.get(name).ok_or_else(|| odd(format!("it has no file {}", shown(name))))?;
+                let (at, size) =
+                    members.get(name).ok_or_else(|| odd(format!("it has no file {}", shown(name))))?;
                 let mut file = File::open(path)?;
                 file.seek(SeekFrom::Start(*at))?;
                 Ok(file.take(*size))
@@ -106,7 +112,11 @@ impl ImageLayout {
     fn document(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = self.file(name)?;
         if file.limit() > DOCUMENT_MAX {
-            return Err(odd(format!("{} has {} bytes, and a document at most {DOCUMENT_MAX}", shown(name), file.limit())));
+            return Err(odd(format!(
+                "{} has {} bytes, and a document at most {DOCUMENT_MAX}",
+                shown(name),
+                file.limit()
+            )));
         }
         let mut bytes = Vec::new();
         file.take(DOCUMENT_MAX).read_to_end(&mut bytes)?;

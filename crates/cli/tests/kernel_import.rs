@@ -1,4 +1,4 @@
-//! `kerntune kernel import`: what is refused. The images of distributions are not here.
+//! `kerntune kernel import`, and `record` on what it makes.
 
 use crate::support;
 use std::fs;
@@ -27,4 +27,44 @@ fn other_and_stripped_kernels_are_refused() {
 
     // The base kernel carries no type information.
     support::fails(&mut import(&[]), 2, &["CONFIG_DEBUG_INFO_BTF"]);
+
+    // Nor a configuration.
+    let alone = ["kernel", "import", "--image", &image];
+    support::fails(&mut support::kerntune(alone), 2, &["CONFIG_IKCONFIG", "--config"]);
+    let nothing = dir.path().display().to_string();
+    support::fails(&mut support::kerntune(["kernel", "import", &nothing]), 2, &["no kernel was built there"]);
+}
+
+/// Imports the planted kernel, which has debug information of one object, from a directory like that
+/// of its build.
+#[test]
+fn offsets_are_those_that_the_compiler_gave() {
+    let built = support::json(["kernel", "show", &support::planted_kernel(), "--json"]);
+    let kernel = PathBuf::from(built["path"].as_str().unwrap());
+    let tree = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tree.path().join("arch/x86/boot")).unwrap();
+    for (from, to) in [("bzImage", "arch/x86/boot/bzImage"), ("config", ".config"), ("vmlinux", "vmlinux")] {
+        fs::copy(kernel.join(from), tree.path().join(to)).unwrap();
+    }
+    let tree = tree.path().display().to_string();
+    let work = tempfile::tempdir().unwrap();
+    let work = work.path().display().to_string();
+    let imported = support::json(["kernel", "import", "--dir", &work, &tree, "--label", "mine", "--json"]);
+    assert_eq!(imported["task"], built["task"]);
+    assert_eq!(imported["label"], "mine");
+    let again = support::json(["kernel", "import", "--dir", &work, &tree, "--json"]);
+    assert_eq!(again["id"], imported["id"]);
+    let sources =
+        fs::read_to_string(PathBuf::from(imported["path"].as_str().unwrap()).join("sources.tsv")).unwrap();
+    assert!(sources.contains("\tkernel/kt_planted.c\n"), "{sources}");
+
+    // Nothing can be built from it, and every command that would says so.
+    let of = |words: &[&str]| support::kerntune([words, &["--dir", &work]].concat());
+    for command in [
+        &["kernel", "reproduce", "mine"][..],
+        &["package", "mine"],
+        &["kernel", "relink", "mine", "--file", "order.txt", "--label", "x"],
+    ] {
+        support::fails(&mut of(command), 2, &["6.12.117-kt"]);
+    }
 }

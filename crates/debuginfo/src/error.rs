@@ -11,6 +11,8 @@ pub enum Error {
     Section { section: String, source: object::Error },
     #[error(transparent)]
     Dwarf(#[from] gimli::Error),
+    #[error("the type information (BTF) is damaged, or of an unknown form")]
+    Btf,
 }
 
 /// Result with this crate's [`enum@Error`].

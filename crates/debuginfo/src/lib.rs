@@ -3,8 +3,8 @@
 //! Start from [`MappedFile::open`] and [`Elf::parse`]. [`Elf::symbols`] and [`Elf::code_sections`]
 //! read the file itself, [`Elf::debug_info`] its DWARF: [`DebugInfo::inlined`],
 //! [`DebugInfo::find_line`], [`LineTables`] for source lines by address, and [`DwarfTypes`] for
-//! structures and their members. Questions about types are answered by the trait [`TypeSource`],
-//! so that another format of types (BTF) needs only a reader.
+//! structures and their members. The trait [`TypeSource`] has the questions about types, which
+//! [`BtfTypes`] answers from the type information that a kernel carries.
 //!
 //! ```
 //! use kerntune_debuginfo::{Elf, MappedFile};
@@ -14,6 +14,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod btf_types;
 mod debug_file;
 mod dwarf;
 mod dwarf_types;
@@ -24,6 +25,7 @@ mod lines;
 mod mapped_file;
 mod types;
 
+pub use btf_types::BtfTypes;
 pub use debug_file::{by_build_id, debug_file, ROOT};
 pub use dwarf::{CodeUnit, DebugInfo};
 pub use dwarf_types::DwarfTypes;

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Largest nesting of types; more is an error in the debug information.
 const MAX_DEPTH: u32 = 32;
@@ -185,26 +186,26 @@ pub trait TypeSource {
         Ok(path.trim_start_matches('.').to_owned())
     }
 
-    /// Returns the offset of a member in a structure.
+    /// Returns the offset of a member in a structure, also of one inside of anonymous structures.
     ///
     /// # Errors
     /// Damaged debug information.
     fn member(&self, structure: &str, member: &str) -> Result<Option<u64>> {
-        self.structure(structure).map_or(Ok(None), |kind| self.member_in(kind, member, 0))
-    }
-
-    /// Like [`TypeSource::member`], for a structure inside of `depth` others.
-    #[doc(hidden)]
-    fn member_in(&self, kind: TypeId, wanted: &str, depth: u32) -> Result<Option<u64>> {
-        for Member { name, kind, offset } in self.members(kind)? {
-            match (name, kind) {
-                (Some(name), _) if name == wanted => return Ok(Some(offset)),
-                (None, Some(of)) if depth < MAX_DEPTH => {
-                    if let Some(inner) = self.member_in(of, wanted, depth + 1)? {
-                        return Ok(Some(offset + inner));
-                    }
+        let mut open: Vec<(TypeId, u64)> =
+            self.structure(structure).into_iter().map(|kind| (kind, 0)).collect();
+        let mut seen = HashSet::new();
+        while let Some((kind, begin)) = open.pop() {
+            // In damaged information a type is inside of itself, or many times in another.
+            if !seen.insert(kind) {
+                continue;
+            }
+            for Member { name, kind, offset } in self.members(kind)? {
+                let at = begin.saturating_add(offset);
+                match (name, kind) {
+                    (Some(name), _) if name == member => return Ok(Some(at)),
+                    (None, Some(kind)) => open.push((kind, at)),
+                    _ => {}
                 }
-                _ => {}
             }
         }
         Ok(None)

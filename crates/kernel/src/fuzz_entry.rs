@@ -1,12 +1,12 @@
 //! Entry points for fuzzing: parsers of this crate that are otherwise private.
 
-use crate::import::btf::Btf;
 use crate::import::image_elf::ImageElf;
 use crate::import::shipped::read_layouts;
-use crate::import::{kallsyms, symbol_table};
+use crate::import::{kallsyms, payload, symbol_table};
 use crate::inputs::config;
 use crate::kernels::build_id;
 use crate::vmlinux::{offsets, source_map, task};
+use kerntune_debuginfo::BtfTypes;
 use std::path::Path;
 
 /// Reads a build id from an ELF file and from notes.
@@ -17,11 +17,12 @@ pub fn build_id(bytes: &[u8]) {
 
 /// Reads the offsets in type information.
 pub fn btf(bytes: &[u8]) {
-    let _ = Btf::parse(bytes).and_then(|btf| read_layouts(&btf));
+    let _ = BtfTypes::parse(bytes).and_then(|types| read_layouts(&types));
 }
 
-/// Reads the kernel's own symbols in an unpacked image, and adds them to it.
+/// Reads configuration and symbols of an unpacked image, and adds the symbols to it.
 pub fn image_symbols(bytes: &[u8]) {
+    let _ = payload::config(bytes);
     let Ok(image) = ImageElf::parse(bytes) else { return };
     let Some(symbols) = kallsyms::find(&image) else { return };
     let _ = symbol_table::with_symbols(&image, &symbols);

@@ -2,7 +2,7 @@
 
 use crate::io_types::MEMBERS;
 use crate::{Error, Result};
-use kerntune_debuginfo::{DwarfTypes, Elf, MappedFile, TypeId, TypeSource};
+use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, MappedFile, TypeId, TypeSource};
 use kerntune_kernel::{Kernel, StructureOffsets};
 use kerntune_trace::data::{
     DataFile, DataLocation, DataLocationKind, DataSpec, SlabCache, SlabMark, SlabSpec,
@@ -29,14 +29,20 @@ pub struct DataName {
 /// Enumerators that mark slab pages: the first since kernel 6.12, the second before.
 const ENUMERATORS: [&str; 2] = ["PGTY_slab", "PG_slab"];
 
-/// Calls a function with an image and its types; without debug information there are none.
+/// Calls a function with an image and its types: from debug information, else from the type
+/// information that the kernel carries. Without either there are none.
 fn with_types<T>(
     path: &Path,
-    use_them: impl FnOnce(&DwarfTypes, &Elf) -> kerntune_debuginfo::Result<T>,
+    use_them: impl FnOnce(&dyn TypeSource, &Elf) -> kerntune_debuginfo::Result<T>,
 ) -> Result<T> {
+    const BTF: &str = ".BTF";
     let bytes = MappedFile::open(path).at("read", path)?;
     let read = || {
         let elf = Elf::parse(&bytes)?;
+        if elf.has_section(BTF) && !elf.has_section(".debug_info") {
+            let types = elf.section(BTF)?.unwrap_or_default();
+            return use_them(&BtfTypes::parse(&types)?, &elf);
+        }
         let debug_info = elf.debug_info()?;
         use_them(&DwarfTypes::of(&debug_info, &ENUMERATORS)?, &elf)
     };
@@ -48,7 +54,7 @@ fn with_types<T>(
 
 /// Returns the offsets that the recorder needs to recognize slabs; `None` if the kernel lacks
 /// any of them.
-fn slab(types: &impl TypeSource) -> kerntune_debuginfo::Result<Option<SlabSpec>> {
+fn slab(types: &dyn TypeSource) -> kerntune_debuginfo::Result<Option<SlabSpec>> {
     let at = |structure: &str, member: &str| -> kerntune_debuginfo::Result<Option<u32>> {
         Ok(types.member(structure, member)?.and_then(|at| u32::try_from(at).ok()))
     };
@@ -83,7 +89,7 @@ fn slab(types: &impl TypeSource) -> kerntune_debuginfo::Result<Option<SlabSpec>>
 /// `struct task_struct` is followed by room for the FPU's registers, a `struct mm_struct` by a
 /// bit for each CPU.
 fn slab_type(
-    types: &impl TypeSource,
+    types: &dyn TypeSource,
     SlabCache { name, object_bytes, merged }: &SlabCache,
 ) -> kerntune_debuginfo::Result<Option<TypeId>> {
     if *merged {
@@ -105,7 +111,7 @@ fn slab_type(
 }
 
 fn describe(
-    types: &impl TypeSource,
+    types: &dyn TypeSource,
     place: &DataLocation,
     file: &DataFile,
     variables: &[(u64, u64, String)],

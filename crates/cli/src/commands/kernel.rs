@@ -71,16 +71,17 @@ pub enum KernelCommand {
     /// build (docs/kernel-import.md)
     Import {
         /// Debian packages of one kernel: linux-image-…, or linux-binary-…, linux-base-… and
-        /// linux-modules-…; linux-image-…-dbg if its symbols are wanted
-        #[arg(value_name = "DEB", required_unless_present_any = ["running", "image"], conflicts_with_all = ["running", "image"])]
+        /// linux-modules-…; linux-image-…-dbg if its symbols are wanted; a package of pacman's
+        /// (.pkg.tar.zst); or a directory in which a kernel was built
+        #[arg(value_name = "PACKAGE", required_unless_present_any = ["running", "image"], conflicts_with_all = ["running", "image"])]
         packages: Vec<PathBuf>,
         /// The kernel that this machine runs, from /boot, /lib/modules or apt's cache
         #[arg(long, conflicts_with = "image")]
         running: bool,
         /// The bootable image (vmlinuz)
-        #[arg(long, value_name = "FILE", requires = "config")]
+        #[arg(long, value_name = "FILE")]
         image: Option<PathBuf>,
-        /// The configuration of the image's kernel; may be compressed
+        /// The configuration of the image's kernel; may be compressed [default: that in the image]
         #[arg(long, value_name = "FILE", requires = "image")]
         config: Option<PathBuf>,
         /// The image's kernel with symbols [default: the symbols in the image]
@@ -194,14 +195,15 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 show(&kernel, format.json, output);
             }
             Self::Import { packages, running, image, config, vmlinux, modules, label, format } => {
-                let given = match (image, config) {
-                    (Some(image), Some(config)) => ShippedKernel::Files(ShippedFiles {
+                let given = match (image, &packages[..]) {
+                    (Some(image), _) => ShippedKernel::Files(ShippedFiles {
                         image: image.clone(),
                         config: config.clone(),
                         vmlinux: vmlinux.clone(),
                         modules: modules.clone(),
                     }),
                     _ if *running => ShippedKernel::running()?,
+                    (_, [tree]) if tree.is_dir() => ShippedKernel::Files(ShippedFiles::of_build(tree)?),
                     _ => ShippedKernel::Packages(packages.clone()),
                 };
                 show(&kerntune_kernel::import(&work, &given, label.as_deref())?, format.json, output);

@@ -27,7 +27,8 @@ pub fn structure_offsets(
     progress: &dyn Progress,
 ) -> Result<StructureOffsets> {
     let of = &kernel.manifest;
-    if !of.structures.is_empty() {
+    // A shipped kernel has those that its type information has.
+    if !of.structures.is_empty() || of.source.is_shipped() {
         return Ok(of.structures.clone());
     }
     let key = Key::new("structures/1", "").field("kernel", &of.id).field("question", OFFSETS_SOURCE);

@@ -1,6 +1,7 @@
 //! Files of a shipped kernel, by the places where distributions put them.
 
 use crate::{Error, Result};
+use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::IoContext;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct ShippedFiles {
     /// Bootable image (`vmlinuz`).
     pub image: PathBuf,
-    /// Configuration, which may be compressed.
-    pub config: PathBuf,
+    /// Configuration, which may be compressed. Without it the image has it (`CONFIG_IKCONFIG`).
+    pub config: Option<PathBuf>,
     /// Kernel with symbols, if there is one. Otherwise the symbols are read from the image.
     pub vmlinux: Option<PathBuf>,
     /// Directory with `kernel/` and `modules.dep` (`/lib/modules/RELEASE`).
@@ -19,24 +20,41 @@ pub struct ShippedFiles {
 }
 
 impl ShippedFiles {
+    /// Finds the files of a kernel that was built in its source or build directory.
+    ///
+    /// # Errors
+    /// No image.
+    pub fn of_build(tree: &Path) -> Result<Self> {
+        let there = |name: &str| Some(tree.join(name)).filter(|path| path.is_file());
+        let name = GuestIsa::KBUILD.image_path;
+        Ok(Self {
+            image: there(name).ok_or_else(|| Error::CannotImport {
+                path: tree.to_owned(),
+                reason: format!("no kernel was built there: it has no {name}"),
+            })?,
+            config: there(".config"),
+            vmlinux: there("vmlinux"),
+            modules: None,
+        })
+    }
+
     /// Finds the files of the kernel of this release below a root directory.
     ///
     /// # Errors
-    /// No image or no configuration.
+    /// No image.
     pub fn below(root: &Path, release: &str) -> Result<Self> {
         let first =
             |places: &[String]| places.iter().map(|place| root.join(place)).find(|path| path.exists());
-        let missing = |what: &str, places: &[String]| Error::CannotImport {
-            path: root.to_owned(),
-            reason: format!("{what} of {release} is not there (neither {})", places.join(" nor ")),
-        };
         let in_modules = |name: &str| ["usr/lib", "lib"].map(|lib| format!("{lib}/modules/{release}{name}"));
         let images = [vec![format!("boot/vmlinuz-{release}")], in_modules("/vmlinuz").into()].concat();
         let configs = [vec![format!("boot/config-{release}")], in_modules("/config").into()].concat();
         let debug = ["boot/vmlinux-", "lib/modules/"].map(|place| format!("usr/lib/debug/{place}{release}"));
         Ok(Self {
-            image: first(&images).ok_or_else(|| missing("the image", &images))?,
-            config: first(&configs).ok_or_else(|| missing("the configuration", &configs))?,
+            image: first(&images).ok_or_else(|| Error::CannotImport {
+                path: root.to_owned(),
+                reason: format!("the image of {release} is not there (neither {})", images.join(" nor ")),
+            })?,
+            config: first(&configs),
             vmlinux: first(&[debug[0].clone(), format!("{}/vmlinux", debug[1])]),
             modules: first(&in_modules("/kernel")).and_then(|path| path.parent().map(Path::to_owned)),
         })
@@ -91,7 +109,20 @@ mod tests {
             put(path);
         }
         let new = ShippedFiles::below(dir.path(), "7.3").unwrap();
-        assert!(new.config.ends_with("usr/lib/modules/7.3/config") && new.vmlinux.is_some());
+        assert!(new.config.unwrap().ends_with("usr/lib/modules/7.3/config") && new.vmlinux.is_some());
         assert_eq!(new.modules, None);
+    }
+
+    #[test]
+    fn a_directory_of_a_build_has_image_configuration_and_symbols() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = ShippedFiles::of_build(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("no kernel was built there: it has no arch/x86/boot/bzImage"), "{error}");
+        fs::create_dir_all(dir.path().join("arch/x86/boot")).unwrap();
+        for name in ["arch/x86/boot/bzImage", "vmlinux"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let found = ShippedFiles::of_build(dir.path()).unwrap();
+        assert!(found.image.ends_with("bzImage") && found.config.is_none() && found.vmlinux.is_some());
     }
 }

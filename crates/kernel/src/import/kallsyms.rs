@@ -38,7 +38,7 @@ pub(crate) fn find(image: &ImageElf) -> Option<Vec<ImageSymbol>> {
     let texts: Vec<Vec<u8>> = names.entries(data).map(|entry| tokens.expand(data, entry)).collect();
     let stext = texts.iter().position(|text| text.get(1..) == Some(b"_stext"))?;
     let is_right = |all: &Vec<u64>| {
-        let code = image.section_at(all[stext]).is_some_and(|at| image.sections[at].is_code);
+        let code = image.section_at(all[stext]).is_some_and(|section| section.code);
         code && all.windows(2).all(|pair| pair[0] <= pair[1])
     };
     let addresses = addresses(data, base, &names, tokens.end).find(is_right)?;

@@ -1,4 +1,4 @@
-//! Debian packages of a kernel.
+//! Packages of a kernel: Debian's, and pacman's.
 
 use crate::import::files::{regular_files, ShippedFiles};
 use crate::{tools, Error, Result};
@@ -8,15 +8,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Patterns of the files to unpack: the kernel, and neither documentation nor debug information of
-/// modules.
+/// Patterns of the files to unpack; behind `./` in Debian's packages: the kernel, and neither
+/// documentation nor debug information of modules.
 const WANTED: [&str; 5] = [
-    "./boot/*",
-    "./lib/modules/*",
-    "./usr/lib/modules/*",
-    "./usr/lib/debug/boot/vmlinux*",
-    "./usr/lib/debug/lib/modules/*/vmlinux",
+    "boot/*",
+    "lib/modules/*",
+    "usr/lib/modules/*",
+    "usr/lib/debug/boot/vmlinux*",
+    "usr/lib/debug/lib/modules/*/vmlinux",
 ];
+/// Directory of headers beside modules.
+const UNWANTED: &str = "*lib/modules/*/build/*";
+/// End of the names of pacman's packages; any compression may follow.
+const PACMAN: &str = ".pkg.tar";
 
 /// Unpacks the packages of one kernel into `to`, and finds its files.
 ///
@@ -29,10 +33,7 @@ pub(crate) fn unpack(packages: &[PathBuf], to: &Path) -> Result<ShippedFiles> {
         |reason: String| Error::CannotImport { path: packages.first().cloned().unwrap_or_default(), reason };
     let releases = releases(to)?;
     match &releases.iter().collect::<Vec<_>>()[..] {
-        [release] => ShippedFiles::below(to, release).map_err(|error| match error {
-            Error::CannotImport { reason, .. } => refuse(format!("{reason}; give all packages of the kernel")),
-            other => other,
-        }),
+        [release] => ShippedFiles::below(to, release),
         [] => Err(refuse(
             "there is no kernel in it; give the packages that it depends on as well (linux-binary-…, linux-base-…, \
              linux-modules-…)"
@@ -48,39 +49,57 @@ fn unpack_one(package: &Path, to: &Path) -> Result<()> {
         move |source| kerntune_work::Error::Spawn { program, source }
     };
     let package = package.canonicalize().at("open", package)?;
-    let mut archive = Command::new("dpkg-deb")
-        .arg("--fsys-tarfile")
-        .arg(&package)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(spawn("dpkg-deb"))?;
     let mut tar = Command::new("tar");
-    tar.args(["-x", "--no-same-owner", "--no-same-permissions", "--wildcards", "-C"]).arg(to).args(WANTED);
-    if let Some(out) = archive.stdout.take() {
-        tar.stdin(out);
-    }
-    // It fails where the package lacks one of the names.
-    tar.stderr(Stdio::null()).status().map_err(spawn("tar"))?;
-    let end = archive.wait().at("wait for dpkg-deb with", &package)?;
-    match end.success() {
+    tar.args(["-x", "--no-same-owner", "--no-same-permissions", "--wildcards", "--exclude", UNWANTED, "-C"]);
+    tar.arg(to).args(WANTED.iter().flat_map(|name| [(*name).to_owned(), format!("./{name}")]));
+    tar.stderr(Stdio::null());
+    let is_whole = if package.file_name().is_some_and(|name| name.to_string_lossy().contains(PACMAN)) {
+        let mut list = Command::new("tar");
+        list.arg("-tf").arg(&package).stdout(Stdio::null()).stderr(Stdio::null());
+        tar.arg("-f").arg(&package).status().map_err(spawn("tar"))?;
+        list.status().map_err(spawn("tar"))?.success()
+    } else {
+        let mut archive = Command::new("dpkg-deb")
+            .arg("--fsys-tarfile")
+            .arg(&package)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(spawn("dpkg-deb"))?;
+        if let Some(out) = archive.stdout.take() {
+            tar.stdin(out);
+        }
+        // It fails where the package lacks one of the names.
+        tar.status().map_err(spawn("tar"))?;
+        archive.wait().at("wait for dpkg-deb with", &package)?.success()
+    };
+    match is_whole {
         true => Ok(()),
-        false => Err(Error::CannotImport { path: package, reason: "it is no whole Debian package".into() }),
+        false => Err(Error::CannotImport {
+            path: package,
+            reason: "it is no whole package of Debian's or pacman's".into(),
+        }),
     }
+}
+
+/// Returns all packages in a directory.
+pub(crate) fn prepared(directory: &Path) -> Vec<PathBuf> {
+    found_in(directory, |_| true)
 }
 
 /// Returns the packages of the kernel of this release in a directory.
 pub(crate) fn downloaded(directory: &Path, release: &str) -> Vec<PathBuf> {
     const PARTS: [&str; 4] = ["image", "binary", "base", "modules"];
+    found_in(directory, |name| PARTS.iter().any(|part| name.starts_with(&format!("linux-{part}-{release}_"))))
+}
+
+fn found_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            PARTS.iter().any(|part| name.starts_with(&format!("linux-{part}-{release}_")))
-                && name.ends_with(".deb")
-        })
-        .collect();
+    let names = entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".deb") && is_wanted(&name)
+    });
+    let mut found: Vec<PathBuf> = names.collect();
     found.sort();
     found
 }
@@ -111,7 +130,7 @@ mod tests {
         fs::create_dir(&to).unwrap();
         fs::write(&package, "no package").unwrap();
         let error = unpack(&[package], &to).unwrap_err().to_string();
-        assert!(error.contains("no whole Debian package"), "{error}");
+        assert!(error.contains("no whole package of Debian's"), "{error}");
         assert!(releases(&to).unwrap().is_empty());
         fs::create_dir_all(to.join("boot")).unwrap();
         fs::write(to.join("boot/vmlinuz-6.1"), "x").unwrap();

@@ -1,6 +1,5 @@
 //! Import of a shipped kernel into the work directory.
 
-use crate::import::btf::Btf;
 use crate::import::files::{regular_files, ShippedFiles};
 use crate::import::image_elf::ImageElf;
 use crate::import::kallsyms::{self, ImageSymbol};
@@ -12,11 +11,14 @@ use crate::inputs::source::SHIPPED;
 use crate::kernels::build_id;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
 use crate::kernels::store::{add_label, KIND, MANIFEST, TRASH};
+use crate::vmlinux::image::code;
 use crate::vmlinux::offsets;
+use crate::vmlinux::source_map::{self, SourceMap};
 use crate::{
     build_id_of, running_build_id, Arch, CompilerIdentity, Error, Kernel, KernelManifest, Result,
     SourceRecord, StructureOffsets, Symbols, TaskLayout,
 };
+use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, MappedFile, TypeSource};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::{read_file, write_json, ContentHash, IoContext, Key, WorkDir};
 use std::collections::HashSet;
@@ -26,15 +28,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Version of the rule that makes these kernels.
-const RULE: &str = "import/1";
+const RULE: &str = "import/2";
 /// Directory of packages that apt downloaded.
 const APT_CACHE: &str = "/var/cache/apt/archives";
+/// Directory of packages that `scripts/setup` downloads.
+const PREPARED: &str = "/var/lib/kerntune/kernel";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
 /// Files of a kernel to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShippedKernel {
-    /// Debian packages of one kernel.
+    /// Debian's packages of one kernel, or pacman's.
     Packages(Vec<PathBuf>),
     /// Single files.
     Files(ShippedFiles),
@@ -62,6 +66,12 @@ impl ShippedKernel {
         Ok(Self::Files(files))
     }
 
+    /// Finds the packages of the distribution's kernel that `scripts/setup` downloaded; `None` if
+    /// there are none.
+    pub fn prepared() -> Option<Self> {
+        Some(packages::prepared(Path::new(PREPARED))).filter(|found| !found.is_empty()).map(Self::Packages)
+    }
+
     fn key(&self) -> Result<Key> {
         let key = Key::new(RULE, "");
         match self {
@@ -69,7 +79,10 @@ impl ShippedKernel {
                 packages.iter().try_fold(key, |key, path| Ok(key.file("package", path)?))
             }
             Self::Files(ShippedFiles { image, config, vmlinux, modules }) => {
-                let mut key = key.file("image", image)?.file("config", config)?;
+                let mut key = key.file("image", image)?;
+                if let Some(config) = config {
+                    key = key.file("config", config)?;
+                }
                 if let Some(vmlinux) = vmlinux {
                     key = key.file("vmlinux", vmlinux)?;
                 }
@@ -137,6 +150,11 @@ fn collect(
         Some(given) => {
             check_same(given, &unpacked, &files.image)?;
             fs::copy(given, &vmlinux).at("copy", given)?;
+            let sources = SourceMap::of_debug_info(&vmlinux)?;
+            if !sources.is_empty() {
+                let path = partial.join(source_map::FILE);
+                fs::write(&path, sources.text()).at("write", &path)?;
+            }
         }
         None => {
             let missing = || {
@@ -152,8 +170,18 @@ fn collect(
             fs::write(&map, system_map(&symbols)).at("write", &map)?;
         }
     }
-    let (task, structures) = layouts(&elf, &vmlinux)?;
-    let config = read_text(&files.config)?;
+    let (task, structures) = layouts(&vmlinux)?;
+    let config = match &files.config {
+        Some(config) => read_text(config)?,
+        None => payload::config(&unpacked).ok_or_else(|| {
+            refuse(
+                &files.image,
+                "its configuration is neither beside it nor in it (CONFIG_IKCONFIG); give --config, or all packages of \
+                 the kernel"
+                    .into(),
+            )
+        })?,
+    };
     let path = partial.join("config");
     fs::write(&path, &config).at("write", &path)?;
     let path = partial.join(Arch::X86_64.image());
@@ -222,7 +250,15 @@ fn check_same(vmlinux: &Path, unpacked: &[u8], image: &Path) -> Result<()> {
             say(of_image)
         )));
     }
-    match Symbols::load(vmlinux) {
+    // Not every kernel has a build id, and a file of debug information alone has no code.
+    let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
+    if code(&bytes) != code(unpacked) {
+        return Err(refuse(format!(
+            "its code is not that of {}; if it has debug information alone, `eu-unstrip` adds the code",
+            image.display()
+        )));
+    }
+    match Symbols::parse(&bytes, vmlinux) {
         Err(Error::Elf { reason, .. }) => {
             Err(refuse(format!("{reason}; leave it out, and the symbols are read from the image")))
         }
@@ -230,35 +266,44 @@ fn check_same(vmlinux: &Path, unpacked: &[u8], image: &Path) -> Result<()> {
     }
 }
 
-/// Returns the offsets that a recording needs, from the type information in the image or else in
-/// `vmlinux`.
-fn layouts(elf: &ImageElf, vmlinux: &Path) -> Result<(TaskLayout, StructureOffsets)> {
-    const BTF: &str = ".BTF";
-    let bytes;
-    let section = match elf.section(BTF) {
-        Some((_, section)) => Some(section),
-        None => {
-            bytes = read_file(vmlinux).at("read", vmlinux)?;
-            ImageElf::parse(&bytes).ok().and_then(|elf| elf.section(BTF).map(|(_, section)| section))
+/// Returns the offsets that a recording needs, from the type information that the kernel carries,
+/// or else from debug information.
+fn layouts(vmlinux: &Path) -> Result<(TaskLayout, StructureOffsets)> {
+    let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
+    let read = || {
+        let elf = Elf::parse(&bytes)?;
+        match elf.section(".BTF")?.filter(|types| !types.is_empty()) {
+            Some(types) => read_layouts(&BtfTypes::parse(&types)?),
+            None => read_layouts(&DwarfTypes::of(&elf.debug_info()?, &[])?),
         }
     };
-    let refuse = |reason: &str| Error::TaskLayout { reason: reason.into() };
-    let section = section.ok_or_else(|| {
-        refuse("the kernel has no type information (CONFIG_DEBUG_INFO_BTF), neither in its image nor in a vmlinux")
-    })?;
-    let btf = Btf::parse(section).ok_or_else(|| refuse("its type information (BTF) has an unknown form"))?;
-    read_layouts(&btf).ok_or_else(|| refuse("its type information (BTF) has no task_struct"))
+    let refuse = |reason: String| Error::TaskLayout { reason };
+    read().map_err(|error: kerntune_debuginfo::Error| refuse(error.to_string()))?.ok_or_else(|| {
+        refuse(
+            "the kernel carries no type information (CONFIG_DEBUG_INFO_BTF); give a --vmlinux with debug information"
+                .into(),
+        )
+    })
 }
 
-/// Reads the offsets of what a recording needs; members that the kernel lacks are left out.
-pub(crate) fn read_layouts(btf: &Btf) -> Option<(TaskLayout, StructureOffsets)> {
-    let task = |member: &str| btf.offset_of("task_struct", member);
-    let task =
-        TaskLayout { pid_offset: task("pid")?, tgid_offset: task("tgid")?, comm_offset: task("comm")? };
-    let structures = offsets::members().filter_map(|(structure, member)| {
-        Some((format!("{structure}.{member}"), btf.offset_of(structure, member)?))
-    });
-    Some((task, structures.collect()))
+/// Reads the offsets of what a recording needs; members that the kernel lacks are left out. `None`
+/// for types without threads.
+pub(crate) fn read_layouts(
+    types: &impl TypeSource,
+) -> kerntune_debuginfo::Result<Option<(TaskLayout, StructureOffsets)>> {
+    let task = |member: &str| types.member("task_struct", member);
+    let (Some(pid_offset), Some(tgid_offset), Some(comm_offset)) =
+        (task("pid")?, task("tgid")?, task("comm")?)
+    else {
+        return Ok(None);
+    };
+    let mut structures = StructureOffsets::new();
+    for (structure, member) in offsets::members() {
+        if let Some(offset) = types.member(structure, member)? {
+            structures.insert(format!("{structure}.{member}"), offset);
+        }
+    }
+    Ok(Some((TaskLayout { pid_offset, tgid_offset, comm_offset }, structures)))
 }
 
 /// Formats the symbols as Kbuild's `System.map`.
@@ -378,7 +423,7 @@ mod tests {
         let (image, config) = (dir.path().join("vmlinuz"), dir.path().join("config"));
         fs::write(&image, "no image").unwrap();
         fs::write(&config, "CONFIG_X=y\n").unwrap();
-        let files = ShippedFiles { image, config, vmlinux: None, modules: None };
+        let files = ShippedFiles { image, config: Some(config), vmlinux: None, modules: None };
         let error = import(&work, &ShippedKernel::Files(files), None).unwrap_err().to_string();
         assert!(error.contains("vmlinuz cannot be imported: it has no x86 boot header"), "{error}");
         assert!(crate::list(&work).unwrap().is_empty());

@@ -71,14 +71,13 @@ fn entries(image: &ImageElf, symbols: &[ImageSymbol]) -> (Vec<u8>, Vec<u8>, u32)
     let mut strings = vec![0];
     let mut halves = [vec![0; SYMBOL_BYTES], Vec::new()];
     for (number, symbol) in symbols.iter().enumerate() {
-        let number_of_section = image.section_at(symbol.address);
-        let section = number_of_section.and_then(|at| image.sections.get(at));
+        let section = image.section_at(symbol.address);
         let rest = &symbols[number..];
         let next = rest[rest.partition_point(|other| other.address <= symbol.address)..].first();
-        let end = section.map_or(symbol.address, |section| section.address.saturating_add(section.size));
+        let end = section.map_or(symbol.address, |section| section.end);
         let end = next.map_or(end, |next| next.address.min(end));
         let letter = symbol.kind.to_ascii_lowercase();
-        let is_function = matches!(letter, b't' | b'w') && section.is_some_and(|section| section.is_code);
+        let is_function = matches!(letter, b't' | b'w') && section.is_some_and(|section| section.code);
         let in_entry = (entry_begin..entry_end).contains(&symbol.address);
         let (kind, size) = match is_function {
             _ if section.is_none() || is_mark(&symbol.name) => (STT_NOTYPE, 0),
@@ -94,7 +93,7 @@ fn entries(image: &ImageElf, symbols: &[ImageSymbol]) -> (Vec<u8>, Vec<u8>, u32)
         let half = &mut halves[usize::from(binding != STB_LOCAL)];
         half.extend((strings.len() as u32).to_le_bytes());
         half.extend([binding << 4 | kind, 0]);
-        half.extend(number_of_section.map_or(SHN_ABS, |at| at as u16).to_le_bytes());
+        half.extend(section.map_or(SHN_ABS, |section| section.index as u16).to_le_bytes());
         half.extend([symbol.address, size].map(u64::to_le_bytes).concat());
         strings.extend(symbol.name.as_bytes());
         strings.push(0);

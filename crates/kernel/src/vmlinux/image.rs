@@ -46,7 +46,7 @@ fn holds(packed: &[u8], vmlinux: &[u8]) -> bool {
 
 /// Returns name and bytes of each code section. Other sections are not compared, because the packed
 /// kernel is stripped.
-fn code(elf: &[u8]) -> Option<Vec<(String, &[u8])>> {
+pub(crate) fn code(elf: &[u8]) -> Option<Vec<(String, &[u8])>> {
     let text = Elf::parse_any(elf).ok()?.code_sections().ok()?.into_iter();
     let code: Vec<_> = text.map(|section| (section.name, section.data)).collect();
     Some(code).filter(|code| !code.is_empty())

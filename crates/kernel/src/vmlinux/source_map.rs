@@ -2,6 +2,8 @@
 
 use crate::vmlinux::{locate, objects, raw_symbols};
 use crate::{Error, Result};
+use kerntune_debuginfo::{CodeUnit, Elf, MappedFile};
+use kerntune_work::IoContext;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,6 +13,10 @@ pub(crate) const FILE: &str = "sources.tsv";
 pub(crate) const HEADER: &str = "# kerntune-sources/1: functions from this address on are of this file";
 /// Path of a range whose source is unknown.
 const UNKNOWN: &str = "-";
+
+/// Files of every kernel. Their paths in debug information tell the directory of the source, which
+/// may be another for assembly code.
+const KNOWN_FILES: [&str; 2] = ["init/main.c", "arch/x86/entry/entry_64.S"];
 
 /// Ranges of addresses, with the source file of the functions that begin in them.
 ///
@@ -48,6 +54,46 @@ impl SourceMap {
             }
         }
         Ok(Self { ranges })
+    }
+
+    /// Reads the map from debug information. Without any it is empty.
+    ///
+    /// # Errors
+    /// Files that cannot be read; damaged debug information.
+    pub fn of_debug_info(vmlinux: &Path) -> Result<Self> {
+        let bytes = MappedFile::open(vmlinux).at("open", vmlinux)?;
+        let read = || {
+            let debug_info = Elf::parse(&bytes)?.debug_info()?;
+            Ok(Self::of_units(&debug_info.code_units()?))
+        };
+        read().map_err(|error: kerntune_debuginfo::Error| Error::Elf {
+            path: vmlinux.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn of_units(units: &[CodeUnit]) -> Self {
+        let names = || units.iter().filter_map(|unit| unit.name.as_deref());
+        let tops: Vec<&str> = KNOWN_FILES
+            .iter()
+            .filter_map(|file| {
+                let mut tops = names().filter_map(|name| name.strip_suffix(file));
+                tops.find(|top| top.is_empty() || top.ends_with('/'))
+            })
+            .collect();
+        let below = |name: &str| {
+            let mut paths = tops.iter().chain([&"../"]).filter_map(|top| name.strip_prefix(top));
+            paths.find(|path| !path.starts_with(['/', '.'])).unwrap_or(name).to_owned()
+        };
+        let mut ranges: BTreeMap<u64, Option<String>> =
+            units.iter().map(|unit| (unit.code.end, None)).collect();
+        for unit in units {
+            // A path with a tab or line end would become another line of the file.
+            let path = unit.name.as_deref().map(below);
+            let path = path.filter(|path| !path.is_empty() && !path.contains(char::is_control));
+            ranges.insert(unit.code.start, path);
+        }
+        Self { ranges }
     }
 
     /// Returns the path of the function that begins at `address`.
@@ -111,6 +157,25 @@ mod tests {
         assert_eq!(paths, [None, a, a, None, None, b, b]);
         assert_eq!(sources.text(), text);
         assert!(!sources.is_empty() && SourceMap::default().is_empty());
+    }
+
+    #[test]
+    fn units_of_debug_information_have_paths_below_the_source() {
+        let unit = |code, name: &'static str| CodeUnit { code, offset: 0, name: Some(name.into()) };
+        let units = [
+            unit(0x100..0x180, "/build/linux-6.1/init/main.c"),
+            unit(0x180..0x200, "/build/linux-6.1/net/a.c"),
+            unit(0x200..0x210, "/made/arch/x86/entry/entry_64.S"),
+            unit(0x210..0x220, "/made/arch/x86/lib/b.S"),
+            unit(0x300..0x340, "lib/made.c"),
+            unit(0x400..0x440, "bad\n1\tb"),
+        ];
+        let sources = SourceMap::of_units(&units);
+        let paths = [0x17f, 0x180, 0x210, 0x220, 0x300, 0x340, 0x400].map(|at| sources.path(at));
+        let [main, a, b, made] = ["init/main.c", "net/a.c", "arch/x86/lib/b.S", "lib/made.c"].map(Some);
+        assert_eq!(paths, [main, a, b, None, made, None, None]);
+        assert_eq!(SourceMap::parse(&sources.text(), Path::new("k")).unwrap(), sources);
+        assert!(SourceMap::of_units(&[]).is_empty());
     }
 
     #[test]

@@ -68,3 +68,22 @@ fn offsets_are_those_that_the_compiler_gave() {
         support::fails(&mut of(command), 2, &["6.12.117-kt"]);
     }
 }
+
+/// The distribution's kernel, which a command is recorded on where no kernel was built.
+#[test]
+fn a_command_runs_on_the_kernel_of_the_distribution() {
+    let Some(_) = kerntune_kernel::ShippedKernel::prepared() else {
+        println!("not tried, because scripts/setup could download no kernel");
+        return;
+    };
+    let work = tempfile::tempdir().unwrap();
+    let work = work.path().display().to_string();
+    let record = || support::json(["record", "--dir", &work, "--no-edges", "--json", "--", "true"]);
+    let (first, second) = (record(), record());
+    let kernels = support::json(["kernel", "list", "--dir", &work, "--json"]);
+    let [kernel] = &kernels.as_array().unwrap()[..] else { panic!("{kernels}") };
+    assert!(kernel["source"]["origin"].as_str().unwrap().starts_with("shipped:"), "{kernel}");
+    assert_eq!((&first["lost_events"], &second["lost_events"]), (&0.into(), &0.into()));
+    assert_eq!((&first["busy"], &first["events"]), (&second["busy"], &second["events"]));
+    assert_ne!(first["profile"], second["profile"]);
+}

@@ -297,7 +297,8 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
 }
 
 /// Returns the kernel for a command if none was built: the last imported one, or else the kernel
-/// that this machine runs, if it can be imported.
+/// that this machine runs, or the distribution's that `scripts/setup` downloaded, if it can be
+/// imported.
 fn shipped_kernel(work: &WorkDir, output: &CliOutput) -> Result<Option<Kernel>, Failure> {
     let kernels = kerntune_kernel::list(work)?;
     if !kernels.iter().all(|kernel| kernel.manifest.source.is_shipped()) {
@@ -306,7 +307,10 @@ fn shipped_kernel(work: &WorkDir, output: &CliOutput) -> Result<Option<Kernel>, 
     let found = match kernels.into_iter().next_back() {
         Some(kernel) => Some(kernel),
         // Without it a kernel is built, which needs no excuse.
-        None => ShippedKernel::running().and_then(|running| import(work, &running, None)).ok(),
+        None => {
+            let given = ShippedKernel::running().ok().into_iter().chain(ShippedKernel::prepared());
+            given.filter_map(|given| import(work, &given, None).ok()).next()
+        }
     };
     let found = found.filter(|kernel| kernel.manifest.warnings.is_empty());
     if let Some(Kernel { manifest, .. }) = &found {

@@ -43,7 +43,12 @@ pub fn btf(bytes: &[u8]) {
     kerntune_kernel::fuzz_entry::btf(bytes);
 }
 
-/// The kernel's own symbols in an unpacked image.
+/// Offsets of members and source files in debug information.
+pub fn debug_info(bytes: &[u8]) {
+    kerntune_kernel::fuzz_entry::debug_info(bytes);
+}
+
+/// The kernel's own configuration and symbols in an unpacked image.
 pub fn image_symbols(bytes: &[u8]) {
     kerntune_kernel::fuzz_entry::image_symbols(bytes);
 }

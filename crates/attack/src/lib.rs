@@ -51,6 +51,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("chunk", seeds::chunk, trace::chunk),
         target("code_calls", seeds::elf, elf::code_calls),
         target("console", seeds::console, text::console),
+        target("debug_info", seeds::elf, elf::debug_info),
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),

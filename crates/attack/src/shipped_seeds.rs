@@ -5,9 +5,16 @@ mod test_image;
 
 use test_image::{image, KallsymsForm};
 
-/// Unpacked images with each form of the symbol table.
+/// Unpacked images with each form of the symbol table, and a configuration in an image.
 pub fn images() -> Vec<Vec<u8>> {
-    [KallsymsForm::Linux61, KallsymsForm::Linux612, KallsymsForm::Linux73].map(image).to_vec()
+    // `printf 'CONFIG_SMP=y\n' | gzip -n`
+    let packed = [
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x73, 0xf6, 0xf7, 0x73, 0xf3, 0x74, 0x8f, 0x0f, 0xf6, 0x0d, 0xb0,
+        0xad, 0xe4, 2, 0, 0xff, 0x85, 0x45, 0x0d, 0x0d, 0, 0, 0,
+    ];
+    let config = [b"IKCFG_ST", &packed[..], b"IKCFG_ED"].concat();
+    let forms = [KallsymsForm::Linux61, KallsymsForm::Linux612, KallsymsForm::Linux73];
+    forms.map(image).into_iter().chain([config]).collect()
 }
 
 /// Type information: `struct task_struct` with an unnamed union, bit fields, and other kinds.

@@ -6,7 +6,7 @@ use crate::import::{kallsyms, payload, symbol_table};
 use crate::inputs::config;
 use crate::kernels::build_id;
 use crate::vmlinux::{offsets, source_map, task};
-use kerntune_debuginfo::BtfTypes;
+use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf};
 use std::path::Path;
 
 /// Reads a build id from an ELF file and from notes.
@@ -18,6 +18,15 @@ pub fn build_id(bytes: &[u8]) {
 /// Reads the offsets in type information.
 pub fn btf(bytes: &[u8]) {
     let _ = BtfTypes::parse(bytes).and_then(|types| read_layouts(&types));
+}
+
+/// Reads the offsets and the source files in debug information.
+pub fn debug_info(bytes: &[u8]) {
+    let read = || read_layouts(&DwarfTypes::of(&Elf::parse(bytes)?.debug_info()?, &[])?);
+    let _ = read();
+    if let Ok(sources) = source_map::SourceMap::of_debug_info(bytes) {
+        assert!(source_map::SourceMap::parse(&sources.text(), Path::new("attack")).is_ok());
+    }
 }
 
 /// Reads configuration and symbols of an unpacked image, and adds the symbols to it.

@@ -150,7 +150,9 @@ fn collect(
         Some(given) => {
             check_same(given, &unpacked, &files.image)?;
             fs::copy(given, &vmlinux).at("copy", given)?;
-            let sources = SourceMap::of_debug_info(&vmlinux)?;
+            let bytes = MappedFile::open(&vmlinux).at("read", &vmlinux)?;
+            let sources =
+                SourceMap::of_debug_info(&bytes).map_err(|error| refuse(given, error.to_string()))?;
             if !sources.is_empty() {
                 let path = partial.join(source_map::FILE);
                 fs::write(&path, sources.text()).at("write", &path)?;

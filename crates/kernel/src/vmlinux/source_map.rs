@@ -2,8 +2,7 @@
 
 use crate::vmlinux::{locate, objects, raw_symbols};
 use crate::{Error, Result};
-use kerntune_debuginfo::{CodeUnit, Elf, MappedFile};
-use kerntune_work::IoContext;
+use kerntune_debuginfo::{CodeUnit, Elf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,20 +55,12 @@ impl SourceMap {
         Ok(Self { ranges })
     }
 
-    /// Reads the map from debug information. Without any it is empty.
+    /// Reads the map from the debug information of a `vmlinux`. Without any it is empty.
     ///
     /// # Errors
-    /// Files that cannot be read; damaged debug information.
-    pub fn of_debug_info(vmlinux: &Path) -> Result<Self> {
-        let bytes = MappedFile::open(vmlinux).at("open", vmlinux)?;
-        let read = || {
-            let debug_info = Elf::parse(&bytes)?.debug_info()?;
-            Ok(Self::of_units(&debug_info.code_units()?))
-        };
-        read().map_err(|error: kerntune_debuginfo::Error| Error::Elf {
-            path: vmlinux.to_owned(),
-            reason: error.to_string(),
-        })
+    /// Damaged debug information.
+    pub fn of_debug_info(vmlinux: &[u8]) -> kerntune_debuginfo::Result<Self> {
+        Ok(Self::of_units(&Elf::parse(vmlinux)?.debug_info()?.code_units()?))
     }
 
     fn of_units(units: &[CodeUnit]) -> Self {

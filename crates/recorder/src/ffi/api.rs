@@ -25,15 +25,16 @@ pub struct GByteArray {
 
 #[repr(C)]
 pub struct GArray {
-    pub data: *mut RegisterDescriptor,
+    pub data: *mut u8,
     pub len: c_uint,
 }
 
+/// Beginning of `qemu_plugin_reg_descriptor`, which has more fields since API 6; the array knows
+/// its size.
 #[repr(C)]
 pub struct RegisterDescriptor {
     pub handle: *mut c_void,
     pub name: *const c_char,
-    feature: *const c_char,
 }
 
 /// `qemu_info_t`.
@@ -104,6 +105,7 @@ api! {
     qemu_plugin_get_hwaddr: fn(u32, u64) -> *mut c_void;
     qemu_plugin_hwaddr_is_io: fn(*const c_void) -> bool;
     qemu_plugin_hwaddr_phys_addr: fn(*const c_void) -> u64;
+    g_array_get_element_size: fn(*mut GArray) -> c_uint;
     g_byte_array_new: fn() -> *mut GByteArray;
     g_byte_array_set_size: fn(*mut GByteArray, c_uint) -> *mut GByteArray;
 }

@@ -19,7 +19,8 @@ use crate::plan::{Hook, HookAction, MAX_BLOCKS};
 use crate::recorder::Recorder;
 use crate::Failure;
 use api::{
-    GByteArray, PluginApi, QemuInfo, ScoreboardField, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE,
+    GByteArray, PluginApi, QemuInfo, RegisterDescriptor, ScoreboardField, ADD, NOT_EQUAL, NO_REGS,
+    READ_WRITE, R_REGS, STORE,
 };
 use kerntune_isa::{GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
@@ -332,8 +333,9 @@ fn registers(api: &PluginApi) -> Result<[*mut c_void; REGISTERS.len()], Failure>
     // SAFETY: the list is QEMU's, valid for its lifetime; names are NUL-terminated strings.
     unsafe {
         let list = (api.qemu_plugin_get_registers)();
+        let size = (api.g_array_get_element_size)(list) as usize;
         for at in 0..(*list).len as usize {
-            let descriptor = &*(*list).data.add(at);
+            let descriptor = &*(*list).data.add(at * size).cast::<RegisterDescriptor>();
             let name = CStr::from_ptr(descriptor.name).to_bytes();
             if let Some(slot) = REGISTERS.iter().position(|n| n.as_bytes() == name) {
                 registers[slot] = descriptor.handle;

@@ -57,13 +57,21 @@ struct PlanDirectives {
 impl InitPlan {
     /// Creates the plan of a workload: a common part, then a section for each run.
     pub fn of(workload: &Workload) -> Self {
-        Self::with_env(workload, &BTreeMap::new())
+        Self::of_image(workload, &BTreeMap::new(), None)
     }
 
-    /// Like [`InitPlan::of`], with environment variables that the image needs; the workload's own
-    /// take precedence.
-    pub(crate) fn with_env(workload: &Workload, image: &BTreeMap<String, String>) -> Self {
+    /// Like [`InitPlan::of`], with environment variables that the image needs, and the day on which
+    /// the clock begins at the earliest, counted from 1970-01-01. The workload's own variables take
+    /// precedence.
+    pub(crate) fn of_image(
+        workload: &Workload,
+        image: &BTreeMap<String, String>,
+        first_day: Option<u32>,
+    ) -> Self {
         let mut plan = PlanDirectives { lines: Vec::new(), version: 1, seed: workload.seed };
+        if let Some(day) = first_day {
+            plan.second(["clock", &day.to_string()]);
+        }
         let mut env = image.clone();
         env.extend(workload.env.clone());
         for (key, value) in &env {

@@ -44,8 +44,8 @@ impl ResolvedImage {
         }
         let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
         let env = (!dirs.is_empty()).then(|| ("LD_LIBRARY_PATH".to_owned(), dirs.join(":")));
-        let plan = InitPlan::with_env(workload, &BTreeMap::from_iter(env));
         let files = closure.files.tree;
+        let plan = InitPlan::of_image(workload, &BTreeMap::from_iter(env), files.day_after());
         let init = init::compile(work, workload, &plan, &files)?;
         Ok(Self { files, programs, init, plan })
     }

@@ -53,6 +53,9 @@ pub(crate) struct HostAttributes {
 /// Largest number of symbolic links to follow, as in the kernel.
 pub(crate) const LINKS_MAX: usize = 40;
 
+/// Seconds of a day.
+const DAY: u32 = 24 * 3600;
+
 /// A file tree, sorted by path, so that the same inputs give the same image.
 #[derive(Debug, Default)]
 pub(crate) struct FileTree {
@@ -69,6 +72,14 @@ impl FileTree {
         let real = self.directories_of(path, "the guest", |_| Ok(TreeNode::Dir { mode: 0o755 }))?;
         self.nodes.entry(real).or_insert(node);
         Ok(())
+    }
+
+    /// Returns the day after the last modification of this machine's files, counted from 1970-01-01
+    /// (UTC); `None` without such files. A clock that begins there is past all of them, and depends on
+    /// nothing but the tree.
+    pub fn day_after(&self) -> Option<u32> {
+        let newest = self.attributes.values().map(|attributes| attributes.mtime).max()?;
+        Some(newest / DAY + 1)
     }
 
     /// Checks that nothing is below a file, since the kernel would silently leave it out.

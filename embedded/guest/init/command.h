@@ -31,6 +31,8 @@ bool command_leave(void);
 bool command_become(int out);
 /* Keeps going when a step ends with a status other than 0. */
 void command_keeps_going(void);
+/* Sets the clock forward to the midnight so many days after the first of 1970. A machine whose clock is past them, or not init's to set, keeps it. */
+bool command_clock(const char *days);
 /* Writes the status of a step for the host, as a shell has it; false if the step's end is a failure. */
 bool command_status(int status);
 /* Shows what would be another line of the console. */

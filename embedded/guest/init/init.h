@@ -75,6 +75,7 @@ enum verb {
 	VERB_USER,
 	VERB_RESOURCE,
 	VERB_UMASK,
+	VERB_CLOCK,
 #endif
 };
 

@@ -142,6 +142,9 @@ static bool prepare(const struct plan *plan, unsigned long *limit)
 		case VERB_UMASK:
 			command_umask_is(d->word[0]);
 			break;
+		case VERB_CLOCK:
+			good = command_clock(d->word[0]);
+			break;
 #endif
 		default:
 			good = fail("plan line %d: not allowed here", d->line);

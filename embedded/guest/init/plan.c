@@ -25,6 +25,7 @@ static const struct {
 	[VERB_DIRECTORY] = { "directory", 1 }, [VERB_INPUT] = { "input", 1 },
 	[VERB_STATUS] = { "status", 1 },       [VERB_USER] = { "user", 2 },
 	[VERB_RESOURCE] = { "resource", 3 },   [VERB_UMASK] = { "umask", 1 },
+	[VERB_CLOCK] = { "clock", 1 },
 #endif
 };
 

@@ -244,6 +244,7 @@ mod tests {
         let time = at.join("read").metadata().unwrap().modified().unwrap();
         let time = time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         assert_eq!(u64::from(attributes.mtime), time);
+        assert_eq!(tree.day_after(), Some(u32::try_from(time / 86400 + 1).unwrap()));
         let on_the_way = tree.attributes.get(at.parent().unwrap()).unwrap();
         assert_eq!(on_the_way.mtime, 0);
     }

@@ -168,8 +168,11 @@ fn take_attributes(tree: &mut HostTree, named: &BTreeSet<PathBuf>, without: &[Pa
         if is_same {
             let owner = |id: u32, own: u32| if id == own { 0 } else { id };
             let has_time = !meta.is_dir() || named.contains(path);
+            // The kernel would start an empty modprobe again and again, one for the format of the other.
+            let is_loader = matches!(node, TreeNode::Stub { .. })
+                && path.file_name().is_some_and(|name| name == "kmod" || name == "modprobe");
             let attributes = HostAttributes {
-                mode: meta.mode() & 0o7777,
+                mode: meta.mode() & if is_loader { 0o7666 } else { 0o7777 },
                 uid: owner(meta.uid(), caller.0),
                 gid: owner(meta.gid(), caller.1),
                 mtime: if has_time { u32::try_from(meta.mtime()).unwrap_or(0) } else { 0 },
@@ -247,6 +250,19 @@ mod tests {
         assert_eq!(tree.day_after(), Some(u32::try_from(time / 86400 + 1).unwrap()));
         let on_the_way = tree.attributes.get(at.parent().unwrap()).unwrap();
         assert_eq!(on_the_way.mtime, 0);
+    }
+
+    #[test]
+    fn the_kernel_cannot_run_a_module_loader_without_contents() {
+        let dir = prepared();
+        let at = dir.path();
+        for name in ["kmod", "other"] {
+            fs::write(at.join(name), "text").unwrap();
+            fs::set_permissions(at.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mode = |told: &str, name: &str| mirrored(at, told).attributes[&at.join(name)].mode;
+        assert_eq!((mode("d @\n", "kmod"), mode("d @\n", "other")), (0o644, 0o755));
+        assert_eq!(mode("x @/kmod\n", "kmod"), 0o755);
     }
 
     #[test]

@@ -16,7 +16,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Makes the workload of a command: with the files that its first run in the system used. If it cannot
 /// be run on this machine, and is to see this machine's files, with what its arguments name. `files`
-/// are packed in any case; the other options are applied later.
+/// are packed, and seen in the first run, in any case; the other options are applied later.
 pub fn workload_of(
     command: &[String],
     mut system: CommandSystem,
@@ -34,6 +34,7 @@ pub fn workload_of(
         user: &system.process.user,
         directory: &system.directory,
         hidden: work.root(),
+        shown: files,
         environment: &system.environment,
         input: options.input().map_or_else(reopened_input, |file| File::open(file).ok()),
         time_limit: TIME_LIMIT,

@@ -2,11 +2,12 @@
 //!
 //! `embedded/guest/contain/discover.c` runs the command and writes the lines that are parsed here.
 
+use crate::reader::{HIDDEN, TMP};
 use crate::{programs, Error, Result, SourceRoot};
 use kerntune_work::{ContentHash, IoContext};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub struct PathUses {
     pub listed: bool,
     /// Made, or emptied, by the command itself.
     pub written: bool,
-    /// Connected to, or made, as a socket.
+    /// Connected to as a socket.
     pub socket: bool,
     /// Hidden from the command as a secret.
     pub secret: bool,
@@ -142,9 +143,10 @@ impl Discovered {
         let mut notes = Vec::new();
         let secrets = of(|uses| uses.secret);
         if !secrets.is_empty() {
-            notes.push(format!("left out as secrets: {}", secrets.join(", ")));
+            notes.push(format!("left out as secrets: {} (`--file PATH` packs one)", secrets.join(", ")));
         }
-        let sockets = of(|uses| uses.socket);
+        // What the command made itself is in the guest, too.
+        let sockets = of(|uses| uses.socket && !uses.written);
         if !sockets.is_empty() {
             notes.push(format!("sockets of this machine are not in the guest: {}", sockets.join(", ")));
         }
@@ -158,6 +160,40 @@ impl Discovered {
             );
         }
         notes
+    }
+
+    /// Returns the files of this machine that the command used, for `files` of a workload file: also
+    /// those in directories that it listed, and directories that are empty. Secrets are not among
+    /// them, nor what is the guest's own.
+    pub fn used_files(&self) -> Vec<PathBuf> {
+        let names =
+            |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let listed = self.paths.iter().filter(|(_, uses)| uses.listed).flat_map(|(path, _)| names(path));
+        let is_wanted = |path: &PathBuf| {
+            // The other name of a file below a linked directory is a path of its own.
+            let is_real =
+                path.parent().is_some_and(|parent| parent.canonicalize().is_ok_and(|real| real == parent));
+            let is_own = HIDDEN.iter().any(|own| path.starts_with(own)) || path == Path::new(TMP);
+            let is_excluded = self.excluded.iter().any(|excluded| path.starts_with(excluded));
+            let uses = self.paths.get(path).copied().unwrap_or_default();
+            let is_used = !uses.secret && uses != PathUses { written: true, ..PathUses::default() };
+            let is_empty = path.is_dir() && !path.is_symlink() && names(path).next().is_none();
+            is_real && !is_own && !is_excluded && is_used && (path.is_file() || is_empty)
+        };
+        let all: BTreeSet<PathBuf> = self.paths.keys().cloned().chain(listed).filter(is_wanted).collect();
+        all.into_iter().collect()
+    }
+
+    /// Checks whether a line of a program names a path that the command looked for and the guest lacks,
+    /// by the end of the path.
+    pub fn names_absent(&self, line: &str) -> bool {
+        let is_between = |c: char| c.is_whitespace() || "'\"`‘’:,()".contains(c);
+        let mut words = line.split(is_between).filter(|word| !word.is_empty()).peekable();
+        words.peek().is_some()
+            && self.paths.iter().any(|(path, uses)| {
+                (uses.secret || uses.socket || !self.root.has(path))
+                    && words.clone().any(|word| path.ends_with(word))
+            })
     }
 
     /// Names of kerntune's own programs that the command looked for on this machine, in vain.
@@ -235,6 +271,46 @@ mod tests {
             assert!(error.contains(&format!("{bad:?}")), "{error}");
         }
         assert_eq!(Discovered::parse("").unwrap().end, DiscoveryEnd::TimeUp);
+    }
+
+    #[test]
+    fn a_line_is_about_what_the_guest_lacks_if_it_names_such_a_path() {
+        let told = "l /usr/bin/no-such-program\nr /no/such/file\n- /etc/passwd\nr /etc/hostname\n";
+        let found = Discovered::parse(told).unwrap();
+        for line in [
+            "sh: 1: no-such-program: not found",
+            "cat: such/file: No such file or directory",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'",
+            "cat: /etc/passwd: No such file or directory",
+        ] {
+            assert!(found.names_absent(line), "{line}");
+        }
+        for line in ["/etc/hostname: not found", "-say that something was not found", "a file: not found", ""]
+        {
+            assert!(!found.names_absent(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn used_files_are_those_that_were_seen_and_empty_directories() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = dir.path();
+        fs::create_dir_all(at.join("sub/empty")).unwrap();
+        for name in ["read", "not", "key", "sub/listed"] {
+            fs::write(at.join(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("read", at.join("link")).unwrap();
+        let told = "r @/link\nr @/read\nd @/sub\n- @/key\nl @\nr @/gone\nw @/not\nr /proc/self/maps\n";
+        let found = Discovered::parse(&told.replace('@', at.to_str().unwrap())).unwrap();
+        let expected = ["link", "read", "sub/empty", "sub/listed"].map(|name| at.join(name));
+        assert_eq!(found.used_files(), expected);
+    }
+
+    #[test]
+    fn sockets_that_the_command_makes_are_not_said_to_be_missing() {
+        let socket = |told: &str| Discovered::parse(told).unwrap().notes()[0].clone();
+        assert!(socket("s /etc/hostname\n").contains("sockets of this machine"));
+        assert!(!socket("w /etc/hostname\ns /etc/hostname\n").contains("socket"));
     }
 
     #[test]

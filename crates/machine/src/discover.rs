@@ -9,7 +9,7 @@ use kerntune_guest::{Discovered, ProcessUser, SourceRoot};
 use kerntune_work::{Job, JobEnd};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Memory limit of the first run, in MiB, half of it for files; as much as the largest guest of a
@@ -31,6 +31,8 @@ pub struct DiscoveryRequest<'a> {
     pub directory: &'a Path,
     /// Directory of this machine that is empty for it.
     pub hidden: &'a Path,
+    /// Files and directories inside, absolute, that it sees even if they are secrets.
+    pub shown: &'a [PathBuf],
     /// All of its environment.
     pub environment: &'a BTreeMap<String, String>,
     /// Standard input; empty if it is `None`.
@@ -53,7 +55,9 @@ pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
         _ => request.user.ids().map(|id| id.to_string()).collect(),
     };
     command.arg("discover").arg(request.root.directory()).arg(hidden).arg(ids.join(":"));
-    command.arg(request.directory).args(request.command);
+    command.arg(request.directory).args(request.shown);
+    command.args(request.shown.iter().filter_map(|path| request.root.resolve(path).ok()));
+    command.arg("--").args(request.command);
     let mut job = Job::new(command).time_limit(request.time_limit);
     if let Some(input) = request.input {
         job = job.stdin(input.into());
@@ -82,7 +86,6 @@ mod tests {
     use kerntune_guest::{compile_contain, DiscoveryEnd};
     use kerntune_work::WorkDir;
     use std::collections::BTreeSet;
-    use std::path::PathBuf;
     use std::process::Command;
 
     struct FirstRuns {
@@ -98,6 +101,10 @@ mod tests {
         }
 
         fn of(&self, words: &[&str], directory: &Path, seconds: u64) -> Discovered {
+            self.with(words, directory, &[], seconds)
+        }
+
+        fn with(&self, words: &[&str], directory: &Path, shown: &[PathBuf], seconds: u64) -> Discovered {
             let command: Vec<String> = words.iter().map(|word| word.to_string()).collect();
             let environment = BTreeMap::from([
                 ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
@@ -110,6 +117,7 @@ mod tests {
                 user: &ProcessUser::default(),
                 directory,
                 hidden: self.dir.path(),
+                shown,
                 environment: &environment,
                 input: None,
                 time_limit: Duration::from_secs(seconds),
@@ -159,6 +167,25 @@ mod tests {
         let before = ["emptied", "gone", "link", "moved", "odd name", "read", "secret.key", "sub"];
         assert_eq!(names, before.map(Into::into).into());
         assert_eq!(std::fs::read_to_string(at.join("emptied")).unwrap(), "text\n");
+    }
+
+    #[test]
+    fn a_secret_that_is_asked_for_is_seen() {
+        let runs = FirstRuns::new();
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = dir.path();
+        std::fs::create_dir_all(at.join("keys/.ssh")).unwrap();
+        let own = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
+        for name in ["a.key", "b.key", "keys/.ssh/id_x"] {
+            std::fs::write(at.join(name), "text\n").unwrap();
+            std::fs::set_permissions(at.join(name), own.clone()).unwrap();
+        }
+        std::os::unix::fs::symlink("a.key", at.join("link")).unwrap();
+        let script = "cat a.key keys/.ssh/id_x && ! cat b.key";
+        let found = runs.with(&["sh", "-c", script], at, &[at.join("link"), at.join("keys")], 60);
+        assert_eq!(found.end, DiscoveryEnd::Exited(0));
+        assert_eq!(chosen(&found, |uses| uses.secret), [at.join("b.key")].into());
+        assert_eq!(runs.of(&["sh", "-c", script], at, 60).end, DiscoveryEnd::Exited(1));
     }
 
     #[test]

@@ -5,7 +5,7 @@
  * without links if that is different. The last line is `exit STATUS` or `signal NUMBER`.
  *
  *     r  contents may be read      x  is executed            l  is looked at: type, mode, size, or that it is there
- *     d  names in it are listed    w  is made or emptied     s  a socket is connected to or made
+ *     d  names in it are listed    w  is made or emptied     s  a socket is connected to
  *     -  a secret: for the command there is no such file
  *
  * The command stops at system calls that take paths, and at no others: a seccomp filter chooses them. Its output goes to a file
@@ -114,7 +114,7 @@ static const struct call {
 	{ SYS_getdents64, 0, NONE, 'd', FOLLOW, 0 },
 	/* A path in an address. */
 	{ SYS_connect, NONE, 1, 's', FOLLOW, 0 },
-	{ SYS_bind, NONE, 1, 's', FOLLOW, 0 },
+	{ SYS_bind, NONE, 1, 'w', FOLLOW, 0 },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -182,6 +182,19 @@ static void print(const char *line)
 
 /* ---- secrets ---- */
 
+static char **shown; /* files and directories that the caller asked for, which are no secrets then; ended by NULL */
+
+static bool is_shown(const char *path)
+{
+	for (char **at = shown; *at; at++) {
+		size_t length = strlen(*at);
+
+		if (strncmp(path, *at, length) == 0 && (path[length] == '/' || !path[length]))
+			return true;
+	}
+	return false;
+}
+
 static bool ends(const char *path, const char *with)
 {
 	size_t length = strlen(path), end = strlen(with);
@@ -230,6 +243,7 @@ static bool cover_secrets(void)
 	int fd = open(empty, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	glob_t found = { 0 };
 	bool good = fd >= 0 && close(fd) == 0;
+	static char real[PATH_MAX];
 	struct stat meta;
 
 	for (size_t i = 0; good && i < sizeof(places) / sizeof(places[0]); i++) {
@@ -237,7 +251,8 @@ static bool cover_secrets(void)
 		for (size_t j = 0; good && j < found.gl_pathc; j++) {
 			const char *path = found.gl_pathv[j];
 
-			if (stat(path, &meta) == 0 && S_ISREG(meta.st_mode) && is_secret(path, &meta))
+			if (stat(path, &meta) == 0 && S_ISREG(meta.st_mode) && is_secret(path, &meta) &&
+			    !(realpath(path, real) && is_shown(real)))
 				good = mount(empty, path, NULL, MS_BIND, NULL) == 0;
 		}
 		globfree(&found);
@@ -339,8 +354,9 @@ static bool path_of(pid_t pid, const struct call *call, const uint64_t *args, ch
 
 	if (call->path == NONE)
 		return read_base(pid, fd, path, size);
-	if (call->kind == 's' ? !read_address(pid, args, given, sizeof(given)) :
-				!read_string(pid, args[call->path], given, sizeof(given)))
+	if (call->number == SYS_connect || call->number == SYS_bind ?
+		    !read_address(pid, args, given, sizeof(given)) :
+		    !read_string(pid, args[call->path], given, sizeof(given)))
 		return false;
 	/* With no path, it is about the descriptor, and that has been opened before. */
 	if (!given[0])
@@ -415,8 +431,9 @@ static bool tell(char *line, bool follows)
 		length = readlink(link, real + 2, sizeof(real) - 3);
 	}
 	real[length > 0 ? length + 2 : 2] = '\0';
-	told->is_secret = is_secret(line + 2, fd >= 0 && fstat(fd, &meta) == 0 ? &meta : NULL) ||
-			  (real[2] && is_secret(real + 2, &meta));
+	told->is_secret = !is_shown(line + 2) && !is_shown(real + 2) &&
+			  (is_secret(line + 2, fd >= 0 && fstat(fd, &meta) == 0 ? &meta : NULL) ||
+			   (real[2] && is_secret(real + 2, &meta)));
 	if (fd >= 0)
 		close(fd);
 	if (told->is_secret) {
@@ -549,13 +566,14 @@ static int follow(pid_t first)
 	}
 }
 
-int discover(char *user, const char *directory, char **words)
+int discover(char *user, const char *directory, char **asked, char **words)
 {
 	const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 	int go[2];
 	pid_t pid;
 
+	shown = asked;
 	if (!cover_secrets())
 		return EXIT_REFUSED;
 	if (pipe2(go, O_CLOEXEC) < 0 || (pid = fork()) < 0) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * contain USERS MEMORY_MB IMAGE|probe OPTION...
- * contain USERS MEMORY_MB discover ROOT HIDDEN USER DIRECTORY WORD...
+ * contain USERS MEMORY_MB discover ROOT HIDDEN USER DIRECTORY [SHOWN...] -- WORD...
  *
  * USERS is `range:UID`, `subids:UID:GID`, `one` or `same` (enum users). Runs /init of the image as process 1 of namespaces of its own:
  * users, processes, mounts, network, IPC, host name, cgroups. Lines go out on descriptor 1, results on 0, a socket whose
  * other end is kerntune's. `probe` stops before it runs anything. `discover` runs a command over the files of the host's directory ROOT, in its
- * own environment and with its own input, and tells what it uses (discover.c); the directory HIDDEN inside is empty for it.
+ * own environment and with its own input, and tells what it uses (discover.c); the directory HIDDEN inside is empty for it,
+ * and the paths SHOWN are no secrets.
  *
  * Two processes: the watcher, which stays outside, and the one that becomes init. All that runs inside ends with init, since
  * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, on a signal
@@ -86,6 +87,19 @@ static bool say(int channel)
 	return send(channel, "", 1, MSG_NOSIGNAL) == 1;
 }
 
+/* Runs a command, which is what follows `discover`. */
+static int discover_all(char **command)
+{
+	char **asked = command + 4, **end = asked;
+
+	while (*end && strcmp(*end, "--") != 0)
+		end++;
+	if (!*end || !end[1])
+		return EXIT_REFUSED;
+	*end = NULL;
+	return discover(command[2], command[3], asked, end + 1);
+}
+
 /* Becomes init, or runs the command if there is one: what follows `discover`. `image` is -1 for both it and a probe. */
 static _Noreturn void inside(const struct request *request, int channel, int image, char **options, char **command)
 {
@@ -105,7 +119,7 @@ static _Noreturn void inside(const struct request *request, int channel, int ima
 	if (command) {
 		if (!root_of_host(request->memory_mb, command[0], command[1]) || !root_system())
 			_exit(EXIT_REFUSED);
-		_exit(discover(command[2], command[3], command + 4));
+		_exit(discover_all(command));
 	}
 	if (!root_enter(image, request->memory_mb) || !root_system() || !rights_drop())
 		_exit(EXIT_REFUSED);
@@ -187,7 +201,7 @@ int main(int argc, char **argv)
 	/* Who reads our lines may be gone. */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 4 || !read_users(argv[1], &request) || !number(argv[2], &request.memory_mb)) {
-		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION... | discover ROOT HIDDEN USER DIRECTORY WORD...\n");
+		fprintf(stderr, "usage: contain USERS MEMORY_MB IMAGE|probe OPTION... | discover ROOT HIDDEN USER DIRECTORY [SHOWN...] -- WORD...\n");
 		return 2;
 	}
 	/* A descriptor of the host's would be a way out. */

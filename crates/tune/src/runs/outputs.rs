@@ -71,12 +71,14 @@ const LINE_WIDTH: usize = 160;
 
 /// Returns the log and its first message about a missing file or program, for each step that
 /// printed one. Such a step may succeed and still measure other work than intended; some workloads
-/// do this on purpose.
+/// do this on purpose. After a first run the message has to name a path that it did not find.
 pub fn missing_files(workload: &Workload, run: &str, profile: &Path) -> Vec<(PathBuf, String)> {
+    let found = workload.context.as_ref().and_then(|context| context.discovered.as_ref());
+    let is_absent = |line: &str| found.is_none_or(|found| found.names_absent(line));
     let missing = step_logs(workload, run, profile).into_iter().filter_map(|log| {
         let text = fs::read(&log).ok()?;
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().find(|line| reports_missing_file(line))?;
+        let line = text.lines().find(|line| reports_missing_file(line) && is_absent(line))?;
         let shown =
             line.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(LINE_WIDTH).collect();
         Some((log, shown))

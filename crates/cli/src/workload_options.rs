@@ -11,7 +11,7 @@ const MAX_MEMORY_MB: i64 = 1 << 20;
 const MAX_SECONDS: u64 = 7 * 24 * 3600;
 
 /// Additions to a workload, or to COMMAND.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct WorkloadOptions {
     /// Pack this file or directory of this machine as well, at its own path; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -89,6 +89,11 @@ impl WorkloadOptions {
             context.input = file_input(path)?;
         }
         Ok(())
+    }
+
+    /// Returns true if the size of the guest's memory was given.
+    pub fn has_memory(&self) -> bool {
+        self.memory.is_some()
     }
 
     /// Returns the environment variables that were given.

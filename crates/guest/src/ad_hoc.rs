@@ -108,7 +108,7 @@ impl Workload {
         let named = root.is_of_this_machine().then(|| ArgumentFiles::of(command, &directory));
         let missing = named.and_then(Result::ok).map_or(Vec::new(), |named| named.missing);
         let notes = [missing, found.notes()].concat();
-        let mut workload = Self::alone(command, memory_for(command, &found)?);
+        let mut workload = Self::alone(command, memory_for(command, found.bytes())?);
         workload.env = environment;
         workload.context = Some(CommandContext {
             directory: Some(directory),
@@ -128,9 +128,24 @@ impl Workload {
         let found = self.context.as_mut().and_then(|context| context.discovered.as_mut());
         let Some(found) = found.filter(|found| !found.with_all_contents) else { return Ok(false) };
         found.with_all_contents = true;
-        let command = &self.measured.steps.first().map(|step| step.command.clone()).unwrap_or_default();
-        self.memory_mb = self.memory_mb.max(memory_for(command, found)?);
+        self.make_room()?;
         Ok(true)
+    }
+
+    /// Gives the guest of a command at least the memory for its files and its input.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] if that is more than a guest holds.
+    pub fn make_room(&mut self) -> Result<()> {
+        let Some(CommandContext { input, discovered: Some(found), .. }) = &self.context else {
+            return Ok(());
+        };
+        let input = input.as_ref().map_or(0, |input| input.bytes.len() as u64);
+        let files = self.files.iter().map(|path| size_of(path));
+        let bytes = files.fold(found.bytes().saturating_add(input), u64::saturating_add);
+        let command = self.measured.steps.first().map_or(&[][..], |step| &step.command);
+        self.memory_mb = self.memory_mb.max(memory_for(command, bytes)?);
+        Ok(())
     }
 
     /// Replaces the workload's runs by this command; its services and files stay.
@@ -165,9 +180,16 @@ pub fn name_of(command: &[String]) -> String {
     }
 }
 
-/// Memory for a guest with what the command's first run used.
-fn memory_for(command: &[String], found: &Discovered) -> Result<u32> {
-    let bytes = found.bytes();
+/// Total size in bytes of a file, or of the files in a directory; 0 for what cannot be read.
+fn size_of(path: &Path) -> u64 {
+    let Ok(meta) = path.symlink_metadata() else { return 0 };
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| size_of(&entry.path()));
+    sizes.fold(if meta.is_file() { meta.len() } else { 0 }, u64::saturating_add)
+}
+
+/// Memory for a guest with so many bytes of files.
+fn memory_for(command: &[String], bytes: u64) -> Result<u32> {
     if too_large_for(bytes, MEMORY_MAX_MB).is_none() {
         return Ok(memory_mb(bytes));
     }

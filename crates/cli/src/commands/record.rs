@@ -185,6 +185,9 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             }
             _ => None,
         };
+        if !self.guest.has_memory() {
+            workload.make_room()?;
+        }
         let shipped = match self.kernel.is_none() && self.workload.is_none() {
             true => shipped_kernel(&work, output)?,
             false => None,
@@ -270,8 +273,10 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             if !figures.is_empty() {
                 output.print(&described(&figures));
             }
+            let ran_here = workload.context.as_ref().is_some_and(|context| context.discovered.is_some());
+            let help = if ran_here { "; `--file PATH` packs what its first run did not use" } else { "" };
             for (log, line) in outputs::missing_files(&workload, run, &recorded.path) {
-                output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
+                output.note(&format!("warning: the program printed `{line}`{help} ({})", log.display()));
             }
             // Other kinds of input were handled before.
             if input.is_none() && workload.context.is_some() && !self.guest.has_input() {

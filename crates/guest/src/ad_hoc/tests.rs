@@ -1,4 +1,5 @@
 use super::*;
+use crate::StandardInput;
 use std::path::PathBuf;
 
 fn words(line: &str) -> Vec<String> {
@@ -113,6 +114,28 @@ fn too_much_is_refused() {
     let error = packed.add(1 << 30).unwrap_err().to_string();
     assert!(error.contains("tar is too large") && error.contains("1536 MiB"), "{error}");
     assert_eq!(memory_mb(1 << 30), 2560);
+}
+
+#[test]
+fn a_guest_has_room_for_the_input_and_for_added_files() {
+    let temporary = directory();
+    let (dir, size) = (temporary.path(), 700 << 20);
+    std::fs::create_dir(dir.join("sub")).unwrap();
+    std::fs::File::create(dir.join("sub/large")).unwrap().set_len(size).unwrap();
+    let found = Discovered::parse("exit 0\n").unwrap();
+    let system = CommandSystem::of_this_machine(dir).unwrap();
+    let mut workload = Workload::of_discovered(&words("true"), system, found).unwrap().workload;
+    workload.make_room().unwrap();
+    assert_eq!(workload.memory_mb, MEMORY_MB);
+    workload.files.push(dir.join("sub"));
+    workload.make_room().unwrap();
+    assert_eq!(workload.memory_mb, 1400 + 512);
+    let bytes = vec![0; 100 << 20];
+    workload.context.as_mut().unwrap().input = Some(StandardInput { bytes, is_private: false });
+    workload.make_room().unwrap();
+    assert_eq!(workload.memory_mb, 1600 + 512);
+    workload.files.extend([dir.join("sub"), dir.join("sub")]);
+    assert!(workload.make_room().unwrap_err().to_string().contains("2200 MiB"));
 }
 
 #[test]

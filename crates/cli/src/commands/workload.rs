@@ -1,11 +1,13 @@
 //! The commands `kerntune workload list|new|check`.
 
+use crate::first_run;
+use crate::workload_options::WorkloadOptions;
 use clap::Subcommand;
 use kerntune_command::{
-    command_group, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+    command_group, work, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
     RunSubcommand,
 };
-use kerntune_guest::{read_text, AdHocWorkload, Workload, SHIPPED};
+use kerntune_guest::{read_text, CommandContext, CommandSystem, Workload, SHIPPED};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -46,10 +48,10 @@ pub enum WorkloadCommand {
 }
 
 impl RunSubcommand<GlobalOptions> for WorkloadCommand {
-    fn run(&self, _global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         match self {
             Self::List { format } => list(format.json, output),
-            Self::New { output: file, command } => new(file, command, output),
+            Self::New { output: file, command } => new(file, command, global, output),
             Self::Check { file, format } => check(file, format.json, output),
         }
     }
@@ -105,8 +107,9 @@ fn list(json: bool, output: &CliOutput) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes a workload file with one step for training and measuring, and comments on other settings.
-fn new(path: &Path, command: &[String], output: &CliOutput) -> Result<Exit, Failure> {
+/// Writes a workload file with what the command used in its first run, one step for training and
+/// measuring, and comments on other settings.
+fn new(path: &Path, command: &[String], global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
     if command.first().is_none_or(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
@@ -116,28 +119,63 @@ fn new(path: &Path, command: &[String], output: &CliOutput) -> Result<Exit, Fail
     let file = OutputFile::new("--output", path)?;
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
-    let AdHocWorkload { workload, notes } = Workload::of_command(command, &here)?;
-    if workload.context.as_ref().is_some_and(|context| context.directory.is_some()) {
-        output.note(&format!(
-            "warning: the command names files relative to {}; commands of a workload file run in /: write absolute paths",
-            here.display()
-        ));
-    }
-    notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
+    let options = WorkloadOptions::default();
+    let system = CommandSystem::of_this_machine(&here)?;
+    let workload = first_run::workload_of(command, system, &[], &options, &work(global)?, output)?;
+    file.write(draft(&workload, command, &here)?.as_bytes())?;
+    let path = path.display();
+    output.note(&format!(
+        "wrote {path}\n`kerntune workload check {path}` says what is wrong with it, `kerntune record --workload {path}` records it, \
+         `kerntune tune --workload {path}` makes a kernel for it"
+    ));
+    Ok(Exit::Ok)
+}
+
+/// Returns a workload file of the command, which runs in `here`.
+fn draft(workload: &Workload, command: &[String], here: &Path) -> Result<String, Failure> {
     // JSON strings are valid TOML strings.
-    let words = |words: &[String]| serde_json::to_string(words).map_err(Failure::usage);
-    let files: Vec<String> = workload.files.iter().map(|path| path.display().to_string()).collect();
+    let quoted = |text: &str| serde_json::to_string(text).map_err(Failure::usage);
+    let mut files = workload.files.clone();
+    let mut command = command.to_vec();
+    let mut uses_directory = false;
+    if let Some(CommandContext { directory, discovered, .. }) = &workload.context {
+        uses_directory = directory.is_some();
+        if let Some(found) = discovered {
+            files.extend(found.used_files());
+            uses_directory = found.paths.keys().any(|path| path.starts_with(here) && path != here);
+        }
+    }
+    files.retain(|path| path != here);
+    let mut setup = String::new();
+    if uses_directory && here != Path::new("/") {
+        // Commands of a workload file run in /.
+        command.splice(0..0, ["env".into(), "-C".into(), here.display().to_string()]);
+        if !files.iter().any(|path| path.starts_with(here)) {
+            setup = format!("setup = [[\"mkdir\", \"-p\", {}]]\n", quoted(&here.display().to_string())?);
+        }
+    }
+    let list = |texts: &[String], between: &str| -> Result<String, Failure> {
+        Ok(texts.iter().map(|text| quoted(text)).collect::<Result<Vec<_>, _>>()?.join(between))
+    };
+    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let files = match files.is_empty() {
         true => {
             "# files = [\"/srv/data\"]  # files and directories of this machine that it reads".to_string()
         }
-        false => format!("files = {}  # of this machine, for the guest", words(&files)?),
+        false => format!("files = [  # of this machine, for the guest\n    {},\n]", list(&files, ",\n    ")?),
     };
-    let (name, command) = (words(std::slice::from_ref(&workload.name))?, words(command)?);
-    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let mut env = String::new();
+    for (key, value) in workload.env.iter().filter(|(key, _)| *key != "PWD") {
+        env.push_str(&format!("{} = {}, ", quoted(key)?, quoted(value)?));
+    }
+    let env = match env.strip_suffix(", ") {
+        Some(env) => format!("env = {{ {env} }}  # as it is here\n"),
+        None => env,
+    };
+    let (name, command) = (quoted(&workload.name)?, format!("[{}]", list(&command, ",")?));
     let memory = workload.memory_mb;
-    let text = format!(
-        "description = {name}\n{files}\nmemory_mb = {memory}  # of the guest\n\n\
+    Ok(format!(
+        "description = {name}\n{files}\nmemory_mb = {memory}  # of the guest\n{env}{setup}\n\
          # A server that the commands talk to is started first:\n\
          # [[service]]\n# name = \"server\"\n# command = [\"server\", \"--port\", \"8080\"]\n\
          # ready = {{ tcp = 8080, within_seconds = 10 }}\n\n\
@@ -145,14 +183,7 @@ fn new(path: &Path, command: &[String], output: &CliOutput) -> Result<Exit, Fail
          [[training.step]]\nregion = \"command\"\ncommand = {command}\n\n\
          # Kernels are compared by what runs here. Figures are divided by the operations.\n\
          [[measured.step]]\nregion = \"command\"\noperations = 1\ncommand = {command}\n"
-    );
-    file.write(text.as_bytes())?;
-    let path = path.display();
-    output.note(&format!(
-        "wrote {path}\n`kerntune workload check {path}` says what is wrong with it, `kerntune record --workload {path}` records it, \
-         `kerntune tune --workload {path}` makes a kernel for it"
-    ));
-    Ok(Exit::Ok)
+    ))
 }
 
 fn check(file: &Path, json: bool, output: &CliOutput) -> Result<Exit, Failure> {

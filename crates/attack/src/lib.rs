@@ -52,6 +52,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("code_calls", seeds::elf, elf::code_calls),
         target("console", seeds::console, text::console),
         target("debug_info", seeds::elf, elf::debug_info),
+        target("discovered_files", seeds::discovered_files, text::discovered_files),
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),

@@ -367,6 +367,12 @@ pub fn console() -> Vec<Vec<u8>> {
         .to_vec()]
 }
 
+pub fn discovered_files() -> Vec<Vec<u8>> {
+    vec![b"hidden /mnt: Invalid argument\nl /usr/bin/sh\nx /usr/bin/sh\nr /a\\x20b\\x5c\\xff\nw /tmp/made\nd /srv\n\
+        s /run/made\n- /etc/shadow\nexit 3\n"
+        .to_vec()]
+}
+
 pub fn step_output() -> Vec<Vec<u8>> {
     vec![b"Document Length:        4 bytes\n\nConcurrency Level:      100\nComplete requests:      1000\n\
         Failed requests:        0\nRequests per second:    4672.92 [#/sec] (mean)\n"

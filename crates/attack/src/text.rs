@@ -1,7 +1,7 @@
 //! Readers of text: settings, manifests, and output of other programs.
 
 use kerntune_guest::{
-    last_lines, ConsoleMessage, InitPlan, MetricDirection, Workload, WorkloadMetric, WorkloadStep,
+    last_lines, ConsoleMessage, Discovered, InitPlan, MetricDirection, Workload, WorkloadMetric, WorkloadStep,
 };
 use kerntune_layout::FrontEndConfig;
 use std::borrow::Cow;
@@ -114,6 +114,14 @@ pub fn console(bytes: &[u8]) {
         let _ = ConsoleMessage::parse(line);
     }
     assert!(!last_lines(&text(bytes)).contains('\u{1b}'));
+}
+
+/// Lines of a command's first run.
+pub fn discovered_files(bytes: &[u8]) {
+    match Discovered::parse(&text(bytes)) {
+        Ok(found) => assert!(found.paths.keys().all(|path| path.is_absolute())),
+        Err(error) => assert!(!error.to_string().contains('\u{1b}'), "escapes in a message"),
+    }
 }
 
 /// Output of a step, checked.

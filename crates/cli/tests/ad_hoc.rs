@@ -69,6 +69,43 @@ fn relative_programs_and_files_are_those_of_the_directory() {
     assert_eq!(found, expected);
 }
 
+/// The guest has a serial port, and the first run does not.
+#[test]
+fn a_file_that_only_the_guest_reads_comes_with_the_second_try() {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::write(directory.path().join("file"), "contents\n").unwrap();
+    let script = "test -s file && if [ -c /dev/ttyS0 ]; then read line <file && echo $line; fi";
+    let (found, said) = printed(&record(directory.path(), Stdio::null(), &["sh", "-c", script]), "sh");
+    assert_eq!(found, "contents\n");
+    let file = directory.path().join("file");
+    assert!(said.contains(&format!("the command read {} in the guest", file.display())), "{said}");
+}
+
+/// Files are as old as here, and the guest's clock is past all of them.
+#[test]
+fn make_builds_what_is_older_and_a_program_finds_the_library_beside_it() {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let at = directory.path();
+    let rules = "prog: main.c libanswer.so\n\tgcc -o prog main.c -L. -lanswer -Wl,-rpath,'$$ORIGIN'\n\
+                 libanswer.so: answer.c\n\tgcc -shared -fPIC -o libanswer.so answer.c\n";
+    std::fs::write(at.join("Makefile"), rules).unwrap();
+    std::fs::write(at.join("answer.c"), "int answer(void) { return 42; }\n").unwrap();
+    std::fs::write(at.join("main.c"), "int answer(void); int main(void) { return answer(); }\n").unwrap();
+    assert!(std::process::Command::new("make").current_dir(at).status().unwrap().success());
+    let now = std::time::SystemTime::now();
+    for (name, age) in
+        [("answer.c", 50), ("libanswer.so", 40), ("prog", 30), ("Makefile", 20), ("main.c", 10)]
+    {
+        let file = std::fs::File::options().append(true).open(at.join(name)).unwrap();
+        file.set_modified(now - std::time::Duration::from_secs(age)).unwrap();
+    }
+    let (found, _) = printed(&record(at, Stdio::null(), &["make"]), "make");
+    assert_eq!(found, "gcc -o prog main.c -L. -lanswer -Wl,-rpath,'$ORIGIN'\n");
+    std::os::unix::fs::symlink(at.join("prog"), at.join("link")).unwrap();
+    let output = record(at, Stdio::null(), &["./link"]);
+    assert_eq!(output.status.code(), Some(42), "{}", support::said(&output));
+}
+
 #[test]
 fn a_file_is_the_commands_input_and_a_pipe_is_told_of() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();

@@ -169,6 +169,18 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at.join("emptied")).unwrap(), "text\n");
     }
 
+    /// The writer needs longer than the reader sleeps.
+    #[test]
+    fn a_sleeper_is_held_until_the_others_wait() {
+        let runs = FirstRuns::new();
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let script = "(head -c 100000000 /dev/zero | md5sum >sum; sleep 100) & sleep 0.001; test -s sum";
+        let found = runs.of(&["sh", "-c", script], dir.path(), 60);
+        assert_eq!(found.end, DiscoveryEnd::Exited(0));
+        let spins = "while :; do :; done & sleep 0.001; kill $!";
+        assert_eq!(runs.of(&["sh", "-c", spins], dir.path(), 60).end, DiscoveryEnd::Exited(0));
+    }
+
     #[test]
     fn a_secret_that_is_asked_for_is_seen() {
         let runs = FirstRuns::new();

@@ -8,13 +8,14 @@
  *     d  names in it are listed    w  is made or emptied     s  a socket is connected to
  *     -  a secret: for the command there is no such file
  *
- * The command stops at system calls that take paths, and at no others: a seccomp filter chooses them. Its output goes to a file
+ * The command stops at system calls that take paths, or sleep, and at no others: a seccomp filter chooses them. Its output goes to a file
  * in memory, as in a guest: some programs (tar, grep) do less if it is /dev/null.
  *
  * Talks to: crates/guest/src/discovered.rs, which reads the lines.
  */
 #include "contain.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -40,6 +41,7 @@
 #include <sys/un.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NONE (-1)
@@ -480,18 +482,25 @@ static void on_call(pid_t pid)
 	}
 }
 
+static unsigned short stop_at(struct sock_filter *program, unsigned short length, long number)
+{
+	program[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1);
+	program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	return length;
+}
+
 static bool stop_at_calls(void)
 {
-	static struct sock_filter program[CALLS * 2 + 4];
+	static struct sock_filter program[CALLS * 2 + 6];
 	struct sock_fprog filter = { .filter = program };
 	unsigned short length = 0;
 
 	/* The filter of rights.c lets no other kind of call through. */
 	program[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < CALLS; i++) {
-		program[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i].number, 0, 1);
-		program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
-	}
+	for (size_t i = 0; i < CALLS; i++)
+		length = stop_at(program, length, calls[i].number);
+	length = stop_at(program, length, SYS_nanosleep);
+	length = stop_at(program, length, SYS_clock_nanosleep);
 	program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	filter.len = length;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0 ||
@@ -533,6 +542,90 @@ static _Noreturn void command(int go, char *user, const char *directory, char **
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+/* ---- threads that want to sleep ---- */
+
+#define SLEEPERS_MAX 256
+#define PAUSE_NS 10000000 /* between two looks at the other threads */
+#define QUIET 3 /* looks at which none of them runs */
+#define LOOKS_MAX 500 /* after which a sleeper sleeps all the same */
+
+/* A shell that starts a server and sleeps for a second wants it to be ready then. How far it is depends on how busy this machine
+ * is; so what it reads would, too. A thread that is about to sleep is held until no other one runs. */
+static pid_t sleepers[SLEEPERS_MAX];
+static int sleeper_count, looks, quiet;
+
+static bool is_asleep(const char *process, const char *thread)
+{
+	char path[64], text[512], *state;
+	ssize_t size = 0;
+	int fd;
+
+	for (int i = 0; i < sleeper_count; i++)
+		if (sleepers[i] == atoi(thread))
+			return true;
+	snprintf(path, sizeof(path), "/proc/%.15s/task/%.15s/stat", process, thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		size = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	/* One that is gone by now does not run. */
+	text[size > 0 ? size : 0] = '\0';
+	state = strrchr(text, ')');
+	return !state || strchr("SZTX", state[2]);
+}
+
+static bool others_run(void)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *process, *thread;
+	bool run = false;
+
+	while (processes && !run && (process = readdir(processes))) {
+		char path[64];
+		DIR *threads;
+
+		/* The first process is this one. */
+		if (atoi(process->d_name) <= 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.15s/task", process->d_name);
+		threads = opendir(path);
+		while (threads && !run && (thread = readdir(threads)))
+			run = atoi(thread->d_name) > 0 && !is_asleep(process->d_name, thread->d_name);
+		if (threads)
+			closedir(threads);
+	}
+	if (processes)
+		closedir(processes);
+	return run;
+}
+
+/* Waits for a moment or an event, and lets the sleepers go if it is time. */
+static void mind_sleepers(void)
+{
+	static const struct timespec pause = { 0, PAUSE_NS };
+	sigset_t events;
+
+	sigemptyset(&events);
+	sigaddset(&events, SIGCHLD);
+	if (sigtimedwait(&events, NULL, &pause) >= 0)
+		return;
+	quiet = others_run() ? 0 : quiet + 1;
+	if (quiet < QUIET && ++looks < LOOKS_MAX)
+		return;
+	while (sleeper_count > 0)
+		ptrace(PTRACE_CONT, sleepers[--sleeper_count], NULL, NULL);
+	looks = quiet = 0;
+}
+
+static bool wants_to_sleep(pid_t pid)
+{
+	struct user_regs_struct regs;
+
+	return ptrace(PTRACE_GETREGS, pid, NULL, &regs) == 0 &&
+	       (regs.orig_rax == SYS_nanosleep || regs.orig_rax == SYS_clock_nanosleep);
+}
+
 /* Until the command ends. Processes that it leaves end with this one. */
 static int follow(pid_t first)
 {
@@ -540,13 +633,18 @@ static int follow(pid_t first)
 	int status;
 
 	for (;;) {
-		pid_t pid = waitpid(-1, &status, __WALL);
+		pid_t pid = waitpid(-1, &status, __WALL | (sleeper_count > 0 ? WNOHANG : 0));
 		int event = status >> 16, stop = WSTOPSIG(status), give = 0;
 
 		if (pid < 0 && errno != EINTR)
 			return refuse("lost the command: %s", strerror(errno)) ? 0 : EXIT_REFUSED;
 		if (pid < 0)
 			continue;
+		if (pid == 0) {
+			mind_sleepers();
+			continue;
+		}
+		quiet = 0;
 		if (!WIFSTOPPED(status)) {
 			if (pid != first)
 				continue;
@@ -554,6 +652,10 @@ static int follow(pid_t first)
 				 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 			print(line);
 			return 0;
+		}
+		if (event == PTRACE_EVENT_SECCOMP && sleeper_count < SLEEPERS_MAX && wants_to_sleep(pid)) {
+			sleepers[sleeper_count++] = pid;
+			continue;
 		}
 		if (event == PTRACE_EVENT_SECCOMP)
 			on_call(pid);
@@ -570,10 +672,14 @@ int discover(char *user, const char *directory, char **asked, char **words)
 {
 	const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+	sigset_t events;
 	int go[2];
 	pid_t pid;
 
 	shown = asked;
+	sigemptyset(&events);
+	sigaddset(&events, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &events, NULL);
 	if (!cover_secrets())
 		return EXIT_REFUSED;
 	if (pipe2(go, O_CLOEXEC) < 0 || (pid = fork()) < 0) {

@@ -64,7 +64,7 @@ pub struct ProcessAttributes {
 }
 
 impl ProcessAttributes {
-    /// Reads those of this process. A caller who is not root is root in the guest.
+    /// Reads those of this process.
     ///
     /// # Errors
     /// /proc is not there.
@@ -81,10 +81,7 @@ impl ProcessAttributes {
         };
         let id = |name: &str| words(name).next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let groups = words("Groups").filter_map(|word| word.parse().ok()).collect();
-        let user = match id("Uid") {
-            0 => ProcessUser { uid: 0, gid: id("Gid"), groups },
-            _ => ProcessUser::default(),
-        };
+        let user = ProcessUser { uid: id("Uid"), gid: id("Gid"), groups };
         let umask = words("Umask").next().and_then(|word| u32::from_str_radix(word, 8).ok());
         Self { user, limits: Vec::new(), umask: umask.unwrap_or(0o022) }
     }
@@ -111,10 +108,7 @@ mod tests {
         let found = ProcessAttributes::parse(text);
         assert_eq!(found.user, ProcessUser { uid: 0, gid: 7, groups: vec![0, 27] });
         assert_eq!(found.umask, 0o027);
-        assert_eq!(
-            ProcessAttributes::parse(&text.replace("Uid:\t0", "Uid:\t1000")).user.ids().collect::<Vec<_>>(),
-            [0, 0]
-        );
+        assert_eq!(found.user.ids().collect::<Vec<_>>(), [0, 7, 0, 27]);
         assert_eq!(ProcessAttributes::parse("").umask, 0o022);
     }
 

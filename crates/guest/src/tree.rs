@@ -43,7 +43,7 @@ pub(crate) enum TreeNode {
 pub(crate) struct HostAttributes {
     /// Permission bits, set-user-ID and the like.
     pub mode: u32,
-    /// Owner; 0 for what belongs to the caller, who is root in the guest.
+    /// Owner.
     pub uid: u32,
     pub gid: u32,
     /// Modification time in seconds since 1970.

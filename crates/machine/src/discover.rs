@@ -50,10 +50,10 @@ pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
     let mut command = command(request.program, users, MEMORY_MB);
     command.env_clear().envs(request.environment);
     let hidden = request.root.inside(request.hidden).unwrap_or_default();
-    let ids: Vec<String> = match users {
-        UserIdMap::One => ProcessUser::default().ids().map(|id| id.to_string()).collect(),
-        _ => request.user.ids().map(|id| id.to_string()).collect(),
-    };
+    // Who is not root has one user only: itself, or itself as root.
+    let is_possible = users != UserIdMap::One || request.root.is_of_this_machine();
+    let user = if is_possible { request.user } else { &ProcessUser::default() };
+    let ids: Vec<String> = user.ids().map(|id| id.to_string()).collect();
     command.arg("discover").arg(request.root.directory()).arg(hidden).arg(ids.join(":"));
     command.arg(request.directory).args(request.shown);
     command.args(request.shown.iter().filter_map(|path| request.root.resolve(path).ok()));

@@ -83,9 +83,9 @@ bool overlay_fill(void);
 
 /* ---- discover.c: what a command uses ---- */
 
-/* Runs it to its end as the user UID:GID[:GROUP...]; the exit status of this program. What is in `asked`, ended by NULL, is shown
- * to it though it may be secret. */
-int discover(char *user, const char *directory, char **asked, char **words);
+/* Runs it to its end as the user UID:GID[:GROUP...]; the exit status of this program. `alone` means USERS_ONE: that user is the
+ * caller, or root. What is in `asked`, ended by NULL, is shown to it though it may be secret. */
+int discover(bool alone, char *user, const char *directory, char **asked, char **words);
 
 /* ---- unpack.c ---- */
 

@@ -24,6 +24,7 @@
 #include <linux/filter.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -507,8 +508,20 @@ static bool stop_at_calls(void)
 	       refuse("cannot filter system calls: %s", strerror(errno));
 }
 
+/* A user of whom there is one only: a namespace in which its ids are those that it has outside. */
+static bool rename_root(uid_t uid, gid_t gid)
+{
+	char users[64], groups[64];
+
+	snprintf(users, sizeof(users), "%u 0 1\n", uid);
+	snprintf(groups, sizeof(groups), "%u 0 1\n", gid);
+	return (unshare(CLONE_NEWUSER) == 0 && write_file("/proc/self/uid_map", users) &&
+		write_file("/proc/self/gid_map", groups) && prctl(PR_SET_DUMPABLE, 1) == 0) ||
+	       refuse("cannot become user %u: %s", uid, strerror(errno));
+}
+
 /* UID:GID[:GROUP...]; root stays what it is. */
-static bool become(char *user)
+static bool become(bool alone, char *user)
 {
 	gid_t groups[NGROUPS_MAX];
 	uid_t uid = (uid_t)strtoul(strsep(&user, ":"), NULL, 10);
@@ -518,12 +531,15 @@ static bool become(char *user)
 		groups[count++] = (gid_t)strtoul(strsep(&user, ":"), NULL, 10);
 	if (count == 0 || (uid == 0 && count == 1 && groups[0] == 0))
 		return true;
+	if (alone)
+		return rename_root(uid, groups[0]);
+	/* Another user's memory and /proc could not be read by who follows it, until it executes a program. */
 	return (setgroups(count - 1, groups + 1) == 0 && setresgid(groups[0], groups[0], groups[0]) == 0 &&
-		setresuid(uid, uid, uid) == 0) ||
+		setresuid(uid, uid, uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0) ||
 	       refuse("cannot become user %u: %s", uid, strerror(errno));
 }
 
-static _Noreturn void command(int go, char *user, const char *directory, char **words)
+static _Noreturn void command(int go, bool alone, char *user, const char *directory, char **words)
 {
 	int output = memfd_create("output", 0);
 	sigset_t none;
@@ -532,7 +548,8 @@ static _Noreturn void command(int go, char *user, const char *directory, char **
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	if (read(go, &byte, 1) != 1 || !rights_drop() || !stop_at_calls() || !become(user))
+	if (read(go, &byte, 1) != 1 || (alone && !become(alone, user)) || !rights_drop() ||
+	    !stop_at_calls() || (!alone && !become(alone, user)))
 		_exit(EXIT_REFUSED);
 	if (chdir(directory) < 0 || output < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
 		_exit(EXIT_REFUSED);
@@ -668,7 +685,7 @@ static int follow(pid_t first)
 	}
 }
 
-int discover(char *user, const char *directory, char **asked, char **words)
+int discover(bool alone, char *user, const char *directory, char **asked, char **words)
 {
 	const long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
@@ -688,7 +705,7 @@ int discover(char *user, const char *directory, char **asked, char **words)
 	}
 	if (pid == 0) {
 		close(go[1]);
-		command(go[0], user, directory, words);
+		command(go[0], alone, user, directory, words);
 	}
 	close(go[0]);
 	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) < 0 || write(go[1], "", 1) != 1) {

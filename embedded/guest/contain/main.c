@@ -88,7 +88,7 @@ static bool say(int channel)
 }
 
 /* Runs a command, which is what follows `discover`. */
-static int discover_all(char **command)
+static int discover_all(const struct request *request, char **command)
 {
 	char **asked = command + 4, **end = asked;
 
@@ -97,7 +97,7 @@ static int discover_all(char **command)
 	if (!*end || !end[1])
 		return EXIT_REFUSED;
 	*end = NULL;
-	return discover(command[2], command[3], asked, end + 1);
+	return discover(request->users == USERS_ONE, command[2], command[3], asked, end + 1);
 }
 
 /* Becomes init, or runs the command if there is one: what follows `discover`. `image` is -1 for both it and a probe. */
@@ -119,7 +119,7 @@ static _Noreturn void inside(const struct request *request, int channel, int ima
 	if (command) {
 		if (!root_of_host(request->memory_mb, command[0], command[1]) || !root_system())
 			_exit(EXIT_REFUSED);
-		_exit(discover_all(command));
+		_exit(discover_all(request, command));
 	}
 	if (!root_enter(image, request->memory_mb) || !root_system() || !rights_drop())
 		_exit(EXIT_REFUSED);

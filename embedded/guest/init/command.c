@@ -101,6 +101,9 @@ bool command_enter(void)
 		groups[count++] = (gid_t)strtoul(user[i], NULL, 10);
 	if (user && setgroups(count, groups) < 0)
 		return fail("cannot take the command's groups: %s", strerror(errno));
+	/* The directory that KT_OUT names. */
+	if (user && chown(OUT_DIR, (uid_t)strtoul(user[0], NULL, 10), (gid_t)strtoul(user[1], NULL, 10)) < 0)
+		return fail("cannot give " OUT_DIR " to the command: %s", strerror(errno));
 	if (file_mask >= 0)
 		own_mask = umask((mode_t)file_mask);
 	for (size_t i = 0; i < limit_count; i++)

@@ -150,6 +150,9 @@ static bool mount_own(void)
 				    strerror(errno));
 	}
 #ifdef KT_COMMAND
+	/* The kernel lets everybody write there. */
+	if (chmod("/", 0755) < 0)
+		return fail("boot: cannot change the mode of /: %s", strerror(errno));
 	return command_fill_tmp(packed) && command_make_stubs();
 #else
 	return true;

@@ -166,7 +166,9 @@ fn take_attributes(tree: &mut HostTree, named: &BTreeSet<PathBuf>, without: &[Pa
             TreeNode::Own { .. } | TreeNode::Char { .. } => false,
         };
         if is_same {
-            let owner = |id: u32, own: u32| if id == own { 0 } else { id };
+            // Of another root, the caller's files are root's if the caller may not have others.
+            let keeps = tree.root.is_of_this_machine();
+            let owner = |id: u32, own: u32| if id == own && !keeps { 0 } else { id };
             let has_time = !meta.is_dir() || named.contains(path);
             // The kernel would start an empty modprobe again and again, one for the format of the other.
             let is_loader = matches!(node, TreeNode::Stub { .. })
@@ -243,7 +245,7 @@ mod tests {
         assert!(node("key").is_none() && node("sub/none").is_none());
         assert!(!tree.nodes.contains_key(Path::new("/proc")));
         let attributes = tree.attributes.get(&at.join("read")).unwrap();
-        assert_eq!((attributes.mode, attributes.uid), (0o754, 0));
+        assert_eq!((attributes.mode, attributes.uid), (0o754, at.metadata().unwrap().uid()));
         let time = at.join("read").metadata().unwrap().modified().unwrap();
         let time = time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         assert_eq!(u64::from(attributes.mtime), time);

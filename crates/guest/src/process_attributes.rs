@@ -19,7 +19,7 @@ const RESOURCES: [(u32, Resource); 10] = [
     (12, Resource::Msgqueue),
 ];
 
-/// Number of open files, and what the kernel allows at most (`fs.nr_open`) unless it is told otherwise.
+/// Number of open files, and its largest value unless `fs.nr_open` is changed.
 const NOFILE: u32 = 7;
 const NOFILE_MAX: u64 = 1 << 20;
 

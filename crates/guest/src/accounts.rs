@@ -69,6 +69,10 @@ fn find_in(passwd: &str, group: &str, named: &str) -> Option<Account> {
     };
     let home = entry.as_ref().and_then(|entry| entry.get(5)).filter(|home| home.starts_with('/')).cloned();
     let home = home.unwrap_or_else(|| if uid == 0 { "/root".into() } else { "/".into() });
+    // For the kernel the last number is no id.
+    if uid == u32::MAX || gid == u32::MAX {
+        return None;
+    }
     Some(Account { user: ProcessUser { uid, gid, groups: more }, home })
 }
 
@@ -91,7 +95,7 @@ mod tests {
         assert_eq!(ids("33"), ids("web"));
         assert_eq!(ids("web:log"), Some((vec![33, 4], "/var/www".into())));
         assert_eq!(ids("1000:7"), Some((vec![1000, 7], "/".into())));
-        for missing in ["nobody", "web:none", "bad", "-1"] {
+        for missing in ["nobody", "web:none", "bad", "-1", "4294967295", "0:4294967295"] {
             assert_eq!(ids(missing), None, "{missing}");
         }
     }

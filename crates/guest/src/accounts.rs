@@ -2,7 +2,7 @@
 
 use crate::{ProcessUser, SourceRoot};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Largest part of a file of accounts to read, in bytes.
@@ -23,14 +23,15 @@ pub(crate) fn find(root: &SourceRoot, named: &str) -> Option<Account> {
 
 /// A missing or odd file has no accounts.
 fn text(root: &SourceRoot, path: &str) -> String {
+    let open = || -> io::Result<File> {
+        let at = root.locate(&root.resolve(Path::new(path))?)?;
+        match at.metadata()?.is_file() {
+            true => File::open(at),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    };
     let mut bytes = Vec::new();
-    let found = root.resolve(Path::new(path)).and_then(|path| root.locate(&path));
-    if let Ok(file) = found
-        .and_then(|path| {
-            path.metadata()?.is_file().then_some(path).ok_or(std::io::ErrorKind::InvalidInput.into())
-        })
-        .and_then(File::open)
-    {
+    if let Ok(file) = open() {
         let _ = file.take(ACCOUNTS_MAX).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()

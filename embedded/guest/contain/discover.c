@@ -243,14 +243,21 @@ static bool cover_secrets(void)
 					      "~/.git-credentials", "~/.aws/credentials", "~/.docker/config.json", "~/.kube/config",
 					      "~/.pgpass", "~/.config/gh/hosts.yml" };
 	static const char empty[] = "/run/empty";
+	const char *home = getenv("HOME");
 	int fd = open(empty, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	glob_t found = { 0 };
 	bool good = fd >= 0 && close(fd) == 0;
-	static char real[PATH_MAX];
+	static char real[PATH_MAX], place[PATH_MAX];
 	struct stat meta;
 
 	for (size_t i = 0; good && i < sizeof(places) / sizeof(places[0]); i++) {
-		good = glob(places[i], GLOB_TILDE_CHECK, NULL, &found) != GLOB_NOSPACE;
+		bool in_home = places[i][0] == '~';
+
+		/* GLOB_TILDE would load what /etc/nsswitch.conf of the root names. */
+		if (in_home && (!home || home[0] != '/'))
+			continue;
+		snprintf(place, sizeof(place), "%s%s", in_home ? home : "", places[i] + in_home);
+		good = glob(place, 0, NULL, &found) != GLOB_NOSPACE;
 		for (size_t j = 0; good && j < found.gl_pathc; j++) {
 			const char *path = found.gl_pathv[j];
 

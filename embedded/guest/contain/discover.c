@@ -642,6 +642,14 @@ static void mind_sleepers(void)
 	looks = quiet = 0;
 }
 
+/* A thread that is gone. */
+static void forget_sleeper(pid_t pid)
+{
+	for (int i = 0; i < sleeper_count; i++)
+		if (sleepers[i] == pid)
+			sleepers[i] = sleepers[--sleeper_count];
+}
+
 static bool wants_to_sleep(pid_t pid)
 {
 	struct user_regs_struct regs;
@@ -670,6 +678,7 @@ static int follow(pid_t first)
 		}
 		quiet = 0;
 		if (!WIFSTOPPED(status)) {
+			forget_sleeper(pid);
 			if (pid != first)
 				continue;
 			snprintf(line, sizeof(line), WIFEXITED(status) ? "exit %d" : "signal %d",

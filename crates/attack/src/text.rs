@@ -1,7 +1,8 @@
 //! Readers of text: settings, manifests, and output of other programs.
 
 use kerntune_guest::{
-    last_lines, ConsoleMessage, Discovered, InitPlan, MetricDirection, Workload, WorkloadMetric, WorkloadStep,
+    last_lines, ConsoleMessage, DiscoveredFiles, InitPlan, MetricDirection, Workload, WorkloadMetric,
+    WorkloadStep,
 };
 use kerntune_layout::FrontEndConfig;
 use std::borrow::Cow;
@@ -118,7 +119,7 @@ pub fn console(bytes: &[u8]) {
 
 /// Lines of a command's first run.
 pub fn discovered_files(bytes: &[u8]) {
-    match Discovered::parse(&text(bytes)) {
+    match DiscoveredFiles::parse(&text(bytes)) {
         Ok(found) => assert!(found.paths.keys().all(|path| path.is_absolute())),
         Err(error) => assert!(!error.to_string().contains('\u{1b}'), "escapes in a message"),
     }

@@ -3,7 +3,7 @@
 use crate::standard_input::reopened_input;
 use crate::workload_options::WorkloadOptions;
 use kerntune_command::{CliOutput, Failure};
-use kerntune_guest::{compile_contain, AdHocWorkload, CommandSystem, Discovered, SourceRoot, Workload};
+use kerntune_guest::{compile_contain, AdHocWorkload, CommandSystem, DiscoveredFiles, SourceRoot, Workload};
 use kerntune_machine::{discover, DiscoveryRequest, Error as MachineError};
 use kerntune_tune::Error;
 use kerntune_work::WorkDir;
@@ -55,7 +55,7 @@ pub fn workload_of(
             )))
         }
         Ok(found) => {
-            let mut found = Discovered { excluded: changed_by_us(work, &system.root), ..found };
+            let mut found = DiscoveredFiles { excluded: changed_by_us(work, &system.root), ..found };
             if !is_of_this_machine {
                 found.read_all(files)?;
             }

@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use crate::discovered::Discovered;
+use crate::discovered::DiscoveredFiles;
 use crate::limits::too_large_for;
 use crate::workload::{CommandContext, CommandLine, WorkloadRun, WorkloadStep};
 use crate::{CommandSystem, Error, Result, Workload};
@@ -101,7 +101,7 @@ impl Workload {
     pub fn of_discovered(
         command: &[String],
         system: CommandSystem,
-        found: Discovered,
+        found: DiscoveredFiles,
     ) -> Result<AdHocWorkload> {
         let CommandSystem { root, directory, environment, process } = system;
         // What the command names and does not find may be a mistake; what else it looks for is its own affair.

@@ -44,7 +44,7 @@ pub enum DiscoveryEnd {
 
 /// Paths that a command used, sorted, so that the same uses give the same image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Discovered {
+pub struct DiscoveredFiles {
     /// Root that the command saw, and that its files are copied from; set by the caller.
     pub root: SourceRoot,
     /// Absolute paths inside as the command gave them, and those that links led to; those of no entry
@@ -62,7 +62,7 @@ pub struct Discovered {
     pub with_all_contents: bool,
 }
 
-impl Discovered {
+impl DiscoveredFiles {
     /// Parses the lines of a first run.
     ///
     /// # Errors
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn lines_become_uses_and_everything_else_is_refused() {
-        let found = Discovered::parse(
+        let found = DiscoveredFiles::parse(
             "l /bin/sh\nx /bin/sh\nr /a\\x20b\\x5c\\xff\nhidden /mnt: no\n- /etc/shadow\nexit 3\n",
         )
         .unwrap();
@@ -265,18 +265,18 @@ mod tests {
         let odd = PathBuf::from(OsString::from_vec(b"/a b\\\xff".to_vec()));
         assert!(found.paths[&odd].read && found.paths[Path::new("/etc/shadow")].secret);
         assert_eq!((found.end, found.hidden.len()), (DiscoveryEnd::Exited(3), 1));
-        assert!(found.started() && !Discovered::parse("exit 127").unwrap().started());
+        assert!(found.started() && !DiscoveredFiles::parse("exit 127").unwrap().started());
         for bad in ["", "r", "r relative", "q /a", "r /a\\", "r /a\\x1", "r /a\\n", "exit x", "r /\\x1ü"] {
-            let error = Discovered::parse(&format!("{bad}\n")).unwrap_err().to_string();
+            let error = DiscoveredFiles::parse(&format!("{bad}\n")).unwrap_err().to_string();
             assert!(error.contains(&format!("{bad:?}")), "{error}");
         }
-        assert_eq!(Discovered::parse("").unwrap().end, DiscoveryEnd::TimeUp);
+        assert_eq!(DiscoveredFiles::parse("").unwrap().end, DiscoveryEnd::TimeUp);
     }
 
     #[test]
     fn a_line_is_about_what_the_guest_lacks_if_it_names_such_a_path() {
         let told = "l /usr/bin/no-such-program\nr /no/such/file\n- /etc/passwd\nr /etc/hostname\n";
-        let found = Discovered::parse(told).unwrap();
+        let found = DiscoveredFiles::parse(told).unwrap();
         for line in [
             "sh: 1: no-such-program: not found",
             "cat: such/file: No such file or directory",
@@ -301,14 +301,14 @@ mod tests {
         }
         std::os::unix::fs::symlink("read", at.join("link")).unwrap();
         let told = "r @/link\nr @/read\nd @/sub\n- @/key\nl @\nr @/gone\nw @/not\nr /proc/self/maps\n";
-        let found = Discovered::parse(&told.replace('@', at.to_str().unwrap())).unwrap();
+        let found = DiscoveredFiles::parse(&told.replace('@', at.to_str().unwrap())).unwrap();
         let expected = ["link", "read", "sub/empty", "sub/listed"].map(|name| at.join(name));
         assert_eq!(found.used_files(), expected);
     }
 
     #[test]
     fn sockets_that_the_command_makes_are_not_said_to_be_missing() {
-        let socket = |told: &str| Discovered::parse(told).unwrap().notes()[0].clone();
+        let socket = |told: &str| DiscoveredFiles::parse(told).unwrap().notes()[0].clone();
         assert!(socket("s /etc/hostname\n").contains("sockets of this machine"));
         assert!(!socket("w /etc/hostname\ns /etc/hostname\n").contains("socket"));
     }
@@ -316,7 +316,8 @@ mod tests {
     #[test]
     fn programs_of_ours_are_found_by_their_names() {
         let found =
-            Discovered::parse("l /usr/bin/rr\nx /no/kt-mark\nr /no/ipc\nx /no/such\nx /bin/sh\n").unwrap();
+            DiscoveredFiles::parse("l /usr/bin/rr\nx /no/kt-mark\nr /no/ipc\nx /no/such\nx /bin/sh\n")
+                .unwrap();
         let own: Vec<&str> = found.own_programs().collect();
         assert!(own.contains(&"kt-mark") && !own.contains(&"ipc"), "{own:?}");
     }

@@ -64,7 +64,7 @@ pub use archive::PackedFile;
 pub use check::check;
 pub use command_system::CommandSystem;
 pub use console_message::{boot_options, CollectOptions, ConsoleMessage, PORT_NAME};
-pub use discovered::{Discovered, DiscoveryEnd, PathUses};
+pub use discovered::{DiscoveredFiles, DiscoveryEnd, PathUses};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
 pub use error::{Error, Result};
 pub use host::package_of;

@@ -1,6 +1,6 @@
 //! Workloads: what runs in the kernel.
 
-use crate::discovered::Discovered;
+use crate::discovered::DiscoveredFiles;
 use crate::disk::Disk;
 use crate::process_attributes::ProcessAttributes;
 use crate::{shell, Error, Result};
@@ -107,7 +107,7 @@ pub struct CommandContext {
     pub lists_files: bool,
     /// Files of the command's first run on this machine; the guest has them and nothing else of this
     /// machine, except for [`Workload::files`] and [`Workload::packages`].
-    pub discovered: Option<Discovered>,
+    pub discovered: Option<DiscoveredFiles>,
     /// User, limits and mask; init's own if it is `None`.
     pub process: Option<ProcessAttributes>,
 }
@@ -127,7 +127,7 @@ impl CommandContext {
         let mut hash = ContentHash::new("command-context/1")
             .list("directory", directory.as_ref().map(|path| path.as_os_str().as_encoded_bytes()))
             .field("lists files", lists_files.to_string())
-            .list("discovered", discovered.as_ref().map(Discovered::content_hash))
+            .list("discovered", discovered.as_ref().map(DiscoveredFiles::content_hash))
             .list("process", process.as_ref().map(|process| format!("{process:?}")));
         if let Some(StandardInput { bytes, is_private }) = input {
             hash = hash.field("input", bytes).field("private", is_private.to_string());

@@ -5,7 +5,7 @@
 use crate::host::{command, REFUSED};
 use crate::users::UserIdMap;
 use crate::{Error, Result};
-use kerntune_guest::{Discovered, ProcessUser, SourceRoot};
+use kerntune_guest::{DiscoveredFiles, ProcessUser, SourceRoot};
 use kerntune_work::{Job, JobEnd};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub struct DiscoveryRequest<'a> {
 ///
 /// # Errors
 /// [`Error::NotContained`] with what this host lacks; an interrupt.
-pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
+pub fn discover(request: DiscoveryRequest) -> Result<DiscoveredFiles> {
     let users = UserIdMap::caller()?;
     let mut command = command(request.program, users, MEMORY_MB);
     command.env_clear().envs(request.environment);
@@ -65,8 +65,8 @@ pub fn discover(request: DiscoveryRequest) -> Result<Discovered> {
     let (end, [told, reasons]) = job.outputs()?;
     let refused = |message: String| Err(Error::NotContained { message });
     let parsed = |told: &str| {
-        let found = Discovered::parse(told);
-        let found = found.map(|found| Discovered { root: request.root.clone(), ..found });
+        let found = DiscoveredFiles::parse(told);
+        let found = found.map(|found| DiscoveredFiles { root: request.root.clone(), ..found });
         found.map_err(|error| Error::NotContained { message: error.to_string() })
     };
     match end {
@@ -100,11 +100,11 @@ mod tests {
             Self { dir, program }
         }
 
-        fn of(&self, words: &[&str], directory: &Path, seconds: u64) -> Discovered {
+        fn of(&self, words: &[&str], directory: &Path, seconds: u64) -> DiscoveredFiles {
             self.with(words, directory, &[], seconds)
         }
 
-        fn with(&self, words: &[&str], directory: &Path, shown: &[PathBuf], seconds: u64) -> Discovered {
+        fn with(&self, words: &[&str], directory: &Path, shown: &[PathBuf], seconds: u64) -> DiscoveredFiles {
             let command: Vec<String> = words.iter().map(|word| word.to_string()).collect();
             let environment = BTreeMap::from([
                 ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
@@ -126,7 +126,10 @@ mod tests {
         }
     }
 
-    fn chosen(found: &Discovered, what: impl Fn(&kerntune_guest::PathUses) -> bool) -> BTreeSet<PathBuf> {
+    fn chosen(
+        found: &DiscoveredFiles,
+        what: impl Fn(&kerntune_guest::PathUses) -> bool,
+    ) -> BTreeSet<PathBuf> {
         found.paths.iter().filter(|(_, uses)| what(uses)).map(|(path, _)| path.clone()).collect()
     }
 

@@ -122,7 +122,7 @@ fn a_guest_has_room_for_the_input_and_for_added_files() {
     let (dir, size) = (temporary.path(), 700 << 20);
     std::fs::create_dir(dir.join("sub")).unwrap();
     std::fs::File::create(dir.join("sub/large")).unwrap().set_len(size).unwrap();
-    let found = Discovered::parse("exit 0\n").unwrap();
+    let found = DiscoveredFiles::parse("exit 0\n").unwrap();
     let system = CommandSystem::of_this_machine(dir).unwrap();
     let mut workload = Workload::of_discovered(&words("true"), system, found).unwrap().workload;
     workload.make_room().unwrap();

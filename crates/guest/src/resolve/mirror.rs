@@ -1,4 +1,4 @@
-//! Packs what a command used in its first run ([`Discovered`]), as it is in the root that it saw: type,
+//! Packs what a command used in its first run ([`DiscoveredFiles`]), as it is in the root that it saw: type,
 //! mode, owner and time of all of it, and the contents of what was read.
 //!
 //! A file that was only looked at or listed is a [`TreeNode::Stub`]: its size without its contents.
@@ -6,7 +6,7 @@
 
 use super::elf;
 use super::host_tree::HostTree;
-use crate::discovered::{Discovered, PathUses};
+use crate::discovered::{DiscoveredFiles, PathUses};
 use crate::reader::{HIDDEN, TMP};
 use crate::tree::{HostAttributes, TreeNode};
 use crate::{shell, Error, Result};
@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 40;
 ///
 /// # Errors
 /// A directory that cannot be listed, a link that cannot be read, a path with too many links.
-pub(crate) fn mirror(tree: &mut HostTree, found: &Discovered) -> Result<()> {
+pub(crate) fn mirror(tree: &mut HostTree, found: &DiscoveredFiles) -> Result<()> {
     let mut mirror = Mirror { tree, found, named: BTreeSet::new() };
     for (path, uses) in &found.paths {
         if !uses.secret {
@@ -48,7 +48,7 @@ fn hidden(path: &Path) -> bool {
 
 struct Mirror<'a> {
     tree: &'a mut HostTree,
-    found: &'a Discovered,
+    found: &'a DiscoveredFiles,
     /// Paths that the command named itself, or found in a directory.
     named: BTreeSet<PathBuf>,
 }
@@ -204,7 +204,7 @@ mod tests {
     fn mirrored(directory: &Path, told: &str) -> FileTree {
         let told = told.replace('@', directory.to_str().unwrap());
         let mut tree = HostTree::default();
-        mirror(&mut tree, &Discovered::parse(&told).unwrap()).unwrap();
+        mirror(&mut tree, &DiscoveredFiles::parse(&told).unwrap()).unwrap();
         tree.tree.check().unwrap();
         tree.tree
     }
@@ -280,9 +280,13 @@ mod tests {
     fn what_is_looked_at_is_whole_the_second_time_and_what_we_change_is_not_there() {
         let dir = prepared();
         let at = dir.path();
-        let found = Discovered::parse(&format!("l {0}/looked\nd {0}/sub\nd {0}\n", at.display())).unwrap();
         let found =
-            Discovered { with_all_contents: true, excluded: vec![at.join("sub"), at.join("read")], ..found };
+            DiscoveredFiles::parse(&format!("l {0}/looked\nd {0}/sub\nd {0}\n", at.display())).unwrap();
+        let found = DiscoveredFiles {
+            with_all_contents: true,
+            excluded: vec![at.join("sub"), at.join("read")],
+            ..found
+        };
         let mut tree = HostTree::default();
         mirror(&mut tree, &found).unwrap();
         let tree = tree.tree;

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Patterns of the files to unpack; behind `./` in Debian's packages: the kernel, and neither
-/// documentation nor debug information of modules.
+/// Patterns of the files to unpack, which begin with `./` in Debian's packages: the kernel, and
+/// neither documentation nor debug information of modules.
 const WANTED: [&str; 5] = [
     "boot/*",
     "lib/modules/*",
@@ -135,5 +135,25 @@ mod tests {
         fs::create_dir_all(to.join("boot")).unwrap();
         fs::write(to.join("boot/vmlinuz-6.1"), "x").unwrap();
         assert_eq!(releases(&to).unwrap().into_iter().collect::<Vec<_>>(), ["6.1"]);
+    }
+
+    #[test]
+    fn a_package_of_pacman_is_unpacked_without_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tree, to) = (dir.path().join("tree"), dir.path().join("to"));
+        let modules = "usr/lib/modules/7.3-arch1";
+        for name in ["vmlinuz", "kernel/fs/x.ko.zst", "build/Makefile"] {
+            let path = tree.join(modules).join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        fs::create_dir(&to).unwrap();
+        let package = dir.path().join("linux-7.3-1-x86_64.pkg.tar.gz");
+        let mut tar = Command::new("tar");
+        assert!(tar.arg("-C").arg(&tree).arg("-czf").arg(&package).arg("usr").status().unwrap().success());
+        let files = unpack(&[package], &to).unwrap();
+        assert_eq!((files.image, files.config), (to.join(modules).join("vmlinuz"), None));
+        assert_eq!(files.modules, Some(to.join(modules)));
+        assert!(!to.join(modules).join("build/Makefile").exists());
     }
 }

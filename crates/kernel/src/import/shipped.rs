@@ -33,6 +33,8 @@ const RULE: &str = "import/2";
 const APT_CACHE: &str = "/var/cache/apt/archives";
 /// Directory of packages that `scripts/setup` downloads.
 const PREPARED: &str = "/var/lib/kerntune/kernel";
+/// Begin of EFI programs, which kernel images are as well.
+const EFI_PROGRAM: &[u8] = b"MZ";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
 /// Files of a kernel to import.
@@ -142,7 +144,13 @@ fn collect(
 ) -> Result<()> {
     let refuse = |path: &Path, reason: String| Error::CannotImport { path: path.to_owned(), reason };
     let image = read_file(&files.image).at("read", &files.image)?;
-    let release = GuestIsa::image_release(&image).map_err(|reason| refuse(&files.image, reason.into()))?;
+    let release = GuestIsa::image_release(&image).map_err(|reason| {
+        let hint = match image.starts_with(EFI_PROGRAM) {
+            true => "; `objcopy -O binary --only-section=.linux IMAGE vmlinuz` takes the kernel out of a unified kernel image",
+            false => "",
+        };
+        refuse(&files.image, format!("{reason}{hint}"))
+    })?;
     let unpacked = payload::unpack(&image, &files.image, scratch)?;
     let elf = ImageElf::parse(&unpacked).map_err(|error| refuse(&files.image, error.to_string()))?;
     let vmlinux = partial.join("vmlinux");
@@ -150,7 +158,7 @@ fn collect(
         Some(given) => {
             check_same(given, &unpacked, &files.image)?;
             fs::copy(given, &vmlinux).at("copy", given)?;
-            let bytes = MappedFile::open(&vmlinux).at("read", &vmlinux)?;
+            let bytes = MappedFile::open(given).at("read", given)?;
             let sources =
                 SourceMap::of_debug_info(&bytes).map_err(|error| refuse(given, error.to_string()))?;
             if !sources.is_empty() {
@@ -172,7 +180,7 @@ fn collect(
             fs::write(&map, system_map(&symbols)).at("write", &map)?;
         }
     }
-    let (task, structures) = layouts(&vmlinux)?;
+    let (task, structures) = layouts([&unpacked, &MappedFile::open(&vmlinux).at("read", &vmlinux)?])?;
     let config = match &files.config {
         Some(config) => read_text(config)?,
         None => payload::config(&unpacked).ok_or_else(|| {
@@ -184,6 +192,10 @@ fn collect(
             )
         })?,
     };
+    if !config.lines().any(|line| line.starts_with("CONFIG_")) {
+        let path = files.config.as_ref().unwrap_or(&files.image);
+        return Err(refuse(path, "its configuration has no line `CONFIG_…`".into()));
+    }
     let path = partial.join("config");
     fs::write(&path, &config).at("write", &path)?;
     let path = partial.join(Arch::X86_64.image());
@@ -268,24 +280,26 @@ fn check_same(vmlinux: &Path, unpacked: &[u8], image: &Path) -> Result<()> {
     }
 }
 
-/// Returns the offsets that a recording needs, from the type information that the kernel carries,
-/// or else from debug information.
-fn layouts(vmlinux: &Path) -> Result<(TaskLayout, StructureOffsets)> {
-    let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
-    let read = || {
-        let elf = Elf::parse(&bytes)?;
+/// Returns the offsets that a recording needs from the first of these files that has types: those
+/// that the kernel carries, or else those of debug information.
+fn layouts(files: [&[u8]; 2]) -> Result<(TaskLayout, StructureOffsets)> {
+    let refuse = |reason: String| Error::TaskLayout { reason };
+    let read = |bytes| {
+        let elf = Elf::parse(bytes)?;
         match elf.section(".BTF")?.filter(|types| !types.is_empty()) {
             Some(types) => read_layouts(&BtfTypes::parse(&types)?),
             None => read_layouts(&DwarfTypes::of(&elf.debug_info()?, &[])?),
         }
     };
-    let refuse = |reason: String| Error::TaskLayout { reason };
-    read().map_err(|error: kerntune_debuginfo::Error| refuse(error.to_string()))?.ok_or_else(|| {
-        refuse(
-            "the kernel carries no type information (CONFIG_DEBUG_INFO_BTF); give a --vmlinux with debug information"
-                .into(),
-        )
-    })
+    for bytes in files {
+        let found = read(bytes).map_err(|error: kerntune_debuginfo::Error| refuse(error.to_string()))?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    Err(refuse(
+        "the kernel carries no type information (CONFIG_DEBUG_INFO_BTF); give a --vmlinux with debug information".into(),
+    ))
 }
 
 /// Reads the offsets of what a recording needs; members that the kernel lacks are left out. `None`
@@ -428,6 +442,7 @@ mod tests {
         let files = ShippedFiles { image, config: Some(config), vmlinux: None, modules: None };
         let error = import(&work, &ShippedKernel::Files(files), None).unwrap_err().to_string();
         assert!(error.contains("vmlinuz cannot be imported: it has no x86 boot header"), "{error}");
+        assert!(!error.contains("objcopy"), "{error}");
         assert!(crate::list(&work).unwrap().is_empty());
     }
 }

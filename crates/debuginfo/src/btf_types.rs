@@ -246,6 +246,25 @@ mod tests {
     }
 
     #[test]
+    fn arrays_and_pointers_of_themselves_have_an_end() {
+        let own = btf(
+            &[
+                (0, ARRAY, 0, 0, 0, &[1, 1, 3]),
+                (0, 2, 0, 3, 0, &[]),
+                (0, 2, 0, 2, 0, &[]),
+                (0, 8, 0, 4, 0, &[]),
+            ],
+            b"\0",
+        );
+        let types = BtfTypes::parse(&own).unwrap();
+        for kind in (1..=4).map(TypeId) {
+            assert!(types.bytes(kind).unwrap().is_none_or(|bytes| bytes == 8));
+            assert!(types.type_name(kind).unwrap().len() < 200);
+            assert!(types.field(kind, 5).unwrap().len() < 200);
+        }
+    }
+
+    #[test]
     fn damage_and_a_structure_inside_itself_end_the_search() {
         let bytes = task();
         for end in 0..bytes.len() {

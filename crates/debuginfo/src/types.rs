@@ -99,17 +99,23 @@ pub trait TypeSource {
     ///
     /// # Errors
     /// Damaged debug information.
-    fn bytes(&self, kind: TypeId) -> Result<Option<u64>> {
-        let Some((_, plain)) = self.strip_qualifiers(kind)? else { return Ok(None) };
-        Ok(match (plain.bytes, plain.kind) {
-            (Some(bytes), _) => Some(bytes),
-            (None, TypeKind::Pointer(_)) => Some(8),
-            (None, TypeKind::Array { element: Some(element), counts }) if !counts.is_empty() => {
-                let bytes = self.bytes(element)?;
-                bytes.map(|bytes| counts.iter().fold(bytes, |all, count| all.saturating_mul(*count)))
-            }
-            _ => None,
-        })
+    fn bytes(&self, mut kind: TypeId) -> Result<Option<u64>> {
+        let mut times = 1u64;
+        for _ in 0..MAX_DEPTH {
+            let Some((_, plain)) = self.strip_qualifiers(kind)? else { break };
+            let bytes = match (plain.bytes, plain.kind) {
+                (Some(bytes), _) => bytes,
+                (None, TypeKind::Pointer(_)) => 8,
+                (None, TypeKind::Array { element: Some(element), counts }) if !counts.is_empty() => {
+                    times = counts.iter().fold(times, |all, count| all.saturating_mul(*count));
+                    kind = element;
+                    continue;
+                }
+                _ => break,
+            };
+            return Ok(Some(bytes.saturating_mul(times)));
+        }
+        Ok(None)
     }
 
     /// Returns a type's name in C, such as `struct tcp_sock`.
@@ -117,27 +123,7 @@ pub trait TypeSource {
     /// # Errors
     /// Damaged debug information.
     fn type_name(&self, kind: TypeId) -> Result<String> {
-        let Some((_, plain)) = self.strip_qualifiers(kind)? else { return Ok("void".into()) };
-        let of = |of: Option<TypeId>| match of.filter(|of| *of != kind) {
-            Some(of) => self.type_name(of),
-            None => Ok("void".into()),
-        };
-        // An anonymous type has the name of its `typedef`.
-        let name = match plain.name {
-            Some(name) => name,
-            None => self.data_type(kind)?.name.unwrap_or_default(),
-        };
-        Ok(match plain.kind {
-            TypeKind::Structure => format!("struct {name}"),
-            TypeKind::Union => format!("union {name}"),
-            TypeKind::Enumeration => format!("enum {name}"),
-            TypeKind::Array { element, counts } => {
-                let counts: String = counts.iter().map(|count| format!("[{count}]")).collect();
-                format!("{}{counts}", of(element)?)
-            }
-            TypeKind::Pointer(to) => format!("{} *", of(to)?),
-            _ => name.into_owned(),
-        })
+        name_within(self, kind, MAX_DEPTH)
     }
 
     /// Returns the path of the member at an offset, such as `sk.sk_lock.slock`.
@@ -210,4 +196,29 @@ pub trait TypeSource {
         }
         Ok(None)
     }
+}
+
+/// Returns a type's name, through at most `depth` pointers and arrays.
+fn name_within<T: TypeSource + ?Sized>(types: &T, kind: TypeId, depth: u32) -> Result<String> {
+    let Some((_, plain)) = types.strip_qualifiers(kind)? else { return Ok("void".into()) };
+    let of = |of: Option<TypeId>| match (of, depth.checked_sub(1)) {
+        (Some(of), Some(depth)) => name_within(types, of, depth),
+        _ => Ok("void".into()),
+    };
+    // An anonymous type has the name of its `typedef`.
+    let name = match plain.name {
+        Some(name) => name,
+        None => types.data_type(kind)?.name.unwrap_or_default(),
+    };
+    Ok(match plain.kind {
+        TypeKind::Structure => format!("struct {name}"),
+        TypeKind::Union => format!("union {name}"),
+        TypeKind::Enumeration => format!("enum {name}"),
+        TypeKind::Array { element, counts } => {
+            let counts: String = counts.iter().map(|count| format!("[{count}]")).collect();
+            format!("{}{counts}", of(element)?)
+        }
+        TypeKind::Pointer(to) => format!("{} *", of(to)?),
+        _ => name.into_owned(),
+    })
 }

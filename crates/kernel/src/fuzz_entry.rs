@@ -6,7 +6,7 @@ use crate::import::{kallsyms, payload, symbol_table};
 use crate::inputs::config;
 use crate::kernels::build_id;
 use crate::vmlinux::{offsets, source_map, task};
-use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf};
+use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, TypeId, TypeSource};
 use std::path::Path;
 
 /// Reads a build id from an ELF file and from notes.
@@ -15,9 +15,13 @@ pub fn build_id(bytes: &[u8]) {
     let _ = build_id::build_id(bytes);
 }
 
-/// Reads the offsets in type information.
+/// Reads the offsets in type information, and what names data.
 pub fn btf(bytes: &[u8]) {
-    let _ = BtfTypes::parse(bytes).and_then(|types| read_layouts(&types));
+    let Ok(types) = BtfTypes::parse(bytes) else { return };
+    let _ = (read_layouts(&types), types.enumerator("pid"));
+    for kind in (0..16).map(TypeId) {
+        let _ = (types.bytes(kind), types.type_name(kind), types.field(kind, 12));
+    }
 }
 
 /// Reads the offsets and the source files in debug information.

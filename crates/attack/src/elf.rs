@@ -53,6 +53,11 @@ pub fn image_symbols(bytes: &[u8]) {
     kerntune_kernel::fuzz_entry::image_symbols(bytes);
 }
 
+/// Dependencies of a kernel module.
+pub fn module(bytes: &[u8]) {
+    kerntune_kernel::fuzz_entry::module(bytes);
+}
+
 /// Addresses of a source line.
 pub fn source_lines(bytes: &[u8]) {
     kerntune_machine::fuzz_entry::source_lines(bytes, "p.c", 8);

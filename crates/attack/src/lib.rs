@@ -74,6 +74,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("mcrae", seeds::mcrae, trace::mcrae),
         target("mcrae_stream", seeds::mcrae_stream, trace::mcrae_stream),
         target("model", seeds::model, text::model),
+        target("module", shipped_seeds::modules, elf::module),
         target("names", seeds::names, stored::names),
         target("package", seeds::package, stored::package),
         target("paper", seeds::paper, text::paper),

@@ -2,6 +2,8 @@
 
 #[path = "../../kernel/src/import/test_image.rs"]
 mod test_image;
+#[path = "../../kernel/src/kernels/test_module.rs"]
+mod test_module;
 
 use test_image::{image, KallsymsForm};
 
@@ -15,6 +17,12 @@ pub fn images() -> Vec<Vec<u8>> {
     let config = [b"IKCFG_ST", &packed[..], b"IKCFG_ED"].concat();
     let forms = [KallsymsForm::Linux61, KallsymsForm::Linux612, KallsymsForm::Linux73];
     forms.map(image).into_iter().chain([config]).collect()
+}
+
+/// A kernel module with dependencies of both kinds.
+pub fn modules() -> Vec<Vec<u8>> {
+    let info = ["name=ext4", "softdep=pre: crc32c post: x", "depends=jbd2,mbcache", "vermagic=6.12.1 SMP"];
+    vec![test_module::module(&info)]
 }
 
 /// Type information: `struct task_struct` with an unnamed union, bit fields, and other kinds.

@@ -66,8 +66,8 @@ pub enum Error {
     CannotMix { kernel: String, other: String, reason: String },
     #[error("linker script {path}: {reason}")]
     LinkScript { path: PathBuf, reason: String },
-    #[error("cannot read configuration {path}: {reason}")]
-    Packed { path: PathBuf, reason: String },
+    #[error("cannot {read} {path}: {reason}")]
+    Packed { read: &'static str, path: PathBuf, reason: String },
     #[error("a kernel of release {release} cannot be installed: {reason}; change it before it is built")]
     UnusableRelease { release: String, reason: String },
     #[error("{origin}, line {line}: `{text}` {reason}")]
@@ -87,6 +87,10 @@ pub enum Error {
          and configuration (`kerntune kernel build --source SOURCE --config CONFIG`)"
     )]
     NoSource { release: String },
+    #[error("kernel {kernel} has no module {name}: {help}")]
+    NoModule { kernel: String, name: String, help: String },
+    #[error("{path} is no module that can be loaded: {reason}")]
+    BadModule { path: PathBuf, reason: String },
     #[error("{path}: {reason}")]
     Elf { path: PathBuf, reason: String },
     #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]

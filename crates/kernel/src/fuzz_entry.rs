@@ -4,7 +4,7 @@ use crate::import::image_elf::ImageElf;
 use crate::import::shipped::read_layouts;
 use crate::import::{kallsyms, payload, symbol_table};
 use crate::inputs::config;
-use crate::kernels::build_id;
+use crate::kernels::{build_id, modules};
 use crate::vmlinux::{offsets, source_map, task};
 use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, TypeId, TypeSource};
 use std::path::Path;
@@ -41,7 +41,12 @@ pub fn image_symbols(bytes: &[u8]) {
     let _ = symbol_table::with_symbols(&image, &symbols);
 }
 
-/// Parses configurations, source maps, and the files that Kbuild and compilers write for the task
+/// Reads what a module says of itself.
+pub fn module(bytes: &[u8]) {
+    let _ = modules::ModuleInfo::parse(bytes);
+}
+
+/// Parses configurations, source maps, aliases of modules, and the files that Kbuild and compilers write for the task
 /// layout.
 pub fn text(text: &str) {
     let _ = config::parse(text, "attack");
@@ -49,6 +54,7 @@ pub fn text(text: &str) {
     let _ = task::redirect(text, Path::new("a.c"), Path::new("a.s"));
     let _ = task::TaskLayout::parse(text);
     let _ = offsets::read(text);
+    let _ = modules::aliases(text, "attack");
 }
 
 /// Checks the texts of a package. The input is `kernel.json`, the release of an image and a

@@ -3,7 +3,7 @@
 //! Start from [`BuildRequest`] and [`build`], which give a [`Kernel`]: a directory in the work
 //! directory with `vmlinux`, `bzImage` (not for [`Arch::Um`]), `config`, `build.log` and a
 //! [`KernelManifest`] with its provenance. [`list`], [`find`] and [`remove`] manage the existing
-//! kernels. [`Symbols`] is the function table of a kernel.
+//! kernels. [`Symbols`] is the function table of a kernel, [`KernelModules`] are its modules.
 //!
 //! [`rebuild`] builds a kernel again from its manifest and compares the two; [`package`] makes a
 //! Debian package of a kernel.
@@ -62,6 +62,7 @@ pub use inputs::patch_set::PatchSet;
 pub use inputs::source::{ImportedSource, KernelSource};
 pub use kernels::build_id::{build_id_of, find_running, running_build_id};
 pub use kernels::manifest::{KernelManifest, SourceRecord, SCHEMA};
+pub use kernels::modules::{module_name, KernelModule, KernelModules};
 pub use kernels::profile_tree::hash_tree;
 pub use kernels::store::{find, find_recorded, list, list_damaged, remove, Kernel};
 pub use link::link_script::{ORDER_END, ORDER_START};

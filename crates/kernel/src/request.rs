@@ -1,5 +1,6 @@
 //! Request to build a kernel.
 
+use crate::kernels::modules::MODULES;
 use crate::kernels::untrusted;
 use crate::make::compiler::FUNCTION_SECTIONS;
 use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, Result};
@@ -63,7 +64,8 @@ pub struct BuildRequest {
     /// Directory that lends its build directory and gets it back, so that make compiles only what
     /// changed since the last build with it. Not part of the id: the kernel is the same without it.
     pub pool: Option<PathBuf>,
-    /// Build modules too, if the configuration has any.
+    /// Build the modules of the configuration too, and keep them
+    /// ([`Kernel::modules`](crate::Kernel::modules)).
     pub modules: bool,
     /// Make's jobs; `None` for one per processor.
     pub jobs: Option<NonZeroUsize>,
@@ -115,6 +117,7 @@ impl BuildRequest {
             object_flags: of.object_flags.clone(),
             make_vars: of.make_vars.clone(),
             movable: of.movable,
+            modules: kernel.dir.join(MODULES).is_dir(),
             ..Self::new(of.source.origin.parse()?, of.label.clone())
         })
     }

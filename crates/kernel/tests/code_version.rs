@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 /// Files that decide the bytes of a kernel, given source, configuration and compiler.
-const FILES: [&str; 22] = [
+const FILES: [&str; 23] = [
     "arch.rs",
     "build/attempt.rs",
     "build/configure.rs",
+    "build/install.rs",
     "inputs/config.rs",
     "inputs/patch.rs",
     "inputs/patch_set.rs",

@@ -60,6 +60,10 @@ pub enum KernelCommand {
         /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
         #[arg(long)]
         keep_objects: bool,
+        /// Build the modules of the configuration too, and keep them for guests: `modules` of a
+        /// workload, or drivers of its disk
+        #[arg(long)]
+        modules: bool,
         /// Compiler flag for one object (net/ipv4/tcp.o=-O3) or for a directory (net/=-O3); may be
         /// repeated
         #[arg(long, value_name = "PATH=FLAG")]
@@ -178,7 +182,17 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
             _ => work_to_read(global)?,
         };
         match self {
-            Self::Build { build, arch, label, workload: of, movable, keep_objects, object_flags, format } => {
+            Self::Build {
+                build,
+                arch,
+                label,
+                workload: of,
+                movable,
+                keep_objects,
+                modules,
+                object_flags,
+                format,
+            } => {
                 let workloads = of
                     .iter()
                     .map(|name| workload(name, &CpuOptions::default()))
@@ -187,10 +201,14 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     arch: *arch,
                     movable: *movable,
                     keep_objects: *keep_objects,
+                    modules: *modules,
                     object_flags: object_flags.clone(),
                     ..build_request(build, label, Compiler::default())?
                 };
-                let request = with_needs(request, &workloads);
+                let mut request = with_needs(request, &workloads);
+                if *modules {
+                    request.extra.insert(0, "CONFIG_MODULES=y".into());
+                }
                 let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
                 show(&kernel, format.json, output);
             }

@@ -2,8 +2,10 @@
 
 use crate::build::build_clock::BuildClock;
 use crate::build::configure::{configure, FinalConfig};
+use crate::build::install::install_modules;
 use crate::inputs::release;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
+use crate::kernels::modules::MODULES;
 use crate::kernels::profile_tree::{hash_tree, list_files};
 use crate::kernels::store::{add_label, KIND, MANIFEST, PROFILE, TRASH};
 use crate::link::borrowed;
@@ -17,8 +19,8 @@ use crate::vmlinux::image::checked_bytes;
 use crate::vmlinux::offsets;
 use crate::vmlinux::source_map::{self, SourceMap};
 use crate::{
-    tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel, KernelManifest, Result,
-    SourceRecord, Symbols, TaskLayout,
+    tools, BuildRequest, CompilerIdentity, Error, FunctionOrder, ImportedSource, Kernel, KernelManifest,
+    Result, SourceRecord, Symbols, TaskLayout,
 };
 use kerntune_work::{
     interrupt, write_atomic, write_json, IoContext, Key, Label, Progress, RelativePath, StagedResult, WorkDir,
@@ -98,6 +100,10 @@ impl BuildInputs {
             None => configure(work, &source, &compiler, request, progress)?,
         };
         release::check(source.version(), &config.text)?;
+        if request.modules && !config.has("CONFIG_MODULES=y") {
+            let problem = format!("kernel {} has no modules to build: CONFIG_MODULES=y", request.label);
+            return Err(Error::ConfigRefused { problems: vec![problem] });
+        }
         for warning in &config.warnings {
             progress.note(&format!("warning: {warning}"));
         }
@@ -266,8 +272,8 @@ impl<'a> BuildAttempt<'a> {
         Ok(self.staged)
     }
 
-    /// Builds the images (and modules, if requested) in `tree`, resuming an interrupted build.
-    /// Returns the number of objects.
+    /// Builds the images in `tree`, resuming an interrupted build, and installs the modules into the
+    /// partial directory if they are requested. Returns the number of objects without theirs.
     pub fn compile(
         &self,
         tree: &BuildTree,
@@ -306,11 +312,12 @@ impl<'a> BuildAttempt<'a> {
             kbuild.make("make the linker script", &args, None, progress)?;
             borrowed::place(&build, self.request.arch, &FunctionOrder::default())?;
         }
-        let mut targets = self.request.arch.targets().to_vec();
-        if self.request.modules && self.config.has("CONFIG_MODULES=y") {
-            targets.push("modules");
+        let targets = self.request.arch.targets();
+        let objects = kbuild.make(&what, &make_args(jobs, &flags, targets), Some(expected), progress)?;
+        if self.request.modules {
+            install_modules(&kbuild, self.request, self.partial(), progress)?;
+            remove_links(&self.partial().join(MODULES))?;
         }
-        let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
         if self.request.pool.is_some() {
             // A pool compiles only what changed, so this count is not that of a whole build.
             return Ok(objects);
@@ -432,6 +439,19 @@ impl<'a> BuildAttempt<'a> {
 /// Returns the path of the objects in a published kernel.
 fn kept(dir: &Path) -> PathBuf {
     dir.join("build")
+}
+
+/// Removes the links to source and build directory that Kbuild puts into the directories of releases.
+fn remove_links(modules: &Path) -> Result<()> {
+    for release in fs::read_dir(modules).at("list", modules)? {
+        let release = release.at("list", modules)?.path();
+        for link in ["build", "source"].map(|name| release.join(name)) {
+            if link.is_symlink() {
+                fs::remove_file(&link).at("remove", &link)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Finishes an interrupted deletion.

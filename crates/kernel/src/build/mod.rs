@@ -5,6 +5,7 @@
 pub(crate) mod attempt;
 mod build_clock;
 mod configure;
+mod install;
 pub(crate) mod module;
 pub(crate) mod preview;
 pub(crate) mod rebuild;

@@ -2,14 +2,14 @@
 
 use crate::build::attempt::{BuildAttempt, BuildInputs};
 use crate::build::configure::FinalConfig;
+use crate::build::install::install_modules;
 use crate::kernels::store::KIND;
 use crate::kernels::{kept, untrusted};
 use crate::link::borrowed::BorrowedObjects;
 use crate::link::relink::ORDER;
 use crate::make::build_tree::{BuildTree, CWD};
-use crate::make::kbuild::{make_args, Kbuild};
+use crate::make::kbuild::Kbuild;
 use crate::make::object_cache::ObjectCache;
-use crate::make::object_flags::make_flags;
 use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Job, Progress, StagedResult, WorkDir};
 use serde::Serialize;
@@ -276,26 +276,6 @@ fn keep(arch: Arch, partial: &Path, build: &Path) -> Result<PathBuf> {
         fs::rename(&from, kept.join(name)).at("rename", &from)?;
     }
     Ok(kept)
-}
-
-/// Line of a configuration without a key to sign modules.
-const NO_KEY: &str = "CONFIG_MODULE_SIG_KEY=\"\"";
-/// Make argument that disables signing, which fails without a key.
-const UNSIGNED: &str = "CONFIG_MODULE_SIG_ALL=";
-
-/// Builds the modules with the same flags and profile, and installs them with Kbuild.
-fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &dyn Progress) -> Result<()> {
-    let flags = make_flags(&asked.flags(), &asked.object_flags);
-    let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
-    kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
-    let path = format!("INSTALL_MOD_PATH={}", to.display());
-    let mut args = vec![path.as_str(), "INSTALL_MOD_STRIP=1", "modules_install"];
-    let config = kbuild.tree.build().join(".config");
-    if fs::read_to_string(&config).at("read", &config)?.lines().any(|line| line == NO_KEY) {
-        args.push(UNSIGNED);
-    }
-    kbuild.make("install the modules", &make_args(asked.jobs, &flags, &args), None, progress)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Limit of an unpacked image in bytes; no kernel is larger.
-const LIMIT: Limit = Limit { bytes: 1 << 30, of: "kernel" };
+const LIMIT: Limit = Limit { bytes: 1 << 30, of: "kernel", read: "read kernel" };
 /// Limit of an unpacked configuration in bytes.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 /// Programs that unpack what begins with these bytes, with their Debian packages: all of Linux's

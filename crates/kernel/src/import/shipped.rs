@@ -10,6 +10,7 @@ use crate::inputs::packed::read_text;
 use crate::inputs::source::SHIPPED;
 use crate::kernels::build_id;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
+use crate::kernels::modules::MODULES;
 use crate::kernels::store::{add_label, KIND, MANIFEST, TRASH};
 use crate::vmlinux::image::code;
 use crate::vmlinux::offsets;
@@ -201,7 +202,7 @@ fn collect(
     let path = partial.join(Arch::X86_64.image());
     fs::write(&path, &image).at("write", &path)?;
     if let Some(modules) = &files.modules {
-        copy_modules(modules, &partial.join("lib/modules").join(&release))?;
+        copy_modules(modules, &partial.join(MODULES).join(&release))?;
     }
     let (compiler, cc) = compiler(&elf);
     let manifest = KernelManifest {

@@ -1,4 +1,4 @@
-//! Compressed text files of distributions: `config-6.12.xz`, `/proc/config.gz`.
+//! Compressed files of distributions: `config-6.12.xz`, `/proc/config.gz`, `ext4.ko.xz`.
 
 use crate::{tools, Error, Result};
 use flate2::read::MultiGzDecoder;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Size limit of an unpacked configuration; a longer file is refused and not read into memory.
-const LIMIT: Limit = Limit { bytes: 16 << 20, of: "configuration" };
+const LIMIT: Limit = Limit { bytes: 16 << 20, of: "configuration", read: "read configuration" };
 
 /// Size limit of an unpacked file.
 #[derive(Debug, Clone, Copy)]
@@ -17,38 +17,42 @@ pub(crate) struct Limit {
     pub bytes: u64,
     /// Kind of file in messages.
     pub of: &'static str,
+    /// Reading such a file, in messages.
+    pub read: &'static str,
 }
 
 /// Programs that unpack files beginning with these bytes, with their Debian packages.
 const PROGRAMS: [(&[u8], &str, &str); 3] =
     [(b"\xfd7zXZ\0", "xz", "xz-utils"), (b"\x28\xb5\x2f\xfd", "zstd", "zstd"), (b"BZh", "bzip2", "bzip2")];
 
-/// Reads a text file, and unpacks it if its first bytes say that it is compressed.
+/// Reads a configuration, like [`read_bytes`].
 pub(crate) fn read_text(path: &Path) -> Result<String> {
-    let bad = |reason: String| Error::Packed { path: path.to_owned(), reason };
+    Ok(String::from_utf8_lossy(&read_bytes(path, LIMIT)?).into_owned())
+}
+
+/// Reads a file, and unpacks it if its first bytes say that it is compressed.
+pub(crate) fn read_bytes(path: &Path, limit: Limit) -> Result<Vec<u8>> {
+    let bad = |reason: String| Error::Packed { read: limit.read, path: path.to_owned(), reason };
     let mut first = [0; 8];
-    let mut file = open_file(path).at("read configuration", path)?;
+    let mut file = open_file(path).at(limit.read, path)?;
     let mut got = 0;
     while let Some(rest) = first.get_mut(got..).filter(|rest| !rest.is_empty()) {
-        match file.read(rest).at("read configuration", path)? {
+        match file.read(rest).at(limit.read, path)? {
             0 => break,
             more => got += more,
         }
     }
     let first = &first[..got];
     // Opened again, because files in /proc cannot be rewound.
-    let bytes = if first.starts_with(b"\x1f\x8b") {
-        let file = open_file(path).at("read configuration", path)?;
-        bounded(&mut MultiGzDecoder::new(file), LIMIT).map_err(|error| bad(error.to_string()))?
+    let file = open_file(path).at(limit.read, path)?;
+    if first.starts_with(b"\x1f\x8b") {
+        bounded(&mut MultiGzDecoder::new(file), limit).map_err(|error| bad(error.to_string()))
     } else if let Some((_, program, package)) = PROGRAMS.iter().find(|(sign, ..)| first.starts_with(sign)) {
         tools::require(&[(program, package)])?;
-        let file = open_file(path).at("read configuration", path)?;
-        unpack_by(program, file, path, LIMIT)?.map_err(bad)?
+        unpack_by(program, file, path, limit)?.map_err(bad)
     } else {
-        let file = open_file(path).at("read configuration", path)?;
-        bounded(&mut { file }, LIMIT).map_err(|error| bad(error.to_string()))?
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        bounded(&mut { file }, limit).map_err(|error| bad(error.to_string()))
+    }
 }
 
 /// Unpacks a file, which was opened, with a program. The inner error is that of a damaged file, or

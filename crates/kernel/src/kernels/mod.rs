@@ -5,7 +5,10 @@
 pub(crate) mod build_id;
 pub(crate) mod kept;
 pub(crate) mod manifest;
+pub(crate) mod modules;
 pub(crate) mod profile_tree;
 pub(crate) mod store;
+#[cfg(test)]
+mod test_module;
 pub(crate) mod untrusted;
 mod variables;

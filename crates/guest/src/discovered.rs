@@ -226,7 +226,9 @@ impl DiscoveredFiles {
             .field("end", format!("{end:?}"))
             .list("excluded", excluded.iter().map(|path| path.as_os_str().as_encoded_bytes()))
             .field("with all contents", with_all_contents.to_string());
-        for (path, uses) in paths {
+        // Processes and temporary files have other names each time, and the guest has its own.
+        let is_own = |path: &Path| HIDDEN.iter().any(|own| path.starts_with(own));
+        for (path, uses) in paths.iter().filter(|(path, _)| !is_own(path) && self.root.has(path)) {
             hash = hash.field("path", path.as_os_str().as_encoded_bytes()).field("uses", format!("{uses:?}"));
         }
         hash.list("hidden", hidden).finish()

@@ -3,7 +3,7 @@
 use crate::standard_input::file_input;
 use clap::Args;
 use kerntune_command::{check_input, Failure};
-use kerntune_guest::Workload;
+use kerntune_guest::{is_module_name, Workload};
 use std::path::{Path, PathBuf};
 
 /// Largest memory of a guest in MiB, and longest wall time in seconds, as in workload files.
@@ -20,6 +20,9 @@ pub struct WorkloadOptions {
     /// repeated
     #[arg(long, value_name = "NAME")]
     package: Vec<String>,
+    /// Load this kernel module, and those that it depends on, before all else; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = module)]
+    module: Vec<String>,
     /// Set an environment variable of the programs; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
@@ -41,12 +44,19 @@ pub struct WorkloadOptions {
 }
 
 /// Ids of the options, for those that exclude them.
-pub const IDS: [&str; 8] = ["file", "package", "env", "memory", "limit", "chdir", "stdin", "name"];
+pub const IDS: [&str; 9] = ["file", "package", "module", "env", "memory", "limit", "chdir", "stdin", "name"];
 
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("give KEY=VALUE".into()),
+    }
+}
+
+fn module(text: &str) -> Result<String, String> {
+    match is_module_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("give a name as `lsmod` shows it, such as virtio_net".into()),
     }
 }
 
@@ -79,6 +89,7 @@ impl WorkloadOptions {
     /// Changes everything of a workload but its files and directory.
     pub fn apply_to(&self, workload: &mut Workload) -> Result<(), Failure> {
         workload.packages.extend_from_slice(&self.package);
+        workload.modules.extend_from_slice(&self.module);
         workload.env.extend(self.env.iter().cloned());
         workload.memory_mb = self.memory.unwrap_or(workload.memory_mb);
         workload.time_limit_seconds = self.limit.unwrap_or(workload.time_limit_seconds);
@@ -133,8 +144,20 @@ mod tests {
     fn a_workload_is_changed_as_by_its_file() {
         let input = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let line = ["--env", "A=b=c", "--env", "B=", "--memory", "2048", "--limit", "60", "--name", "mine"];
-        let more =
-            ["--package", "dbench", "--stdin", input, "--chdir", "sub", "--file", "/etc", "--", "true"];
+        let more = [
+            "--package",
+            "dbench",
+            "--module",
+            "virtio-net",
+            "--stdin",
+            input,
+            "--chdir",
+            "sub",
+            "--file",
+            "/etc",
+            "--",
+            "true",
+        ];
         let Line { options, command } = parsed(&[&line[..], &more].concat()).unwrap();
         let mut workload = Workload::of_command(&command, Path::new("/")).unwrap().workload;
         options.apply_to(&mut workload).unwrap();
@@ -143,7 +166,7 @@ mod tests {
             ("mine", 2048, 60)
         );
         assert_eq!((workload.env["A"].as_str(), workload.env["B"].as_str()), ("b=c", ""));
-        assert_eq!(workload.packages, ["dbench"]);
+        assert_eq!((workload.packages, workload.modules), (vec!["dbench".into()], vec!["virtio-net".into()]));
         let bytes = workload.context.unwrap().input.unwrap().bytes;
         assert_eq!(bytes, std::fs::read(input).unwrap());
         assert_eq!(options.directory().unwrap(), Path::new("sub"));
@@ -152,7 +175,14 @@ mod tests {
 
     #[test]
     fn what_no_workload_has_is_refused() {
-        for bad in [["--env", "A"], ["--env", "=a"], ["--memory", "63"], ["--limit", "0"], ["--name", ""]] {
+        for bad in [
+            ["--module", "../x"],
+            ["--env", "A"],
+            ["--env", "=a"],
+            ["--memory", "63"],
+            ["--limit", "0"],
+            ["--name", ""],
+        ] {
             assert!(parsed(&bad).is_err(), "{bad:?}");
         }
         assert!(parsed(&["--chdir", "/tmp"]).is_err(), "there is no COMMAND");

@@ -36,6 +36,7 @@ mod live_guest;
 mod live_kgmon;
 mod matrix_run;
 mod mcrae;
+mod modules;
 mod output;
 mod package;
 mod papers;

@@ -78,6 +78,7 @@ impl Workload {
             files: Vec::new(),
             texts: BTreeMap::new(),
             programs: Vec::new(),
+            modules: Vec::new(),
             env: BTreeMap::new(),
             setup: Vec::new(),
             services: Vec::new(),

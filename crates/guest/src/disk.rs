@@ -4,6 +4,7 @@
 //! repeat (`docs/disk.md`). In the guest, `embedded/guest/disk.c` (`kt-disk`) sets the disk up with the
 //! arguments of [`Disk::command`].
 
+use crate::modules::{driver_module, has_option};
 use kerntune_work::ContentHash;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -198,7 +199,7 @@ impl Disk {
         }
     }
 
-    /// Returns the kernel options that must be built in.
+    /// Returns the kernel options that the disk needs, built in or as modules.
     pub fn needs(&self) -> Vec<&'static str> {
         let mut needs = match self.kind {
             DiskKind::NullBlk { .. } => vec!["CONFIG_BLK_DEV_NULL_BLK", "CONFIG_CONFIGFS_FS"],
@@ -220,8 +221,9 @@ impl Disk {
 
     /// Returns those of [`Disk::needs`] that a configuration lacks.
     pub fn lacking(&self, config: &str) -> Vec<&'static str> {
-        let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
-        self.needs().into_iter().filter(|option| !built_in(option)).collect()
+        let is_module = |option: &str| driver_module(option).is_some() && has_option(config, option, "=m");
+        let has = |option: &&str| has_option(config, option, "=y") || is_module(option);
+        self.needs().into_iter().filter(|option| !has(option)).collect()
     }
 
     /// Command that creates the file system, without the device.
@@ -294,8 +296,8 @@ mod tests {
         );
         assert_eq!((pmem.kernel_options().as_str(), pmem.memory_mb()), ("memmap=128M!256M", 128));
         assert_eq!(
-            pmem.lacking("CONFIG_EXT4_FS=y\nCONFIG_BLK_DEV_PMEM=m\n"),
-            ["CONFIG_X86_PMEM_LEGACY", "CONFIG_BLK_DEV_PMEM", "CONFIG_FS_DAX"]
+            pmem.lacking("CONFIG_EXT4_FS=y\nCONFIG_BLK_DEV_PMEM=m\nCONFIG_FS_DAX=m\n"),
+            ["CONFIG_X86_PMEM_LEGACY", "CONFIG_FS_DAX"]
         );
         let brd = disk("kind = \"brd\"\nsize_mb = 64\nfilesystem = \"none\"");
         assert_eq!(brd.kernel_options(), "brd.rd_nr=1 brd.max_part=0 brd.rd_size=65536");

@@ -4,7 +4,7 @@ use crate::archive::{self, PackedFile};
 use crate::layout::lay_out;
 use crate::limits::too_large_for;
 use crate::resolve::ResolvedImage;
-use crate::{Error, Result, Workload};
+use crate::{Error, GuestModules, Result, Workload};
 use kerntune_work::{checked, read_versioned, write_json, IoContext, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -51,14 +51,32 @@ impl GuestImage {
     /// A package, program or library that this machine lacks, with who needs it and what to do; a
     /// file that cannot be read; a missing compiler.
     pub fn build(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
+        Self::with_modules(work, workload, None, progress)
+    }
+
+    /// Packs the image of a workload with modules that its kernel loads, like [`GuestImage::build`].
+    ///
+    /// # Errors
+    /// As of [`GuestImage::build`].
+    pub fn with_modules(
+        work: &WorkDir,
+        workload: &Workload,
+        modules: Option<&GuestModules>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         progress.begin(&format!("guest image of {}", workload.name), None);
-        let built = Self::build_inner(work, workload, progress);
+        let built = Self::build_inner(work, workload, modules, progress);
         progress.end();
         built
     }
 
-    fn build_inner(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
-        let resolved = ResolvedImage::of(work, workload, progress)?;
+    fn build_inner(
+        work: &WorkDir,
+        workload: &Workload,
+        modules: Option<&GuestModules>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let resolved = ResolvedImage::of(work, workload, modules, progress)?;
         let tree = lay_out(resolved)?;
         let key = archive::identify(&workload.name, &tree)?;
         let id = key.id();

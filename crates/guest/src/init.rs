@@ -1,7 +1,7 @@
 //! Init of a guest: its form, and its seed.
 
 use crate::plan::InitPlan;
-use crate::programs;
+use crate::programs::{compile_init, InitExtensions};
 use crate::reader::TMP;
 use crate::tree::{FileTree, TreeNode};
 use crate::{Error, Result, Workload, SEED};
@@ -9,16 +9,17 @@ use kerntune_work::{IoContext, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Compiles the init that the plan and the files ask for.
+/// Compiles the init that the plan and the files ask for, and that loads modules if there are any.
 pub(crate) fn compile(
     work: &WorkDir,
     workload: &Workload,
     plan: &InitPlan,
     files: &FileTree,
+    modules: bool,
 ) -> Result<TreeNode> {
     let below_tmp = |path: &PathBuf| path.starts_with(TMP) && path != Path::new(TMP);
-    let for_commands = plan.is_escaped() || files.nodes.keys().any(below_tmp);
-    let from = programs::compile_init(work, for_commands, workload.proc)?;
+    let commands = plan.is_escaped() || files.nodes.keys().any(below_tmp);
+    let from = compile_init(work, InitExtensions { commands, proc: workload.proc, modules })?;
     let mode = 0o755;
     if workload.seed == SEED {
         return Ok(TreeNode::Host { from, mode });

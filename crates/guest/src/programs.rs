@@ -43,7 +43,7 @@ macro_rules! suite {
 /// Options that `embedded/guest/kt_suite.h` implements.
 const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
-/// Sources of init with both of its extensions.
+/// Sources of init with all of its extensions.
 const INIT: SourceFiles = sources![
     "init/child.c",
     "init/collect.c",
@@ -51,6 +51,8 @@ const INIT: SourceFiles = sources![
     "init/command.h",
     "init/init.h",
     "init/main.c",
+    "init/modules.c",
+    "init/modules.h",
     "init/plan.c",
     "init/proc.c",
     "init/proc.h",
@@ -163,13 +165,24 @@ pub(crate) fn named(name: &str) -> Option<&'static GuestProgram> {
 
 const HELP: &str = "install the compiler and the static C library: apt-get install gcc libc6-dev";
 
-/// Compiles init. Its extensions are for commands (arguments of any bytes, a directory and a standard
-/// input for steps, files below `/tmp`) and for reading /proc around steps. They are left out where
-/// they are not used, so that runs without them stay exactly the same.
-pub(crate) fn compile_init(work: &WorkDir, for_commands: bool, proc: bool) -> Result<PathBuf> {
-    let has = |path: &str| {
-        (for_commands || !path.starts_with("init/command.")) && (proc || !path.starts_with("init/proc."))
-    };
+/// Extensions of init. They are left out where they are not used, so that runs without them stay
+/// exactly the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct InitExtensions {
+    /// For commands: arguments of any bytes, a directory and a standard input for steps, files below
+    /// `/tmp`.
+    pub commands: bool,
+    /// Reading /proc around steps.
+    pub proc: bool,
+    /// Loading kernel modules.
+    pub modules: bool,
+}
+
+/// Compiles init with these extensions.
+pub(crate) fn compile_init(work: &WorkDir, extensions: InitExtensions) -> Result<PathBuf> {
+    let InitExtensions { commands, proc, modules } = extensions;
+    let extra = [("init/command.", commands), ("init/proc.", proc), ("init/modules.", modules)];
+    let has = |path: &str| extra.iter().all(|(name, is_used)| *is_used || !path.starts_with(name));
     let files: Vec<_> = INIT.iter().copied().filter(|(path, _)| has(path)).collect();
     compile_files(work, "init", &files)
 }
@@ -351,8 +364,9 @@ mod tests {
     fn init_and_contain_compile_without_warnings() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        for (for_commands, proc) in [(false, false), (false, true), (true, false), (true, true)] {
-            assert!(compile_init(&work, for_commands, proc).unwrap().is_file());
+        for bits in 0..8 {
+            let [commands, proc, modules] = [1, 2, 4].map(|bit| bits & bit != 0);
+            assert!(compile_init(&work, InitExtensions { commands, proc, modules }).unwrap().is_file());
         }
         assert!(compile_contain(&work).unwrap().is_file());
     }

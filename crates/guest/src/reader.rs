@@ -6,7 +6,7 @@ use crate::workload::{
     interpreters, vulnerable, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
     WorkloadMetric, WorkloadRun, WorkloadStep,
 };
-use crate::{Problem, Workload, MAX_CPUS};
+use crate::{is_module_name, Problem, Workload, MAX_CPUS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,7 @@ impl WorkloadReader<'_> {
         let files = self.files(&mut top);
         let texts = self.texts(&mut top);
         let programs = self.programs(&mut top);
+        let modules = self.modules(&mut top);
         let setup = self.commands(&mut top, "setup");
         let s = &mut self.source;
         let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
@@ -147,6 +148,7 @@ impl WorkloadReader<'_> {
             files,
             texts,
             programs,
+            modules,
             env,
             setup,
             services,
@@ -290,6 +292,24 @@ impl WorkloadReader<'_> {
             let message = format!("kerntune has no guest program \"{}\"", item.value);
             let help = format!("it has {}; host programs go into `binaries`", known.join(", "));
             self.source.problem(item.span, "programs", message).help(help);
+        }
+        all
+    }
+
+    fn modules(&mut self, fields: &mut TableFields) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for item in fields.strings(&mut self.source, "modules") {
+            let message = match all.contains(&item.value) {
+                true => format!("\"{}\" is there twice", item.value),
+                false if is_module_name(&item.value) => {
+                    all.push(item.value);
+                    continue;
+                }
+                false => format!("\"{}\" is not the name of a kernel module", item.value),
+            };
+            self.source
+                .problem(item.span, "modules", message)
+                .help("names as `lsmod` shows them, such as virtio_net");
         }
         all
     }

@@ -15,7 +15,7 @@ use crate::plan::{self, InitPlan};
 use crate::programs::compile;
 use crate::tree::{FileTree, TreeNode};
 use crate::workload::interpreters;
-use crate::{host, init, skeleton, Error, Result, Workload};
+use crate::{host, init, skeleton, Error, GuestModules, Result, Workload};
 use closure::FileClosure;
 use kerntune_work::{Progress, WorkDir};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,12 @@ pub(crate) struct ResolvedImage {
 
 impl ResolvedImage {
     /// Resolves a workload, with notes about what its image has only in part or not at all.
-    pub fn of(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
+    pub fn of(
+        work: &WorkDir,
+        workload: &Workload,
+        modules: Option<&GuestModules>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         let mut closure = FileClosure::of_host();
         let names = look_up(&mut closure, workload);
         closure.notes.iter().for_each(|note| progress.note(note));
@@ -44,9 +49,10 @@ impl ResolvedImage {
         }
         let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
         let env = (!dirs.is_empty()).then(|| ("LD_LIBRARY_PATH".to_owned(), dirs.join(":")));
-        let files = closure.files.tree;
+        let mut files = closure.files.tree;
         let plan = InitPlan::of_image(workload, &BTreeMap::from_iter(env), files.day_after());
-        let init = init::compile(work, workload, &plan, &files)?;
+        modules.map_or(Ok(()), |modules| modules.put_into(&mut files))?;
+        let init = init::compile(work, workload, &plan, &files, modules.is_some())?;
         Ok(Self { files, programs, init, plan })
     }
 }

@@ -117,6 +117,8 @@ impl Suite {
     pub fn guest_only(&self) -> Option<&'static str> {
         if !self.workload.append.is_empty() {
             Some("it wants more on the kernel's command line (`append`)")
+        } else if !self.workload.modules.is_empty() {
+            Some("it wants kernel modules (`modules`)")
         } else if self.workload.disk.is_some() {
             Some("it wants a disk of its own (`disk`), which only guests have")
         } else {

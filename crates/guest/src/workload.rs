@@ -34,6 +34,10 @@ pub struct Workload {
     pub texts: BTreeMap<PathBuf, String>,
     /// Programs of kerntune's needed besides those that the commands name (`kt-mark` in a script).
     pub programs: Vec<String>,
+    /// Kernel modules that the guest loads before all else, by name. What is built into the kernel
+    /// is there without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
     /// Environment variables of its programs.
     pub env: BTreeMap<String, String>,
     /// Commands that run one after the other before the services.
@@ -266,6 +270,7 @@ impl Workload {
             files,
             texts,
             programs,
+            modules,
             env,
             setup,
             services,
@@ -308,6 +313,11 @@ impl Workload {
             .field("seed", seed.to_string())
             .field("proc", proc.to_string())
             .list("context", context.as_ref().map(CommandContext::content_hash));
+        // Named only where there are any, so that the keys of other workloads stay the same.
+        let hash = match modules.is_empty() {
+            true => hash,
+            false => hash.list("modules", modules),
+        };
         Ok(hash.finish())
     }
 

@@ -57,7 +57,7 @@ pub enum Error {
     NotContained { message: String },
     #[error("kernel {kernel} is for User-Mode Linux, and the emulator cannot boot it: use a kernel built without --arch um")]
     NotOnEmulator { kernel: String },
-    #[error("kernel {kernel} was built without {lacking}, which the workload's disk ({kind}) needs, and guests load no modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
+    #[error("kernel {kernel} was built without {lacking}, which the workload's disk ({kind}) needs, built in or as modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
     NoDriver { kernel: String, kind: &'static str, lacking: String },
     #[error("QEMU ended with {status}: {message}")]
     Qemu { status: String, message: String },

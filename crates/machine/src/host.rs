@@ -74,6 +74,8 @@ fn check_request(request: &RunRequest) -> Result<()> {
         "record: the emulator does"
     } else if request.demands.disk.is_some() {
         "have a disk: use a workload without `disk`"
+    } else if !request.demands.modules.is_empty() {
+        "load modules: what it runs, runs under its own kernel; use a workload without `modules`"
     } else if request.demands.other_cpu() {
         "pass for another CPU: leave out --mitigations and --fast-strings"
     } else {

@@ -3,7 +3,7 @@
 use crate::calibration::{self, PendingPatch};
 use crate::request::RunRequest;
 use crate::watch::{watch, WatchedRun};
-use crate::{cpu, results, Error, Result};
+use crate::{cpu, drivers, results, Error, Result};
 use kerntune_guest::{boot_options, Disk, DiskKind, PORT_NAME};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_kernel::Kernel;
@@ -112,19 +112,6 @@ fn host_file(request: &RunRequest, directory: &Path) -> Option<PathBuf> {
     disk.map(|_| directory.join("disk.img"))
 }
 
-/// Checks that the kernel has the drivers for the guest's disk, since guests load no modules.
-fn drivers(request: &RunRequest) -> Result<()> {
-    let (Some(disk), Some(kernel)) = (request.demands.disk, request.kernel) else { return Ok(()) };
-    let config = kernel.config();
-    let config = fs::read_to_string(&config).at("read", &config)?;
-    let lacking = disk.lacking(&config);
-    if lacking.is_empty() {
-        return Ok(());
-    }
-    let (kernel, kind) = (kernel.manifest.label.clone(), disk.kind.name());
-    Err(Error::NoDriver { kernel, kind, lacking: lacking.join(", ") })
-}
-
 /// Checks that the kernel has mitigations if the CPU needs them.
 fn mitigates(request: &RunRequest) -> Result<()> {
     let (Some(cpu), Some(kernel)) = (request.demands.mitigations, request.kernel) else { return Ok(()) };
@@ -151,7 +138,9 @@ pub(crate) fn run(
     progress: &dyn Progress,
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
 ) -> Result<(WatchedRun, PathBuf)> {
-    drivers(request)?;
+    if let (Some(disk), Some(kernel)) = (request.demands.disk, request.kernel) {
+        drivers::check(kernel, disk)?;
+    }
     mitigates(request)?;
     let disk = host_file(request, directory);
     if let (Some(path), Some(of)) = (&disk, request.demands.disk) {

@@ -86,6 +86,8 @@ pub struct MachineDemands<'a> {
     pub append: &'a str,
     /// Disk of the guest.
     pub disk: Option<&'a Disk>,
+    /// Kernel modules that the workload names; the image has them.
+    pub modules: &'a [String],
     /// Time limit for init's first message, in wall-clock seconds.
     pub boot_limit_seconds: u64,
     /// Time limit of the whole run, in wall-clock seconds.
@@ -102,6 +104,7 @@ impl Default for MachineDemands<'_> {
             network_cards: 0,
             append: "",
             disk: None,
+            modules: &[],
             boot_limit_seconds: BOOT_SECONDS,
             time_limit_seconds: 600,
         }
@@ -119,6 +122,7 @@ impl<'a> MachineDemands<'a> {
             network_cards: workload.network_cards,
             append: &workload.append,
             disk: workload.disk.as_ref(),
+            modules: &workload.modules,
             time_limit_seconds: workload.time_limit_seconds,
             ..Self::default()
         }
@@ -127,7 +131,7 @@ impl<'a> MachineDemands<'a> {
     /// Adds everything that decides the run's results to a key.
     fn add_to_key(&self, key: Key) -> Key {
         // Lists every field, so that a new one is not forgotten. Limits decide only whether there
-        // is a result.
+        // is a result, and modules are in the image.
         let Self {
             memory_mb,
             cpus,
@@ -136,6 +140,7 @@ impl<'a> MachineDemands<'a> {
             network_cards,
             append,
             disk,
+            modules: _,
             boot_limit_seconds: _,
             time_limit_seconds: _,
         } = self;

@@ -2,8 +2,8 @@
 
 use crate::Result;
 use kerntune_guest::{GuestImage, Workload};
-use kerntune_kernel::Arch;
-use kerntune_machine::{machine_of, Machine};
+use kerntune_kernel::{Arch, Kernel};
+use kerntune_machine::{guest_modules, machine_of, Machine};
 use kerntune_work::{Progress, WorkDir};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -87,5 +87,11 @@ impl<'a> Session<'a> {
     /// Returns the workload's guest image, which is packed if it is not there.
     pub fn image(&self, workload: &Workload) -> Result<GuestImage> {
         Ok(GuestImage::build(self.work, workload, self.progress)?)
+    }
+
+    /// Returns the workload's guest image for a kernel: with the modules that it loads there.
+    pub fn image_on(&self, kernel: &Kernel, workload: &Workload) -> Result<GuestImage> {
+        let modules = guest_modules(kernel, workload)?;
+        Ok(GuestImage::with_modules(self.work, workload, modules.as_ref(), self.progress)?)
     }
 }

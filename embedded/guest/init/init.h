@@ -23,6 +23,9 @@
 #if __has_include("command.h")
 #include "command.h"
 #endif
+#if __has_include("modules.h")
+#include "modules.h"
+#endif
 
 #define OUT_DIR "/kt/out" /* a tmpfs; everything in it is sent */
 #define PLAN_FILE "/kt/plan"

@@ -257,7 +257,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "init: not process 1: it runs in a guest, or in namespaces of its own\n");
 		return 1;
 	}
-	if (system_start(&options, argc, argv) && plan_read(PLAN_FILE, &plan)) {
+	bool started = system_start(&options, argc, argv);
+
+#ifdef KT_MODULES
+	started = started && modules_load();
+#endif
+	if (started && plan_read(PLAN_FILE, &plan)) {
 		if (setenv("PATH", "/kt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) ||
 		    setenv("HOME", "/root", 1) || setenv("LANG", "C", 1) || setenv("KT_OUT", OUT_DIR, 1))
 			fail("boot: out of memory");

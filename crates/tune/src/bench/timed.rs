@@ -21,7 +21,7 @@ use kerntune_stats::{
     PerfCounter, RatioMethod, ResultsRow, SkippedRow, StopDecision, StopRule, VariationLevel, RESULTS_SCHEMA,
 };
 use kerntune_work::{read_file, write_json, IoContext};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -162,7 +162,7 @@ pub fn run<'a>(
     results.iterations = common_value(efforts.iter().map(|effort| effort.iterations));
     for (SelectedRows { suite, rows }, effort) in selection.iter().zip(efforts) {
         let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0);
-        let timing = TimedRunner::new(session, machine, &workload, effort)?;
+        let timing = TimedRunner::new(session, machine, &workload, effort, &[kernel])?;
         results.rows.extend(rows.iter().map(|row| empty_row(&suite.workload.name, row)));
         for boot in 0..effort.boots {
             timing.boot(kernel, boot, &mut results)?;
@@ -266,8 +266,9 @@ pub fn timed(
     on_boot: &dyn Fn(u32, u32, &str),
     look: &dyn Fn(StopDecision),
 ) -> Result<Vec<TimedResults>> {
-    let timing = TimedRunner::new(session, machine, request.workload, request.effort)?;
     let mut sides = sides(machine, request)?;
+    let kernels: Vec<&Kernel> = sides.iter().map(|(kernel, _)| *kernel).collect();
+    let timing = TimedRunner::new(session, machine, request.workload, request.effort, &kernels)?;
     let all = request.effort.boots * sides.len() as u32;
     let (mut done, begun, mut block) = (0, Instant::now(), Instant::now());
     let mut stop =
@@ -334,7 +335,8 @@ struct TimedRunner<'a> {
     machine: &'a dyn Machine,
     workload: Workload,
     suite: Option<Suite>,
-    initramfs: PathBuf,
+    /// Images by the kernels' ids.
+    images: BTreeMap<String, PathBuf>,
 }
 
 impl<'a> TimedRunner<'a> {
@@ -343,10 +345,14 @@ impl<'a> TimedRunner<'a> {
         machine: &'a dyn Machine,
         workload: &Workload,
         effort: TimedEffort,
+        kernels: &[&Kernel],
     ) -> Result<Self> {
         let workload = configured(workload, effort);
-        let initramfs = session.image(&workload)?.initramfs;
-        Ok(Self { session, machine, suite: Suite::of(workload.clone()), workload, initramfs })
+        let image = |kernel: &&Kernel| {
+            Ok((kernel.manifest.id.clone(), session.image_on(kernel, &workload)?.initramfs))
+        };
+        let images = kernels.iter().map(image).collect::<Result<_>>()?;
+        Ok(Self { session, machine, suite: Suite::of(workload.clone()), workload, images })
     }
 
     /// Boots once and adds the values to the results.
@@ -369,7 +375,8 @@ impl<'a> TimedRunner<'a> {
     fn boot_once(&self, kernel: &Kernel) -> Result<(Vec<RowMeasurement>, RunOutcome)> {
         let (session, workload) = (self.session, &self.workload);
         let directory = directory(session.work, &kernel.manifest.id)?;
-        let request = RunRequest::of_workload(kernel, &self.initramfs, workload, "measured");
+        let initramfs = &self.images[&kernel.manifest.id];
+        let request = RunRequest::of_workload(kernel, initramfs, workload, "measured");
         let outcome = self.machine.run(&request, &directory, session.progress)?;
         let measured = read_values(workload, self.suite.as_ref(), &outcome.guest_files)?;
         Ok((measured, outcome))

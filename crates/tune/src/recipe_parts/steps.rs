@@ -45,7 +45,7 @@ pub fn build_kernel(session: &Session, request: &BuildRequest) -> Result<Kernel>
 
 /// Runs the training on an instrumented kernel. The result is the directory with its counters.
 pub fn train_kernel(session: &Session, (kernel, workload): (&Kernel, &Workload)) -> Result<ResultDirectory> {
-    Ok(ResultDirectory(train(session, kernel, workload, &session.image(workload)?)?))
+    Ok(ResultDirectory(train(session, kernel, workload, &session.image_on(kernel, workload)?)?))
 }
 
 /// Links the objects of a movable kernel in an order. The result has this label and recipe.

@@ -128,8 +128,8 @@ pub fn record_in_detail(
         ));
     }
     let image = match asked.proc {
-        true => session.image(&Workload { proc: true, ..request.workload.clone() })?,
-        false => session.image(request.workload)?,
+        true => session.image_on(request.kernel, &Workload { proc: true, ..request.workload.clone() })?,
+        false => session.image_on(request.kernel, request.workload)?,
     };
     let (functions, model) = (request.capture.functions, request.model.is_some());
     let mut detail = asked.resolve(session, request.kernel, &image, functions, model)?;

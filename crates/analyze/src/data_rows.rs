@@ -85,8 +85,8 @@ pub(crate) fn add(tables: &mut Tables, input: &AnalysisInput<'_>) {
     // Several addresses have the same name: elements of arrays, objects of one cache.
     let mut places: BTreeMap<(u32, FunctionIndex, &str, [String; 3]), MissCounts> = BTreeMap::new();
     for row in &file.by_place {
-        let function =
-            row.function.map_or(FunctionIndex::NONE, |function| FunctionIndex(function.min(unknown)));
+        let known = |function: u32| if input.symbols.len() > function as usize { function } else { unknown };
+        let function = row.function.map_or(FunctionIndex::NONE, |function| FunctionIndex(known(function)));
         let key = (row.region, function, kind_name(row.place.kind), name(&row.place));
         sum(places.entry(key).or_default(), row.misses);
     }

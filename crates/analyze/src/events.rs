@@ -45,8 +45,11 @@ pub const TIME_LIMIT: u64 = 1 << 63;
 pub struct TraceBounds {
     /// Number of functions; this number itself stands for code outside of all known functions.
     pub functions: usize,
-    /// Number of kernel functions; functions with a higher number are user code's.
+    /// Number of kernel functions; functions with a higher number are user code's, up to
+    /// [`Self::first_loaded`].
     pub kernel_functions: u32,
+    /// Number of the first function of code that the kernel loaded; they are the kernel's as well.
+    pub first_loaded: u32,
     /// Number of recorded threads.
     pub threads: usize,
     /// Number of CPUs, at least 1.
@@ -65,6 +68,7 @@ impl TraceBounds {
         Self {
             functions: usize::MAX,
             kernel_functions,
+            first_loaded: recording.first_loaded.unwrap_or(u32::MAX),
             threads,
             cpus: recording.cpus.max(1) as usize,
             regions: usize::MAX,
@@ -75,7 +79,7 @@ impl TraceBounds {
     /// Checks whether a function is user code's.
     #[inline]
     pub fn is_user(&self, function: u32) -> bool {
-        function > self.kernel_functions
+        function > self.kernel_functions && function < self.first_loaded
     }
 }
 

@@ -22,7 +22,7 @@
 //! #     ran: Vec::new(),
 //! #     ran_since_boot: Vec::new(),
 //! #     version: VERSION, capture: CaptureSpec { functions: false, edges: false, weights: false },
-//! #     kernel_functions: 0, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: RecordingHealth::default(), notes: vec![],
+//! #     kernel_functions: 0, first_loaded: None, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: RecordingHealth::default(), notes: vec![],
 //! # };
 //! // `recording` is recording.json, `trace` trace.kt, both of one run.
 //! let trace: &[u8] = &[];

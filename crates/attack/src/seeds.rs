@@ -282,6 +282,7 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 8,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],

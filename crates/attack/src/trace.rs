@@ -115,6 +115,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: wide },
         kernel_functions: FUNCTIONS - 4,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],

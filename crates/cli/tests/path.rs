@@ -71,6 +71,7 @@ fn write_with(dir: &Path, in_region: bool) {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: in_region.then(marked).into_iter().collect(),

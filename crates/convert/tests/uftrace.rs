@@ -51,6 +51,7 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 5,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: Vec::new(),

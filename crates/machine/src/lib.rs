@@ -47,6 +47,7 @@ pub mod fuzz_entry;
 mod host;
 mod io_types;
 mod kvm;
+mod loads;
 mod machine;
 mod outcome;
 mod pattern;

@@ -4,6 +4,7 @@ use crate::{Error, PhaseCpuTimes, Result};
 use kerntune_trace::counts::ExecutionCounts;
 use kerntune_trace::data::DataFile;
 use kerntune_trace::io::IoFile;
+use kerntune_trace::loaded::{LoadedCode, LoadedFunction};
 use kerntune_trace::{files, Recording};
 use kerntune_work::IoContext;
 use std::fs;
@@ -65,6 +66,21 @@ impl RunOutcome {
         }
         let bytes = fs::read(&path).at("read", &path)?;
         serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+    }
+
+    /// Reads the functions of code that the kernel loaded; empty if it loaded none.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn loaded(&self) -> Result<Vec<LoadedFunction>> {
+        if self.recording.as_ref().is_none_or(|recording| recording.first_loaded.is_none()) {
+            return Ok(Vec::new());
+        }
+        let path = self.directory.join(files::LOADED);
+        let bytes = fs::read(&path).at("read", &path)?;
+        let code: LoadedCode =
+            serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })?;
+        Ok(code.functions)
     }
 }
 

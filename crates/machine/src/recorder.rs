@@ -2,7 +2,7 @@
 
 use crate::code::CodeSections;
 use crate::request::{CaptureRequest, MachineDemands};
-use crate::{data_types, function_kinds, io_types, probes, Error, Result};
+use crate::{data_types, function_kinds, io_types, loads, probes, Error, Result};
 use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{CaptureSpec, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
@@ -107,5 +107,6 @@ pub fn recorder_spec(
         data: capture.data.then(|| data_types::data_spec(kernel)).transpose()?,
         io,
         stream: capture.stream.clone(),
+        loads: loads::load_spec(kernel, &symbols)?,
     })
 }

@@ -151,6 +151,7 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<DumpRecord>>>(
         version: kerntune_trace::VERSION,
         capture: kerntune_trace::CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: kinds.functions.len() as u32,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![kerntune_trace::RecordedRegion {

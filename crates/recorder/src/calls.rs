@@ -13,7 +13,7 @@ impl Recorder {
     /// Handles the first instruction of `function`, with `rest` instructions left in its block.
     #[inline]
     pub fn on_entry(&mut self, board: &mut InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
-        if function > self.planner.functions.unknown() {
+        if self.planner.functions.is_user(function) {
             return self.on_user_entry(board, function, rest);
         }
         if board.call != 0 && self.planner.functions.kind(function) == FunctionKind::Plain {
@@ -156,7 +156,7 @@ impl Recorder {
         if !functions.is_selection() && self.threads.running().ret_called(function) {
             return self.emit(board, rest, Event::Exit);
         }
-        let user = function > functions.unknown();
+        let user = functions.is_user(function);
         let result = self.threads.running().ret(function, user);
         self.returned(board, rest, result, user)
     }

@@ -191,6 +191,7 @@ impl HookRunner {
             Callback::ReturnAt => recorder.on_return_at(board, rest, cpu)?,
             Callback::Switch => recorder.on_switch(board, number, rest, cpu)?,
             Callback::Probe => recorder.on_probe(board, number, rest, cpu)?,
+            Callback::Load => recorder.on_load(number, cpu),
             Callback::Exec => recorder.on_exec(),
             Callback::Halt => recorder.on_halt(board, rest),
             Callback::Mark => {

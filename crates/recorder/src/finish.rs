@@ -6,6 +6,7 @@ use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_isa::BlockFlow;
 use kerntune_trace::counts::{BlockCount, EdgeCount, ExecutionCounts};
+use kerntune_trace::loaded::LoadedCode;
 use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;
 
@@ -41,10 +42,23 @@ impl Recorder {
         if let Some(io) = &mut self.io {
             write(&self.output.join(files::IO), &serde_json::to_vec(&io.finish())?)?;
         }
+        let loaded = &self.planner.functions.loaded;
+        let first_loaded = (!loaded.functions().is_empty()).then(|| loaded.first());
+        if first_loaded.is_some() {
+            let code = LoadedCode { functions: loaded.functions().to_vec() };
+            write(&self.output.join(files::LOADED), &serde_json::to_vec(&code)?)?;
+        }
+        if self.unread_code > 0 {
+            self.notes.push(format!(
+                "the symbols of {} modules or BPF programs could not be read",
+                self.unread_code
+            ));
+        }
         let recording = Recording {
             version: VERSION,
             capture: self.planner.capture,
             kernel_functions: self.planner.functions.unknown(),
+            first_loaded,
             ran: self.ran(|_| true),
             ran_since_boot: self.ran_since_boot(counts),
             cpus: self.cpus.count() as u32,

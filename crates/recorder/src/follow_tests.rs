@@ -75,6 +75,7 @@ impl FollowMachine {
             data: None,
             io: None,
             stream: None,
+            loads: None,
             model,
         };
         let mut cpu = FakeCpu::default();

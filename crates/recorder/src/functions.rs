@@ -1,10 +1,12 @@
 //! Kernel functions by address.
 
+use crate::loaded_code::LoadedTable;
 use kerntune_trace::{FunctionKind, FunctionSpec, ProbeKind};
 use std::ops::Range;
 
-/// Kernel functions with lookup by address. The index after the last function stands for kernel
-/// code outside of all known functions: loaded modules, BPF, ftrace trampolines.
+/// Kernel functions with lookup by address: those of the image, and of code that was loaded. The
+/// index after the image's last function stands for kernel code outside of all known functions,
+/// such as ftrace trampolines.
 pub struct TracedFunctions {
     addresses: Vec<u64>,
     kinds: Vec<FunctionKind>,
@@ -15,11 +17,14 @@ pub struct TracedFunctions {
     selection: bool,
     thunks: bool,
     end: u64,
+    /// Code that the kernel loaded.
+    pub loaded: LoadedTable,
 }
 
 impl TracedFunctions {
-    /// Creates the table from functions sorted by address.
-    pub fn new(list: &[FunctionSpec]) -> Result<Self, String> {
+    /// Creates the table from functions sorted by address, for a kernel that has loaded no code and
+    /// `user` user functions.
+    pub fn new(list: &[FunctionSpec], user: u32) -> Result<Self, String> {
         if let Some(pair) = list.windows(2).find(|pair| pair[0].address >= pair[1].address) {
             return Err(format!("the function table is not in order at {:#x}", pair[1].address));
         }
@@ -33,6 +38,7 @@ impl TracedFunctions {
             selection: list.iter().any(|f| f.skip),
             thunks: list.iter().any(|f| f.kind == FunctionKind::Thunk),
             end: last.address + last.size.max(1),
+            loaded: LoadedTable::new(list.len() as u32 + 1 + user),
         })
     }
 
@@ -41,9 +47,16 @@ impl TracedFunctions {
         self.addresses.len() as u32
     }
 
+    /// Returns true for a function of user code.
+    #[inline]
+    pub fn is_user(&self, function: u32) -> bool {
+        function > self.unknown() && function < self.loaded.first()
+    }
+
     /// Returns the role of a function.
     pub fn kind(&self, function: u32) -> FunctionKind {
-        self.kinds.get(function as usize).copied().unwrap_or(FunctionKind::Plain)
+        let kind = self.kinds.get(function as usize).copied().or_else(|| self.loaded.kind(function));
+        kind.unwrap_or(FunctionKind::Plain)
     }
 
     /// Returns the probe of a function, if it has one.
@@ -71,23 +84,26 @@ impl TracedFunctions {
 
     /// Returns true if the function at `address` checks for conditional jumps to it.
     pub fn guarded(&self, address: u64) -> bool {
-        self.starting(address).is_some_and(|function| self.guarded[function as usize])
+        let function = self.starting(address);
+        function.and_then(|function| self.guarded.get(function as usize)).is_some_and(|guarded| *guarded)
     }
 
     /// Makes the function at `address` check for conditional jumps to it.
     pub fn guard(&mut self, address: u64) {
-        if let Some(function) = self.starting(address) {
-            self.guarded[function as usize] = true;
+        let function = self.starting(address);
+        if let Some(guarded) = function.and_then(|function| self.guarded.get_mut(function as usize)) {
+            *guarded = true;
         }
     }
 
     /// Returns the function that contains `address`. Split-off parts belong to their owner.
     pub fn containing(&self, address: u64) -> u32 {
+        let outside = || self.loaded.containing(address).unwrap_or(self.unknown());
         if address >= self.end {
-            return self.unknown();
+            return outside();
         }
         match self.addresses.partition_point(|&start| start <= address) {
-            0 => self.unknown(),
+            0 => outside(),
             after => match self.kinds[after - 1] {
                 FunctionKind::Part(owner) => owner,
                 _ => after as u32 - 1,
@@ -104,12 +120,17 @@ impl TracedFunctions {
 
     /// Returns the function that begins at `address`; `None` for a split-off part.
     pub fn starting(&self, address: u64) -> Option<u32> {
-        let index = self.addresses.binary_search(&address).ok()?;
+        let Ok(index) = self.addresses.binary_search(&address) else { return self.loaded.starting(address) };
         (!matches!(self.kinds[index], FunctionKind::Part(_))).then_some(index as u32)
     }
 
-    /// Returns true if `address` lies in the code of the kernel image.
+    /// Returns true if `address` lies in a known function.
     pub fn covers(&self, address: u64) -> bool {
+        self.image_covers(address) || self.loaded.covers(address)
+    }
+
+    /// Returns true if `address` lies in the code of the kernel image.
+    pub fn image_covers(&self, address: u64) -> bool {
         self.addresses.first().is_some_and(|&first| first <= address) && address < self.end
     }
 }
@@ -134,12 +155,15 @@ mod tests {
             probe: None,
             conditional: false,
         };
-        let functions = TracedFunctions::new(&[
-            spec(0x100, FunctionKind::Syscall, true),
-            spec(0x200, FunctionKind::Plain, true),
-            spec(0x300, FunctionKind::Part(3), true),
-            spec(0x400, FunctionKind::Plain, false),
-        ])
+        let functions = TracedFunctions::new(
+            &[
+                spec(0x100, FunctionKind::Syscall, true),
+                spec(0x200, FunctionKind::Plain, true),
+                spec(0x300, FunctionKind::Part(3), true),
+                spec(0x400, FunctionKind::Plain, false),
+            ],
+            0,
+        )
         .unwrap();
         let traced = |address| functions.traced(functions.containing(address));
         assert_eq!([0x100, 0x20f, 0x305, 0x400, 0x999].map(traced), [true, false, true, true, false]);
@@ -148,7 +172,7 @@ mod tests {
         assert_eq!(within(0x104..0x110), [0]);
         assert_eq!(within(0x2f0..0x401), [1, 3, 3], "the part is its owner's");
         assert_eq!(within(0x10..0x20), [4], "in no known function");
-        let all = TracedFunctions::new(&[spec(0x100, FunctionKind::Plain, false)]).unwrap();
+        let all = TracedFunctions::new(&[spec(0x100, FunctionKind::Plain, false)], 0).unwrap();
         assert!(all.traced(all.unknown()) && !all.is_selection());
     }
 }

@@ -311,7 +311,7 @@ pub(crate) fn read_u64(cpu: &mut dyn StoppedCpu, address: u64, offset: u32) -> O
 }
 
 /// Reads 4 bytes of guest memory.
-fn read_u32(cpu: &mut dyn StoppedCpu, address: u64, offset: u32) -> Option<u32> {
+pub(crate) fn read_u32(cpu: &mut dyn StoppedCpu, address: u64, offset: u32) -> Option<u32> {
     let mut bytes = [0; 4];
     cpu.read(address.wrapping_add(offset.into()), &mut bytes).then(|| u32::from_le_bytes(bytes))
 }

@@ -83,6 +83,7 @@ impl IoMachine {
             data: None,
             io: Some(IoSpec { requests: Some(REQUESTS), packets: Some(PACKETS) }),
             stream: None,
+            loads: None,
         };
         let mut memory = FakeMemory::default();
         // A queue, its disk, and the names of a disk and a network device.

@@ -48,6 +48,8 @@ mod inline_counters;
 mod io;
 #[cfg(test)]
 mod io_tests;
+mod loaded_code;
+mod loads;
 mod marks;
 mod plan;
 mod probes;

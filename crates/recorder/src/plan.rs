@@ -90,6 +90,9 @@ pub enum Callback {
     Tag,
     /// Event tag in `ax`. If the number is not 0, the port in `dx` is checked.
     PortTag,
+    /// First instruction of a function that loads or frees code. The number is its index in
+    /// [`kerntune_trace::loaded::LoadSpec::points`].
+    Load,
     /// Instruction of the instruction stream. The number is its number in [`StreamWriter`].
     Insn,
 }
@@ -111,6 +114,7 @@ impl Callback {
                     | Indirect
                     | Switch
                     | Probe
+                    | Load
                     | System
                     | Mark
                     | PortTag
@@ -210,6 +214,8 @@ pub struct HookPlanner {
     pub stack_pointer: bool,
     /// Kernel addresses of inline points, with their numbers.
     pub points: HashMap<u64, u32>,
+    /// Functions that load or free code, with their numbers.
+    pub loads: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
     /// Instruction stream, if requested.
     pub stream: Option<StreamWriter>,
@@ -274,6 +280,7 @@ impl HookPlanner {
             directions: false,
             stack_pointer: false,
             points: HashMap::new(),
+            loads: HashMap::new(),
             tags: None,
             stream: None,
             jumps: Vec::new(),
@@ -425,9 +432,9 @@ impl HookPlanner {
                 out.block_unless(call, 1, Callback::Left, 1);
             }
         } else if !self.functions.covers(start) {
-            let unknown = self.functions.unknown();
-            if self.functions.traced(unknown) {
-                out.block_unless(call, 0, self.entry(), unknown);
+            let around = self.functions.containing(start);
+            if self.functions.traced(around) {
+                out.block_unless(call, 0, self.entry(), around);
             }
         } else if entry.is_some() && self.landing(start) == JumpLanding::Left {
             if self.functions.guarded(start) {
@@ -457,6 +464,9 @@ impl HookPlanner {
                     Some(TagAccess::Port { check }) => out.insn(at, Callback::PortTag, check.into()),
                     None => {}
                 }
+            }
+            if let Some(&load) = self.loads.get(&insn.address).filter(|_| !user) {
+                out.insn(at, Callback::Load, load);
             }
             if !watched {
                 continue;

@@ -20,6 +20,7 @@ use crate::writer::TraceWriter;
 use crate::Failure;
 use kerntune_isa::{BlockEnding, GuestIsa, Insn, Isa, StoppedCpu};
 use kerntune_layout::{FrontEnd, FrontEndConfig};
+use kerntune_trace::loaded::LoadSpec;
 use kerntune_trace::{Event, EventWeights, FunctionKind, RecorderSpec, RecordingHealth, VERSION};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -62,6 +63,10 @@ pub struct Recorder {
     pub(crate) per_cpu: (Option<u64>, Vec<u64>),
     pub(crate) health: RecordingHealth,
     pub(crate) notes: Vec<String>,
+    /// Description of how the kernel loads code, if it can.
+    pub(crate) loads: Option<LoadSpec>,
+    /// Number of modules and BPF programs whose symbols could not be read.
+    pub(crate) unread_code: u64,
 }
 
 impl Recorder {
@@ -93,7 +98,8 @@ impl Recorder {
             false => None,
         };
         let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
-        let functions = TracedFunctions::new(&spec.functions)?;
+        let user = spec.binaries.iter().map(|binary| binary.functions.len() as u32).sum();
+        let functions = TracedFunctions::new(&spec.functions, user)?;
         if spec.stack_pointer && (functions.is_selection() || !spec.binaries.is_empty()) {
             let why =
                 "the stack pointer says what is called where all kernel functions are traced, and no others";
@@ -108,6 +114,9 @@ impl Recorder {
         planner.directions = cpu_state.model.as_ref().is_some_and(FrontEnd::guesses_directions);
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
+        if let Some(loads) = &spec.loads {
+            planner.loads = loads.points.iter().map(|point| point.address).zip(0..).collect();
+        }
         if let Some(stream) = &spec.stream {
             if cpus > 1 {
                 return Err(Failure("instructions are written down one by one of one CPU only".into()));
@@ -142,6 +151,8 @@ impl Recorder {
             per_cpu: (spec.per_cpu, Vec::new()),
             health: RecordingHealth::default(),
             notes: Vec::new(),
+            loads: spec.loads.clone(),
+            unread_code: 0,
         })
     }
 
@@ -233,7 +244,7 @@ impl Recorder {
     /// Returns true if the address lies in the kernel image's place in physical memory.
     fn is_below_its_address(&self, insn: &Insn) -> bool {
         let up = insn.address.checked_add(GuestIsa::IMAGE_OFFSET);
-        up.is_some_and(|address| self.planner.functions.covers(address))
+        up.is_some_and(|address| self.planner.functions.image_covers(address))
     }
 
     /// Appends an event that precedes the instruction with `rest` instructions to the end of its
@@ -244,9 +255,7 @@ impl Recorder {
             return Ok(());
         }
         match event {
-            Event::Enter { function, .. } => {
-                self.cpu_state.user = function > self.planner.functions.unknown()
-            }
+            Event::Enter { function, .. } => self.cpu_state.user = self.planner.functions.is_user(function),
             Event::Switch { .. } => self.cpu_state.user = false,
             Event::Leave => self.cpu_state.user = true,
             _ => {}

@@ -186,6 +186,7 @@ impl SimulatedMachine {
             data: None,
             io: None,
             stream: None,
+            loads: None,
             model: None,
         };
         let mut driver = HookRunner::with_cpus(&spec, cpus, 1 << 16).unwrap();

@@ -120,6 +120,7 @@ fn trace(symbols: &'static SymbolList, calls: &[&str]) -> TestTrace {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: symbols.len() as u32 - 1,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],

@@ -150,6 +150,7 @@ fn trace() -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: function("[unknown code]"),
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],

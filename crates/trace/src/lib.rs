@@ -6,7 +6,8 @@
 //!   ([`ChunkHeader`]).
 //! - [`Recording`]: the recorder's summary after the run, as JSON. With it come [`counts`] for the
 //!   executed blocks and edges, [`data`] for accesses to memory, [`io`] for requests to block
-//!   devices and network packets, and [`stream`] for every instruction of a part of the run.
+//!   devices and network packets, [`loaded`] for code that the kernel loaded, and [`stream`] for
+//!   every instruction of a part of the run.
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest instruction
 //! takes one nanosecond. Idle time is a jump of virtual time, which the recorder reads from the
@@ -32,6 +33,7 @@ pub mod encode;
 mod event;
 mod file;
 pub mod io;
+pub mod loaded;
 pub mod mark;
 mod numbers;
 mod progress;
@@ -76,6 +78,8 @@ pub mod files {
     pub const DATA: &str = "data.json";
     /// Requests and packets as JSON, see [`super::io`]. Present only if they were recorded.
     pub const IO: &str = "io.json";
+    /// [`super::loaded::LoadedCode`] as JSON. Present only if code was loaded.
+    pub const LOADED: &str = "loaded.json";
     /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds,
     /// both little endian.
     pub const TAGS: &str = "tags.mcrae";

@@ -12,8 +12,13 @@ pub struct Recording {
     /// Kinds of data that were captured.
     pub capture: CaptureSpec,
     /// Number of kernel functions. Lower function numbers are kernel functions, this number stands
-    /// for kernel code outside of all known functions, and higher numbers are user functions.
+    /// for kernel code outside of all known functions, and higher numbers are user functions, up to
+    /// [`Self::first_loaded`].
     pub kernel_functions: u32,
+    /// Number of the first function of code that the kernel loaded ([`crate::loaded`]), after those
+    /// of user code; `None` if it loaded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_loaded: Option<u32>,
     /// Kernel functions of which any code ran since power-on, inside or outside of regions, in
     /// ascending order. An emulator translates only code that is about to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
@@ -43,6 +48,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Checks whether a function is user code's.
+    #[inline]
+    pub fn is_user(&self, function: u32) -> bool {
+        function > self.kernel_functions && self.first_loaded.is_none_or(|first| function < first)
+    }
+
     /// Returns the virtual time at which the last region ended, in ns since power-on.
     pub fn end_ns(&self) -> Option<u64> {
         self.regions.iter().map(|region| region.begin_ns.saturating_add(region.elapsed_ns)).max()

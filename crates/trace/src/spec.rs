@@ -44,6 +44,9 @@ pub struct RecorderSpec {
     /// Instructions to write to the instruction stream, if any. Requires a single CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<crate::stream::StreamSpec>,
+    /// Description of how the kernel loads code, if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loads: Option<crate::loaded::LoadSpec>,
 }
 
 /// Data to capture between marks. Instructions are always counted.

@@ -35,6 +35,7 @@ fn known() -> TraceContext {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: FUNCTIONS - 3,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region.clone(), region],

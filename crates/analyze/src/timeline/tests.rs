@@ -67,6 +67,7 @@ pub(super) fn trace(chunks: &[ChunkFixture]) -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 10,
+        first_loaded: None,
         cpus,
         per_cpu: Vec::new(),
         regions: vec![],

@@ -227,6 +227,7 @@ impl TraceSim {
             version: VERSION,
             capture: CaptureSpec { functions: true, edges: false, weights: false },
             kernel_functions: KERNEL,
+            first_loaded: None,
             cpus: 1,
             per_cpu: Vec::new(),
             regions: self.regions.clone(),

@@ -94,6 +94,7 @@ impl<W: Write> TestTraceWriter<W> {
                 version: VERSION,
                 capture: CaptureSpec { functions: true, edges: false, weights: wide },
                 kernel_functions: KERNEL_FUNCTIONS,
+                first_loaded: None,
                 cpus: 1,
                 per_cpu: Vec::new(),
                 regions: Vec::new(),

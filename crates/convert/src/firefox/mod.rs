@@ -246,7 +246,7 @@ impl<'a> FirefoxTimeline<'a> {
         let of = &self.categories;
         let category = match kind {
             PathKind::User => of.user,
-            PathKind::Function if function > self.recording.kernel_functions => of.user,
+            PathKind::Function if self.recording.is_user(function) => of.user,
             PathKind::Function if how == EnterKind::Interrupt => of.interrupt,
             PathKind::Function => of.kernel,
             _ => of.other,

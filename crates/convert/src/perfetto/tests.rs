@@ -28,6 +28,7 @@ fn recording() -> Recording {
         version: VERSION,
         capture: CaptureSpec { functions: true, edges: false, weights: false },
         kernel_functions: 2,
+        first_loaded: None,
         cpus: 1,
         per_cpu: Vec::new(),
         regions: vec![region],

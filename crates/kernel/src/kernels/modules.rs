@@ -93,6 +93,16 @@ impl KernelModules {
         &self.release
     }
 
+    /// Returns the source path of each module's object by the module's name: `fs/ext4/ext4.ko` of
+    /// `ext4`. Modules that were not built with the kernel are left out.
+    pub fn object_paths(&self) -> BTreeMap<String, String> {
+        let source = |path: &Path| {
+            let below = path.strip_prefix("kernel").ok()?;
+            Some(below.with_file_name(format!("{}.ko", stem(path)?)).display().to_string())
+        };
+        self.files.iter().filter_map(|(name, path)| Some((name.clone(), source(path)?))).collect()
+    }
+
     /// Returns the modules of these names and those that they depend on, in an order in which they
     /// can be loaded. Left out is what is built into the kernel.
     ///

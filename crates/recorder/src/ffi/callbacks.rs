@@ -82,6 +82,10 @@ callbacks! {
         now.recorder.on_system(now.board, &mut now.cpu);
         Ok(())
     },
+    Load on_load => |mut now| {
+        now.recorder.on_load(now.number, &mut now.cpu);
+        Ok(())
+    },
     Exec on_exec => |now| {
         now.recorder.on_exec();
         Ok(())

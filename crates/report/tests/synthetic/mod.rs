@@ -551,6 +551,7 @@ impl SyntheticMachine {
             version: VERSION,
             capture: kerntune_trace::CaptureSpec { functions: true, edges: false, weights: false },
             kernel_functions: CODE.len() as u32,
+            first_loaded: None,
             cpus: 1,
             per_cpu: Vec::new(),
             regions: self.regions.iter().map(region).collect(),

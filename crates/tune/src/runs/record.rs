@@ -18,6 +18,7 @@ use kerntune_profile::{
     KIND,
 };
 use kerntune_trace::data::DataLocation;
+use kerntune_trace::loaded::LoadedFunction;
 use kerntune_trace::Recording;
 use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress};
 use std::fs::{self, File};
@@ -176,6 +177,7 @@ pub fn record_in_detail(
         kerntune_trace::files::COUNTS,
         kerntune_trace::files::DATA,
         kerntune_trace::files::IO,
+        kerntune_trace::files::LOADED,
     ];
     for bulky in files {
         // These files are derived from the kernel, or contained in the tables.
@@ -273,6 +275,7 @@ fn analyze(
     }
     let mut symbols = symbols(kernel)?;
     detail.complete_symbols(&mut symbols);
+    add_loaded(kernel, &outcome.loaded()?, &mut symbols)?;
     let points = detail.points();
     let counts = if capture.edges { Some(outcome.counts()?) } else { None };
     let path = outcome.trace();
@@ -360,4 +363,23 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
         ..Symbol::default()
     });
     Ok(symbols)
+}
+
+/// Appends the functions of code that the kernel loaded.
+fn add_loaded(kernel: &Kernel, loaded: &[LoadedFunction], symbols: &mut Vec<Symbol>) -> Result<()> {
+    if loaded.is_empty() {
+        return Ok(());
+    }
+    let paths = kernel.modules()?.object_paths();
+    for function in loaded {
+        symbols.push(Symbol {
+            function: FunctionIndex(symbols.len() as u32),
+            name: function.name.clone(),
+            address: Address(function.address),
+            size: function.size,
+            file: paths.get(&function.module).cloned(),
+            module: Some(function.module.clone()),
+        });
+    }
+    Ok(())
 }

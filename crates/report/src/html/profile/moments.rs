@@ -33,6 +33,9 @@ pub(super) struct TimeData {
     groups: Vec<i64>,
     /// Functions from this number on are user code.
     kernel_functions: u32,
+    /// Functions from this number on are again the kernel's: code that it loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_loaded: Option<u32>,
     /// Events carry weights: taken branches and misses.
     wide: bool,
     chunks: ChunkColumns,
@@ -113,6 +116,7 @@ pub(super) fn columns(timeline: &TraceTimeline, profile: &Profile, index: &mut P
         unknown: lanes.lane(TimelineLane::Unknown),
         groups: groups.of_region.iter().map(group).collect(),
         kernel_functions: recording.kernel_functions,
+        first_loaded: recording.first_loaded,
         wide: timeline.wide,
         chunks: chunks(timeline),
         lanes: lanes.data,

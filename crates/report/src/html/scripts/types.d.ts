@@ -93,6 +93,7 @@ interface TimeData {
   unknown: number;
   groups: number[];
   kernel_functions: number;
+  first_loaded?: number;
   wide: boolean;
   chunks: { b: number[]; e: number[]; n: number[]; o: number[]; l: number[] };
 }

@@ -46,6 +46,12 @@ class Replay {
     this.stack = machine.stacks[machine.running];
     this.wide = time.wide;
     this.kernelFunctions = time.kernel_functions;
+    this.firstLoaded = time.first_loaded ?? Infinity;
+  }
+
+  /** Checks whether a function is user code's. @param {number} f */
+  isUser(f) {
+    return f > this.kernelFunctions && f < this.firstLoaded;
   }
 
   number() {
@@ -84,7 +90,7 @@ class Replay {
   enter(f, how) {
     const { machine, stack } = this;
     stack.push(f, how, machine.now);
-    machine.user = f > this.kernelFunctions;
+    machine.user = this.isUser(f);
     this.visitor.enter(machine, stack, f, how);
   }
 
@@ -105,7 +111,7 @@ class Replay {
 
   leave() {
     let i = this.stack.depth - 1;
-    while (i >= 0 && this.stack.f[i] <= this.kernelFunctions) i--;
+    while (i >= 0 && !this.isUser(this.stack.f[i])) i--;
     this.endDownTo(i + 1);
     this.machine.user = true;
   }

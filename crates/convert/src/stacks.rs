@@ -7,8 +7,9 @@
 use kerntune_analyze::timeline::TimelineLane;
 use kerntune_profile::{
     add_up, thread_name, upwards, CallNode, CallTree, FunctionIndex, PathFrame, PathKind, Profile,
-    RegionScope, Tables, Ticks,
+    RegionScope, Symbol, Tables, Ticks,
 };
+use kerntune_trace::loaded::BPF;
 use kerntune_trace::Recording;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -85,8 +86,10 @@ pub struct StackFrame {
     pub function: Option<FunctionIndex>,
     /// Source file, if known.
     pub file: Option<String>,
-    /// Path of the binary; `None` for the kernel.
+    /// File with its code: a module's (`ext4.ko`) or a user binary; `None` for the kernel's image.
     pub module: Option<String>,
+    /// True if it is a function of user code.
+    pub is_user: bool,
 }
 
 /// Figures of a path.
@@ -195,7 +198,8 @@ impl<'a> FrameTable<'a> {
                 kind: frame.kind(),
                 function,
                 file: symbol.and_then(|symbol| symbol.file.clone()),
-                module: symbol.and_then(|symbol| symbol.module.clone()),
+                module: symbol.and_then(object),
+                is_user: symbol.is_some_and(|symbol| symbol.binary().is_some()),
             });
             all.len() - 1
         })
@@ -214,8 +218,18 @@ pub(crate) fn lane_name(recording: &Recording, lane: TimelineLane) -> Cow<'_, st
     }
 }
 
-/// Returns the name of a function for viewers; a function outside of the kernel gets its binary's
-/// name.
+/// Returns the file with a function's code: a module's or a user binary; `None` for the kernel's
+/// image.
+fn object(symbol: &Symbol) -> Option<String> {
+    match symbol.loaded_module() {
+        Some(BPF) => Some(BPF.into()),
+        Some(module) => Some(format!("{module}.ko")),
+        None => symbol.module.clone(),
+    }
+}
+
+/// Returns the name of a function for viewers; a function outside of the kernel's image gets the
+/// name of its module or binary.
 pub fn function_name(tables: &Tables, function: FunctionIndex) -> String {
     let name = shown(tables.name(function));
     let symbol = tables.symbols.get(function.get() as usize);

@@ -112,6 +112,8 @@ anomalies! {
         "{count} regions were begun and never ended: their figures are incomplete.";
     UnattributedNs "unattributed_ns" Harmless
         "No function was open for {count} ns of kernel time.";
+    UnnamedNs "unnamed_ns" Notable
+        "{count} ns of kernel time ran in code that no symbol names.";
     FoldedCalls "folded_calls" Notable
         "{count} calls were too deep for the tree of call paths and are counted for one of their callers.";
     MissingChunks "missing_chunks" Notable

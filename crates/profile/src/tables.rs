@@ -211,7 +211,8 @@ tables! {
         size: u64 = First,
         /// Source file, where known: a path from the top of the source tree, or its name alone.
         file: Option<String> = First,
-        /// User binary that contains the function; `None` for the kernel.
+        /// Module that the kernel loaded, or user binary, that contains the function; `None` for the
+        /// kernel's image ([`Symbol::loaded_module`], [`Symbol::binary`]).
         module: Option<String> = First,
     }
 
@@ -781,6 +782,33 @@ tables! {
 impl PathNode {
     /// Value of [`PathNode::parent`] for roots.
     pub const ROOT: u32 = u32::MAX;
+}
+
+impl Symbol {
+    /// Checks whether the function is the kernel's: of its image, or of code that it loaded, which
+    /// has addresses in the upper half.
+    pub fn is_kernel(&self) -> bool {
+        self.module.is_none() || self.address.get() >> 63 == 1
+    }
+
+    /// Returns the name of the module that contains the function, or `bpf`.
+    pub fn loaded_module(&self) -> Option<&str> {
+        self.module.as_deref().filter(|_| self.is_kernel())
+    }
+
+    /// Returns the user binary that contains the function.
+    pub fn binary(&self) -> Option<&str> {
+        self.module.as_deref().filter(|_| !self.is_kernel())
+    }
+
+    /// Returns the place of the function for readers: the source path of the kernel's code where it
+    /// is known, or else its module or binary.
+    pub fn place(&self) -> Option<&str> {
+        match self.is_kernel() {
+            true => self.file.as_deref().or(self.module.as_deref()),
+            false => self.module.as_deref(),
+        }
+    }
 }
 
 impl Tables {

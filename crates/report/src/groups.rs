@@ -65,10 +65,9 @@ impl GroupsFile {
     }
 
     fn of(&self, symbol: &Symbol) -> Option<&str> {
-        let fits = |pattern: &String| match (pattern.contains('/'), &symbol.module, &symbol.file) {
-            (false, ..) => matches(pattern, &symbol.name),
-            (true, Some(place), _) | (true, None, Some(place)) => is_below(place, pattern),
-            (true, None, None) => false,
+        let fits = |pattern: &String| match pattern.contains('/') {
+            false => matches(pattern, &symbol.name),
+            true => symbol.place().is_some_and(|place| is_below(place, pattern)),
         };
         self.groups.iter().find(|(_, patterns)| patterns.iter().any(fits)).map(|(name, _)| name.as_str())
     }
@@ -80,11 +79,11 @@ impl Grouping {
         let Some(symbol) = symbols.get(function.get() as usize) else { return NO_SOURCE.into() };
         match self {
             Grouping::File(groups) => groups.of(symbol).unwrap_or(OTHER).into(),
-            Grouping::Directory(depth) => match (&symbol.module, &symbol.file) {
-                (Some(module), _) => module.clone(),
-                (None, Some(file)) => directory(file, *depth).unwrap_or_else(|| NO_SOURCE.into()),
-                (None, None) => NO_SOURCE.into(),
-            },
+            Grouping::Directory(depth) => {
+                let file = symbol.file.as_deref().filter(|_| symbol.is_kernel());
+                let place = file.and_then(|file| directory(file, *depth));
+                place.or_else(|| symbol.module.clone()).unwrap_or_else(|| NO_SOURCE.into())
+            }
         }
     }
 }

@@ -33,6 +33,7 @@ fn with_sampling(profile: &Profile, mut notes: Vec<String>) -> Vec<String> {
         let counted = [grouped(count), grouped(manifest.events)];
         notes.push(match Anomaly::from_name(name) {
             Some(Anomaly::ClockErrors) => clock(count, manifest.health.get(Anomaly::ClockErrorNs.name())),
+            Some(Anomaly::UnnamedNs) => unnamed(profile, count),
             Some(anomaly) if anomaly.weight() == AnomalyWeight::Harmless => continue,
             Some(anomaly) => anomaly.sentence(&counted[0], &counted[1]),
             // Another version may have counters that this one does not know.
@@ -74,6 +75,17 @@ fn clock(times: u64, ns: Option<&u64>) -> String {
     format!(
         "The guest's clock and the count of instructions differed {times}{ns}: run/recording.json says where, \
          docs/measuring.md why."
+    )
+}
+
+/// Describes in one sentence the share of code without a name, such as a module's without symbols.
+fn unnamed(profile: &Profile, ns: u64) -> String {
+    let busy = profile.tables.regions.iter().map(|region| region.busy_ticks.get());
+    let busy = busy.fold(0, u64::saturating_add).max(ns).max(1);
+    format!(
+        "{:.2} % of the time ({} ns) ran in code that no symbol names: it is in the row `[unknown code]`.",
+        100.0 * ns as f64 / busy as f64,
+        grouped(ns)
     )
 }
 

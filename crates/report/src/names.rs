@@ -85,7 +85,7 @@ pub(crate) fn none_of(tables: &Tables, set: &str) -> Error {
     }
 }
 
-/// Returns a function's name, with its binary for user code.
+/// Returns a function's name, with its module or binary if it is not of the kernel's image.
 pub(crate) fn label(tables: &Tables, function: FunctionIndex) -> String {
     let name = printable(tables.name(function));
     let symbol = tables.symbols.get(function.get() as usize);
@@ -98,8 +98,7 @@ pub(crate) fn label(tables: &Tables, function: FunctionIndex) -> String {
 fn several(name: &str, symbols: &[&Symbol]) -> Result<FunctionIndex, NameError> {
     let with = |place: &str| symbols.iter().filter(|symbol| is_at(symbol, place)).count();
     let which = |symbol: &&Symbol| {
-        let place = symbol.module.as_deref().or(symbol.file.as_deref());
-        let place = place.filter(|place| with(place) == 1);
+        let place = symbol.place().filter(|place| with(place) == 1);
         printable(&format!("{name}@{}", place.map_or_else(|| symbol.address.to_string(), Into::into)))
     };
     Err(NameError::Several { name: printable(name), which: symbols.iter().map(which).collect() })

@@ -136,11 +136,11 @@ impl ScopeView {
 }
 
 /// Checks whether a function belongs to a program, not the kernel. In profiles of the running
-/// kernel, modules have a name and programs a path; an emulated kernel has no modules.
+/// kernel, modules have a name and programs a path.
 pub(crate) fn is_user(profile: &Profile, symbol: &Symbol) -> bool {
     match &symbol.module {
-        None => false,
-        Some(module) => profile.manifest.sampled.is_none() || module.starts_with('/'),
+        Some(module) if profile.manifest.sampled.is_some() => module.starts_with('/'),
+        _ => !symbol.is_kernel(),
     }
 }
 

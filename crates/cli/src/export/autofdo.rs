@@ -40,7 +40,7 @@ impl RunSubcommand<GlobalOptions> for ExportAutofdoOptions {
         let mut text = Vec::new();
         counts.write(&mut text).map_err(Failure::usage)?;
         file.write(&text)?;
-        left_out(counts.outside_bytes, counts.executed_bytes, output);
+        left_out(&subject.profile.tables, counts.outside_bytes, counts.executed_bytes, output);
         let image = vmlinux(&subject);
         output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));
         output.note(&format!(

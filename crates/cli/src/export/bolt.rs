@@ -31,7 +31,7 @@ impl RunSubcommand<GlobalOptions> for ExportBoltOptions {
         let subject = ProfileSubject::open(global, &self.profile)?;
         let counts = PreAggregated::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| counts.write(out))?;
-        left_out(counts.outside_bytes(), counts.executed_bytes(), output);
+        left_out(&subject.profile.tables, counts.outside_bytes(), counts.executed_bytes(), output);
         let image = vmlinux(&subject);
         output.note(&format!(
             "{} branches in {} lines, {} straight runs in {}",

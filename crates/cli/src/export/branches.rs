@@ -32,7 +32,7 @@ impl RunSubcommand<GlobalOptions> for ExportBranchesOptions {
         let subject = ProfileSubject::open(global, &self.profile)?;
         let records = BranchRecords::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| records.write(out))?;
-        left_out(records.outside_bytes, records.executed_bytes, output);
+        left_out(&subject.profile.tables, records.outside_bytes, records.executed_bytes, output);
         let image = vmlinux(&subject);
         output.note(&format!(
         "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (repeated \

@@ -8,6 +8,8 @@ use kerntune_command::{
 };
 use kerntune_compare::number::grouped;
 use kerntune_convert::stacks::{self, CallStacks};
+use kerntune_profile::Tables;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
@@ -40,13 +42,45 @@ impl SubcommandRegistry for ExportFormats {
     }
 }
 
-/// Prints the share of the execution that lies outside the kernel's image and is not exported. Both
-/// figures are bytes times executions.
-fn left_out(outside: u128, executed: u128, output: &CliOutput) {
+/// Prints the share of the execution that lies outside the kernel's image and is not exported, and
+/// the modules that it was in. Both figures are bytes times executions.
+fn left_out(tables: &Tables, outside: u128, executed: u128, output: &CliOutput) {
     if outside > 0 {
         let share = 100.0 * outside as f64 / (outside + executed) as f64;
         output.note(&format!("left out: {share:.1} % of what ran is outside of the kernel's image"));
+        let modules = by_module(tables);
+        if !modules.is_empty() {
+            let words = modules.iter().map(|(name, count)| format!("{} of {name}", grouped(*count)));
+            output.note(&format!("instructions: {}", words.collect::<Vec<_>>().join(", ")));
+        }
     }
+}
+
+/// Returns the executed instructions of each module, most first.
+fn by_module(tables: &Tables) -> Vec<(&str, u64)> {
+    let mut places: Vec<(u64, u64, &str)> = tables
+        .symbols
+        .iter()
+        .filter_map(|symbol| {
+            let begin = symbol.address.get();
+            Some((begin, begin.saturating_add(symbol.size), symbol.loaded_module()?))
+        })
+        .collect();
+    places.sort_unstable();
+    // Memory of a module that was unloaded may have got another.
+    const REUSED: &str = "[reused module memory]";
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for block in tables.blocks.iter().filter(|_| !places.is_empty()) {
+        let at = block.start.get();
+        let mut around = places[..places.partition_point(|place| place.0 <= at)].iter().filter(|p| at < p.1);
+        let Some((.., module)) = around.next() else { continue };
+        let name = if around.all(|(.., other)| other == module) { module } else { REUSED };
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(block.instructions.get().saturating_mul(block.count));
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sums
 }
 
 /// Returns the path of the recorded kernel's vmlinux for another tool's command line, or `VMLINUX`

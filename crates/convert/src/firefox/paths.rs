@@ -33,7 +33,7 @@ pub fn of_paths(stacks: &CallStacks, about: &FirefoxMetadata<'_>) -> serde_json:
         rows.push((row, at));
         let category = match frame.kind {
             PathKind::User => categories.user,
-            PathKind::Function if frame.module.is_some() => categories.user,
+            PathKind::Function if frame.is_user => categories.user,
             PathKind::Function => categories.kernel,
             PathKind::Interrupt => categories.interrupt,
             _ => categories.other,

@@ -86,7 +86,7 @@ impl<'a> ProfileSide<'a> {
     fn entries(&self, side: usize) -> impl Iterator<Item = RanFunction<'a>> + use<'a, '_> {
         self.ran.iter().map(move |(&function, &totals)| {
             let symbol = self.symbols.get(function.0 as usize);
-            let file = symbol.and_then(|s| s.module.as_deref().or(s.file.as_deref()));
+            let file = symbol.and_then(Symbol::place);
             let bare = symbol.is_some_and(|s| s.module.is_none()) && !file.unwrap_or("").contains('/');
             RanFunction {
                 side,

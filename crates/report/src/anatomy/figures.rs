@@ -19,7 +19,7 @@ pub(super) fn function<'a, R: 'a>(
         .add("file", "Its source file.", move |row| symbol(row)?.file.as_deref())
         .when(move |row| get(row).is_some());
     columns
-        .add("module", "Its user binary.", move |row| symbol(row)?.module.as_deref())
+        .add("module", "Its module or user binary.", move |row| symbol(row)?.module.as_deref())
         .when(move |row| get(row).is_some());
     columns
 }

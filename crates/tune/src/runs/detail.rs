@@ -36,7 +36,7 @@ pub struct DetailRequest {
 }
 
 /// Name of the symbol for code in no known function.
-const UNKNOWN: &str = "[unknown code]";
+pub(crate) const UNKNOWN: &str = "[unknown code]";
 /// Name of the same symbol if a selection leaves functions out.
 const NOT_TRACED: &str = "[not traced]";
 

@@ -1,7 +1,7 @@
 //! Recording: one run on the exact machine → a profile.
 
 use crate::parallel::run_parallel;
-use crate::runs::detail::{self, DetailRequest, ResolvedDetail};
+use crate::runs::detail::{self, DetailRequest, ResolvedDetail, UNKNOWN};
 use crate::runs::model::Model;
 use crate::runs::outputs;
 use crate::runs::run_files::{POINTS, RUN};
@@ -334,6 +334,12 @@ fn analyze(
     if let Some(unread) = io.as_ref().map(|io| io.unread).filter(|unread| *unread > 0) {
         manifest.set_anomaly(Anomaly::UnreadIo, unread);
     }
+    let unknown = FunctionIndex(recording.kernel_functions);
+    if tables.name(unknown) == UNKNOWN {
+        let rows = tables.functions.iter().filter(|row| row.function == unknown);
+        let unnamed = rows.fold(0, |sum: u64, row| sum.saturating_add(row.self_ticks.get()));
+        manifest.set_anomaly(Anomaly::UnnamedNs, unnamed);
+    }
     if !manifest.exact {
         manifest.set_anomaly(Anomaly::HostDisks, 1);
     }
@@ -359,7 +365,7 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
         .collect();
     symbols.push(Symbol {
         function: FunctionIndex(symbols.len() as u32),
-        name: "[unknown code]".into(),
+        name: UNKNOWN.into(),
         ..Symbol::default()
     });
     Ok(symbols)

@@ -9,10 +9,10 @@ use super::tree::{trees, GroupTree, TreeNode};
 use super::TraceTimeline;
 use crate::view::ScopeView;
 use crate::Result;
-use kerntune_profile::{CallKind, FunctionTotals, PathFrame, Profile, Tables};
+use kerntune_profile::{CallKind, FunctionTotals, PathFrame, Profile, Symbol, Tables};
 use kerntune_trace::RecordedThread;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Nodes smaller than one in this many parts of their region are merged.
 const MAX_PARTS: u64 = 20_000;
@@ -47,6 +47,9 @@ pub(super) struct PageDocument {
     pub module: Vec<i64>,
     pub files: Vec<String>,
     pub modules: Vec<String>,
+    /// Rows of `modules` that the kernel loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loaded: Vec<usize>,
     pub comms: Vec<String>,
     hows: Vec<&'static str>,
     pub views: Vec<ViewData>,
@@ -177,6 +180,7 @@ pub(super) fn document(
     let origin = regions.map(|row| row.begin_ticks.get()).min().unwrap_or(0);
     let file = column(&mut files, |symbol| symbol.file.as_ref());
     let module = column(&mut modules, |symbol| symbol.module.as_ref());
+    let loaded: HashSet<&str> = tables.symbols.iter().filter_map(Symbol::loaded_module).collect();
     let document = PageDocument {
         id: profile.manifest.id.clone(),
         exact: profile.manifest.exact,
@@ -191,6 +195,13 @@ pub(super) fn document(
         file,
         module,
         files: files.all,
+        loaded: modules
+            .all
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| loaded.contains(name.as_str()))
+            .map(|(at, _)| at)
+            .collect(),
         modules: modules.all,
         hows: CallKind::ALL.iter().map(|how| how.as_str()).collect(),
         views: views(profile, &index.groups)?,

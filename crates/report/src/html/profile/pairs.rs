@@ -78,6 +78,8 @@ fn place<'a>(document: &'a PageDocument, f: usize, name: &'a str) -> SourcePlace
 
 /// Renumbers the second document; functions and threads that only it has are added to the first.
 pub(super) fn paired(first: &mut PageDocument, mut second: PageDocument) -> SecondProfile {
+    let loaded: Vec<String> =
+        second.loaded.iter().filter_map(|at| second.modules.get(*at)).cloned().collect();
     let second_places = places(&second);
     let FunctionPairs { numbers, added } = pairs(&places(first), &second_places);
     let (mut files, mut modules) = (table(&mut first.files), table(&mut first.modules));
@@ -90,6 +92,7 @@ pub(super) fn paired(first: &mut PageDocument, mut second: PageDocument) -> Seco
     }
     let mut comms = table(&mut first.comms);
     let threads: Vec<i64> = second.comms.iter().map(|comm| comms.at(comm)).collect();
+    first.loaded.extend(loaded.iter().map(|name| modules.at(name) as usize));
     (first.files, first.modules, first.comms) = (files.all, modules.all, comms.all);
     let renumber = |of: &mut i64| {
         let place = usize::try_from(if *of >= 0 { *of } else { code::THREAD - *of });

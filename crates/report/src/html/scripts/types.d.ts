@@ -16,6 +16,7 @@ interface PageDocument {
   module: number[];
   files: string[];
   modules: string[];
+  loaded?: number[];
   comms: string[];
   hows: CallKind[];
   views: RegionView[];

@@ -30,7 +30,11 @@ export const nameOf = (f) => {
 export const fileOf = (f) => (f >= 0 && data.file[f] >= 0 ? data.files[data.file[f]] : "");
 /** @param {number} f */
 export const moduleOf = (f) => (f >= 0 && data.module[f] >= 0 ? data.modules[data.module[f]] : "");
+/** Checks whether a function is of a module that the kernel loaded. @param {number} f */
+export const isLoaded = (f) => f >= 0 && (data.loaded ?? []).includes(data.module[f]);
 /** Checks whether a function is the kernel's; of the running kernel, modules have a name and
  * programs a path.
  * @param {number} f */
-export const isKernel = (f) => f >= 0 && (isSampled() ? !moduleOf(f).startsWith("/") : !moduleOf(f));
+export const isKernel = (f) => f >= 0
+  && (isSampled() ? !moduleOf(f).startsWith("/")
+    : data.module[f] < 0 || isLoaded(f));

@@ -3,7 +3,7 @@
 // deficiency and readable with black text. Nodes that are no kernel function have colors of their
 // own.
 import { IDLE, INTERRUPT, SMALLER, THREAD, USER } from "../core/codes.js";
-import { data, fileOf, moduleOf, nameOf } from "../core/data.js";
+import { data, fileOf, isLoaded, moduleOf, nameOf } from "../core/data.js";
 import { make } from "./dom.js";
 
 /** @type {[string, string][]} */
@@ -38,7 +38,7 @@ const subsystem = (f) => {
 /** @param {number} f @param {boolean} isInterrupt */
 const baseColor = (f, isInterrupt) => {
   if (isInterrupt || f === INTERRUPT) return SPECIAL.interrupt;
-  if (f === USER || moduleOf(f)) return SPECIAL.user;
+  if (f === USER || (moduleOf(f) && !isLoaded(f))) return SPECIAL.user;
   if (f === SMALLER) return SPECIAL.smaller;
   if (f === IDLE) return SPECIAL.idle;
   if (f <= THREAD) return SPECIAL.thread;
@@ -87,7 +87,7 @@ export const showLegend = (place, rows) =>
   place.replaceChildren(...rows.map(([name, color]) => make("span", {}, swatch(color), name)));
 // Returns the rows of the subsystems that occur.
 export const subsystemLegend = () => {
-  const found = new Set(data.names.map((_, f) => (moduleOf(f) ? "" : subsystem(f))));
+  const found = new Set(data.names.map((_, f) => (moduleOf(f) && !isLoaded(f) ? "" : subsystem(f))));
   const rows = SUBSYSTEMS.filter(([name]) => found.has(name));
   const named = rows.map(([name, color]) => [name === "unknown" ? "no source path" : name, color]);
   return [...named, ["interrupt", SPECIAL.interrupt], ["user", SPECIAL.user]];

@@ -8,6 +8,11 @@ pub fn guest(bytes: &[u8]) {
     kerntune_guest::fuzz_entry::elf(bytes);
 }
 
+/// The symbols of a module in a guest's memory.
+pub fn guest_module(bytes: &[u8]) {
+    kerntune_recorder::fuzz_entry::guest_module(bytes);
+}
+
 /// The function table of a kernel.
 pub fn kernel(bytes: &[u8]) {
     let Ok(symbols) = Symbols::parse(bytes, Path::new("attack")) else { return };

@@ -40,3 +40,25 @@ pub fn btf() -> Vec<Vec<u8>> {
     let head = [vec![0x9f, 0xeb, 1, 0], sizes.map(u32::to_le_bytes).concat()].concat();
     vec![[head, words, strings.to_vec()].concat()]
 }
+
+/// Memory with a module of two functions, a part of one, and a label.
+pub fn guest_module() -> Vec<Vec<u8>> {
+    use kerntune_recorder::fuzz_entry::BASE;
+    const NAMES: &[u8] = b"\0brd_init\0brd_submit\0brd_submit.cold\0routine\0";
+    let mut memory = vec![0; 0x200];
+    memory[..4].copy_from_slice(b"brd\0");
+    let mut put = |at: usize, value: u64| memory[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    let symbols: [(u32, u8, u64); 4] = [(1, 2, 0x2000), (10, 2, 0x1000), (21, 2, 0x1100), (37, 0, 0x1200)];
+    let fields = [(64, BASE + 0x1000), (72, 0x400), (80, BASE + 0x2000), (88, 0x100), (96, BASE + 0x80)];
+    fields.iter().for_each(|(at, value)| put(*at, *value));
+    put(0x80, BASE + 0x100);
+    put(0x88, symbols.len() as u64);
+    put(0x90, BASE + 0x200);
+    for (at, (name, kind, address)) in (0x100..).step_by(24).zip(symbols) {
+        put(at, u64::from(name) | u64::from(kind) << 32);
+        put(at + 8, BASE + address);
+        put(at + 16, 32);
+    }
+    memory.extend_from_slice(NAMES);
+    vec![memory]
+}

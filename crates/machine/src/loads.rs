@@ -1,10 +1,11 @@
 //! Where and how a kernel loads code: modules and BPF programs.
 
+use crate::selection::FunctionSelection;
 use crate::{Error, Result};
 use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, MappedFile, TypeSource};
 use kerntune_kernel::{Kernel, StructureOffsets, Symbols};
 use kerntune_trace::loaded::{
-    AreaLayout, BpfLayout, LoadEvent, LoadPoint, LoadSpec, ModuleLayout, SymbolsLayout,
+    AreaLayout, BpfLayout, LoadEvent, LoadPoint, LoadSelection, LoadSpec, ModuleLayout, SymbolsLayout,
 };
 use kerntune_work::IoContext;
 use std::path::Path;
@@ -51,18 +52,35 @@ const MEMORY_OF_CODE: [u64; 2] = [0, 4];
 ///
 /// # Errors
 /// Kernel files that cannot be read.
-pub(crate) fn load_spec(kernel: &Kernel, symbols: &Symbols) -> Result<Option<LoadSpec>> {
+pub(crate) fn load_spec(
+    kernel: &Kernel,
+    symbols: &Symbols,
+    selection: &FunctionSelection,
+) -> Result<Option<LoadSpec>> {
     let points: Vec<LoadPoint> = POINTS
         .iter()
         .filter_map(|(name, event)| Some(LoadPoint { address: symbols.address_of(name)?, event: *event }))
         .collect();
-    let loads = |point: &LoadPoint| matches!(point.event, LoadEvent::Module | LoadEvent::Bpf);
-    if !points.iter().any(loads) {
+    if !loads_code(symbols) {
         return Ok(None);
     }
     let Some(layouts) = layouts(&kernel.vmlinux())? else { return Ok(None) };
     let (module, bpf) = (module_layout(&layouts), bpf_layout(&layouts));
-    Ok((module.is_some() || bpf.is_some()).then_some(LoadSpec { points, module, bpf }))
+    let selection = match selection.is_everything() {
+        true => None,
+        false => Some(LoadSelection {
+            only: selection.only.clone(),
+            skip: selection.skip.clone(),
+            paths: kernel.modules()?.object_paths(),
+        }),
+    };
+    Ok((module.is_some() || bpf.is_some()).then_some(LoadSpec { points, module, bpf, selection }))
+}
+
+/// Returns true if the kernel can load code.
+pub fn loads_code(symbols: &Symbols) -> bool {
+    let loads = |event: LoadEvent| matches!(event, LoadEvent::Module | LoadEvent::Bpf);
+    POINTS.iter().any(|(name, event)| loads(*event) && symbols.address_of(name).is_some())
 }
 
 /// Returns the offset of each member that the kernel has, and the size of [`MEMORY`]; `None` if it

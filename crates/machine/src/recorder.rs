@@ -56,18 +56,20 @@ pub fn recorder_spec(
     output: &Path,
 ) -> Result<RecorderSpec> {
     let cpus = demands.cpus;
-    let all_and_no_others = !capture.skip.contains(&true) && capture.binaries.is_empty();
+    let symbols = Symbols::load(&kernel.vmlinux())?;
+    let loads = loads::load_spec(kernel, &symbols, &capture.selection)?;
+    let selects = capture.skip.contains(&true) || loads.as_ref().is_some_and(|of| of.selection.is_some());
+    let all_and_no_others = !selects && capture.binaries.is_empty();
     if demands.mitigations.is_some() && capture.functions && !all_and_no_others {
         return Err(Error::MitigatedSelection);
     }
-    let symbols = Symbols::load(&kernel.vmlinux())?;
     let kinds = function_kinds::kinds(symbols.functions());
     let stack_pointer = capture.functions && all_and_no_others && kinds.contains(&FunctionKind::Thunk);
     let task = &kernel.manifest.task;
     // Offsets in a structure are a few kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let left_out = |at: usize| capture.skip.get(at).copied().unwrap_or(false);
-    let conditional = match capture.skip.contains(&true) {
+    let conditional = match selects {
         true => CodeSections::load(&kernel.vmlinux())
             .map_err(|reason| Error::Code { path: kernel.vmlinux(), reason })?
             .conditional_targets(symbols.functions()),
@@ -107,6 +109,6 @@ pub fn recorder_spec(
         data: capture.data.then(|| data_types::data_spec(kernel)).transpose()?,
         io,
         stream: capture.stream.clone(),
-        loads: loads::load_spec(kernel, &symbols)?,
+        loads,
     })
 }

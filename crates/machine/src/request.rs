@@ -1,6 +1,7 @@
 //! Requests to machines: the run, and what to capture.
 
 use crate::points::InlinePoint;
+use crate::selection::FunctionSelection;
 use crate::user_binary::UserBinary;
 use crate::watch::RunLimits;
 use crate::Error;
@@ -32,6 +33,8 @@ pub struct CaptureRequest {
     /// For each of the kernel's functions, whether it is left out ([`crate::FunctionSelection`]);
     /// empty means that all are traced.
     pub skip: Vec<bool>,
+    /// Patterns from which it was made, for functions of code that the kernel loads.
+    pub selection: FunctionSelection,
     /// Inline points to count.
     pub points: Vec<InlinePoint>,
     /// Binaries whose user functions are traced.
@@ -47,8 +50,20 @@ impl CaptureRequest {
     /// Adds every field to a key.
     pub(crate) fn add_to_key(&self, key: Key) -> kerntune_work::Result<Key> {
         // Lists every field, so that a new one is not forgotten.
-        let Self { functions, edges, model, weights, data, stream, skip, points, binaries, tags, structures } =
-            self;
+        let Self {
+            functions,
+            edges,
+            model,
+            weights,
+            data,
+            stream,
+            skip,
+            selection,
+            points,
+            binaries,
+            tags,
+            structures,
+        } = self;
         let mut key = key
             .field("functions", functions.to_string())
             .field("edges", edges.to_string())
@@ -59,6 +74,9 @@ impl CaptureRequest {
             .value("skip", skip)?
             .value("tags", tags)?
             .value("structures", structures)?;
+        if !selection.is_everything() {
+            key = key.value("selection", &(&selection.only, &selection.skip))?;
+        }
         for InlinePoint { name, address, function } in points {
             key = key.value("point", &(name, address, function))?;
         }

@@ -1,8 +1,9 @@
 //! Selects the functions of a kernel to trace (pure).
 
-use crate::pattern::FunctionPattern;
 use kerntune_kernel::KernelFunction;
-use std::collections::BTreeSet;
+use kerntune_trace::loaded::LoadedFunction;
+use kerntune_trace::pattern::FunctionPattern;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Patterns for functions to trace and to leave out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,11 +37,18 @@ impl FunctionSelection {
     /// Returns for each function whether it is left out. A split-off part follows the function that
     /// it belongs to.
     ///
+    /// A kernel that loads code has functions that no pattern can be checked against before it ran
+    /// ([`Self::check_loaded`]).
+    ///
     /// # Errors
     /// A pattern that matches nothing, with suggestions; an empty selection.
-    pub fn resolve(&self, functions: &[KernelFunction]) -> Result<Vec<bool>, SelectionError> {
-        let only = chosen("--only", &self.only, functions)?;
-        let skip = chosen("--skip", &self.skip, functions)?;
+    pub fn resolve(
+        &self,
+        functions: &[KernelFunction],
+        loads_code: bool,
+    ) -> Result<Vec<bool>, SelectionError> {
+        let only = chosen("--only", &self.only, functions, loads_code)?;
+        let skip = chosen("--skip", &self.skip, functions, loads_code)?;
         let mut left_out: Vec<bool> =
             only.iter().zip(&skip).map(|(only, skip)| *skip || !(*only || self.only.is_empty())).collect();
         for (at, function) in functions.iter().enumerate() {
@@ -48,10 +56,35 @@ impl FunctionSelection {
                 left_out[at] = owner;
             }
         }
-        if left_out.iter().all(|&out| out) {
+        if left_out.iter().all(|&out| out) && !loads_code {
             return Err(SelectionError::Empty);
         }
         Ok(left_out)
+    }
+
+    /// Checks that each pattern matches a function of the kernel or of code that it loaded, which
+    /// have source paths by module.
+    ///
+    /// # Errors
+    /// A pattern that matches nothing, with suggestions.
+    pub fn check_loaded(
+        &self,
+        functions: &[KernelFunction],
+        loaded: &[LoadedFunction],
+        paths: &BTreeMap<String, String>,
+    ) -> Result<(), SelectionError> {
+        let loaded = loaded.iter().map(|function| KernelFunction {
+            name: function.name.clone(),
+            aliases: Vec::new(),
+            address: function.address,
+            size: function.size,
+            file: paths.get(&function.module).cloned(),
+            part_of: None,
+            is_code_label: false,
+        });
+        let all: Vec<KernelFunction> = functions.iter().cloned().chain(loaded).collect();
+        chosen("--only", &self.only, &all, false)?;
+        chosen("--skip", &self.skip, &all, false).map(|_| ())
     }
 }
 
@@ -59,6 +92,7 @@ fn chosen(
     option: &'static str,
     patterns: &[String],
     functions: &[KernelFunction],
+    may_match_nothing: bool,
 ) -> Result<Vec<bool>, SelectionError> {
     let mut chosen = vec![false; functions.len()];
     for text in patterns {
@@ -71,7 +105,7 @@ fn chosen(
                 (any, *chosen) = (true, true);
             }
         }
-        if !any {
+        if !any && !may_match_nothing {
             let hint = hint(&pattern, functions);
             return Err(SelectionError::Nothing { option, pattern: text.clone(), hint });
         }
@@ -147,7 +181,7 @@ mod tests {
     fn traced(only: &[&str], skip: &[&str]) -> Result<Vec<usize>, String> {
         let all = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
         let selection = FunctionSelection { only: all(only), skip: all(skip) };
-        let left_out = selection.resolve(&kernel()).map_err(|e| e.to_string())?;
+        let left_out = selection.resolve(&kernel(), false).map_err(|e| e.to_string())?;
         Ok((0..5).filter(|&at| !left_out[at]).collect())
     }
 
@@ -172,7 +206,27 @@ mod tests {
         let mut bare = kernel();
         bare.iter_mut().for_each(|function| function.file = Some("tcp.c".into()));
         let selection = FunctionSelection { only: vec!["net/".into()], skip: vec![] };
-        let error = selection.resolve(&bare).unwrap_err().to_string();
+        let error = selection.resolve(&bare, false).unwrap_err().to_string();
         assert!(error.contains("without directories"), "{error}");
+    }
+
+    #[test]
+    fn patterns_may_be_of_code_that_is_loaded_later() {
+        let selection =
+            FunctionSelection { only: vec!["fs/overlayfs/".into()], skip: vec!["ovl_get*".into()] };
+        assert_eq!(selection.resolve(&kernel(), true), Ok(vec![true; 5]));
+        let function = |name: &str| LoadedFunction {
+            name: name.into(),
+            module: "overlay".into(),
+            address: 0xffff_ffff_c000_0000,
+            size: 16,
+        };
+        let paths = BTreeMap::from([("overlay".to_owned(), "fs/overlayfs/overlay.ko".to_owned())]);
+        let check = |loaded: &[LoadedFunction]| {
+            selection.check_loaded(&kernel(), loaded, &paths).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[function("ovl_open"), function("ovl_getattr")]), Ok(()));
+        let error = check(&[function("ovl_open")]).unwrap_err();
+        assert!(error.contains("--skip `ovl_get*` is no function"), "{error}");
     }
 }

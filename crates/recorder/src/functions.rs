@@ -1,6 +1,7 @@
 //! Kernel functions by address.
 
 use crate::loaded_code::LoadedTable;
+use kerntune_trace::loaded::LoadSelection;
 use kerntune_trace::{FunctionKind, FunctionSpec, ProbeKind};
 use std::ops::Range;
 
@@ -23,8 +24,8 @@ pub struct TracedFunctions {
 
 impl TracedFunctions {
     /// Creates the table from functions sorted by address, for a kernel that has loaded no code and
-    /// `user` user functions.
-    pub fn new(list: &[FunctionSpec], user: u32) -> Result<Self, String> {
+    /// `user` user functions. Of code that it loads, functions of the selection are traced.
+    pub fn new(list: &[FunctionSpec], user: u32, loaded: Option<LoadSelection>) -> Result<Self, String> {
         if let Some(pair) = list.windows(2).find(|pair| pair[0].address >= pair[1].address) {
             return Err(format!("the function table is not in order at {:#x}", pair[1].address));
         }
@@ -35,10 +36,10 @@ impl TracedFunctions {
             skip: list.iter().map(|f| f.skip && !is_pillar(f.kind)).collect(),
             guarded: list.iter().map(|f| f.conditional).collect(),
             probes: (0..).zip(list).filter_map(|(at, f)| Some((at, f.probe?))).collect(),
-            selection: list.iter().any(|f| f.skip),
+            selection: loaded.is_some() || list.iter().any(|f| f.skip),
             thunks: list.iter().any(|f| f.kind == FunctionKind::Thunk),
             end: last.address + last.size.max(1),
-            loaded: LoadedTable::new(list.len() as u32 + 1 + user),
+            loaded: LoadedTable::new(list.len() as u32 + 1 + user, loaded),
         })
     }
 
@@ -79,13 +80,15 @@ impl TracedFunctions {
     /// Returns true if a function is traced. Code outside of all known functions is traced only if
     /// all functions are.
     pub fn traced(&self, function: u32) -> bool {
-        self.skip.get(function as usize).map_or(!self.selection, |skip| !skip)
+        let traced = self.skip.get(function as usize).map(|skip| !skip);
+        traced.or_else(|| self.loaded.traced(function)).unwrap_or(!self.selection)
     }
 
     /// Returns true if the function at `address` checks for conditional jumps to it.
     pub fn guarded(&self, address: u64) -> bool {
-        let function = self.starting(address);
-        function.and_then(|function| self.guarded.get(function as usize)).is_some_and(|guarded| *guarded)
+        // Code that leads to loaded code may be translated before it.
+        self.starting(address)
+            .is_some_and(|function| self.guarded.get(function as usize).copied().unwrap_or(true))
     }
 
     /// Makes the function at `address` check for conditional jumps to it.
@@ -163,6 +166,7 @@ mod tests {
                 spec(0x400, FunctionKind::Plain, false),
             ],
             0,
+            None,
         )
         .unwrap();
         let traced = |address| functions.traced(functions.containing(address));
@@ -172,7 +176,7 @@ mod tests {
         assert_eq!(within(0x104..0x110), [0]);
         assert_eq!(within(0x2f0..0x401), [1, 3, 3], "the part is its owner's");
         assert_eq!(within(0x10..0x20), [4], "in no known function");
-        let all = TracedFunctions::new(&[spec(0x100, FunctionKind::Plain, false)], 0).unwrap();
+        let all = TracedFunctions::new(&[spec(0x100, FunctionKind::Plain, false)], 0, None).unwrap();
         assert!(all.traced(all.unknown()) && !all.is_selection());
     }
 }

@@ -44,6 +44,8 @@ mod follow;
 mod follow_tests;
 mod footprint;
 mod functions;
+#[doc(hidden)]
+pub mod fuzz_entry;
 mod inline_counters;
 mod io;
 #[cfg(test)]

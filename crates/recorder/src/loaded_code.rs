@@ -1,6 +1,6 @@
 //! Functions of code that the kernel loaded, by address.
 
-use kerntune_trace::loaded::LoadedFunction;
+use kerntune_trace::loaded::{LoadSelection, LoadedFunction};
 use kerntune_trace::FunctionKind;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -37,6 +37,9 @@ pub struct LoadedTable {
     first: u32,
     functions: Vec<LoadedFunction>,
     kinds: Vec<FunctionKind>,
+    traced: Vec<bool>,
+    /// Functions that are traced; `None` for all.
+    selection: Option<LoadSelection>,
     /// Numbers by address and name. What is loaded again at its old address is the same function.
     numbers: HashMap<(u64, String), u32>,
     /// What is loaded now, by address; it never overlaps.
@@ -48,8 +51,13 @@ pub struct LoadedTable {
 
 impl LoadedTable {
     /// Creates an empty table; `first` is the number of the first function.
-    pub fn new(first: u32) -> Self {
-        Self { first, ..Self::default() }
+    pub fn new(first: u32, selection: Option<LoadSelection>) -> Self {
+        Self { first, selection, ..Self::default() }
+    }
+
+    /// Checks whether a function is traced, if it is one of these.
+    pub fn traced(&self, function: u32) -> Option<bool> {
+        self.traced.get(function.checked_sub(self.first)? as usize).copied()
     }
 
     /// Returns the number of the first function.
@@ -111,6 +119,8 @@ impl LoadedTable {
             return number;
         }
         self.numbers.insert((range.start, name.clone()), function);
+        let traced = self.selection.as_ref().is_none_or(|selection| selection.traces(&name, module));
+        self.traced.push(traced);
         self.functions.push(LoadedFunction { name, module: module.into(), address: range.start, size });
         self.kinds.push(kind);
         function
@@ -221,7 +231,7 @@ mod tests {
 
     #[test]
     fn parts_aliases_labels_and_code_without_a_symbol() {
-        let mut table = LoadedTable::new(50);
+        let mut table = LoadedTable::new(50, None);
         let symbols = vec![
             symbol("init_module", 0x9000, 32),
             symbol("brd_init", 0x9000, 32),
@@ -249,7 +259,7 @@ mod tests {
 
     #[test]
     fn freed_memory_has_no_name_and_the_next_load_its_own() {
-        let mut table = LoadedTable::new(5);
+        let mut table = LoadedTable::new(5, None);
         table.add_module("one", &[0x1000..0x2000], vec![symbol("first", 0x1000, 64)]);
         let first = table.containing(0x1010);
         table.free(0x1008);

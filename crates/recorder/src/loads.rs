@@ -24,8 +24,8 @@ const SYMBOL_BYTES: usize = 24;
 const NO_TYPE: u8 = 0;
 const FUNCTION: u8 = 2;
 const PAGE: usize = 4096;
-/// Names of symbols that mark what precedes a function.
-const PREAMBLES: [&str; 2] = ["__pfx_", "__cfi_"];
+/// Begins of names that no function has: marks of what precedes one, and names of our own.
+const NO_FUNCTIONS: [&str; 3] = ["__pfx_", "__cfi_", "["];
 
 /// Reads memory page by page, up to the first byte that cannot be read.
 fn read_while(cpu: &mut dyn StoppedCpu, address: u64, length: usize) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn printable(bytes: &[u8]) -> Option<String> {
 }
 
 /// Reads a module's name and the areas of its code.
-fn read_module(
+pub fn read_module(
     layout: &ModuleLayout,
     module: u64,
     cpu: &mut dyn StoppedCpu,
@@ -65,7 +65,8 @@ fn read_module(
     for area in &layout.areas {
         let base = read_u64(cpu, module, area.base)?;
         let end = base.checked_add(read_u32(cpu, module, area.size)?.into())?;
-        if GuestIsa::is_kernel(base) && base < end && end - base <= MAX_AREA_BYTES {
+        let overlaps = areas.iter().any(|other: &Range<u64>| base < other.end && other.start < end);
+        if GuestIsa::is_kernel(base) && base < end && end - base <= MAX_AREA_BYTES && !overlaps {
             areas.push(base..end);
         }
     }
@@ -73,7 +74,7 @@ fn read_module(
 }
 
 /// Reads the symbols of a module's code.
-fn read_symbols(
+pub fn read_symbols(
     layout: &SymbolsLayout,
     module: u64,
     areas: &[Range<u64>],
@@ -101,8 +102,8 @@ fn read_symbols(
     let named = code.into_iter().filter_map(|(name, address, size, is_function)| {
         let bytes = names.get(name..)?;
         let name = printable(&bytes[..bytes.len().min(SYMBOL_NAME_BYTES)])?;
-        let is_preamble = PREAMBLES.iter().any(|preamble| name.starts_with(preamble));
-        (!is_preamble).then_some(CodeSymbol { name, address, size, is_function })
+        let is_other = NO_FUNCTIONS.iter().any(|preamble| name.starts_with(preamble));
+        (!is_other).then_some(CodeSymbol { name, address, size, is_function })
     });
     Some(named.collect())
 }
@@ -110,7 +111,7 @@ fn read_symbols(
 impl Recorder {
     /// Handles the beginning of a function that loads or frees code.
     pub fn on_load(&mut self, point: u32, cpu: &mut dyn StoppedCpu) {
-        let Some(LoadSpec { points, module, bpf }) = &self.loads else { return };
+        let Some(LoadSpec { points, module, bpf, .. }) = &self.loads else { return };
         let Some(point) = points.get(point as usize) else { return };
         let [argument, _] = GuestIsa::ARGUMENTS.map(|register| cpu.register(register));
         let loaded = &mut self.planner.functions.loaded;

@@ -99,7 +99,11 @@ impl Recorder {
         };
         let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
         let user = spec.binaries.iter().map(|binary| binary.functions.len() as u32).sum();
-        let functions = TracedFunctions::new(&spec.functions, user)?;
+        let functions = TracedFunctions::new(
+            &spec.functions,
+            user,
+            spec.loads.as_ref().and_then(|loads| loads.selection.clone()),
+        )?;
         if spec.stack_pointer && (functions.is_selection() || !spec.binaries.is_empty()) {
             let why =
                 "the stack pointer says what is called where all kernel functions are traced, and no others";

@@ -117,6 +117,22 @@ mod tests {
     }
 
     #[test]
+    fn modules_are_in_the_directory_of_their_object() {
+        let of = |address, file: Option<&str>, grouping: &Grouping| {
+            let module = Symbol { address: Address(address), ..symbol("f", file, Some("nf_conntrack")) };
+            grouping.of(&[module], FunctionIndex(0))
+        };
+        let (kernel, user) = (0xffff_ffff_c000_0000, 0x1000);
+        let object = Some("net/netfilter/nf_conntrack.ko");
+        let directories = Grouping::Directory(None);
+        assert_eq!(of(kernel, object, &directories), "net/netfilter");
+        assert_eq!(of(kernel, None, &directories), "nf_conntrack");
+        assert_eq!(of(user, object, &directories), "nf_conntrack");
+        let groups = Grouping::File(GroupsFile::parse("net: net/", "groups").unwrap());
+        assert_eq!([kernel, user].map(|address| of(address, object, &groups)), ["net", OTHER]);
+    }
+
+    #[test]
     fn directories_are_as_deep_as_makes_sense() {
         let by = |depth, file| group(&Grouping::Directory(depth), "f", Some(file), None);
         for (file, expected) in [

@@ -36,6 +36,7 @@ pub mod io;
 pub mod loaded;
 pub mod mark;
 mod numbers;
+pub mod pattern;
 mod progress;
 mod recording;
 mod spec;

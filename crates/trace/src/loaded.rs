@@ -4,7 +4,9 @@
 //! function gets the next number after those of user code, so that no number depends on what is
 //! loaded later, and an address that is used again is another function from then on.
 
+use crate::pattern::FunctionPattern;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Module name of BPF programs, trampolines and dispatchers.
 pub const BPF: &str = "bpf";
@@ -18,6 +20,31 @@ pub struct LoadSpec {
     pub module: Option<ModuleLayout>,
     /// Layout of a `struct bpf_ksym`; needed for [`LoadEvent::Bpf`] and [`LoadEvent::BpfFreed`].
     pub bpf: Option<BpfLayout>,
+    /// Functions of loaded code that are traced; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<LoadSelection>,
+}
+
+/// Patterns for functions of loaded code ([`FunctionPattern`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSelection {
+    /// Functions to trace; empty for all.
+    pub only: Vec<String>,
+    /// Functions to leave out.
+    pub skip: Vec<String>,
+    /// Source paths of modules by their names.
+    pub paths: BTreeMap<String, String>,
+}
+
+impl LoadSelection {
+    /// Checks whether a function is traced.
+    pub fn traces(&self, name: &str, module: &str) -> bool {
+        let path = self.paths.get(module).map(String::as_str);
+        let any = |patterns: &[String]| {
+            patterns.iter().any(|text| FunctionPattern::parse(text).matches([name].into_iter(), path))
+        };
+        (self.only.is_empty() || any(&self.only)) && !any(&self.skip)
+    }
 }
 
 /// Function at whose entry code is loaded or freed.

@@ -135,7 +135,7 @@ fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn
         "counters only" => Some(CaptureRequest::default()),
         "functions in net/" => {
             let net = FunctionSelection { only: vec!["net/".into()], skip: Vec::new() };
-            let skip = net.resolve(kernel.symbols()?.functions())?;
+            let skip = net.resolve(kernel.symbols()?.functions(), false)?;
             Some(CaptureRequest { skip, ..functions() })
         }
         "functions" => Some(functions()),

@@ -5,13 +5,15 @@ use crate::{Error, Result, Session};
 use kerntune_guest::{read_text, GuestImage};
 use kerntune_kernel::{Kernel, StructureOffsets};
 use kerntune_machine::{
-    debug_structures, has_io, load_user_binary, resolve_points, suggestions, CaptureRequest,
+    debug_structures, has_io, load_user_binary, loads_code, resolve_points, suggestions, CaptureRequest,
     FunctionSelection, InlinePoint, UserBinary,
 };
 use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_trace::loaded::LoadedFunction;
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_work::{interrupt, Key, Progress};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Details as given by options.
@@ -44,6 +46,8 @@ const NOT_TRACED: &str = "[not traced]";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResolvedDetail {
     skip: Vec<bool>,
+    /// Patterns for code that the kernel loads, if it can.
+    selection: FunctionSelection,
     points: Vec<InlinePoint>,
     binaries: Vec<(PathBuf, UserBinary)>,
     weights: bool,
@@ -89,7 +93,11 @@ impl DetailRequest {
         if !self.selection.is_everything() || !self.points.is_empty() {
             let symbols = kernel.symbols()?;
             if !self.selection.is_everything() {
-                resolved.skip = self.selection.resolve(symbols.functions())?;
+                let loads_code = loads_code(&symbols);
+                resolved.skip = self.selection.resolve(symbols.functions(), loads_code)?;
+                if loads_code {
+                    resolved.selection = self.selection.clone();
+                }
             }
             resolved.points = resolve_points(kernel, &symbols, &self.points)?;
         }
@@ -197,6 +205,7 @@ impl ResolvedDetail {
     /// Adds the details to the request for the machine.
     pub fn apply_to(&self, capture: &mut CaptureRequest) {
         capture.skip = self.skip.clone();
+        capture.selection = self.selection.clone();
         capture.points = self.points.clone();
         capture.binaries = self.binaries.iter().map(|(_, binary)| binary.clone()).collect();
         capture.weights = self.weights;
@@ -219,7 +228,7 @@ impl ResolvedDetail {
     /// Completes the kernel's symbols: renames the last one if functions are not traced, and
     /// appends user functions.
     pub fn complete_symbols(&self, symbols: &mut Vec<Symbol>) {
-        if self.skip.iter().any(|&skip| skip) {
+        if self.skip.contains(&true) || !self.selection.is_everything() {
             if let Some(unknown) = symbols.last_mut().filter(|symbol| symbol.name == UNKNOWN) {
                 unknown.name = NOT_TRACED.into();
             }
@@ -236,6 +245,19 @@ impl ResolvedDetail {
                     module: Some(module.clone()),
                 });
             }
+        }
+    }
+
+    /// Checks the selection against the functions of the kernel and of code that it loaded.
+    pub fn check_selection(
+        &self,
+        kernel: &Kernel,
+        loaded: &[LoadedFunction],
+        paths: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        match self.selection.is_everything() {
+            true => Ok(()),
+            false => Ok(self.selection.check_loaded(kernel.symbols()?.functions(), loaded, paths)?),
         }
     }
 

@@ -21,6 +21,7 @@ use kerntune_trace::data::DataLocation;
 use kerntune_trace::loaded::LoadedFunction;
 use kerntune_trace::Recording;
 use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -275,7 +276,9 @@ fn analyze(
     }
     let mut symbols = symbols(kernel)?;
     detail.complete_symbols(&mut symbols);
-    add_loaded(kernel, &outcome.loaded()?, &mut symbols)?;
+    let (loaded, paths) = (outcome.loaded()?, kernel.modules()?.object_paths());
+    detail.check_selection(kernel, &loaded, &paths)?;
+    add_loaded(&loaded, &paths, &mut symbols);
     let points = detail.points();
     let counts = if capture.edges { Some(outcome.counts()?) } else { None };
     let path = outcome.trace();
@@ -371,12 +374,8 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
     Ok(symbols)
 }
 
-/// Appends the functions of code that the kernel loaded.
-fn add_loaded(kernel: &Kernel, loaded: &[LoadedFunction], symbols: &mut Vec<Symbol>) -> Result<()> {
-    if loaded.is_empty() {
-        return Ok(());
-    }
-    let paths = kernel.modules()?.object_paths();
+/// Appends the functions of code that the kernel loaded, with the source paths of its modules.
+fn add_loaded(loaded: &[LoadedFunction], paths: &BTreeMap<String, String>, symbols: &mut Vec<Symbol>) {
     for function in loaded {
         symbols.push(Symbol {
             function: FunctionIndex(symbols.len() as u32),
@@ -387,5 +386,4 @@ fn add_loaded(kernel: &Kernel, loaded: &[LoadedFunction], symbols: &mut Vec<Symb
             module: Some(function.module.clone()),
         });
     }
-    Ok(())
 }

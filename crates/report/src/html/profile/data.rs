@@ -173,7 +173,7 @@ pub(super) fn document(
 
     let (mut files, mut modules) = (StringTable::default(), StringTable::default());
     let symbol = |function: &u32| tables.symbols.get(*function as usize);
-    let column = |strings: &mut StringTable, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
+    let column = |strings: &mut StringTable, of: fn(&Symbol) -> Option<&String>| {
         order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
     };
     let regions = tables.regions.iter().filter(|row| region.is_none_or(|name| row.name == name));

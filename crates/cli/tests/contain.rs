@@ -327,6 +327,7 @@ fn first_run(directory: &Path, root: &SourceRoot, home: &Path, attempts: &str) -
         user: &ProcessUser::default(),
         directory: Path::new("/"),
         hidden: work.root(),
+        shown: &[],
         environment: &[
             ("PATH".to_owned(), format!("/bin:/usr/bin:{}", directory.display())),
             ("HOME".to_owned(), home.display().to_string()),

@@ -13,6 +13,7 @@ use crate::{shell, Error, Result};
 use kerntune_work::IoContext;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
+use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +69,7 @@ impl Mirror<'_> {
         }
         let Ok(at) = self.found.root.locate(&real) else { return Ok(()) };
         let Ok(meta) = at.symlink_metadata() else { return Ok(()) };
-        if here == path {
+        if here == path && (uses.listed || !meta.is_dir() || !self.is_on_the_way(&real)) {
             self.named.insert(real.clone());
         }
         self.entry(&real, &meta, uses)?;
@@ -86,6 +87,13 @@ impl Mirror<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks whether the command used a path below the directory. A walk to such a path may look at each
+    /// directory, as `realpath` does.
+    fn is_on_the_way(&self, directory: &Path) -> bool {
+        let mut after = self.found.paths.range::<Path, _>((Bound::Excluded(directory), Bound::Unbounded));
+        after.next().is_some_and(|(path, _)| path.starts_with(directory))
     }
 
     fn is_wanted(&self, real: &Path) -> bool {
@@ -231,7 +239,7 @@ mod tests {
         let at = dir.path();
         let tree = mirrored(
             at,
-            "r @/two\nr @/read\nl @/looked\nw @/emptied\nd @/sub\n- @/key\nd @\nl @/sub/none/such\nr /proc/self/maps\nexit 0\n",
+            "l /var/tmp\nr @/two\nr @/read\nl @/looked\nw @/emptied\nd @/sub\n- @/key\nd @\nl @/sub/none/such\nr /proc/self/maps\nexit 0\n",
         );
         let node = |name: &str| tree.nodes.get(&at.join(name));
         assert!(matches!(node("read"), Some(TreeNode::Host { .. })));

@@ -287,7 +287,8 @@ mod tests {
         ] {
             assert!(found.names_absent(line), "{line}");
         }
-        for line in ["/etc/hostname: not found", "-say that something was not found", "a file: not found", ""]
+        for line in
+            ["/etc/hostname: not found", "-say that something was not found", "a thing: not found", ""]
         {
             assert!(!found.names_absent(line), "{line}");
         }

@@ -45,7 +45,7 @@ pub enum Error {
     Discovery { line: String },
     #[error("the image {} cannot be used: {what}", path.display())]
     Image { path: PathBuf, what: String },
-    #[error("the root {} cannot be used so: {what}", root.display())]
+    #[error("the root {} cannot be used: {what}", root.display())]
     OtherRoot { root: PathBuf, what: String },
     #[error("{} is not a usable ELF file ({what}); reinstall the package it belongs to", path.display())]
     Elf { path: PathBuf, what: String },

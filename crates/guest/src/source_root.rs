@@ -2,7 +2,6 @@
 //! system, such as a container's.
 
 use crate::{Error, Result};
-use kerntune_work::IoContext;
 use rustix::io::Errno;
 use std::fs::{self, Metadata};
 use std::io;
@@ -30,12 +29,12 @@ impl SourceRoot {
     /// # Errors
     /// A path that leads to no directory, or has bytes that are not UTF-8.
     pub fn of(directory: &Path) -> Result<Self> {
-        let found = directory.canonicalize().at("open the root", directory)?;
-        if !found.is_dir() || found.to_str().is_none() {
-            let why = "a root is a directory, and its path UTF-8";
-            return Err(Error::unpackable(directory, "--root", why));
+        let unusable = |what: String| Error::OtherRoot { root: directory.to_owned(), what };
+        let found = directory.canonicalize().map_err(|error| unusable(error.to_string()))?;
+        match found.is_dir() && found.to_str().is_some() {
+            true => Ok(Self { directory: found }),
+            false => Err(unusable("a root is a directory, and its path UTF-8".into())),
         }
-        Ok(Self { directory: found })
     }
 
     /// Returns true for the root of this machine.

@@ -2,7 +2,7 @@
 //!
 //! `embedded/guest/contain/discover.c` runs the command and writes the lines that are parsed here.
 
-use crate::reader::{HIDDEN, TMP};
+use crate::skeleton::{HIDDEN, TMP};
 use crate::{programs, Error, Result, SourceRoot};
 use kerntune_work::{ContentHash, IoContext};
 use std::collections::{BTreeMap, BTreeSet};

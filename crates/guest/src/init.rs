@@ -2,7 +2,7 @@
 
 use crate::plan::InitPlan;
 use crate::programs::{compile_init, InitExtensions};
-use crate::reader::TMP;
+use crate::skeleton::TMP;
 use crate::tree::{FileTree, TreeNode};
 use crate::{Error, Result, Workload, SEED};
 use kerntune_work::{IoContext, WorkDir};

@@ -2,6 +2,7 @@
 
 use crate::disk::Filesystem;
 use crate::fields::{Located, TableFields, TomlSource};
+use crate::skeleton::{HIDDEN, TMP};
 use crate::workload::{
     interpreters, vulnerable, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
     WorkloadMetric, WorkloadRun, WorkloadStep,
@@ -68,13 +69,6 @@ struct WorkloadReader<'t> {
     source: TomlSource<'t>,
     host_needs: Vec<HostNeed>,
 }
-
-/// Directories that init mounts over, which hides packed files, and init itself.
-pub(crate) const HIDDEN: [&str; 6] = ["/run", "/dev", "/proc", "/sys", "/kt", "/init"];
-
-/// Directory for files that programs create; init moves packed files there. It cannot be packed as
-/// a whole.
-pub(crate) const TMP: &str = "/tmp";
 
 /// Checks whether a missing file at this path would be created in the guest at run time.
 pub(crate) fn is_made(path: &Path) -> bool {

@@ -3,6 +3,13 @@
 use crate::tree::TreeNode;
 use std::path::Path;
 
+/// Directories that init mounts over, which hides packed files, and init itself.
+pub(crate) const HIDDEN: [&str; 6] = ["/run", "/dev", "/proc", "/sys", "/kt", "/init"];
+
+/// Directory for files that programs create; init moves packed files there. It cannot be packed as
+/// a whole.
+pub(crate) const TMP: &str = "/tmp";
+
 /// Returns the directories, devices and the few files of /etc without which common programs do not
 /// start.
 pub(crate) fn nodes() -> impl Iterator<Item = (&'static Path, TreeNode)> {

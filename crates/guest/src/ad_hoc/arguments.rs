@@ -2,9 +2,9 @@
 
 use super::MEMORY_MAX_MB;
 use crate::limits::too_large_for;
-use crate::reader::{HIDDEN, TMP};
 use crate::resolve::script;
 use crate::shell::{self, FileWord};
+use crate::skeleton::{HIDDEN, TMP};
 use crate::{glob, Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

@@ -4,7 +4,7 @@
 //! it too.
 
 use crate::limits::too_large;
-use crate::reader::HIDDEN;
+use crate::skeleton::HIDDEN;
 use crate::tree::{FileTree, TreeNode, LINKS_MAX};
 use crate::{Error, Result, SourceRoot};
 use kerntune_work::IoContext;

@@ -7,7 +7,7 @@
 use super::elf;
 use super::host_tree::HostTree;
 use crate::discovered::{DiscoveredFiles, PathUses};
-use crate::reader::{HIDDEN, TMP};
+use crate::skeleton::{HIDDEN, TMP};
 use crate::tree::{HostAttributes, TreeNode};
 use crate::{shell, Error, Result};
 use kerntune_work::IoContext;

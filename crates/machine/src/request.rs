@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Default time limit for init's first message, in wall-clock seconds.
 pub const BOOT_SECONDS: u64 = 120;
+/// The same for kernels of distributions, which execute a billion instructions until then.
+const SHIPPED_BOOT_SECONDS: u64 = 360;
 
 /// Events to capture between marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -235,7 +237,11 @@ impl<'a> RunRequest<'a> {
         workload: &'a Workload,
         run: &'a str,
     ) -> Self {
-        Self { demands: MachineDemands::of(workload), ..Self::new(kernel, initramfs, run) }
+        let mut demands = MachineDemands::of(workload);
+        if kernel.manifest.source.is_shipped() {
+            demands.boot_limit_seconds = SHIPPED_BOOT_SECONDS;
+        }
+        Self { demands, ..Self::new(kernel, initramfs, run) }
     }
 
     /// Adds everything that decides the run's results to a key, except the guest image (the caller

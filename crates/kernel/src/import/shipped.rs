@@ -154,6 +154,21 @@ fn collect(
     })?;
     let unpacked = payload::unpack(&image, &files.image, scratch)?;
     let elf = ImageElf::parse(&unpacked).map_err(|error| refuse(&files.image, error.to_string()))?;
+    let config = match &files.config {
+        Some(config) => read_text(config)?,
+        None => payload::config(&unpacked).ok_or_else(|| {
+            refuse(
+                &files.image,
+                "its configuration is neither beside it nor in it (CONFIG_IKCONFIG); give --config, or all packages of \
+                 the kernel"
+                    .into(),
+            )
+        })?,
+    };
+    if !config.lines().any(|line| line.starts_with("CONFIG_")) {
+        let path = files.config.as_ref().unwrap_or(&files.image);
+        return Err(refuse(path, "its configuration has no line `CONFIG_…`".into()));
+    }
     let vmlinux = partial.join("vmlinux");
     match &files.vmlinux {
         Some(given) => {
@@ -182,21 +197,6 @@ fn collect(
         }
     }
     let (task, structures) = layouts([&unpacked, &MappedFile::open(&vmlinux).at("read", &vmlinux)?])?;
-    let config = match &files.config {
-        Some(config) => read_text(config)?,
-        None => payload::config(&unpacked).ok_or_else(|| {
-            refuse(
-                &files.image,
-                "its configuration is neither beside it nor in it (CONFIG_IKCONFIG); give --config, or all packages of \
-                 the kernel"
-                    .into(),
-            )
-        })?,
-    };
-    if !config.lines().any(|line| line.starts_with("CONFIG_")) {
-        let path = files.config.as_ref().unwrap_or(&files.image);
-        return Err(refuse(path, "its configuration has no line `CONFIG_…`".into()));
-    }
     let path = partial.join("config");
     fs::write(&path, &config).at("write", &path)?;
     let path = partial.join(Arch::X86_64.image());

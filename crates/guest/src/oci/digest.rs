@@ -17,9 +17,7 @@ impl Digest {
             |hex: &str| hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         match text.strip_prefix(ALGORITHM).is_some_and(is_hex) {
             true => Ok(Self(text.to_owned())),
-            false => {
-                Err(io::Error::other(format!("`{}` is no SHA-256 digest", super::documents::shown(text))))
-            }
+            false => Err(io::Error::other(format!("`{}` is no SHA-256 digest", shown(text)))),
         }
     }
 
@@ -83,4 +81,9 @@ impl<R: Read> Read for HashedReader<R> {
         self.hash.update(&buffer[..count]);
         Ok(count)
     }
+}
+
+/// Returns a foreign text for a message: one line, not too long.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(100).flat_map(char::escape_debug).collect()
 }

@@ -1,6 +1,6 @@
 //! JSON documents of an image, by the OCI image specification and, for `docker save`, by Docker.
 
-use super::digest::Digest;
+use super::digest::{shown, Digest};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use std::io;
@@ -100,6 +100,23 @@ fn document(bytes: &[u8]) -> io::Result<ConfigDocument> {
     }
 }
 
+/// Chooses the image for this architecture from an index.
+pub(super) fn chosen(index: &ImageIndex) -> io::Result<&Descriptor> {
+    let fits = |descriptor: &&Descriptor| {
+        let platform = descriptor.platform.as_ref();
+        platform.is_none_or(|platform| platform.os == "linux" && platform.architecture == "amd64")
+    };
+    let fitting: Vec<&Descriptor> = index.manifests.iter().filter(fits).collect();
+    match fitting[..] {
+        [one] => Ok(one),
+        [] => Err(io::Error::other("it has no image for linux/amd64")),
+        _ => Err(io::Error::other(format!(
+            "it has {} images for linux/amd64, and not one: copy one of them (skopeo copy oci:DIR:NAME oci:OTHER)",
+            fitting.len()
+        ))),
+    }
+}
+
 /// Parses the settings of an image's configuration.
 pub(super) fn parse_config(bytes: &[u8]) -> io::Result<ImageConfig> {
     let found = document(bytes)?.config.unwrap_or_default();
@@ -125,15 +142,10 @@ pub(super) fn parse_diff_ids(bytes: &[u8]) -> io::Result<Vec<Digest>> {
     document(bytes)?.rootfs.diff_ids.iter().map(|text| Digest::parse(text)).collect()
 }
 
-/// Returns a foreign text for a message: one line, not too long.
-pub(super) fn shown(text: &str) -> String {
-    text.chars().take(100).flat_map(char::escape_debug).collect()
-}
-
 /// Parses bytes as each of the documents.
 pub(crate) fn parse_all(bytes: &[u8]) {
     if let Ok(index) = parse::<ImageIndex>("index", bytes) {
-        let _ = super::layout::chosen(&index);
+        let _ = chosen(&index);
     }
     let _ = parse::<ImageManifest>("manifest", bytes);
     let _ = parse::<Vec<DockerImage>>("manifest", bytes);

@@ -3,7 +3,7 @@
 //! The kernel resolves every name below the directory (`RESOLVE_IN_ROOT`), so that no link in a layer
 //! leads out of it. Devices are left out: a guest has its own.
 
-use super::documents::shown;
+use super::digest::shown;
 use kerntune_work::{interrupt, RelativePath};
 use rustix::fs::{
     chownat, fchmod, fchown, futimens, linkat, mkdirat, openat, openat2, statat, symlinkat, unlinkat,

@@ -1,8 +1,8 @@
 //! Where the blobs of an image are: in a directory, or in an archive.
 
-use super::digest::{Digest, HashedReader};
+use super::digest::{shown, Digest, HashedReader};
 use super::documents::{
-    parse, parse_diff_ids, shown, Descriptor, DockerImage, ImageIndex, ImageManifest, DOCUMENT_MAX,
+    chosen, parse, parse_diff_ids, Descriptor, DockerImage, ImageIndex, ImageManifest, DOCUMENT_MAX,
 };
 use super::layer::{RootWriter, IMAGE_MAX};
 use flate2::bufread::MultiGzDecoder;
@@ -207,21 +207,4 @@ fn with_layers(config: Vec<u8>, stored: Vec<(String, Option<Digest>)>) -> io::Re
     let layers = stored.into_iter().zip(diff_ids);
     let layers = layers.map(|((name, digest), diff_id)| ImageLayer { name, digest, diff_id }).collect();
     Ok(ImageParts { config, layers })
-}
-
-/// Chooses the image for this architecture from an index.
-pub(super) fn chosen(index: &ImageIndex) -> io::Result<&Descriptor> {
-    let fits = |descriptor: &&Descriptor| {
-        let platform = descriptor.platform.as_ref();
-        platform.is_none_or(|platform| platform.os == "linux" && platform.architecture == "amd64")
-    };
-    let fitting: Vec<&Descriptor> = index.manifests.iter().filter(fits).collect();
-    match fitting[..] {
-        [one] => Ok(one),
-        [] => Err(odd("it has no image for linux/amd64")),
-        _ => Err(odd(format!(
-            "it has {} images for linux/amd64, and not one: copy one of them (skopeo copy oci:DIR:NAME oci:OTHER)",
-            fitting.len()
-        ))),
-    }
 }

@@ -1,4 +1,4 @@
-//! Where the blobs of an image are: in a directory, or in an archive.
+//! Access to the blobs of an image, which is a directory or an archive.
 
 use super::digest::{shown, Digest, HashedReader};
 use super::documents::{

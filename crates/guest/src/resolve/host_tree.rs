@@ -16,7 +16,7 @@ use std::{fs, io};
 #[derive(Debug, Default)]
 pub(crate) struct HostTree {
     pub tree: FileTree,
-    /// Where the files are.
+    /// Root that the files are in.
     pub root: SourceRoot,
 }
 

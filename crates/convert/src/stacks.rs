@@ -9,7 +9,7 @@ use kerntune_profile::{
     add_up, thread_name, upwards, CallNode, CallTree, FunctionIndex, PathFrame, PathKind, Profile,
     RegionScope, Symbol, Tables, Ticks,
 };
-use kerntune_trace::loaded::BPF;
+use kerntune_trace::loaded::{BPF, FTRACE};
 use kerntune_trace::Recording;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -222,7 +222,7 @@ pub(crate) fn lane_name(recording: &Recording, lane: TimelineLane) -> Cow<'_, st
 /// image.
 fn object(symbol: &Symbol) -> Option<String> {
     match symbol.loaded_module() {
-        Some(BPF) => Some(BPF.into()),
+        Some(module @ (BPF | FTRACE)) => Some(module.into()),
         Some(module) => Some(format!("{module}.ko")),
         None => symbol.module.clone(),
     }

@@ -40,6 +40,8 @@ pub trait Isa {
     }
     /// Registers of the first two arguments of a function, and of a mark.
     const ARGUMENTS: [Register; 2];
+    /// Registers of a function's third to fifth argument.
+    const FURTHER_ARGUMENTS: [Register; 3];
     /// Offset in `struct task_struct` of `__state`: 4 bytes, 0 if the thread can run. It is the
     /// first member after `struct thread_info`, with which the structure begins.
     const TASK_STATE: u64;

@@ -10,15 +10,16 @@ use kerntune_trace::loaded::{
 use kerntune_work::IoContext;
 use std::path::Path;
 
-/// Functions that load or free code, in kernels since 6.1; the first argument of each says which.
+/// Functions that load or free code, in kernels since 6.1; their arguments say which.
 /// Modules are initialized once their symbols are in place.
-const POINTS: [(&str, LoadEvent); 5] = [
+const POINTS: [(&str, LoadEvent); 6] = [
     ("do_init_module", LoadEvent::Module),
     // The first before 6.10, the second since.
     ("module_memfree", LoadEvent::Freed),
     ("execmem_free", LoadEvent::Freed),
     ("bpf_ksym_add", LoadEvent::Bpf),
     ("bpf_ksym_del", LoadEvent::BpfFreed),
+    ("perf_event_ksymbol", LoadEvent::Trampoline),
 ];
 
 /// Members that lead to a module's symbols, and to the code of a BPF program.

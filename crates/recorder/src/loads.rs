@@ -8,7 +8,7 @@ use crate::loaded_code::CodeSymbol;
 use crate::marks::text;
 use crate::recorder::Recorder;
 use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
-use kerntune_trace::loaded::{BpfLayout, LoadEvent, LoadSpec, ModuleLayout, SymbolsLayout, BPF};
+use kerntune_trace::loaded::{BpfLayout, LoadEvent, LoadSpec, ModuleLayout, SymbolsLayout, BPF, FTRACE};
 use std::ops::Range;
 
 /// Bytes of a module's name (`MODULE_NAME_LEN`), with the NUL.
@@ -24,6 +24,10 @@ const SYMBOL_BYTES: usize = 24;
 const NO_TYPE: u8 = 0;
 const FUNCTION: u8 = 2;
 const PAGE: usize = 4096;
+/// Kind of code that the kernel copied or made (`PERF_RECORD_KSYMBOL_TYPE_OOL`), and its name for
+/// ftrace's.
+const OUT_OF_LINE: u16 = 2;
+const FTRACE_TRAMPOLINE: &str = "ftrace_trampoline";
 /// Begins of names that no function has: marks of what precedes one, and names of our own.
 const NO_FUNCTIONS: [&str; 3] = ["__pfx_", "__cfi_", "["];
 
@@ -113,7 +117,7 @@ impl Recorder {
     pub fn on_load(&mut self, point: u32, cpu: &mut dyn StoppedCpu) {
         let Some(LoadSpec { points, module, bpf, .. }) = &self.loads else { return };
         let Some(point) = points.get(point as usize) else { return };
-        let [argument, _] = GuestIsa::ARGUMENTS.map(|register| cpu.register(register));
+        let [argument, second] = GuestIsa::ARGUMENTS.map(|register| cpu.register(register));
         let loaded = &mut self.planner.functions.loaded;
         let bpf = |cpu: &mut dyn StoppedCpu| {
             let BpfLayout { start, end, name } = (*bpf)?;
@@ -131,6 +135,19 @@ impl Recorder {
             LoadEvent::BpfFreed => {
                 if let Some((_, range)) = bpf(cpu) {
                     loaded.remove(range);
+                }
+                true
+            }
+            LoadEvent::Trampoline => {
+                let [size, goes, name] = GuestIsa::FURTHER_ARGUMENTS.map(|register| cpu.register(register));
+                let range = second..second.saturating_add(u64::from(size as u32));
+                let is_code = argument as u16 == OUT_OF_LINE && GuestIsa::is_kernel(second);
+                // Code of probes is entered in the middle, on behalf of the function that is probed.
+                let name = read_name(cpu, name, SYMBOL_NAME_BYTES).filter(|name| name == FTRACE_TRAMPOLINE);
+                match name.filter(|_| is_code) {
+                    Some(_) if goes as u8 != 0 => loaded.remove(range),
+                    Some(name) if !loaded.is_full() => loaded.add(name, FTRACE, range),
+                    _ => {}
                 }
                 true
             }

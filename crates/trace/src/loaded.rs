@@ -1,4 +1,4 @@
-//! Code that the kernel loads while it runs: modules, BPF programs and trampolines.
+//! Code that the kernel loads or makes while it runs: modules, BPF programs and trampolines.
 //!
 //! The recorder learns of it where the kernel does: at the functions that register or free it. Each
 //! function gets the next number after those of user code, so that no number depends on what is
@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 
 /// Module name of BPF programs, trampolines and dispatchers.
 pub const BPF: &str = "bpf";
+
+/// Module name of ftrace's trampolines, as in `/proc/kallsyms`.
+pub const FTRACE: &str = "__builtin__ftrace";
 
 /// Description of how the kernel loads code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +71,9 @@ pub enum LoadEvent {
     Bpf,
     /// The first argument is the `struct bpf_ksym` of code that is no longer used.
     BpfFreed,
+    /// The kernel makes a trampoline or frees it. Arguments are a kind, the address, the size in
+    /// bytes, whether it goes, and the name.
+    Trampoline,
 }
 
 /// Byte offsets that lead from a `struct module` to its symbols.
@@ -127,7 +133,7 @@ pub struct LoadedCode {
 pub struct LoadedFunction {
     /// Name of the symbol; `[MODULE]` for code of a module that no symbol covers.
     pub name: String,
-    /// Name of the module, or [`BPF`].
+    /// Name of the module, [`BPF`] or [`FTRACE`].
     pub module: String,
     /// Address of the first instruction.
     pub address: u64,

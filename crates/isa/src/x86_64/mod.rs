@@ -35,6 +35,7 @@ impl Isa for X86_64 {
 
     const REGISTERS: &'static [&'static str] = &registers::NAMES;
     const ARGUMENTS: [Register; 2] = [registers::RDI, registers::RSI];
+    const FURTHER_ARGUMENTS: [Register; 3] = [registers::RDX, registers::RCX, registers::R8];
     // `flags`, `syscall_work`, `status`, `cpu` of arch/x86/include/asm/thread_info.h, in kernels
     // from 5.11 to 7.3.
     const TASK_STATE: u64 = 24;

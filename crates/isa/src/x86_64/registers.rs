@@ -15,6 +15,7 @@ pub const RDX: Register = Register(2);
 pub const RSP: Register = Register(4);
 pub const RSI: Register = Register(6);
 pub const RDI: Register = Register(7);
+pub const R8: Register = Register(8);
 pub const CR3: Register = Register(16);
 
 /// Converts a register of the decoder, if it is one of these.

@@ -181,7 +181,13 @@ impl Report for FunctionsOptions {
             .head("%\nkernel")
             .decimals(2);
         let help = "Name in the symbol table; functions that share it are rows of their own.";
-        columns.add("name", help, |row| row.name.clone()).head("function");
+        columns.add("name", help, |row| row.name.clone()).head("function").text(move |row| {
+            let symbol = profile.tables.symbols.get(row.totals.function.get() as usize);
+            match symbol.is_some_and(|symbol| !sampled && symbol.loaded_module().is_some()) {
+                true => names::label(&profile.tables, row.totals.function),
+                false => printable(&row.name),
+            }
+        });
         columns.add("file", "Source file, where known.", |row| row.file.clone());
         let rest = functions.len() - shown.len();
         document.table(

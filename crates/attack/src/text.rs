@@ -81,6 +81,7 @@ pub fn json_manifests(bytes: &[u8]) {
     let _ = serde_json::from_slice::<kerntune_profile::Manifest>(bytes);
     let _ = serde_json::from_slice::<kerntune_kernel::KernelManifest>(bytes);
     let _ = serde_json::from_slice::<kerntune_guest::ImageManifest>(bytes);
+    let _ = serde_json::from_slice::<kerntune_trace::loaded::LoadedCode>(bytes);
     if let Ok(recording) = serde_json::from_slice::<kerntune_trace::Recording>(bytes) {
         // The trace that the recording describes is missing.
         let trace: &[u8] = b"";

@@ -338,9 +338,9 @@ fn analyze(
         manifest.set_anomaly(Anomaly::UnreadIo, unread);
     }
     let unknown = FunctionIndex(recording.kernel_functions);
-    if tables.name(unknown) == UNKNOWN {
-        let rows = tables.functions.iter().filter(|row| row.function == unknown);
-        let unnamed = rows.fold(0, |sum: u64, row| sum.saturating_add(row.self_ticks.get()));
+    let rows = tables.functions.iter().filter(|row| row.function == unknown);
+    let unnamed = rows.fold(0, |sum: u64, row| sum.saturating_add(row.self_ticks.get()));
+    if unnamed > 0 && tables.name(unknown) == UNKNOWN {
         manifest.set_anomaly(Anomaly::UnnamedNs, unnamed);
     }
     if !manifest.exact {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::init::{with_seed, RANDOM_BYTES};
-use crate::{host, InitPlan, SEED};
+use crate::{host, GuestModule, InitPlan, SEED};
 use kerntune_work::NoProgress;
 use std::collections::HashMap;
 use std::fs::File;
@@ -298,6 +298,36 @@ fn a_disk_brings_what_sets_it_up_and_the_files_that_go_on_it() {
     // A workload without a disk has none of it.
     let without = GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap();
     assert!(!unpack(&without).contains_key("kt/bin/kt-disk"));
+}
+
+#[test]
+fn modules_are_in_their_image_and_change_nothing_in_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let module = |bytes: &str| GuestModule {
+        name: "brd".into(),
+        path: "kernel/brd.ko".into(),
+        bytes: bytes.into(),
+        depends: Vec::new(),
+        parameters: String::new(),
+    };
+    let build = |bytes: &str| {
+        let modules = GuestModules { release: "6.12".into(), modules: vec![module(bytes)] };
+        GuestImage::with_modules(&work, &workload(SIMPLE), Some(&modules), &NoProgress).unwrap()
+    };
+    let (one, other) = (build("one"), build("other"));
+    assert_ne!(one.manifest.id, other.manifest.id);
+    let (with, without) =
+        (unpack(&one), unpack(&GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap()));
+    let ends = |name: &&str| with.keys().any(|path| path.ends_with(name));
+    assert!(
+        ["lib/modules/6.12/kernel/brd.ko", "lib/modules/6.12/modules.dep"].iter().all(ends),
+        "{:?}",
+        with.keys()
+    );
+    let has = |init: &[u8]| init.windows(11).any(|window| window == b"/kt/modules");
+    assert!(has(&with["init"].1) && !has(&without["init"].1));
+    assert!(with.contains_key("kt/modules") && !without.contains_key("kt/modules"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! repeat (`docs/disk.md`). In the guest, `embedded/guest/disk.c` (`kt-disk`) sets the disk up with the
 //! arguments of [`Disk::command`].
 
-use crate::modules::{driver_module, has_option};
+use crate::drivers::{driver_module, has_option};
 use kerntune_work::ContentHash;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -30,6 +30,7 @@ mod command_system;
 mod console_message;
 mod discovered;
 mod disk;
+mod drivers;
 mod environment;
 mod error;
 mod fields;

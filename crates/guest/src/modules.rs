@@ -1,5 +1,6 @@
 //! Kernel modules of an image: their files, and the list that init loads.
 
+use crate::drivers::{driver_module, has_option};
 use crate::tree::{FileTree, TreeNode};
 use crate::{DiskKind, Result, Workload};
 use std::collections::BTreeSet;
@@ -40,28 +41,6 @@ pub fn is_module_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(known)
 }
 
-/// Returns the module with the driver of a kernel option that can be a module.
-pub(crate) fn driver_module(option: &str) -> Option<&'static str> {
-    Some(match option {
-        "CONFIG_BLK_DEV_NULL_BLK" => "null_blk",
-        "CONFIG_BLK_DEV_PMEM" => "nd_pmem",
-        "CONFIG_BLK_DEV_RAM" => "brd",
-        "CONFIG_CONFIGFS_FS" => "configfs",
-        "CONFIG_EXT4_FS" => "ext4",
-        "CONFIG_VIRTIO_BLK" => "virtio_blk",
-        "CONFIG_VIRTIO_NET" => "virtio_net",
-        "CONFIG_VIRTIO_PCI" => "virtio_pci",
-        "CONFIG_X86_PMEM_LEGACY" => "nd_e820",
-        "CONFIG_XFS_FS" => "xfs",
-        _ => return None,
-    })
-}
-
-/// Checks whether a configuration gives the option this value, which begins with `=`.
-pub(crate) fn has_option(config: &str, option: &str, value: &str) -> bool {
-    config.lines().any(|line| line.strip_suffix(value) == Some(option))
-}
-
 impl Workload {
     /// Returns the drivers of the workload's disk and network cards that are modules of a kernel
     /// with this configuration.
@@ -96,12 +75,11 @@ impl GuestModules {
         let line = |(at, module): (usize, &GuestModule)| {
             let mut needed: BTreeSet<&str> = module.depends.iter().map(String::as_str).collect();
             let mut line = format!("{}:", module.path.display());
-            for before in self.modules[..at].iter().rev().filter(|before| {
-                let is_needed = needed.contains(before.name.as_str());
-                is_needed.then(|| needed.extend(before.depends.iter().map(String::as_str)));
-                is_needed
-            }) {
-                line += &format!(" {}", before.path.display());
+            for before in self.modules[..at].iter().rev() {
+                if needed.contains(before.name.as_str()) {
+                    line += &format!(" {}", before.path.display());
+                    needed.extend(before.depends.iter().map(String::as_str));
+                }
             }
             line + "\n"
         };

@@ -12,8 +12,11 @@ use std::fs;
 /// # Errors
 /// A module that the kernel lacks, or that is of another kernel.
 pub fn guest_modules(kernel: &Kernel, workload: &Workload) -> Result<Option<GuestModules>> {
-    let config = config(kernel)?;
-    let drivers = workload.driver_modules(&config);
+    let has_devices = workload.disk.is_some() || workload.network_cards > 0;
+    let drivers = match has_devices {
+        true => workload.driver_modules(&config(kernel)?),
+        false => Vec::new(),
+    };
     if drivers.is_empty() && workload.modules.is_empty() {
         return Ok(None);
     }

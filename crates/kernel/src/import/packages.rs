@@ -1,6 +1,7 @@
 //! Packages of a kernel: Debian's, and pacman's.
 
-use crate::import::files::{regular_files, ShippedFiles};
+use crate::import::files::ShippedFiles;
+use crate::inputs::regular_files::regular_files;
 use crate::{tools, Error, Result};
 use kerntune_work::IoContext;
 use std::collections::BTreeSet;

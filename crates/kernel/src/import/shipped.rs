@@ -1,12 +1,13 @@
 //! Import of a shipped kernel into the work directory.
 
-use crate::import::files::{regular_files, ShippedFiles};
+use crate::import::files::ShippedFiles;
 use crate::import::image_elf::ImageElf;
 use crate::import::kallsyms::{self, ImageSymbol};
 use crate::import::symbol_table::with_symbols;
 use crate::import::{packages, payload};
 use crate::inputs::fragment;
 use crate::inputs::packed::read_text;
+use crate::inputs::regular_files::regular_files;
 use crate::inputs::source::SHIPPED;
 use crate::kernels::build_id;
 use crate::kernels::manifest::{rfc3339, SCHEMA};

@@ -7,5 +7,6 @@ pub mod fragment;
 pub(crate) mod packed;
 pub(crate) mod patch;
 pub(crate) mod patch_set;
+pub(crate) mod regular_files;
 pub(crate) mod release;
 pub(crate) mod source;

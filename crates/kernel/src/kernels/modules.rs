@@ -4,8 +4,8 @@
 //! `modules.dep` is not read: packages of distributions leave it to their installation, and no name
 //! of a file is taken from a text.
 
-use crate::import::files::regular_files;
 use crate::inputs::packed::{read_bytes, Limit};
+use crate::inputs::regular_files::regular_files;
 use crate::{Error, Kernel, Result};
 use kerntune_work::IoContext;
 use object::{Object, ObjectSection};

@@ -26,7 +26,9 @@ fn with_module(kernel: &Kernel, module: &Path, to: &Path) -> Kernel {
     for path in [kernel.vmlinux(), kernel.image(), kernel.config()] {
         std::os::unix::fs::symlink(&path, to.join(path.file_name().unwrap())).unwrap();
     }
-    let modules = to.join("lib/modules").join(&kernel.manifest.version).join("extra");
+    // With CONFIG_LOCALVERSION of our configuration.
+    let release = format!("{}-kt", kernel.manifest.version);
+    let modules = to.join("lib/modules").join(release).join("extra");
     fs::create_dir_all(&modules).unwrap();
     let packed = fs::File::create(modules.join("kt-loaded.ko.xz")).unwrap();
     let xz = std::process::Command::new("xz").arg("-c").arg(module).stdout(packed).status().unwrap();

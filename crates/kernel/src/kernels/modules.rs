@@ -190,9 +190,13 @@ impl LoadOrder<'_> {
                 return Ok(());
             }
             let aliased = self.of.aliased(&name);
-            return match aliased.is_empty() {
-                true => Err(self.of.unknown(&name, needed_by)),
-                false => aliased.iter().try_for_each(|module| self.add_known(module)),
+            if aliased.is_empty() {
+                return Err(self.of.unknown(&name, needed_by));
+            }
+            // Aliases may lead to each other.
+            return match self.seen.insert(name) {
+                true => aliased.iter().try_for_each(|module| self.add_known(module)),
+                false => Ok(()),
             };
         };
         // Before what it depends on, so that a circle ends.
@@ -206,11 +210,11 @@ impl LoadOrder<'_> {
         Ok(())
     }
 
-    /// Adds a module, unless the kernel lacks it.
+    /// Adds a module, unless the kernel lacks it or what it depends on.
     fn add_known(&mut self, name: &str) -> Result<()> {
-        match self.of.files.contains_key(&module_name(name)) {
-            true => self.add(name, None),
-            false => Ok(()),
+        match self.add(name, None) {
+            Err(Error::NoModule { .. }) => Ok(()),
+            other => other,
         }
     }
 }
@@ -315,7 +319,7 @@ mod tests {
             &[
                 (
                     "kernel/fs/ext4/ext4.ko",
-                    &[magic, "depends=jbd2,mbcache", "softdep=pre: crc32c absent post: zz"],
+                    &[magic, "depends=jbd2,mbcache", "softdep=pre: hash absent post: zz"],
                 ),
                 ("kernel/fs/jbd2/jbd2.ko", &["depends="]),
                 ("kernel/fs/mbcache.ko", &["depends=jbd2", "depends=mbcache"]),
@@ -328,7 +332,11 @@ mod tests {
         );
         let dir = kernel.dir.join(MODULES).join(RELEASE);
         fs::write(dir.join("modules.builtin"), "kernel/drivers/virtio/virtio-pci.ko\n").unwrap();
-        fs::write(dir.join("modules.alias"), "# x\nalias fs-ext3 ext4\nalias pci:v* zz\nalias\n").unwrap();
+        fs::write(
+            dir.join("modules.alias"),
+            "# x\nalias fs-ext3 ext4\nalias hash crc32c\nalias loop loop\nalias pci:v* zz\nalias\n",
+        )
+        .unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.join("kernel/link.ko")).unwrap();
         let modules = kernel.modules().unwrap();
         assert_eq!(modules.release(), RELEASE);
@@ -336,6 +344,7 @@ mod tests {
         assert_eq!(names(&loaded), ["crc32c", "jbd2", "mbcache", "ext4"]);
         assert!(loaded[0].path == Path::new("updates/crc32c.ko") && loaded[3].depends == ["jbd2", "mbcache"]);
         assert_eq!(names(&modules.load(["fs-ext3"]).unwrap()), names(&loaded));
+        assert!(modules.load(["loop"]).unwrap().is_empty());
         let said = |name: &str| modules.load([name]).unwrap_err().to_string();
         assert!(said("ext5").contains("no module `ext5`: did you mean ext4?"), "{}", said("ext5"));
         assert!(said("xfs").contains("has `# CONFIG_XFS_FS is not set`"), "{}", said("xfs"));

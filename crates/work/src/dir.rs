@@ -12,10 +12,14 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Prefix of the name of a result that is being deleted.
 const REMOVED: &str = ".removed-";
+
+/// Partial directory of a dry run: nothing can be written below a device.
+const NOWHERE: &str = "/dev/null/dry-run";
 
 /// Callback for messages to the user, such as waiting for a lock or repeating damaged work.
 pub type OnNote = Arc<dyn Fn(&str) + Send + Sync>;
@@ -28,6 +32,8 @@ pub type OnNote = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct WorkDir {
     root: PathBuf,
     notes: Option<OnNote>,
+    /// Set in a dry run: true once a result was to be made.
+    dry_run: Option<Arc<AtomicBool>>,
 }
 
 impl fmt::Debug for WorkDir {
@@ -47,7 +53,7 @@ impl WorkDir {
             .at("create work directory", root)
             .map_err(|error| owned_by_another(error, root))?;
         let root = root.canonicalize().at("resolve", root)?;
-        Ok(Self { root, notes: None })
+        Ok(Self { root, notes: None, dry_run: None })
     }
 
     /// Opens the work directory at `root` for commands that only read: creates nothing. A directory
@@ -64,7 +70,34 @@ impl WorkDir {
             Err(error) => Err(error),
         }
         .at("open work directory", root)?;
-        Ok(Self { root, notes: None })
+        Ok(Self { root, notes: None, dry_run: None })
+    }
+
+    /// Opens the work directory at `root` for a dry run: results are found, and none is made.
+    /// [`stage`](Self::stage) returns a result that is there, and otherwise [`Error::DryRun`].
+    ///
+    /// # Errors
+    /// As [`open_for_reading`](Self::open_for_reading).
+    pub fn open_for_dry_run(root: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self { dry_run: Some(Arc::default()), ..Self::open_for_reading(root)? })
+    }
+
+    /// Returns true if nothing may be made here.
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run.is_some()
+    }
+
+    /// Returns whether a result was to be made since the last call, in a dry run.
+    pub fn take_missing(&self) -> bool {
+        self.dry_run.as_ref().is_some_and(|missing| missing.swap(false, Ordering::Relaxed))
+    }
+
+    /// Notes that a result is missing in a dry run, and returns the error that ends the work on it.
+    fn missing(&self, kind: &str, id: &str) -> Error {
+        if let Some(missing) = &self.dry_run {
+            missing.store(true, Ordering::Relaxed);
+        }
+        Error::DryRun { what: format!("{kind}/{id}") }
     }
 
     /// Sets the receiver of messages to the user.
@@ -78,13 +111,16 @@ impl WorkDir {
     }
 
     /// Returns the directory of one kind of result (`kernels`, `profiles` …), which is created if
-    /// needed.
+    /// needed, but not in a dry run.
     ///
     /// # Errors
     /// A directory that cannot be created.
     pub fn kind_dir(&self, kind: &str) -> Result<PathBuf> {
         let path = self.root.join(kind);
-        fs::create_dir_all(&path).at("create", &path).map_err(|error| owned_by_another(error, &self.root))?;
+        if !self.is_dry_run() {
+            let made = fs::create_dir_all(&path).at("create", &path);
+            made.map_err(|error| owned_by_another(error, &self.root))?;
+        }
         Ok(path)
     }
 
@@ -206,15 +242,21 @@ impl WorkDir {
     /// # Errors
     /// As [`stage`](Self::stage); an id that is not a plain name.
     pub fn stage_as(&self, kind: &str, id: &str, key: &Key) -> Result<StagedResult> {
-        let lock = self.lock(kind, id)?;
-        let kind_dir = self.kind_dir(kind)?;
-        let partial = kind_dir.join(format!("{id}{PARTIAL}"));
-        if is_foreign(&partial) {
-            discard(&partial)?;
-        }
-        fault::point("stage").at("create", &partial)?;
-        fs::create_dir_all(&partial).at("create", &partial)?;
-        fault::point("staged").at("create", &partial)?;
+        let (partial, lock) = match self.is_dry_run() {
+            true if self.find_verified(kind, id).is_none() => return Err(self.missing(kind, id)),
+            true => (NOWHERE.into(), None),
+            false => {
+                let lock = self.lock(kind, id)?;
+                let partial = self.kind_dir(kind)?.join(format!("{id}{PARTIAL}"));
+                if is_foreign(&partial) {
+                    discard(&partial)?;
+                }
+                fault::point("stage").at("create", &partial)?;
+                fs::create_dir_all(&partial).at("create", &partial)?;
+                fault::point("staged").at("create", &partial)?;
+                (partial, Some(lock))
+            }
+        };
         Ok(StagedResult {
             partial,
             work: self.clone(),
@@ -223,7 +265,7 @@ impl WorkDir {
             key: key.clone(),
             loose: Vec::new(),
             original: None,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -237,11 +279,14 @@ impl WorkDir {
             .map_err(|error| owned_by_another(error, &self.root))
     }
 
-    /// Adds a name to a result.
+    /// Adds a name to a result, but not in a dry run.
     ///
     /// # Errors
     /// A result that does not exist; a file that cannot be written.
     pub fn add_name(&self, kind: &str, id: &str, name: &str) -> Result<()> {
+        if self.is_dry_run() {
+            return Ok(());
+        }
         let kind_dir = self.kind_dir(kind)?;
         let _lock = Lock::of_directory(&kind_dir)?;
         let path = kind_dir.join(id);
@@ -377,12 +422,16 @@ pub struct StagedResult {
     key: Key,
     loose: Vec<String>,
     original: Option<PathBuf>,
-    _lock: Lock,
+    /// Held until the end; `None` in a dry run.
+    lock: Option<Lock>,
 }
 
 impl StagedResult {
-    /// Returns the directory to write into.
+    /// Returns the directory to write into; in a dry run, a path at which nothing can be written.
     pub fn path(&self) -> &Path {
+        if self.lock.is_none() {
+            self.work.missing(&self.kind, &self.id);
+        }
         &self.partial
     }
 
@@ -395,8 +444,12 @@ impl StagedResult {
     /// Empties the directory, if files of an earlier attempt are useless.
     ///
     /// # Errors
-    /// A directory that cannot be deleted or created.
+    /// A directory that cannot be deleted or created; [`Error::DryRun`] in a dry run, in which the
+    /// caller would now make the result again.
     pub fn clear(&self) -> Result<()> {
+        if self.lock.is_none() {
+            return Err(self.work.missing(&self.kind, &self.id));
+        }
         fs::remove_dir_all(&self.partial).at("clear", &self.partial)?;
         fault::point("cleared").at("clear", &self.partial)?;
         fs::create_dir_all(&self.partial).at("create", &self.partial)
@@ -438,8 +491,10 @@ impl StagedResult {
 
 impl Drop for StagedResult {
     fn drop(&mut self) {
-        // Fails if the directory has files, which then stay.
-        let _ = fs::remove_dir(&self.partial);
+        if self.lock.is_some() {
+            // Fails if the directory has files, which then stay.
+            let _ = fs::remove_dir(&self.partial);
+        }
     }
 }
 

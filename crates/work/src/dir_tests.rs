@@ -276,3 +276,28 @@ fn the_owner_of_a_directory_is_named() {
     }
     assert_eq!((user_name(0), user_name(4_194_305)), ("root".into(), "user 4194305".into()));
 }
+
+#[test]
+fn a_dry_run_finds_results_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("work");
+    let dry = WorkDir::open_for_dry_run(&root).unwrap();
+    assert!(matches!(dry.stage("things", &key("a")), Err(Error::DryRun { .. })));
+    dry.kind_dir("things").unwrap();
+    assert!(!root.exists());
+    assert!(dry.take_missing() && !dry.take_missing());
+
+    let made = put_one(&WorkDir::open(&root).unwrap(), "a", "text");
+    let entries = || fs::read_dir(root.join("things")).unwrap().count();
+    let before = entries();
+    let dry = WorkDir::open_for_dry_run(&root).unwrap();
+    let staged = dry.stage("things", &key("a")).unwrap();
+    assert_eq!((staged.already(), dry.take_missing()), (Some(made), false));
+    // What is to be made again although it is there is missing, too.
+    assert!(staged.clear().is_err() && dry.take_missing());
+    assert!(fs::write(staged.path().join("file"), "").is_err() && dry.take_missing());
+    drop(staged);
+    dry.add_name("things", &key("a").id(), "name").unwrap();
+    assert!(dry.stage("things", &key("b")).is_err());
+    assert_eq!(entries(), before);
+}

@@ -53,7 +53,7 @@ pub use open::{create_new, file_kind, open_file, open_own, read_file};
 pub use programs::find_program;
 pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
-pub use survey::{survey, RemovalReason, StoreEntry, StoreSurvey};
+pub use survey::{bytes_on_disk, survey, RemovalReason, StoreEntry, StoreSurvey};
 pub use vouched::{check_files, hash_files, FileHashes};
 
 use std::path::PathBuf;
@@ -89,6 +89,8 @@ pub enum Error {
     OthersDirectory { path: PathBuf, command: String, what: String },
     #[error("cannot write in {path}, which belongs to {owner}: name another work directory with --dir or KERNTUNE_DIR")]
     OthersWorkDir { path: PathBuf, owner: String },
+    #[error("internal error: a dry run came to make {what}; please report it")]
+    DryRun { what: String },
     #[error("`{}` is not the name of a result", id.escape_debug())]
     BadId { id: String },
 }

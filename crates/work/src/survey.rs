@@ -271,6 +271,11 @@ fn users(work: &WorkDir, seals: &BTreeMap<(String, String), Seal>) -> BTreeMap<S
     users
 }
 
+/// Returns the bytes on disk below a path. Hard links count once.
+pub fn bytes_on_disk(path: &Path) -> u64 {
+    size(path).0
+}
+
 /// Returns the bytes on disk below a path, and the age of the newest file. Hard links count once.
 fn size(path: &Path) -> (u64, Duration) {
     use std::os::unix::fs::MetadataExt;

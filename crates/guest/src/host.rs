@@ -94,6 +94,10 @@ pub(crate) fn missing_help(program: &str) -> String {
         return PREPARED_HELP.into();
     }
     let name = program.rsplit('/').next().unwrap_or(program);
+    // A path below the current directory is of no package.
+    if program.starts_with('.') {
+        return "correct the path".into();
+    }
     format!("install the package that has it (apt-file search bin/{name}) or correct the name")
 }
 

@@ -29,7 +29,7 @@ pub enum Error {
     Guest { reason: String, services: ServiceLogTail, tail: ConsoleTail },
     #[error("the guest ran out of memory in phase `{phase}`: {what}; give the workload more with `memory_mb`\n{tail}")]
     OutOfMemory { phase: String, what: String, tail: ConsoleTail },
-    #[error("the guest did not end within {seconds} s; it was in phase `{phase}`. A longer limit is `time_limit_seconds` in the workload\n{tail}")]
+    #[error("the guest did not end within {seconds} s; it was in phase `{phase}`. A longer limit is --limit, or `time_limit_seconds` in the workload\n{tail}")]
     TimeLimit { seconds: u64, phase: String, tail: ConsoleTail },
     #[error("the kernel did not reach its init within {seconds} s: it hangs at boot, or has no driver for the serial console or the initial RAM disk (CONFIG_SERIAL_8250_CONSOLE, CONFIG_BLK_DEV_INITRD)\n{tail}")]
     NoBoot { seconds: u64, tail: ConsoleTail },
@@ -112,7 +112,7 @@ impl ConsoleTail {
     const PROGRAM_LINES: usize = 20;
 
     /// Reads the end of a program's log; empty if it cannot be read.
-    pub(crate) fn of_program(log: PathBuf) -> Self {
+    pub fn of_program(log: PathBuf) -> Self {
         let text = std::fs::read(&log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();

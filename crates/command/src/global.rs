@@ -116,6 +116,11 @@ pub fn work_to_read(global: &GlobalOptions) -> Result<WorkDir, Failure> {
     Ok(with_notes(global, WorkDir::open_for_reading(global.work_dir())?))
 }
 
+/// Opens the work directory for a dry run, which makes nothing.
+pub(crate) fn work_for_dry_run(global: &GlobalOptions) -> Result<WorkDir, Failure> {
+    Ok(with_notes(global, WorkDir::open_for_dry_run(global.work_dir())?))
+}
+
 fn with_notes(global: &GlobalOptions, work: WorkDir) -> WorkDir {
     match global.quiet {
         true => work,

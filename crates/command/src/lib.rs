@@ -5,6 +5,7 @@
 //! that implements [`RunSubcommand`], and an [`entry`] with its name. Start from [`Room`] for a
 //! crate that brings commands and formats of its own.
 
+mod dry_run;
 mod exit;
 mod files;
 mod global;
@@ -23,6 +24,7 @@ mod streams;
 mod subject;
 mod timed_files;
 
+pub use dry_run::{bytes, show_steps, DryRunOptions};
 pub use exit::{separate_damage, Exit, Failure};
 pub use files::{check_config, check_input, output_directory, OutputFile};
 pub use global::{work, work_to_read, ColorMode, FormOptions, FormatOptions, GlobalOptions};
@@ -30,8 +32,8 @@ pub use interval::IntervalOptions;
 pub use kept::RecordedProgress;
 pub use kernel_words::label;
 pub use options::{
-    build_request, command_line, exclusions, kernel_for, workload, BuildOptions, CpuOptions, ExcludeOptions,
-    ModelOptions, RecipeFlags, MAX_MINUTES, SOURCE,
+    base_request, build_request, command_line, exclusions, kernel_for, workload, BuildOptions, CpuOptions,
+    ExcludeOptions, ModelOptions, RecipeFlags, MAX_MINUTES, SOURCE,
 };
 pub use output::{print_clap_message, CliOutput};
 pub use points::{points, typical_path};

@@ -199,11 +199,16 @@ pub fn kernel_for<'a>(
     if let Some(kernel) = named {
         return Ok(kerntune_kernel::find(work, kernel)?);
     }
-    let source = SOURCE.parse().map_err(Failure::usage)?;
-    let request = with_needs(BuildRequest::new(source, LABEL), workloads);
+    let request = base_request(workloads)?;
     let kernel = kerntune_kernel::build(work, &request, output.progress())?;
     output.note(&format!("kernel {} ({})", kernel.manifest.label, kernel.manifest.id));
     Ok(kernel)
+}
+
+/// Returns the request of the base kernel of the workloads.
+pub fn base_request<'a>(workloads: impl IntoIterator<Item = &'a Workload>) -> Result<BuildRequest, Failure> {
+    let source = SOURCE.parse().map_err(Failure::usage)?;
+    Ok(with_needs(BuildRequest::new(source, LABEL), workloads))
 }
 
 /// Reads the arguments of `--exclude`.

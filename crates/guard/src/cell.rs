@@ -229,6 +229,20 @@ pub fn build_kernel(
     variant: &BuildVariant,
     pool: Option<&Path>,
 ) -> Result<Kernel> {
+    let request = build_request(project, (source, label), variant, pool)?;
+    Ok(build(session.work, &request, session.progress)?)
+}
+
+/// Returns the request of [`build_kernel`].
+///
+/// # Errors
+/// An unknown compiler.
+pub fn build_request(
+    project: &GuardProject,
+    (source, label): (KernelSource, &str),
+    variant: &BuildVariant,
+    pool: Option<&Path>,
+) -> Result<BuildRequest> {
     let BuildVariant { configuration, compiler } = variant;
     let mut request = BuildRequest::new(source, label);
     request.fragments = configuration.fragments.iter().map(|path| project.dir.join(path)).collect();
@@ -236,6 +250,5 @@ pub fn build_kernel(
     request.kcflags.clone_from(&configuration.kcflags);
     request.compiler = compiler.parse()?;
     request.pool = pool.map(Path::to_owned);
-    let request = with_needs(request, project.works.iter().map(|work| &work.workload));
-    Ok(build(session.work, &request, session.progress)?)
+    Ok(with_needs(request, project.works.iter().map(|work| &work.workload)))
 }

@@ -68,7 +68,9 @@ impl<'a> CommitLedger<'a> {
             .field("variant", &kind)
             .field("name", &configuration.name);
         let directory = tree.directory().join("figures").join(key.finish());
-        fs::create_dir_all(&directory).at("create", &directory)?;
+        if !session.work.is_dry_run() {
+            fs::create_dir_all(&directory).at("create", &directory)?;
+        }
         Ok(Self { session, project, tree, variant, work, directory, kind })
     }
 

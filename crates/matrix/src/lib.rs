@@ -19,6 +19,7 @@ mod audit;
 mod claim;
 mod commands;
 mod dirs;
+mod dry_run;
 mod error;
 mod figures;
 #[doc(hidden)]
@@ -44,6 +45,7 @@ mod worker;
 
 pub use audit::{audit, StoreAudit, StoreFinding};
 pub use claim::{Claim, ClaimHolder, ClaimState, LEASE};
+pub use dry_run::dry_run;
 pub use error::{Error, Result};
 pub use figures::{BuiltKernel, RunCounters};
 pub use launch::{launch, REFUSED};
@@ -52,7 +54,7 @@ pub use plan::{CoreDemand, KernelRef, MatrixCell, MatrixPlan, SourceRef, Task, T
 pub use plan_file::PlanFile;
 pub use pool::{PoolEvent, PoolSummary, TaskPool};
 pub use resolve::resolve;
-pub use store::{open, open_existing, DirectoryStore, RemoteStore, Store, HELPER};
+pub use store::{open, open_existing, DirectoryStore, DryRunStore, RemoteStore, Store, HELPER};
 pub use table::{log, results, states, CellResult, TaskProgress, TaskStatus, RESULTS_SCHEMA, STATES_SCHEMA};
 pub use trust::Trust;
 pub use worker::{retry, TaskOutcome, Worker};

@@ -25,6 +25,7 @@ const OWN_CODE: &str = env!("KERNTUNE_CODE_OWN");
 
 pub mod bench;
 pub mod bisect;
+pub mod dry_run;
 mod engine;
 mod error;
 pub mod fuzz_entry;

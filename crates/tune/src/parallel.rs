@@ -12,7 +12,7 @@ use std::thread;
 
 /// MiB that a run takes besides the guest's memory: translated code, recorder, tables of the
 /// analysis.
-const BESIDE_GUEST_MB: u64 = 1024;
+pub(crate) const BESIDE_GUEST_MB: u64 = 1024;
 
 /// Calls `make` for each item and returns the results in the order of the items. As many calls run
 /// at a time as this host can hold guests with `memory_mb` MiB. The session that `make` gets
@@ -31,8 +31,7 @@ where
     T: Sync,
     R: Send,
 {
-    let processors = session.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
-    let lanes = lanes(processors, available_memory(), memory_mb).min(items.len());
+    let lanes = lanes(session, memory_mb).min(items.len());
     let make = |session: &Session, item| {
         interrupt::check()?;
         make(session, item)
@@ -70,9 +69,14 @@ where
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Returns the number of guests with this memory that run at a time: limited by processors and
-/// memory, at least one.
-fn lanes(processors: usize, available: Option<u64>, memory_mb: u32) -> usize {
+/// Returns the number of guests with this memory that run at a time.
+pub(crate) fn lanes(session: &Session, memory_mb: u32) -> usize {
+    let processors = session.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
+    fitting(processors, available_memory(), memory_mb)
+}
+
+/// Returns the number of guests that processors and memory allow, at least one.
+fn fitting(processors: usize, available: Option<u64>, memory_mb: u32) -> usize {
     let each = (u64::from(memory_mb) + BESIDE_GUEST_MB) << 20;
     let fit = available.map_or(1, |bytes| usize::try_from(bytes / each).unwrap_or(usize::MAX));
     processors.min(fit).max(1)
@@ -273,10 +277,10 @@ mod tests {
     #[test]
     fn guests_have_room_beside_each_other() {
         let gib = |count: u64| Some(count << 30);
-        assert_eq!(lanes(8, gib(24), 1024), 8);
-        assert_eq!(lanes(8, gib(24), 7 * 1024), 3);
-        assert_eq!(lanes(8, gib(1), 1024), 1);
+        assert_eq!(fitting(8, gib(24), 1024), 8);
+        assert_eq!(fitting(8, gib(24), 7 * 1024), 3);
+        assert_eq!(fitting(8, gib(1), 1024), 1);
         // Available memory is not known.
-        assert_eq!(lanes(8, None, 1024), 1);
+        assert_eq!(fitting(8, None, 1024), 1);
     }
 }

@@ -142,6 +142,15 @@ impl Recipe {
         step.compiles() && !(step == TUNED_KERNEL && links)
     }
 
+    /// Returns the request with a compiler that the recipe can use.
+    pub(crate) fn build_for(self, request: &BuildRequest) -> BuildRequest {
+        let compiler = match self.check_compiler(&request.compiler) {
+            Ok(()) => request.compiler.clone(),
+            Err(_) => self.default_compiler(),
+        };
+        BuildRequest { compiler, ..request.clone() }
+    }
+
     /// Returns the [`steps`](Self::steps) for a kernel of this architecture.
     pub fn steps_on(self, arch: Arch) -> Vec<StepName> {
         if arch.can_be_recorded() {

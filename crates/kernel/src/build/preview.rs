@@ -18,6 +18,10 @@ const TINYCONFIG_OPTIONS: u64 = 540;
 const SECONDS_PER_OBJECT: f64 = 0.45;
 /// Bytes of a build directory per object: half a GB for a thousand.
 const BYTES_PER_OBJECT: u64 = 500_000;
+/// Bytes of memory for each job of make: a compiler with one of the larger files of the kernel.
+const MEMORY_PER_JOB: u64 = 256 << 20;
+/// Least bytes of memory of a build: the link of `vmlinux`, and objtool's pass over it.
+const MEMORY_OF_LINK: u64 = 1 << 30;
 /// Kernels with fewer objects were relinked or compiled in part, and are no basis for an estimate.
 const MIN_OBJECTS: u64 = 100;
 
@@ -30,6 +34,8 @@ pub struct BuildEstimate {
     pub minutes: f64,
     /// Bytes of the build directory, which is deleted at the end unless objects are kept.
     pub disk_bytes: u64,
+    /// Bytes of memory at the most, by the number of jobs of make: 256 MiB each, 1 GiB at least.
+    pub memory_bytes: u64,
     /// Basis of the estimate, in words.
     pub rests_on: String,
 }
@@ -116,7 +122,8 @@ fn of(
         }
     };
     let minutes = (seconds(objects, time_of) / 6.0).round() / 10.0;
-    BuildEstimate { objects, minutes, disk_bytes: objects * BYTES_PER_OBJECT, rests_on }
+    let memory_bytes = MEMORY_OF_LINK.max(processors as u64 * MEMORY_PER_JOB);
+    BuildEstimate { objects, minutes, disk_bytes: objects * BYTES_PER_OBJECT, memory_bytes, rests_on }
 }
 
 /// Percentage of the requested lines that a kernel of nearly the same configuration has. A source

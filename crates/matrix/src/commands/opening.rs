@@ -1,7 +1,7 @@
 //! The store and the plan that a command names.
 
 use super::program::own_command;
-use crate::{open, resolve, MatrixPlan, PlanFile, Store, TaskEnvironment, Trust};
+use crate::{open, resolve, DryRunStore, MatrixPlan, PlanFile, Store, TaskEnvironment, Trust};
 use clap::Args;
 use kerntune_command::{work, CliOutput, Failure, GlobalOptions};
 use kerntune_kernel::Arch;
@@ -25,7 +25,19 @@ pub struct StoreOptions {
 impl StoreOptions {
     /// Opens the store, by default that of the work directory.
     pub(super) fn open(&self, work: &WorkDir) -> Result<Box<dyn Store>, Failure> {
-        Ok(open(&self.store.clone().unwrap_or_else(|| own_store(work)))?)
+        Ok(open(&self.address(work))?)
+    }
+
+    /// Opens the store, if it exists, in such a way that nothing is put into it.
+    pub(super) fn open_for_dry_run(&self, work: &WorkDir) -> Result<Box<dyn Store>, Failure> {
+        let address = self.address(work);
+        let exists = address.contains("://") || Path::new(&address).is_dir();
+        let existing = exists.then(|| open(&address)).transpose()?;
+        Ok(Box::new(DryRunStore::new(&address, existing)))
+    }
+
+    fn address(&self, work: &WorkDir) -> String {
+        self.store.clone().unwrap_or_else(|| own_store(work))
     }
 }
 

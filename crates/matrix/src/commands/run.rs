@@ -5,9 +5,13 @@ use super::opening::{OpenPlan, StoreOptions, TrustOptions, MATRIX_DIR};
 use super::program::own_program;
 use super::results::show_results;
 use crate::slurm::{self, Slurm};
-use crate::{retry, states, TaskProgress};
+use crate::{dry_run, retry, states, TaskProgress};
 use clap::{Args, ValueEnum};
-use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
+use kerntune_command::{
+    show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+};
+use kerntune_tune::dry_run::DryRun;
+use kerntune_tune::Session;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +47,8 @@ pub struct MatrixRunOptions {
     #[arg(long, value_name = "PROGRAM")]
     pub node_program: Option<String>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -61,7 +67,15 @@ impl RunSubcommand<GlobalOptions> for MatrixRunOptions {
         if self.engine == MatrixEngine::Slurm && self.jobs.is_some() {
             return Err(Failure::usage("--jobs is for --engine local: Slurm knows the nodes"));
         }
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
+        if self.dry.dry_run {
+            let store = self.store.open_for_dry_run(&work)?;
+            let OpenPlan { work, store, plan, .. } = OpenPlan::new(work, store, &self.plan, output)?;
+            let session = Session::new(&work, output.progress())?;
+            let mut dry = DryRun::new(&session);
+            dry_run(&mut dry, &plan, &*store)?;
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let store = self.store.open(&work)?;
         let open = OpenPlan::new(work, store, &self.plan, output)?;
         if self.retry {

@@ -1,10 +1,12 @@
 //! Stores of plans, claims and results: named objects that only one machine can create.
 
 mod directory;
+mod dry_run;
 mod remote;
 pub(crate) mod wire;
 
 pub use directory::DirectoryStore;
+pub use dry_run::DryRunStore;
 pub use remote::{RemoteStore, HELPER};
 
 use crate::{Error, Result};

@@ -2,6 +2,7 @@
 //! its figures per operation.
 
 use super::{empty_row, fitting, uname, Error, SelectedRows};
+use crate::dry_run::DryRun;
 use crate::measuring::compare::measured_request;
 use crate::measuring::start_offset::with_start_offset;
 use crate::runs::model::Model;
@@ -51,10 +52,7 @@ pub fn run(
     (selection, skipped): (Vec<SelectedRows>, Vec<SkippedRow>),
     request: &ExactRequest,
 ) -> Result<BenchResults> {
-    let fixed = selection.iter().find(|s| request.scale != 1.0 && !s.suite.is_scalable());
-    if let Some(selected) = fixed {
-        return Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into());
-    }
+    check_scale(&selection, request.scale)?;
     let manifest = &request.kernel.manifest;
     let mut results = BenchResults {
         schema: RESULTS_SCHEMA.into(),
@@ -70,10 +68,7 @@ pub fn run(
         skipped,
         ..BenchResults::default()
     };
-    let restricted: Vec<Workload> = selection
-        .iter()
-        .map(|SelectedRows { suite, rows }| suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale))
-        .collect();
+    let restricted = restricted(&selection, request.scale);
     // Each suite with each start offset, in the order of the values of a row.
     let offsets: Vec<Vec<Workload>> = restricted
         .iter()
@@ -110,6 +105,49 @@ pub fn run(
         }
     }
     Ok(results)
+}
+
+/// Adds the recordings of [`run`] to a dry run; with no kernel, those of one that is to be built.
+///
+/// # Errors
+/// Those of [`run`] before it boots the kernel.
+pub fn dry_run(
+    dry: &mut DryRun,
+    selection: &[SelectedRows],
+    kernel: Option<&Kernel>,
+    (model, scale): (&Model, f64),
+    (boots, runs): (u32, u32),
+) -> Result<()> {
+    check_scale(selection, scale)?;
+    for workload in &restricted(selection, scale) {
+        let what = format!("run {}", workload.name);
+        let Some(kernel) = kernel else {
+            dry.runs(what, workload, "measured", boots * runs);
+            continue;
+        };
+        let offsets: Vec<Workload> = (0..runs).map(|run| with_start_offset(workload, run)).collect();
+        let requests: Vec<RecordRequest> = (0..boots)
+            .flat_map(|boot| {
+                offsets.iter().map(move |workload| measured_request(kernel, workload, model, boot))
+            })
+            .collect();
+        dry.recordings(what, &requests)?;
+    }
+    Ok(())
+}
+
+fn check_scale(selection: &[SelectedRows], scale: f64) -> Result<()> {
+    match selection.iter().find(|selected| scale != 1.0 && !selected.suite.is_scalable()) {
+        Some(selected) => Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the workload of each suite with its selected rows alone.
+fn restricted(selection: &[SelectedRows], scale: f64) -> Vec<Workload> {
+    let each = selection.iter();
+    each.map(|SelectedRows { suite, rows }| suite.restricted(&rows.iter().collect::<Vec<_>>(), scale))
+        .collect()
 }
 
 /// Returns a row's counters. The aggregate row counts the whole run as one operation.

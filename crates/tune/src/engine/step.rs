@@ -13,18 +13,29 @@ pub struct StepName {
     name: &'static str,
     about: &'static str,
     compiles: bool,
+    run: Option<&'static str>,
 }
 
 impl StepName {
     /// Creates a name. `name` is in kebab-case and unique within a recipe; `about` describes the
     /// work.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, compiles: false }
+        Self { name, about, compiles: false, run: None }
     }
 
     /// Marks a step that compiles a whole kernel.
     pub const fn compiling(self) -> Self {
         Self { compiles: true, ..self }
+    }
+
+    /// Marks a step that runs the workload once: its training or its measured run.
+    pub const fn running(self, run: &'static str) -> Self {
+        Self { run: Some(run), ..self }
+    }
+
+    /// Returns the name of the workload's run that the step makes.
+    pub fn run(self) -> Option<&'static str> {
+        self.run
     }
 
     /// Returns whether the step compiles a whole kernel: minutes, where others take seconds.

@@ -1,6 +1,7 @@
 //! Comparison of two kernels on the exact machine; the base kernel runs twice (A/A).
 
-use crate::measuring::layouts::layouts;
+use crate::dry_run::DryRun;
+use crate::measuring::layouts::{layouts, movable_request};
 use crate::measuring::start_offset::with_start_offset;
 use crate::runs::model::Model;
 use crate::runs::record::{
@@ -204,22 +205,9 @@ pub fn compare(
     model: &Model,
     effort: CompareEffort,
 ) -> Result<CompareResult> {
-    let (runs, seeds) = (effort.runs.max(1), effort.seeds.max(1));
-    let workloads: Vec<Workload> = (0..seeds)
-        .map(|seed| workload.with_seed(SEED + seed))
-        .flat_map(|workload| (0..runs).map(move |offset| with_start_offset(&workload, offset)))
-        .collect();
-    let runs = runs as usize;
-    let mut requests = vec![measured_request(base, workload, model, 1)];
-    for (at, workload) in workloads.iter().enumerate() {
-        // Kernels alternate, so that an interrupted comparison has as many runs of both. Only the
-        // first seed's recordings are explored as profiles.
-        requests.extend([base, tuned].map(|kernel| match at < runs {
-            true => measured_request(kernel, workload, model, 0),
-            false => counters_request(kernel, workload, model),
-        }));
-    }
-    let recorded = record_all(session, &requests)?;
+    let runs = effort.runs.max(1) as usize;
+    let workloads = workloads(workload, effort);
+    let recorded = record_all(session, &requests([base, tuned], (workload, &workloads), model, runs))?;
     let (again, recorded) = (&recorded[0], &recorded[1..]);
     let (mut of_base, mut of_tuned) = (Vec::new(), Vec::new());
     for of_seed in recorded.chunks(2 * runs) {
@@ -238,6 +226,106 @@ pub fn compare(
         comparison.layouts = Some(layouts(session, base, workload, model, &comparison, effort.layouts)?);
     }
     Ok(CompareResult { comparison, base: recorded[0].clone(), tuned: recorded[1].clone() })
+}
+
+/// Returns the workload with each seed and each start offset.
+fn workloads(workload: &Workload, effort: CompareEffort) -> Vec<Workload> {
+    (0..effort.seeds.max(1))
+        .map(|seed| workload.with_seed(SEED + seed))
+        .flat_map(|workload| (0..effort.runs.max(1)).map(move |offset| with_start_offset(&workload, offset)))
+        .collect()
+}
+
+/// Returns the recordings of a comparison: the A/A run of the base kernel, and one of each kernel
+/// for each of `workloads`, of which the first `runs` have the first seed.
+fn requests<'a>(
+    [base, tuned]: [&'a Kernel; 2],
+    (workload, workloads): (&'a Workload, &'a [Workload]),
+    model: &'a Model,
+    runs: usize,
+) -> Vec<RecordRequest<'a>> {
+    let mut requests = vec![measured_request(base, workload, model, 1)];
+    for (at, workload) in workloads.iter().enumerate() {
+        // Kernels alternate, so that an interrupted comparison has as many runs of both. Only the
+        // first seed's recordings are explored as profiles.
+        requests.extend([base, tuned].map(|kernel| match at < runs {
+            true => measured_request(kernel, workload, model, 0),
+            false => counters_request(kernel, workload, model),
+        }));
+    }
+    requests
+}
+
+/// Adds the steps of [`compare`] to a dry run.
+///
+/// # Errors
+/// Those of [`compare`] before it boots a kernel.
+pub fn dry_run(
+    dry: &mut DryRun,
+    kernels: [&Kernel; 2],
+    workload: &Workload,
+    model: &Model,
+    effort: CompareEffort,
+) -> Result<()> {
+    let what = match effort.offsets_as_needed {
+        true => format!(
+            "run {} on both kernels; {} more runs if user code runs differently on them",
+            workload.name,
+            2 * (START_OFFSETS - 1)
+        ),
+        false => format!("run {} on both kernels", workload.name),
+    };
+    let all = workloads(workload, effort);
+    dry.recordings(what, &requests(kernels, (workload, &all), model, effort.runs.max(1) as usize))?;
+    if effort.layouts > 0 {
+        let [base, _] = kernels;
+        if !base.manifest.movable {
+            dry.kernel(
+                "build the base kernel with functions that can be moved",
+                &movable_request(dry.session(), base)?,
+            )?;
+        }
+        let what = format!("link the base kernel in {} random orders, and run it in each", effort.layouts);
+        dry.runs(what, workload, "measured", effort.layouts);
+    }
+    Ok(())
+}
+
+/// Adds the recordings of [`across_models`] to a dry run.
+///
+/// # Errors
+/// Those of a recording before it boots the kernel.
+pub fn dry_run_across_models(
+    dry: &mut DryRun,
+    kernels: [&Kernel; 2],
+    workload: &Workload,
+    models: &[Model],
+) -> Result<()> {
+    let requests: Vec<RecordRequest> = models
+        .iter()
+        .flat_map(|model| kernels.map(|kernel| counters_request(kernel, workload, model)))
+        .collect();
+    dry.recordings(format!("run {} on both kernels under {} models", workload.name, models.len()), &requests)
+}
+
+/// Adds measured runs of a workload to a dry run: of a kernel, or of one that is to be built.
+///
+/// # Errors
+/// Those of a recording before it boots the kernel.
+pub fn dry_run_measured(
+    dry: &mut DryRun,
+    what: String,
+    kernel: Option<&Kernel>,
+    (workload, model): (&Workload, &Model),
+    repeats: u32,
+) -> Result<()> {
+    let Some(kernel) = kernel else {
+        dry.runs(what, workload, "measured", repeats);
+        return Ok(());
+    };
+    let requests: Vec<RecordRequest> =
+        (0..repeats).map(|repeat| measured_request(kernel, workload, model, repeat)).collect();
+    dry.recordings(what, &requests)
 }
 
 /// Describes a kernel for a comparison or an outcome.

@@ -57,9 +57,13 @@ fn movable(session: &Session, base: &Kernel) -> Result<Kernel> {
     if base.manifest.movable {
         return Ok(base.clone());
     }
+    Ok(build(session.work, &movable_request(session, base)?, session.progress)?)
+}
+
+/// Returns the request that builds `base` with movable functions.
+pub(crate) fn movable_request(session: &Session, base: &Kernel) -> Result<BuildRequest> {
     let label = format!("{}-movable", base.manifest.label);
-    let request = BuildRequest { movable: true, label, ..BuildRequest::of(session.work, base)? };
-    Ok(build(session.work, &request, session.progress)?)
+    Ok(BuildRequest { movable: true, label, ..BuildRequest::of(session.work, base)? })
 }
 
 /// Returns the names of all functions by address. The linker ignores functions without a section of

@@ -19,7 +19,7 @@ pub const TRAINING_KERNEL: StepName =
         .compiling();
 /// Step that records the base kernel, or its surrogate.
 pub const RECORD_TRAINING: StepName =
-    StepName::new("record-training", "record the training on the base kernel");
+    StepName::new("record-training", "record the training on the base kernel").running("training");
 /// Step that converts recorded counts to the format of the compiler or optimizer.
 pub const PROFILE: StepName = StepName::new("profile", "turn what was counted into a profile");
 /// Final step of every recipe.
@@ -28,10 +28,12 @@ pub const TUNED_KERNEL: StepName =
 /// Step that compares the functional checks of both kernels.
 pub const CHECK: StepName =
     StepName::new("check", "check that the tuned kernel does what the base kernel does");
-pub const MEASURE_BASE: StepName = StepName::new("measure-base", "measure the base kernel");
+pub const MEASURE_BASE: StepName =
+    StepName::new("measure-base", "measure the base kernel").running("measured");
 pub const MEASURE_BASE_AGAIN: StepName =
-    StepName::new("measure-base-again", "measure the base kernel again (A/A)");
-pub const MEASURE_TUNED: StepName = StepName::new("measure-tuned", "measure the tuned kernel");
+    StepName::new("measure-base-again", "measure the base kernel again (A/A)").running("measured");
+pub const MEASURE_TUNED: StepName =
+    StepName::new("measure-tuned", "measure the tuned kernel").running("measured");
 
 /// Packs a workload into a guest image.
 pub fn pack_image(session: &Session, workload: &Workload) -> Result<GuestImage> {

@@ -33,7 +33,8 @@ pub const ENTRY: GccPgo = GccPgo {
 const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
 const INSTRUMENTED_KERNEL: StepName =
     StepName::new("instrumented-kernel", "build the instrumented kernel").compiling();
-const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
+const TRAINING: StepName =
+    StepName::new("training", "run the training on the instrumented kernel").running("training");
 
 /// The recipe and its upstream baseline.
 pub struct GccPgo {

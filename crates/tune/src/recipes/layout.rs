@@ -21,7 +21,8 @@ pub const ENTRY: Layout = Layout;
 
 const MOVABLE_KERNEL: StepName =
     StepName::new("movable-kernel", "build the kernel whose functions can be moved").compiling();
-const RECORD_MOVABLE: StepName = StepName::new("record-movable", "record the training on that kernel");
+const RECORD_MOVABLE: StepName =
+    StepName::new("record-movable", "record the training on that kernel").running("training");
 const ORDER: StepName = StepName::new("order", "order its functions by who calls whom");
 
 /// Type of the entry.

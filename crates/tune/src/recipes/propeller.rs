@@ -22,7 +22,7 @@ pub const ENTRY: Propeller = Propeller;
 const MAPPED_KERNEL: StepName =
     StepName::new("mapped-kernel", "build a kernel with it that says where its blocks are").compiling();
 const RECORD_MAPPED: StepName =
-    StepName::new("record-mapped", "record the training on that kernel, block by block");
+    StepName::new("record-mapped", "record the training on that kernel, block by block").running("training");
 const BLOCKS: StepName = StepName::new("blocks", "put the blocks of each function in order");
 
 /// Type of the entry.

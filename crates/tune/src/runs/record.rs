@@ -4,7 +4,7 @@ use crate::parallel::run_parallel;
 use crate::runs::detail::{self, DetailRequest, ResolvedDetail, UNKNOWN};
 use crate::runs::model::Model;
 use crate::runs::outputs;
-use crate::runs::run_files::{POINTS, RUN};
+use crate::runs::run_files::{keep_wall_seconds, POINTS, RUN};
 use crate::runs::watch;
 use crate::{Error, Result, Session};
 use kerntune_analyze::{AnalysisInput, DataInput, ReadAt};
@@ -24,7 +24,7 @@ use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// Name of this machine in manifests and tables.
 pub const MACHINE: &str = "emulator";
@@ -163,6 +163,7 @@ pub fn record_in_detail(
     staged.clear()?;
     let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
+    let began = Instant::now();
     let expected_ns = earlier_end(session, request, &detail, &image, number);
     let outcome = boot(session, request, &detail, asked.proc, &image, &run, expected_ns)?;
     outputs::judge(request.workload, request.run, &outcome.guest_files)?;
@@ -172,6 +173,7 @@ pub fn record_in_detail(
         write_json(&run.join(POINTS), &names)?;
     }
     detail::tell_unseen(&detail, &profile.tables, session.progress);
+    keep_wall_seconds(&run, began)?;
     let manifest = profile.save(staged.path())?;
     let files = [
         kerntune_trace::files::SPEC,

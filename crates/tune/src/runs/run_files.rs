@@ -6,6 +6,7 @@ use kerntune_work::{checked, IoContext};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Instant;
 
 /// Name of the directory within a profile's directory.
 pub const RUN: &str = "run";
@@ -13,6 +14,24 @@ pub const RUN: &str = "run";
 /// File with the names of inline points, a list of strings by number; absent if the points are
 /// addresses.
 pub const POINTS: &str = "points.json";
+
+/// File with the wall time of a run and its analysis in seconds, for estimates.
+const WALL_SECONDS: &str = "wall-seconds";
+
+/// Keeps the wall time since `began` in the directory of a run.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn keep_wall_seconds(run: &Path, began: Instant) -> Result<()> {
+    let path = run.join(WALL_SECONDS);
+    Ok(fs::write(&path, format!("{:.1}\n", began.elapsed().as_secs_f64())).at("write", &path)?)
+}
+
+/// Returns the wall time of the run in a directory; `None` if it was not kept.
+pub(crate) fn wall_seconds(run: &Path) -> Option<f64> {
+    let seconds: f64 = fs::read_to_string(run.join(WALL_SECONDS)).ok()?.trim().parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+}
 
 /// A trace and the recorder's description of it.
 pub struct RunFiles {

@@ -1,5 +1,6 @@
 //! Functional checks of a kernel (`embedded/guest/selftest/`), run in the guest.
 
+use crate::runs::run_files::keep_wall_seconds;
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::Kernel;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Kind of self-test results in the work directory.
 pub const KIND: &str = "selftests";
@@ -22,6 +23,9 @@ const WORKLOAD: &str =
     [measured]\n[[measured.step]]\ncommand = [\"selftest\", \"--report\"]\n";
 
 const RUN: &str = "measured";
+
+/// Memory of the guest that runs the checks, in MiB, as `WORKLOAD` has it.
+pub(crate) const MEMORY_MB: u32 = 512;
 
 /// Result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +98,9 @@ pub fn selftest(session: &Session, kernel: &Kernel) -> Result<SelfTest> {
     staged.clear()?;
     let run = staged.path().join("run");
     fs::create_dir(&run).at("create", &run)?;
+    let began = Instant::now();
     let checks = run_checks(session, kernel, &run, CheckLimits::default())?;
+    keep_wall_seconds(&run, began)?;
     write_json(&staged.path().join(FILE), &checks)?;
     Ok(SelfTest { dir: staged.publish()?, image: image.manifest.id, checks })
 }

@@ -17,7 +17,8 @@ pub use change::{parse, TrialChange, MAX_CHANGES};
 pub use judge::{ChangeSet, ChangeVerdict};
 pub use keep::keep;
 
-use crate::measuring::compare::{from_recordings, measure, measure_at_offsets};
+use crate::dry_run::DryRun;
+use crate::measuring::compare::{dry_run_measured, from_recordings, measure, measure_at_offsets};
 use crate::measuring::start_offset;
 use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::model::Model;
@@ -313,6 +314,62 @@ pub fn trial(session: &Session, request: &TrialRequest, on_set: &OnSet) -> Resul
     })
 }
 
+/// Adds the steps of [`trial`] to a dry run: the base kernel, each change alone, and, unless that is
+/// all, all of them and all but one. Sets of changes that are tried for the verdict are not known
+/// yet; nor is whether a figure depends on the start of a run.
+///
+/// # Errors
+/// Those of [`trial`] before it builds anything.
+pub fn dry_run(dry: &mut DryRun, request: &TrialRequest) -> Result<()> {
+    let TrialRequest { build: asked, workload, changes, model, alone, .. } = *request;
+    let base = dry.kernel("build the base kernel", asked)?;
+    let what = format!("run {} on the base kernel (A/A, and from {PROBE_RUNS} starts)", workload.name);
+    dry_run_measured(dry, what, base.as_ref(), (workload, model), 1 + PROBE_RUNS)?;
+    dry.selftests("run the functional checks on the base kernel", &[base.as_ref()])?;
+    let all: Vec<&TrialChange> = changes.iter().collect();
+    let mut sets: Vec<Vec<&TrialChange>> = all.iter().map(|change| vec![*change]).collect();
+    if !alone && all.len() > 1 {
+        sets.push(all.clone());
+        if all.len() > 2 {
+            sets.extend((0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat()));
+        }
+    }
+    for set in &sets {
+        let name = match &set[..] {
+            [one] => one.name.clone(),
+            several if several.len() == all.len() => "all together".into(),
+            several => {
+                let without = all.iter().find(|change| !several.contains(change));
+                format!("all but {}", without.map(|change| change.name.as_str()).unwrap_or_default())
+            }
+        };
+        let (build, workload) = with_changes(request, set);
+        let recipe = set.iter().find_map(|change| change.recipe.as_deref()).map(str::parse::<Recipe>);
+        match recipe.transpose()? {
+            Some(recipe) => {
+                let mut own = DryRun::new(dry.session());
+                let settings = TuningSettings::new(model);
+                let build = &recipe.build_for(&build);
+                TuneRequest { build, workload: &workload, recipe, settings }.dry_run(&mut own)?;
+                dry.append(&name, own);
+            }
+            None => {
+                let is_of_kernel = set.iter().any(|change| change.is_of_kernel());
+                let kernel = match is_of_kernel {
+                    true => dry.kernel(format!("{name}: build the kernel"), &build)?,
+                    false => base.clone(),
+                };
+                if is_of_kernel {
+                    dry.selftests(format!("{name}: run the functional checks"), &[kernel.as_ref()])?;
+                }
+                let what = format!("{name}: run {}", workload.name);
+                dry_run_measured(dry, what, kernel.as_ref(), (&workload, model), 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns the pairs of `places` whose gains do not add up: indices, sum and joint difference.
 fn pairs(
     places: &[usize],
@@ -392,18 +449,11 @@ impl SetRunner<'_> {
     fn measure(&self, changes: &[&TrialChange], tried: &mut TriedSet) -> Result<()> {
         let Self { session, base, before, runs, .. } = *self;
         let TrialRequest { model, metric, operation, .. } = *self.request;
-        let (mut request, mut workload) = (self.request.build.clone(), self.request.workload.clone());
-        for change in changes {
-            change.apply_to_build(&mut request);
-            change.apply_to_workload(&mut workload);
-        }
+        let (request, workload) = with_changes(self.request, changes);
         let mut recipes = changes.iter().filter_map(|change| change.recipe.as_deref());
         let recipe = recipes.next().map(str::parse::<Recipe>).transpose()?;
         if recipes.next().is_some() {
             return Err(Error::TwoRecipes);
-        }
-        if changes.iter().any(|change| change.is_of_kernel()) {
-            request.label = label(&request.label, changes);
         }
         let (kernel, first) = match recipe {
             None => {
@@ -412,11 +462,9 @@ impl SetRunner<'_> {
                 (kernel, recorded)
             }
             Some(recipe) => {
-                if recipe.check_compiler(&request.compiler).is_err() {
-                    request.compiler = recipe.default_compiler();
-                }
                 let settings = TuningSettings::new(model);
-                let asked = TuneRequest { build: &request, workload: &workload, recipe, settings };
+                let build = &recipe.build_for(&request);
+                let asked = TuneRequest { build, workload: &workload, recipe, settings };
                 let tuned = tune(session, &asked, &|_, _| {})?;
                 (tuned.tuned, tuned.after)
             }
@@ -449,6 +497,19 @@ impl SetRunner<'_> {
         tried.harmed = first.operations().filter_map(name).collect();
         Ok(())
     }
+}
+
+/// Returns the request of the base kernel and the workload with these changes.
+fn with_changes(request: &TrialRequest, changes: &[&TrialChange]) -> (BuildRequest, Workload) {
+    let (mut build, mut workload) = (request.build.clone(), request.workload.clone());
+    for change in changes {
+        change.apply_to_build(&mut build);
+        change.apply_to_workload(&mut workload);
+    }
+    if changes.iter().any(|change| change.is_of_kernel()) {
+        build.label = label(&build.label, changes);
+    }
+    (build, workload)
 }
 
 /// Returns the mean of a metric over several runs; `None` if a run lacks it.

@@ -18,13 +18,15 @@ mod ran;
 
 pub use choose::KeepReason;
 
+use crate::dry_run::DryRun;
 use crate::runs::model::Model;
+use crate::trial::PROBE_RUNS;
 use crate::{Error, Result, Session};
 use choose::{ConfigOptions, TrimInputs};
 use keep::KeepList;
 use kerntune_guest::Workload;
 use kerntune_kernel::{
-    build, resolve_config, BuildConditions, BuildRequest, Kconfig, Kernel, ResolvedConfig, Symbols,
+    build, preview, resolve_config, BuildConditions, BuildRequest, Kconfig, Kernel, ResolvedConfig, Symbols,
 };
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
 use lines::ConfigLines;
@@ -302,6 +304,29 @@ pub fn trim(session: &Session, request: &TrimRequest, on_progress: &OnTrimProgre
     found.gone =
         removed_by_directory(&bytes, |file| !gates.compiles(file, |option| chosen.built_in.contains(option)));
     Ok(found)
+}
+
+/// Adds the steps of [`trim`] to a dry run. The options that go are known after the recordings, and
+/// the trimmed kernel compiles less than the base kernel.
+///
+/// # Errors
+/// Those of [`trim`] before it builds anything.
+pub fn dry_run(dry: &mut DryRun, request: &TrimRequest) -> Result<()> {
+    let base = dry.kernel("build the base kernel", request.build)?;
+    ran::dry_run(dry, base.as_ref(), request.workloads)?;
+    if request.plan_only {
+        return Ok(());
+    }
+    let estimate = preview(dry.session().work, request.build)?;
+    let what = "build the kernel without the options that nothing uses; again if it does not work";
+    dry.add("kernel", what, None, |_| Some(estimate.into()));
+    dry.selftests("run the functional checks on both kernels", &[base.as_ref(), None])?;
+    for workload in request.workloads {
+        let what =
+            format!("run {} on both kernels, from {PROBE_RUNS} starts on the base kernel", workload.name);
+        dry.runs(what, workload, "measured", PROBE_RUNS + 3);
+    }
+    Ok(())
 }
 
 fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> KernelSize {

@@ -1,6 +1,7 @@
 //! Code of a kernel that runs with some workloads and with the functional checks.
 
 use super::choose::ConfigOptions;
+use crate::dry_run::DryRun;
 use crate::runs::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition};
 use crate::runs::run_files::recording;
 use crate::{Error, Result, Session};
@@ -157,6 +158,27 @@ pub(super) fn executed_code(
     }
     let with_boot = ever.iter().filter_map(function).filter_map(|function| function.file.clone()).collect();
     Ok(ExecutedCode { files, counts, with_boot, functions: since.len() })
+}
+
+/// Adds the recordings of [`executed_code`] to a dry run.
+///
+/// # Errors
+/// Those of a recording before it boots the kernel.
+pub(super) fn dry_run(dry: &mut DryRun, kernel: Option<&Kernel>, workloads: &[Workload]) -> Result<()> {
+    let checks = Workload::parse(CHECKS, Path::new("checks.toml"))?;
+    let runs = workloads
+        .iter()
+        .flat_map(|workload| workload.runs().into_iter().map(move |(run, _)| (workload, run)));
+    for (workload, run) in runs.chain([(&checks, "measured")]) {
+        let found = match kernel {
+            Some(kernel) => dry.find(|session| record_with_region(session, kernel, workload, run))?,
+            None => None,
+        };
+        let what = format!("record what {} runs of the kernel ({run})", workload.name);
+        let found = found.as_ref().map(|found| &*found.path);
+        dry.add("record", what, found, |dry| Some(dry.of_runs(workload, run, 1)));
+    }
+    Ok(())
 }
 
 /// Records a run; adds a region if it marks none.

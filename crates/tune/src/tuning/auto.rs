@@ -1,8 +1,11 @@
 //! Search for the best recipe: each one is carried out, measured against one base kernel, and
 //! checked on workloads that it was not tuned for.
 
+use crate::dry_run::DryRun;
 use crate::engine::StepName;
-use crate::measuring::compare::{compare, from_recordings, measured_request, CompareEffort};
+use crate::measuring::compare::{
+    compare, dry_run_measured, from_recordings, measured_request, CompareEffort,
+};
 use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::model::Model;
 use crate::runs::record::{record_all, RecordedProfile};
@@ -145,6 +148,36 @@ pub struct AutoResult {
 /// Callback at each step with the recipe, the step, and its result if it exists.
 pub type OnRecipeStep<'a> = dyn Fn(Recipe, StepName, Option<&Path>) + 'a;
 
+/// Adds the steps of [`auto`] to a dry run. Steps of a recipe that one before it has as well are
+/// there once. Of a recipe that this machine cannot carry out there is the reason.
+///
+/// # Errors
+/// Those of the base kernel; an image that cannot be made.
+pub fn dry_run(dry: &mut DryRun, request: &AutoRequest) -> Result<()> {
+    let AutoRequest { build: asked, workload, held_out, recipes, settings, .. } = *request;
+    let base = dry.kernel("build the base kernel", asked)?;
+    let both = (workload, settings.model);
+    dry_run_measured(dry, format!("run {} on the base kernel (A/A)", workload.name), base.as_ref(), both, 2)?;
+    for &recipe in recipes {
+        let own = recipe.build_for(asked);
+        let mut alone = DryRun::new(dry.session());
+        match tune_request(request, recipe, &own).dry_run(&mut alone) {
+            Ok(()) => dry.append(&recipe.to_string(), alone),
+            Err(error) => dry.add("recipe", format!("{recipe}: not here: {error}"), None, |_| None),
+        }
+    }
+    for other in held_out {
+        dry.runs(format!("run {} on the base kernel and the best one", other.name), other, "measured", 3);
+    }
+    Ok(())
+}
+
+fn tune_request<'a>(request: &AutoRequest<'a>, recipe: Recipe, build: &'a BuildRequest) -> TuneRequest<'a> {
+    let options = recipe.known(request.settings.options);
+    let settings = TuningSettings { options, ..request.settings };
+    TuneRequest { build, workload: request.workload, recipe, settings }
+}
+
 /// Carries out every recipe that time and tools allow. A recipe that fails is reported in the
 /// result. Earlier results are used again.
 ///
@@ -165,12 +198,8 @@ pub fn auto(session: &Session, request: &AutoRequest, on_step: &OnRecipeStep) ->
             not_made.push(FailedRecipe { recipe, because: "the time was up".into() });
             continue;
         }
-        let mut own = asked.clone();
-        if recipe.check_compiler(&own.compiler).is_err() {
-            own.compiler = recipe.default_compiler();
-        }
-        let settings = TuningSettings { options: recipe.known(settings.options), ..settings };
-        let request = TuneRequest { build: &own, workload, recipe, settings };
+        let own = recipe.build_for(asked);
+        let request = tune_request(request, recipe, &own);
         let tuned = match tune(session, &request, &|step, found| on_step(recipe, step, found)) {
             Ok(tuned) => tuned,
             Err(error) => {

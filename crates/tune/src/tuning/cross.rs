@@ -1,9 +1,10 @@
 //! Cross comparison: kernels tuned for several workloads, each running all of them.
 
+use crate::dry_run::DryRun;
 use crate::measuring::compare::{from_recordings, measured_request};
 use crate::recipe_parts::settings::TuningSettings;
 use crate::runs::record::{record_all, RecordRequest};
-use crate::tuning::optimize::{optimize, OptimizeRequest, OptimizeResult};
+use crate::tuning::optimize::{self, optimize, OptimizeRequest, OptimizeResult};
 use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
@@ -119,6 +120,31 @@ pub fn cross(
         rows.push(CrossRow { tuned_for: tuned_for.clone(), kernel: with.manifest.id.clone(), cells });
     }
     Ok(CrossResult { schema: "kerntune-cross/1", recipe, base: base.manifest.id.clone(), rows })
+}
+
+/// Adds the steps of [`cross`] to a dry run.
+///
+/// # Errors
+/// Those of [`cross`] before it builds anything.
+pub fn dry_run(
+    dry: &mut DryRun,
+    kernel: &Kernel,
+    workloads: &[Workload],
+    request: &CrossRequest,
+) -> Result<()> {
+    let CrossRequest { recipe, settings, together, jobs } = *request;
+    let also: Vec<(Workload, u32)> = workloads.iter().skip(1).map(|workload| (workload.clone(), 1)).collect();
+    let all = workloads.first().filter(|_| together).map(|workload| (workload, &also[..]));
+    let each: Vec<_> = workloads.iter().map(|workload| (workload, &[][..])).chain(all).collect();
+    for (workload, also_trained_on) in &each {
+        let settings = TuningSettings { also_trained_on, ..settings };
+        optimize::dry_run(kernel, &OptimizeRequest { workload, recipe, settings, jobs }, dry)?;
+    }
+    let count = 2 + u32::try_from(each.len()).unwrap_or(u32::MAX);
+    for workload in workloads {
+        dry.runs(format!("run {} on all kernels", workload.name), workload, "measured", count);
+    }
+    Ok(())
 }
 
 /// Returns the changes of the workload's sums in percent, in the order of [`Metric::COUNTED`].

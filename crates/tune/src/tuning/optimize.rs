@@ -1,5 +1,6 @@
 //! Tuning of an existing kernel: a kernel and a workload → a tuned kernel and the proof.
 
+use crate::dry_run::DryRun;
 use crate::engine::{Engine, StepInput, TuningPlan};
 use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
 use crate::recipe_parts::exclude::ExcludedObjects;
@@ -61,8 +62,27 @@ pub fn request_of(work: &WorkDir, kernel: &Kernel) -> Result<BuildRequest> {
 /// # Errors
 /// Arguments that do not fit together are reported before anything is built.
 pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) -> Result<OptimizeResult> {
+    let OptimizeRequest { workload, recipe, settings, .. } = *request;
+    let (asked, plan) = plan(session, &kernel, request)?;
+    let engine = Engine::new(session, plan, &|_, _| {});
+    carry_out(&engine, recipe, (&asked, Some(kernel)), workload, settings)
+}
+
+/// Adds the steps that tune `kernel` to a dry run.
+///
+/// # Errors
+/// Those of [`optimize`] before it builds anything.
+pub fn dry_run(kernel: &Kernel, request: &OptimizeRequest, dry: &mut DryRun) -> Result<()> {
+    let (asked, plan) = plan(dry.session(), kernel, request)?;
+    let base = request.recipe.base_request(dry.session(), &asked)?;
+    let is_it = base == asked;
+    dry.recipe((request.recipe, &plan), (&base, is_it.then_some(kernel)), request.workload)
+}
+
+/// Returns the request that builds `kernel`, and the plan of its tuning.
+fn plan(session: &Session, kernel: &Kernel, request: &OptimizeRequest) -> Result<(BuildRequest, TuningPlan)> {
     let OptimizeRequest { workload, recipe, settings, jobs } = *request;
-    let asked = BuildRequest { jobs, ..request_of(session.work, &kernel)? };
+    let asked = BuildRequest { jobs, ..request_of(session.work, kernel)? };
     check(recipe, &asked, workload, &settings)?;
     let key = kernel
         .add_to(Key::new("optimize/1", crate::CODE), session)?
@@ -76,8 +96,7 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
         format!("recipe {recipe}"),
     ];
     let plan = TuningPlan::open(session.work, &key.id(), recipe.steps_on(asked.arch), about)?;
-    let engine = Engine::new(session, plan, &|_, _| {});
-    carry_out(&engine, recipe, (&asked, Some(kernel)), workload, settings)
+    Ok((asked, plan))
 }
 
 /// Checks whether a kernel built from `asked` can be tuned so.

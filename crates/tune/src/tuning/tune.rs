@@ -1,5 +1,6 @@
 //! The whole tuning: build, train, rebuild, prove, check, measure and compare.
 
+use crate::dry_run::DryRun;
 use crate::engine::{Engine, OnStep, StepInput, StepName, StepProgress, TuningPlan};
 use crate::measuring::compare::{compare_adding_offsets, measured_request};
 use crate::recipe_parts::settings::TuningSettings;
@@ -66,6 +67,21 @@ impl TuneRequest<'_> {
         let estimate = preview(session.work, self.build)?;
         let compiling = self.recipe.steps().into_iter().filter(|step| self.recipe.compiles(*step));
         Ok(compiling.map(|step| (step, estimate.clone())).collect())
+    }
+
+    /// Checks the request, and adds its steps to a dry run.
+    ///
+    /// # Errors
+    /// A source, a configuration or a patch that cannot be used; missing tools; options that the
+    /// recipe would ignore.
+    pub fn dry_run(&self, dry: &mut DryRun) -> Result<()> {
+        let session = dry.session();
+        let Self { build, workload, recipe, settings } = *self;
+        check(recipe, build, workload, &settings)?;
+        preview(session.work, build)?;
+        let plan = self.plan(session)?;
+        let base = recipe.base_request(session, build)?;
+        dry.recipe((recipe, &plan), (&base, None), workload)
     }
 
     /// Returns the plan with the results that exist. Builds nothing.

@@ -5,8 +5,10 @@ use kerntune_compare::{Metric, TOTAL};
 use kerntune_kernel::{BuildRequest, KernelSource};
 use kerntune_optimize::gcc_pgo::GccPgoProof;
 use kerntune_profile::Profile;
+use kerntune_tune::dry_run::{DryRun, PlannedStep};
 use kerntune_tune::package::package;
 use kerntune_tune::{TuneRequest, TuningSettings};
+use kerntune_work::WorkDir;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -14,19 +16,34 @@ use std::fs;
 #[test]
 fn a_plan_is_checked_and_estimated() {
     let bench = TestBench::new();
-    let work = bench.work("work");
+    let work = WorkDir::open_for_dry_run(bench.path("work")).unwrap();
     let session = bench.session(&work);
     let (workload, recipe) = (&bench.workload, recipe("gcc-pgo+layout"));
     let settings = TuningSettings::new(&bench.model);
-    let estimate =
-        |build: &BuildRequest| TuneRequest { build, workload, recipe, settings }.estimate(&session);
-    let found = estimate(&build_request("base")).unwrap();
-    let names: Vec<&str> = found.iter().map(|(step, _)| step.as_str()).collect();
+    let estimate = |build: &BuildRequest| {
+        let mut dry = DryRun::new(&session);
+        TuneRequest { build, workload, recipe, settings }.dry_run(&mut dry).map(|()| dry.into_steps())
+    };
+    let steps = estimate(&build_request("base")).unwrap();
+    assert!(steps.iter().all(|step| step.result.is_none()), "{steps:?}");
+    let compiled =
+        |step: &PlannedStep| Some((step.step, step.estimate.clone().filter(|of| of.objects.is_some())?));
+    let found: Vec<_> = steps.iter().filter_map(compiled).collect();
+    let names: Vec<&str> = found.iter().map(|(step, _)| *step).collect();
     assert_eq!(names, ["base-kernel", "instrumented-kernel", "movable-kernel"]);
     assert!(
-        found.iter().all(|(_, of)| of.objects > 0 && of.minutes > 0.0 && !of.rests_on.is_empty()),
+        found.iter().all(|(_, of)| of.objects > Some(0) && of.minutes > Some(0.0) && !of.rests_on.is_empty()),
         "{found:?}"
     );
+    let runs: Vec<&str> = steps
+        .iter()
+        .filter(|step| step.estimate.as_ref().is_some_and(|of| of.runs.is_some()))
+        .map(|step| step.step)
+        .collect();
+    let measured = ["check", "measure-base", "measure-base-again", "measure-tuned"];
+    assert_eq!(runs, [&["training", "record-movable"], &measured[..]].concat());
+    // Nothing was made, not even the directory.
+    assert!(!bench.path("work").exists());
     let missing = BuildRequest { source: KernelSource::Debian("0.99".into()), ..build_request("base") };
     let error = estimate(&missing).unwrap_err().to_string();
     assert!(error.contains("linux-source-0.99.tar.xz is not there"), "{error}");

@@ -247,11 +247,13 @@ fn a_work_directory_that_cannot_be_used_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let new = &["tune", "--workload", "rr", "--dry-run"][..];
-    let all = &[new, &["kernel", "list"], &["profile", "list"]][..];
+    // A dry run makes no directory, and so cannot tell that none can be made.
+    let build = &["kernel", "build"][..];
+    let all = &[new, build, &["kernel", "list"], &["profile", "list"]][..];
     for (place, commands) in [
         (file.display().to_string(), all),
         (format!("{}/below", file.display()), all),
-        ("/proc/work".into(), &[new]),
+        ("/proc/work".into(), &[build]),
     ] {
         for command in commands.iter().copied() {
             let text = fails(kerntune(command).env("KERNTUNE_DIR", &place), 2, &["work directory", &place]);
@@ -299,7 +301,8 @@ fn a_plan_of_what_cannot_be_built_is_refused() {
             .map(|step| step["step"].as_str().unwrap())
             .collect();
         assert_eq!(estimates, ["base-kernel", "instrumented-kernel", "movable-kernel"], "{plan:#}");
-        assert_eq!(steps.iter().filter(|step| step["estimate"].is_null()).count(), steps.len() - 3);
+        let others = steps.iter().filter(|step| step["estimate"]["objects"].is_null()).count();
+        assert_eq!(others, steps.len() - 3);
     }
     let text = String::from_utf8(dry_run(&[]).output().unwrap().stdout).unwrap();
     assert_eq!(text.matches("to do: ~").count(), 3, "{text}");
@@ -330,4 +333,74 @@ fn a_guest_out_of_memory_says_so() {
                 command = [\"sh\", \"-c\", \"x=0123456789; while :; do x=$x$x; done\"]\n";
     let file = workload(&directory, text);
     recording_fails(&file, 5, &["out of memory", "memory_mb"]);
+}
+
+/// Every dry run ends with the steps, or with what the real run would refuse, and leaves nothing.
+#[test]
+fn a_dry_run_makes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let work = directory.path().join("work");
+    let path = |name: &str, text: &str| {
+        fs::write(directory.path().join(name), text).unwrap();
+        directory.path().join(name).display().to_string()
+    };
+    let changes = path("changes.toml", "[[change]]\nname = \"a\"\nconfig = [\"CONFIG_AUDIT=n\"]\n");
+    let guard = path("guard.toml", "source = \"debian:6.12\"\n[[workload]]\nname = \"rr\"\n");
+    let plan = path("plan.toml", "workloads = [\"rr\"]\n[[kernel]]\nsource = \"debian:6.12\"\n");
+    let dry_run = |command: &[&str]| {
+        let (before, after) =
+            command.split_at(command.iter().position(|word| *word == "--").unwrap_or(command.len()));
+        let mut command = kerntune([before, &["--dry-run", "--json"], after].concat());
+        command.env("KERNTUNE_DIR", &work).current_dir(directory.path());
+        command
+    };
+    let commands: &[(&[&str], &[&str])] = &[
+        (&["record", "--", "ls", "-l"], &["first-run", "image"]),
+        (&["record", "--workload", "rr"], &["image", "kernel", "record"]),
+        (&["kernel", "build"], &["kernel"]),
+        (&["tune", "--workload", "rr", "--recipe", "gcc-pgo"], &["base-kernel", "training", "measure-tuned"]),
+        (
+            &["tune", "--workload", "rr", "--recipe", "auto", "--try", "layout"],
+            &["kernel", "record", "order"],
+        ),
+        (&["bench", "run", "kbx"], &["kernel", "record"]),
+        (&["trim", "--workload", "rr"], &["kernel", "record", "check"]),
+        (&["ablate", &changes, "--workload", "rr"], &["kernel", "record", "check"]),
+        (&["guard", "record", "--file", &guard], &["kernel", "record"]),
+        (&["matrix", "run", &plan], &["kernel", "record"]),
+    ];
+    for (command, names) in commands {
+        let output = dry_run(command).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", support::said(&output));
+        let steps: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(steps["schema"], "kerntune-steps/1");
+        let found: Vec<&str> =
+            steps["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap()).collect();
+        assert!(names.iter().all(|name| found.contains(name)), "{command:?}: {found:?}");
+        assert_eq!(steps["total"]["steps"], found.len(), "{command:?}: nothing is there");
+        assert!(!work.exists(), "{command:?} made the work directory");
+    }
+    let entries = || fs::read_dir(directory.path()).unwrap().count();
+    let before = entries();
+    for (command, status, words) in [
+        (&["record", "--", "no-such-program"][..], 3, "no-such-program"),
+        (&["record", "--", "./no-such-program"], 3, "correct the path"),
+        (&["record", "--kernel", "none", "--workload", "rr"], 2, "none"),
+        (&["kernel", "build", "--source", "debian:6.99"], 3, "linux-source-6.99"),
+        (&["kernel", "selftest", "none"], 2, "none"),
+        (&["kernel", "reproduce", "none"], 2, "none"),
+        (&["kernel", "bisect", "none"], 2, "none"),
+        (&["kernel", "relink", "none", "--profile", "latest", "--label", "x"], 2, "none"),
+        (&["kernel", "import", "/nowhere.deb"], 2, "/nowhere.deb"),
+        (&["optimize", "--kernel", "none", "--workload", "rr"], 2, "none"),
+        (&["compare", "none", "other", "--workload", "rr"], 2, "none"),
+        (&["time", "none", "-o", "out"], 2, "none"),
+        (&["prove", "none", "other", "--workload", "rr", "-o", "out"], 2, "none"),
+        (&["package", "none"], 2, "none"),
+        (&["bench", "run", "kbx", "--kernel", "none"], 2, "none"),
+        (&["guard", "check", "--file", &guard], 2, "guard-baseline.json"),
+    ] {
+        fails(&mut dry_run(command), status, &[words]);
+    }
+    assert_eq!(entries(), before);
 }

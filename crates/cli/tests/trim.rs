@@ -14,17 +14,8 @@ fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {
                 [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n";
     let workload = support::workload(&directory, text);
     let fragment = directory.path().join("off.config").display().to_string();
-    let found = json([
-        "trim",
-        "--workload",
-        &workload,
-        "--dry-run",
-        "--keep",
-        "CONFIG_VET*",
-        "-o",
-        &fragment,
-        "--json",
-    ]);
+    let found =
+        json(["trim", "--workload", &workload, "--plan", "--keep", "CONFIG_VET*", "-o", &fragment, "--json"]);
     assert_eq!(
         (&found["schema"], &found["base"]["id"], &found["trimmed"]),
         (&"kerntune-trim/1".into(), &base.into(), &Value::Null)
@@ -57,7 +48,7 @@ fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {
     let of_text = gone as f64 / found["base"]["text_bytes"].as_u64().unwrap() as f64;
     println!("{} options, {:.1} % of the text", off.len(), 100.0 * of_text);
     assert!((0.05..0.6).contains(&of_text), "{of_text}");
-    let said = support::run(["trim", "--workload", &workload, "--dry-run"]);
+    let said = support::run(["trim", "--workload", &workload, "--plan"]);
     assert!(said.contains("Nothing was built") && said.contains("EXT4_FS"), "{said}");
 }
 

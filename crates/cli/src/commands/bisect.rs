@@ -1,20 +1,24 @@
 //! The command `kerntune kernel bisect`, and the text for exclusions.
 
-use kerntune_command::{CliOutput, Failure};
+use kerntune_command::{show_steps, CliOutput, DryRunOptions, Exit, Failure};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_tune::bisect::{bisect, judge, ObjectBisection};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::optimize::request_of;
 use kerntune_tune::{exclusion_entries, Session};
 use kerntune_work::WorkDir;
 
+/// Mixes that find one culprit among a kernel's thousand objects, each half as many as the last.
+const MIXES: u32 = 10;
+
 pub fn run(
     work: &WorkDir,
-    kernel: &str,
-    good: Option<&str>,
+    (kernel, good): (&str, Option<&str>),
+    dry: DryRunOptions,
     json: bool,
     output: &CliOutput,
-) -> Result<(), Failure> {
+) -> Result<Exit, Failure> {
     let bad = kerntune_kernel::find(work, kernel)?;
     let session = Session::on(bad.manifest.arch, work, output.progress())?;
     let good = good.or(bad.manifest.base_id.as_deref());
@@ -24,6 +28,11 @@ pub fn run(
         ))
     })?;
     let good = kerntune_kernel::find(work, good)?;
+    if dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        dry_run(&mut dry, &bad, &good)?;
+        return Ok(show_steps(dry, json, output));
+    }
     let failure = judge(&session, &bad, &good)?;
     let found = match &failure {
         Some(failure) => {
@@ -48,7 +57,7 @@ pub fn run(
             "culprits": found.as_ref().map(|found| &found.culprits[..]).unwrap_or_default(),
             "excluded": entries,
         }));
-        return Ok(());
+        return Ok(Exit::Ok);
     }
     match &found {
         Some(found) => output.print(&table(&bad, &good, found, &entries)),
@@ -57,7 +66,7 @@ pub fn run(
             output.print(&format!("kernel {bad} does all that {good} does: there is nothing to find"));
         }
     }
-    Ok(())
+    Ok(Exit::Ok)
 }
 
 /// Returns the kernel with its object files; rebuilds it with them if its inputs are known.
@@ -73,6 +82,21 @@ fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
         // The caller reports the missing objects.
         Err(_) => Ok(kernel.clone()),
     }
+}
+
+/// Adds the steps of a bisection; how many mixes it needs shows only when it runs.
+fn dry_run(dry: &mut DryRun, bad: &Kernel, good: &Kernel) -> Result<(), Failure> {
+    dry.selftests("run the functional checks on both kernels", &[Some(bad), Some(good)])?;
+    for kernel in [bad, good].into_iter().filter(|kernel| kernel.build_dir().is_none()) {
+        if let Ok(request) = request_of(dry.session().work, kernel) {
+            let request = BuildRequest { keep_objects: true, ..request };
+            dry.kernel(format!("build {} again for its objects", kernel.manifest.label), &request)?;
+        }
+    }
+    let what =
+        "link mixes of their objects and run the checks on each, about as many as this for one culprit";
+    dry.add("mixes", what, None, |dry| Some(dry.of_selftests(MIXES)));
+    Ok(())
 }
 
 fn table(bad: &Kernel, good: &Kernel, found: &ObjectBisection, entries: &[Exclusion]) -> String {

@@ -3,13 +3,14 @@
 use super::{explain, provenance};
 use clap::Args;
 use kerntune_command::{
-    command, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
-    GlobalOptions, ModelOptions, OutputFile, RunSubcommand,
+    command, show_steps, workload, CliOutput, CommandEntry, CpuOptions, DryRunOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, ModelOptions, OutputFile, RunSubcommand,
 };
 use kerntune_profile::Profile;
 use kerntune_report::comparison;
 use kerntune_report::html::{layouts, report, HtmlInput};
-use kerntune_tune::compare::{across_models, compare, CompareEffort, MODELS};
+use kerntune_tune::compare::{self, across_models, compare, CompareEffort, MODELS};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::model::{self, Model};
 use kerntune_tune::{Session, MAX_LAYOUTS, MAX_RUNS};
 use std::path::PathBuf;
@@ -68,13 +69,15 @@ pub struct CompareOptions {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
 impl RunSubcommand<GlobalOptions> for CompareOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let html = self.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
-        let work = work_to_read(global)?;
+        let work = self.dry.work_to_read(global)?;
         let workload = workload(&self.workload, &self.cpus)?;
         let model = self.model.find(false)?;
         let picture = self.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
@@ -82,6 +85,24 @@ impl RunSubcommand<GlobalOptions> for CompareOptions {
         let base = kerntune_kernel::find(&work, &self.base)?;
         let tuned = kerntune_kernel::find(&work, &self.tuned)?;
         let session = Session::new(&work, output.progress())?;
+        let effort = match self.explain {
+            true => CompareEffort::default(),
+            false => CompareEffort {
+                runs: self.runs.unwrap_or(1),
+                seeds: self.seeds,
+                layouts: self.layouts.unwrap_or(0),
+                offsets_as_needed: self.runs.is_none(),
+            },
+        };
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            let kernels = [&base, &tuned];
+            compare::dry_run(&mut dry, kernels, &workload, &model, effort)?;
+            if let Some(models) = &models {
+                compare::dry_run_across_models(&mut dry, kernels, &workload, models)?;
+            }
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         if self.explain {
             let explained = kerntune_tune::explain::explain(&session, [&base, &tuned], &workload, &model)?;
             match self.format.json {
@@ -90,12 +111,6 @@ impl RunSubcommand<GlobalOptions> for CompareOptions {
             }
             return Ok(Exit::Ok);
         }
-        let effort = CompareEffort {
-            runs: self.runs.unwrap_or(1),
-            seeds: self.seeds,
-            layouts: self.layouts.unwrap_or(0),
-            offsets_as_needed: self.runs.is_none(),
-        };
         if self.seeds > 1 && !workload.takes_seed("measured") {
             output.note(&format!(
                 "note: no command of workload {} takes {{seed}}: seeds change only the random numbers of the \

@@ -3,8 +3,8 @@
 use super::bytes;
 use clap::Subcommand;
 use kerntune_command::{
-    build_request, command_group, label, work, work_to_read, workload, BuildOptions, CliOutput, CommandEntry,
-    CpuOptions, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+    build_request, command_group, label, show_steps, work_to_read, workload, BuildOptions, CliOutput,
+    CommandEntry, CpuOptions, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
 };
 use kerntune_guest::read_text;
 use kerntune_kernel::{
@@ -12,11 +12,12 @@ use kerntune_kernel::{
     ShippedFiles, ShippedKernel,
 };
 use kerntune_optimize::layout::{
-    prepare_coloring, prepare_order, prove, OrderAlgorithm, DEFAULT_ALGORITHM, NAME,
+    prepare_coloring, prepare_order, prove, OrderAlgorithm, PreparedOrder, DEFAULT_ALGORITHM, NAME,
 };
 use kerntune_optimize::RecipeProof;
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, CheckDifference, CheckOutcome, SelfTestCheck};
 use kerntune_tune::{model, Session};
@@ -69,6 +70,8 @@ pub enum KernelCommand {
         #[arg(long, value_name = "PATH=FLAG")]
         object_flags: Vec<ObjectFlags>,
         #[command(flatten)]
+        dry: DryRunOptions,
+        #[command(flatten)]
         format: FormatOptions,
     },
     /// Make a kernel as a distribution ships it a kernel of the work directory, without source or
@@ -98,6 +101,8 @@ pub enum KernelCommand {
         #[arg(long, value_parser = label)]
         label: Option<String>,
         #[command(flatten)]
+        dry: DryRunOptions,
+        #[command(flatten)]
         format: FormatOptions,
     },
     /// Relink a movable kernel with its functions in another order
@@ -122,6 +127,8 @@ pub enum KernelCommand {
         #[arg(long, value_parser = label)]
         label: String,
         #[command(flatten)]
+        dry: DryRunOptions,
+        #[command(flatten)]
         format: FormatOptions,
     },
     /// List all built kernels
@@ -145,6 +152,8 @@ pub enum KernelCommand {
         #[arg(long, value_name = "KERNEL")]
         against: Option<String>,
         #[command(flatten)]
+        dry: DryRunOptions,
+        #[command(flatten)]
         format: FormatOptions,
     },
     /// Build a kernel again from its source, and compare every byte
@@ -156,6 +165,8 @@ pub enum KernelCommand {
         #[arg(short, long, value_name = "N")]
         jobs: Option<NonZeroUsize>,
         #[command(flatten)]
+        dry: DryRunOptions,
+        #[command(flatten)]
         format: FormatOptions,
     },
     /// Find which objects break a kernel that does not boot or fails a check (docs/bisect.md)
@@ -165,6 +176,8 @@ pub enum KernelCommand {
         /// A working build of the same kernel [default: its base kernel, if it has one]
         #[arg(long, value_name = "KERNEL")]
         good: Option<String>,
+        #[command(flatten)]
+        dry: DryRunOptions,
         #[command(flatten)]
         format: FormatOptions,
     },
@@ -178,8 +191,12 @@ pub enum KernelCommand {
 impl RunSubcommand<GlobalOptions> for KernelCommand {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let work = match self {
-            Self::Build { .. } | Self::Import { .. } => work(global)?,
-            _ => work_to_read(global)?,
+            Self::Build { dry, .. } | Self::Import { dry, .. } => dry.work(global)?,
+            Self::Relink { dry, .. }
+            | Self::Selftest { dry, .. }
+            | Self::Reproduce { dry, .. }
+            | Self::Bisect { dry, .. } => dry.work_to_read(global)?,
+            Self::List { .. } | Self::Show { .. } | Self::Remove { .. } => work_to_read(global)?,
         };
         match self {
             Self::Build {
@@ -191,6 +208,7 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 keep_objects,
                 modules,
                 object_flags,
+                dry,
                 format,
             } => {
                 let workloads = of
@@ -209,10 +227,16 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 if *modules {
                     request.extra.insert(0, "CONFIG_MODULES=y".into());
                 }
+                if dry.dry_run {
+                    let session = Session::on(*arch, &work, output.progress())?;
+                    let mut dry = DryRun::new(&session);
+                    dry.kernel(format!("build the kernel {}", request.label), &request)?;
+                    return Ok(show_steps(dry, format.json, output));
+                }
                 let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
                 show(&kernel, format.json, output);
             }
-            Self::Import { packages, running, image, config, vmlinux, modules, label, format } => {
+            Self::Import { packages, running, image, config, vmlinux, modules, label, dry, format } => {
                 let given = match (image, &packages[..]) {
                     (Some(image), _) => ShippedKernel::Files(ShippedFiles {
                         image: image.clone(),
@@ -224,9 +248,18 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     (_, [tree]) if tree.is_dir() => ShippedKernel::Files(ShippedFiles::of_build(tree)?),
                     _ => ShippedKernel::Packages(packages.clone()),
                 };
-                show(&kerntune_kernel::import(&work, &given, label.as_deref())?, format.json, output);
+                if dry.dry_run {
+                    let session = Session::new(&work, output.progress())?;
+                    let mut dry = DryRun::new(&session);
+                    dry.import(&given)?;
+                    return Ok(show_steps(dry, format.json, output));
+                }
+                output.progress().begin("import the kernel", None);
+                let imported = kerntune_kernel::import(&work, &given, label.as_deref());
+                output.progress().end();
+                show(&imported?, format.json, output);
             }
-            Self::Relink { kernel, profile, algorithm, cache_coloring, file, label, format } => {
+            Self::Relink { kernel, profile, algorithm, cache_coloring, file, label, dry, format } => {
                 let kernel = kerntune_kernel::find(&work, kernel)?;
                 let given = match (file, profile) {
                     (Some(file), _) => OrderSource::File(file),
@@ -235,22 +268,58 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     }
                     (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
                 };
-                order(&work, &kernel, given, label, format.json, output)?;
+                if dry.dry_run {
+                    let session = Session::on(kernel.manifest.arch, &work, output.progress())?;
+                    let mut dry = DryRun::new(&session);
+                    let linked = dry.find(|_| order(&work, &kernel, &given, label, output))?;
+                    let linked = linked.as_ref().map(|(kernel, _)| &*kernel.dir);
+                    dry.add(
+                        "link",
+                        format!("link {label} with its functions in another order"),
+                        linked,
+                        |_| None,
+                    );
+                    return Ok(show_steps(dry, format.json, output));
+                }
+                let (ordered, prepared) = order(&work, &kernel, &given, label, output)?;
+                show(&ordered, format.json, output);
+                if let Some(prepared) = prepared {
+                    let proof = prove(&kernel, &prepared, &ordered)?;
+                    if !format.json {
+                        output.print(&format!("{proof}\n"));
+                    }
+                    proof.verdict()?;
+                }
             }
             Self::List { format } => list(&work, format.json, output)?,
             Self::Show { kernel, format } => {
                 show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
             }
-            Self::Selftest { kernel, against, format } => {
-                return check(&work, kernel, against.as_deref(), format.json, output);
+            Self::Selftest { kernel, against, dry, format } => {
+                return check(&work, (kernel.as_str(), against.as_deref()), *dry, format.json, output);
             }
-            Self::Reproduce { kernel, jobs, format } => {
+            Self::Reproduce { kernel, jobs, dry, format } => {
                 let kernel = kerntune_kernel::find(&work, kernel)?;
+                if dry.dry_run {
+                    let session =
+                        Session::on(kernel.manifest.arch, &work, output.progress())?.with_jobs(*jobs);
+                    let mut dry = DryRun::new(&session);
+                    let estimate = dry.of_rebuild(&kernel)?;
+                    let what = format!("build {} again, and compare every byte", kernel.manifest.label);
+                    dry.add("rebuild", what, None, |_| Some(estimate));
+                    return Ok(show_steps(dry, format.json, output));
+                }
                 let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
                 return Ok(verified(&kernel, &rebuilt, format.json, output));
             }
-            Self::Bisect { kernel, good, format } => {
-                super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
+            Self::Bisect { kernel, good, dry, format } => {
+                return super::bisect::run(
+                    &work,
+                    (kernel.as_str(), good.as_deref()),
+                    *dry,
+                    format.json,
+                    output,
+                );
             }
             Self::Remove { kernel } => {
                 let removed = kerntune_kernel::remove(&work, kernel)?;
@@ -271,22 +340,21 @@ enum OrderSource<'a> {
     Profile { profile: &'a str, algorithm: &'a str, cache_coloring: bool },
 }
 
-/// Relinks a kernel with another function order.
+/// Relinks a kernel with another function order. Returns it with the order, if a recording gave it.
 fn order(
     work: &WorkDir,
     kernel: &Kernel,
-    given: OrderSource,
+    given: &OrderSource,
     label: &str,
-    json: bool,
     output: &CliOutput,
-) -> Result<(), Failure> {
+) -> Result<(Kernel, Option<PreparedOrder>), Failure> {
     let (order, prepared) = match given {
         OrderSource::File(path) => (FunctionOrder::parse(&read_text("read", path)?)?, None),
         OrderSource::Profile { profile, algorithm, cache_coloring } => {
             let algorithm = OrderAlgorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
             let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
             let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
-            if cache_coloring {
+            if *cache_coloring {
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
                 let cache = model::find(model::DEFAULT)?.l1i;
@@ -303,22 +371,14 @@ fn order(
         }
     };
     let ordered = relink(work, kernel, &order, (label, NAME), output.progress())?;
-    show(&ordered, json, output);
-    if let Some(prepared) = prepared {
-        let proof = prove(kernel, &prepared, &ordered)?;
-        if !json {
-            output.print(&format!("{proof}\n"));
-        }
-        proof.verdict()?;
-    }
-    Ok(())
+    Ok((ordered, prepared))
 }
 
 /// Runs the functional checks on a kernel, and prints its results beside its base kernel's.
 fn check(
     work: &WorkDir,
-    kernel: &str,
-    against: Option<&str>,
+    (kernel, against): (&str, Option<&str>),
+    dry: DryRunOptions,
     json: bool,
     output: &CliOutput,
 ) -> Result<Exit, Failure> {
@@ -328,6 +388,14 @@ fn check(
         Some(base) => Some(kerntune_kernel::find(work, base)?),
         None => None,
     };
+    if dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        for kernel in std::iter::once(&kernel).chain(&base) {
+            let what = format!("run the functional checks on {}", kernel.manifest.label);
+            dry.selftests(what, &[Some(kernel)])?;
+        }
+        return Ok(show_steps(dry, json, output));
+    }
     let checks = selftest(&session, &kernel)?.checks;
     let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?.map(|base| base.checks);
     let different = right.as_ref().map(|right| differences(right, &checks)).unwrap_or_default();

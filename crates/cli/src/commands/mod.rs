@@ -27,7 +27,7 @@ mod view;
 mod workload;
 
 use crate::{export, import, report};
-use kerntune_command::CommandEntry;
+use kerntune_command::{bytes, CommandEntry};
 use kerntune_kernel::{Kernel, KernelManifest};
 use kerntune_report::html::ProvenanceLine;
 
@@ -60,16 +60,6 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &store::GC,
     &command_line::COMMAND,
 ];
-
-/// Formats a number of bytes with a binary unit.
-fn bytes(count: u64) -> String {
-    match count {
-        0..1_024 => format!("{count} B"),
-        1_024..1_048_576 => format!("{:.1} KiB", count as f64 / 1_024.0),
-        1_048_576..1_073_741_824 => format!("{:.1} MiB", count as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", count as f64 / 1_073_741_824.0),
-    }
-}
 
 /// Returns the provenance of two kernels, for a page.
 fn provenance(base: &Kernel, tuned: &Kernel) -> Vec<ProvenanceLine> {

@@ -2,16 +2,17 @@
 
 use clap::Args;
 use kerntune_command::{
-    command, exclusions, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, ExcludeOptions, Exit,
-    Failure, FormatOptions, GlobalOptions, ModelOptions, RecipeFlags, RunSubcommand,
+    command, exclusions, show_steps, workload, CliOutput, CommandEntry, CpuOptions, DryRunOptions,
+    ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RecipeFlags, RunSubcommand,
 };
 use kerntune_compare::Metric;
 use kerntune_guest::Workload;
 use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::BoxedProof;
-use kerntune_tune::cross::{cross, CrossRequest, CrossResult};
-use kerntune_tune::optimize::{optimize, OptimizeRequest};
+use kerntune_tune::cross::{self, cross, CrossRequest, CrossResult};
+use kerntune_tune::dry_run::DryRun;
+use kerntune_tune::optimize::{self, optimize, OptimizeRequest};
 use kerntune_tune::{Recipe, Session, SuppliedProfile, TuningSettings};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -72,6 +73,8 @@ pub struct OptimizeOptions {
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -90,7 +93,7 @@ fn times(text: &str) -> Result<(String, u32), String> {
 impl RunSubcommand<GlobalOptions> for OptimizeOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let recipe: Recipe = self.recipe.parse().map_err(Failure::usage)?;
-        let work = work_to_read(global)?;
+        let work = self.dry.work_to_read(global)?;
         let named = |name: &str| workload(name, &self.cpus);
         let workload = named(&self.workload)?;
         let base = kerntune_kernel::find(&work, &self.kernel)?;
@@ -108,6 +111,11 @@ impl RunSubcommand<GlobalOptions> for OptimizeOptions {
                 workloads.push(named(name)?);
             }
             let request = CrossRequest { recipe, settings, together: self.together, jobs: self.jobs };
+            if self.dry.dry_run {
+                let mut dry = DryRun::new(&session);
+                cross::dry_run(&mut dry, &base, &workloads, &request)?;
+                return Ok(show_steps(dry, self.format.json, output));
+            }
             let matrix = cross(&session, &base, &workloads, &request)?;
             match self.format.json {
                 true => output.json(&matrix),
@@ -132,6 +140,11 @@ impl RunSubcommand<GlobalOptions> for OptimizeOptions {
         let also: Vec<(Workload, u32)> = also.collect::<Result<_, Failure>>()?;
         let settings = TuningSettings { supplied: supplied.as_ref(), also_trained_on: &also, ..settings };
         let request = OptimizeRequest { workload: &workload, recipe, settings, jobs: self.jobs };
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            optimize::dry_run(&base, &request, &mut dry)?;
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let optimized = optimize(&session, base, &request)?;
         if self.format.json {
             output.json(&OptimizeJson {

@@ -3,11 +3,13 @@
 use super::bytes;
 use clap::Args;
 use kerntune_command::{
-    command, output_directory, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions,
-    GlobalOptions, RunSubcommand,
+    command, output_directory, show_steps, CliOutput, CommandEntry, DryRunOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, RunSubcommand,
 };
 use kerntune_kernel::PackageManifest;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::package::package;
+use kerntune_tune::Session;
 use kerntune_work::{write_atomic, IoContext};
 use serde::Serialize;
 use std::fs;
@@ -32,13 +34,24 @@ pub struct PackageOptions {
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
 impl RunSubcommand<GlobalOptions> for PackageOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
-        let work = work_to_read(global)?;
+        let work = self.dry.work_to_read(global)?;
         let kernel = kerntune_kernel::find(&work, &self.kernel)?;
+        if self.dry.dry_run {
+            let session = Session::on(kernel.manifest.arch, &work, output.progress())?;
+            let mut dry = DryRun::new(&session);
+            let found = dry.find(|session| package(session.work, &kernel, session.progress))?;
+            let (label, found) = (&kernel.manifest.label, found.as_ref().map(|package| &*package.dir));
+            let what = format!("pack {label} as a Debian package; its modules are built with it");
+            dry.add("package", what, found, |dry| dry.of_rebuild(&kernel).ok());
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         if let Some(directory) = &self.output {
             output_directory("--output", directory)?;
         }

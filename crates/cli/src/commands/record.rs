@@ -7,8 +7,8 @@ use crate::standard_input::command_input;
 use crate::workload_options::{WorkloadOptions, IDS};
 use clap::Args;
 use kerntune_command::{
-    command, kernel_for, work, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
-    GlobalOptions, ModelOptions, RunSubcommand,
+    base_request, command, kernel_for, show_steps, workload, CliOutput, CommandEntry, CpuOptions,
+    DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand,
 };
 use kerntune_guest::{check, read_text, MetricValue, Problem, Workload};
 use kerntune_kernel::{import, Kernel, ShippedKernel, Triggers};
@@ -18,6 +18,7 @@ use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_tune::detail::{patterns, DetailRequest};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
@@ -59,6 +60,8 @@ pub struct RecordOptions {
     pub guest: WorkloadOptions,
     #[command(flatten)]
     pub system: RootOptions,
+    #[command(flatten)]
+    pub dry: DryRunOptions,
     #[command(flatten)]
     pub format: FormatOptions,
     /// Print also what the recorded programs printed, before the summary
@@ -165,6 +168,11 @@ fn tag_window(text: &str) -> Result<TagWindow, String> {
 
 impl RunSubcommand<GlobalOptions> for RecordOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        if self.live && self.dry.dry_run {
+            return Err(Failure::usage(
+                "--dry-run: with --live there is one step, COMMAND itself on this machine; leave one of them out",
+            ));
+        }
         if self.live {
             let alone = !self.all && !self.watch.names_a_part();
             return live::record(global, &self.command, alone, &self.watch, self.format, output);
@@ -174,7 +182,10 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
             ));
         }
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
+        if self.dry.dry_run {
+            return dry_run(self, &work, output);
+        }
         let mut workload = what_runs(self, &work, output)?;
         let input = match &mut workload.context {
             Some(context) if !self.guest.has_input() => {
@@ -299,6 +310,73 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
             None => Ok(Exit::Ok),
         }
     }
+}
+
+/// Shows the steps of a recording. The command's first run is one of them and is not made, so the
+/// guest is estimated as one with the files that the arguments name.
+fn dry_run(options: &RecordOptions, work: &WorkDir, output: &CliOutput) -> Result<Exit, Failure> {
+    let session = Session::new(work, output.progress())?;
+    let mut dry = DryRun::new(&session);
+    let workload = match &options.command[..] {
+        [program, ..] if options.workload.is_none() && !program.is_empty() => {
+            let here = std::env::current_dir().map_err(Failure::usage)?;
+            let mut workload = Workload::of_command(&options.command, &here)?.workload;
+            options.cpus.apply_to(&mut workload);
+            options.guest.apply_to(&mut workload)?;
+            workload
+        }
+        [] if options.workload.is_none() && options.system.is_given() => {
+            return Err(Failure::usage("--dry-run: name the COMMAND that the image is to run"));
+        }
+        _ => what_runs(options, work, output)?,
+    };
+    let run = if options.command.is_empty() { &options.run } else { "measured" };
+    workload.require_run(run)?;
+    if options.workload.is_none() {
+        let what = "run the command on this machine, where it changes nothing, to see what files it uses";
+        dry.add("first-run", what, None, |_| None);
+    }
+    // What a command needs is known after its first run; here it shows only what this machine lacks.
+    let image = match options.system.is_given() {
+        true => None,
+        false => dry.find(|session| session.image(&workload))?,
+    };
+    let image = image.filter(|_| options.workload.is_some()).map(|image| image.dir);
+    dry.add("image", format!("pack {} into a guest image", workload.name), image.as_deref(), |_| None);
+    match &options.kernel {
+        Some(name) => drop(kerntune_kernel::find(work, name)?),
+        None => kernel_of_dry_run(options, &workload, &mut dry, output)?,
+    }
+    dry.runs(format!("record {}", workload.name), &workload, run, 1);
+    Ok(show_steps(dry, options.format.json, output))
+}
+
+/// Adds the kernel that a recording takes if none is named.
+fn kernel_of_dry_run(
+    options: &RecordOptions,
+    workload: &Workload,
+    dry: &mut DryRun,
+    output: &CliOutput,
+) -> Result<(), Failure> {
+    let work = dry.session().work;
+    if options.workload.is_none() {
+        work.take_missing();
+        match shipped_kernel(work, output)? {
+            Some(Kernel { dir, manifest, .. }) => {
+                dry.add("kernel", format!("take the kernel {}", manifest.label), Some(&dir), |_| None);
+                return Ok(());
+            }
+            None if work.take_missing() => {
+                let what = "import the distribution's kernel as it was shipped";
+                dry.add("import", what, None, |dry| Some(dry.of_import()));
+                return Ok(());
+            }
+            None => {}
+        }
+    }
+    let request = base_request([workload])?;
+    dry.kernel(format!("build the kernel {}", request.label), &request)?;
+    Ok(())
 }
 
 /// Returns the kernel for a command if none was built: the last imported one, or else the kernel

@@ -5,12 +5,13 @@ use crate::commands::counters::CounterOptions;
 use crate::percent::positive_fraction;
 use clap::Args;
 use kerntune_command::{
-    command, output_directory, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure,
-    FormatOptions, GlobalOptions, IntervalOptions, RunSubcommand, MAX_MINUTES,
+    command, output_directory, show_steps, workload, CliOutput, CommandEntry, CpuOptions, DryRunOptions,
+    Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions, RunSubcommand, MAX_MINUTES,
 };
 use kerntune_kernel::Kernel;
 use kerntune_stats::{BenchResults, CpuTime, ResultsRow, StopDecision, WidestRow};
 use kerntune_tune::bench::timed::{machine, timed, StopCondition, TimedEffort, TimedRequest, KVM};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct TimeOptions {
     #[arg(short, long, alias = "out", value_name = "DIR")]
     pub output: PathBuf,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -83,13 +86,15 @@ impl RunSubcommand<GlobalOptions> for TimeOptions {
                 "--interval: give --until-width as well: `kerntune time` computes intervals only to see when they are narrow",
             ));
         }
-        let work = work_to_read(global)?;
+        let work = self.dry.work_to_read(global)?;
         let workload = workload(&self.workload, &CpuOptions::default())?;
         let names = std::iter::once(&self.base).chain(&self.others);
         let kernels: Vec<Kernel> =
             names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
         let machine = machine(&kernels, self.cpu)?;
-        output_directory("--output", &self.output)?;
+        if !self.dry.dry_run {
+            output_directory("--output", &self.output)?;
+        }
         let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
         let until = self.until_width.map(|width| StopCondition {
             width,
@@ -108,6 +113,18 @@ impl RunSubcommand<GlobalOptions> for TimeOptions {
             _ => &[],
         };
         let effort = effort.counting(counters);
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            let count = boots.saturating_mul(u32::try_from(1 + kernels.len()).unwrap_or(u32::MAX));
+            let what = format!(
+                "boot {} kernels in turn on {} and time {}, at most {boots} rounds",
+                1 + kernels.len(),
+                machine.name(),
+                workload.name
+            );
+            dry.timings(what, &workload, count, self.budget);
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let request =
             TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &self.output };
         let on_progress = |boot, of, label: &str| match until {

@@ -2,16 +2,18 @@
 
 use clap::Args;
 use kerntune_command::{
-    build_request, check_input, command, work, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions,
-    Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand, MAX_MINUTES,
+    build_request, check_input, command, show_steps, workload, BuildOptions, CliOutput, CommandEntry,
+    CpuOptions, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand,
+    MAX_MINUTES,
 };
 use kerntune_compare::number::figure;
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_guest::read_text;
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::trial::{
-    keep, parse, trial, TrialChange, TrialRequest, TrialResult, TriedSet, PROBE_RUNS,
+    self, keep, parse, trial, TrialChange, TrialRequest, TrialResult, TriedSet, PROBE_RUNS,
 };
 use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::take_directory;
@@ -64,6 +66,8 @@ pub struct AblateOptions {
     #[command(flatten)]
     pub cpus: CpuOptions,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -83,7 +87,7 @@ impl RunSubcommand<GlobalOptions> for AblateOptions {
         let changes = parse(&read_text("read", &self.changes)?, &self.changes)?;
         let workload = workload(&self.workload, &self.cpus)?;
         workload.require_run("measured")?;
-        if let Some(directory) = &self.output {
+        if let Some(directory) = self.output.as_ref().filter(|_| !self.dry.dry_run) {
             take_directory(directory, "ablate", &[])
                 .map_err(|error| Failure::usage(format!("--output: {error}")))?;
         }
@@ -91,7 +95,7 @@ impl RunSubcommand<GlobalOptions> for AblateOptions {
         let label = if self.build.is_default() { LABEL } else { CHANGED };
         let build = with_needs(build_request(&self.build, label, Compiler::default())?, [&workload]);
         let model = self.model.find(false)?;
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
         let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
         let request = TrialRequest {
             build: &build,
@@ -104,6 +108,11 @@ impl RunSubcommand<GlobalOptions> for AblateOptions {
             alone: self.alone,
             budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
         };
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            trial::dry_run(&mut dry, &request)?;
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
         if let Some(directory) = &self.output {
             let kept = |change: &&TrialChange| found.kept.contains(&change.name);

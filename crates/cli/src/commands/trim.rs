@@ -4,15 +4,17 @@ use super::bytes;
 use crate::percent::percent;
 use clap::Args;
 use kerntune_command::{
-    build_request, command, work, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions, Exit, Failure,
-    FormatOptions, GlobalOptions, ModelOptions, OutputFile, RunSubcommand, MAX_MINUTES,
+    build_request, command, show_steps, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions,
+    DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, OutputFile, RunSubcommand,
+    MAX_MINUTES,
 };
 use kerntune_compare::number::figure;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::trial::PROBE_RUNS;
-use kerntune_tune::trim::{trim, KeepReason, KernelSize, TrimRequest, TrimResult};
+use kerntune_tune::trim::{self, trim, KeepReason, KernelSize, TrimRequest, TrimResult};
 use kerntune_tune::{Session, MAX_RUNS};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,9 +49,9 @@ pub struct TrimOptions {
     /// modules that --keep names are built in
     #[arg(long)]
     pub no_modules: bool,
-    /// Show which options would be switched off; build nothing
-    #[arg(long, alias = "plan")]
-    pub dry_run: bool,
+    /// Show which options would be switched off; build only the base kernel, and record on it
+    #[arg(long)]
+    pub plan: bool,
     /// List every option, not only the largest
     #[arg(long)]
     pub all: bool,
@@ -69,6 +71,8 @@ pub struct TrimOptions {
     #[command(flatten)]
     pub cpus: CpuOptions,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -85,7 +89,7 @@ impl RunSubcommand<GlobalOptions> for TrimOptions {
         let build = with_needs(build_request(&self.build, label, Compiler::default())?, &workloads);
         let keep = keep(&self.keep)?;
         let model = self.model.find(false)?;
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
         let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
         let request = TrimRequest {
             build: &build,
@@ -96,8 +100,13 @@ impl RunSubcommand<GlobalOptions> for TrimOptions {
             model: &model,
             runs: self.runs,
             budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-            plan_only: self.dry_run,
+            plan_only: self.plan,
         };
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            trim::dry_run(&mut dry, &request)?;
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let found = trim(&session, &request, &|what| output.note(&format!("trimming: {what}")))?;
         if let Some(file) = &file {
             file.write(fragment(&found).as_bytes())?;
@@ -187,7 +196,7 @@ fn print(found: &TrimResult, all: bool, output: &CliOutput) {
     output.table(&["KERNEL", "ID", "#OPTIONS", "#FUNCTIONS", "#TEXT KIB", "#IMAGE KIB"], sizes);
     if !found.paths.is_empty() {
         output.print("");
-        let row = |of: &kerntune_tune::trim::WorkloadPath| {
+        let row = |of: &trim::WorkloadPath| {
             vec![
                 of.workload.clone(),
                 figure(of.base),

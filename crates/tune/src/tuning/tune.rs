@@ -1,7 +1,7 @@
 //! The whole tuning: build, train, rebuild, prove, check, measure and compare.
 
 use crate::dry_run::DryRun;
-use crate::engine::{Engine, OnStep, StepInput, StepName, StepProgress, TuningPlan};
+use crate::engine::{Engine, OnStep, StepInput, StepProgress, TuningPlan};
 use crate::measuring::compare::{compare_adding_offsets, measured_request};
 use crate::recipe_parts::settings::TuningSettings;
 use crate::recipe_parts::steps::{compare_selftests, CHECK, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED};
@@ -10,7 +10,7 @@ use crate::tuning::optimize::{carry_out, check, OptimizeResult};
 use crate::{Recipe, Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
-use kerntune_kernel::{preview, BuildEstimate, BuildRequest, Kernel};
+use kerntune_kernel::{preview, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::BoxedProof;
 use kerntune_work::{write_atomic, write_json, IoContext, Key};
@@ -56,19 +56,6 @@ pub struct TuneResult {
 }
 
 impl TuneRequest<'_> {
-    /// Checks the request and estimates the cost of each step that compiles a kernel. Builds
-    /// nothing.
-    ///
-    /// # Errors
-    /// A source, a configuration or a patch that cannot be used; missing tools.
-    pub fn estimate(&self, session: &Session) -> Result<Vec<(StepName, BuildEstimate)>> {
-        self.workload.require_run("training")?;
-        self.recipe.check_compiler(&self.build.compiler)?;
-        let estimate = preview(session.work, self.build)?;
-        let compiling = self.recipe.steps().into_iter().filter(|step| self.recipe.compiles(*step));
-        Ok(compiling.map(|step| (step, estimate.clone())).collect())
-    }
-
     /// Checks the request, and adds its steps to a dry run.
     ///
     /// # Errors

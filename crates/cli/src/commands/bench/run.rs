@@ -4,14 +4,15 @@ use crate::commands::counters;
 use crate::commands::counters::CounterOptions;
 use clap::{Args, ValueEnum};
 use kerntune_command::{
-    kernel_for, work, workload, CliOutput, CpuOptions, Exit, Failure, FormatOptions, GlobalOptions,
-    ModelOptions, OutputFile,
+    base_request, kernel_for, show_steps, workload, CliOutput, CpuOptions, DryRunOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, ModelOptions, OutputFile,
 };
 use kerntune_compare::number::figure;
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_stats::{BenchResults, SkippedRow};
 use kerntune_tune::bench::{self, emulator, host, timed, SelectedRows};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::WorkDir;
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ pub struct BenchRunOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -81,7 +84,10 @@ pub fn run(global: &GlobalOptions, options: &BenchRunOptions, output: &CliOutput
     let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let suites = options.suites.iter().map(|name| suite(name, &options.cpus)).collect::<Result<_, _>>()?;
     let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
+    if options.dry.dry_run {
+        return dry_run(&work, options, selection, output);
+    }
     let results = match options.machine {
         BenchMachine::Emulator => on_emulator(&work, options, selection, output)?,
         BenchMachine::Kvm | BenchMachine::Uml => in_guest(&work, options, selection, output)?,
@@ -116,10 +122,14 @@ fn kernel(
     output: &CliOutput,
 ) -> Result<Kernel, Failure> {
     if options.kernel.is_none() && options.machine == BenchMachine::Uml {
-        return Err(Failure::usage("name a kernel with --kernel; `kerntune kernel list` shows them"));
+        return Err(unnamed_kernel());
     }
     let workloads = selection.iter().map(|selected| &selected.suite.workload);
     kernel_for(work, options.kernel.as_deref(), workloads, output)
+}
+
+fn unnamed_kernel() -> Failure {
+    Failure::usage("name a kernel with --kernel; `kerntune kernel list` shows them")
 }
 
 /// Rejects options that do not apply to this machine.
@@ -177,13 +187,57 @@ fn on_emulator(
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
     let session = Session::new(work, output.progress())?;
-    let (boots, runs, scale) =
-        (options.boots.unwrap_or(1), options.runs.unwrap_or(1), options.scale.unwrap_or(1.0));
+    let (boots, runs, scale) = exact_effort(options)?;
+    let request = emulator::ExactRequest { kernel: &kernel, model: &model, boots, runs, scale };
+    Ok(emulator::run(&session, checked, &request)?)
+}
+
+/// Returns the boots, the runs of each boot and the scale on the emulator.
+fn exact_effort(options: &BenchRunOptions) -> Result<(u32, u32, f64), Failure> {
+    let runs = options.runs.unwrap_or(1);
     if runs > MAX_RUNS {
         return Err(Failure::usage(format!("--runs: at most {MAX_RUNS} on the emulator")));
     }
-    let request = emulator::ExactRequest { kernel: &kernel, model: &model, boots, runs, scale };
-    Ok(emulator::run(&session, checked, &request)?)
+    Ok((options.boots.unwrap_or(1), runs, options.scale.unwrap_or(1.0)))
+}
+
+/// Shows the steps of a run.
+fn dry_run(
+    work: &WorkDir,
+    options: &BenchRunOptions,
+    selection: Vec<SelectedRows>,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
+    only(options, options.machine)?;
+    let session = Session::new(work, output.progress())?;
+    let mut dry = DryRun::new(&session);
+    let kernel = match (&options.kernel, options.machine) {
+        (_, BenchMachine::Host) => None,
+        (Some(name), _) => Some(kerntune_kernel::find(work, name)?),
+        (None, BenchMachine::Uml) => return Err(unnamed_kernel()),
+        (None, BenchMachine::Emulator | BenchMachine::Kvm) => {
+            let request = base_request(selection.iter().map(|selected| &selected.suite.workload))?;
+            dry.kernel(format!("build the kernel {}", request.label), &request)?
+        }
+    };
+    let count = match options.machine {
+        BenchMachine::Emulator => {
+            let model = options.model.find(false)?;
+            let (boots, runs, scale) = exact_effort(options)?;
+            let selection = match &kernel {
+                Some(kernel) => emulator::check(kernel, selection)?.0,
+                None => selection,
+            };
+            emulator::dry_run(&mut dry, &selection, kernel.as_ref(), (&model, scale), (boots, runs))?;
+            return Ok(show_steps(dry, options.format.json, output));
+        }
+        BenchMachine::Host => options.runs.unwrap_or(RUNS),
+        BenchMachine::Kvm | BenchMachine::Uml => options.boots.unwrap_or(BOOTS),
+    };
+    for SelectedRows { suite, .. } in &selection {
+        dry.timings(format!("time {}", suite.workload.name), &suite.workload, count, None);
+    }
+    Ok(show_steps(dry, options.format.json, output))
 }
 
 fn in_guest(

@@ -1,10 +1,11 @@
 //! The command `kerntune guard bisect`.
 
-use super::{project, text, GuardFileOptions, GuardVariantOptions};
+use super::{dry_commits, project, text, GuardFileOptions, GuardVariantOptions};
 use clap::Args;
-use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
+use kerntune_command::{show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions};
 use kerntune_compare::number::fixed;
 use kerntune_guard::{bisect, BisectRequest, BisectResult, CommitVerdict, GitTree, TriedCommit};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use std::path::PathBuf;
 
@@ -28,6 +29,8 @@ pub struct GuardBisectOptions {
     #[command(flatten)]
     pub variant: GuardVariantOptions,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -39,9 +42,22 @@ pub fn run(
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
     let variant = project.variant("bisect", names)?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
     let tree = GitTree::open(&work, &project.tree()?)?;
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        let [good, bad] = [tree.commit(&options.good)?, tree.commit(&options.bad)?];
+        let between = tree.suspects(&bad.id, std::slice::from_ref(&good.id))?.len();
+        dry_commits(&mut dry, &project, &tree, &variant, &[good, bad])?;
+        let more = between.next_power_of_two().ilog2();
+        let what = format!("build and run about {more} of the {between} commits between, each halfway");
+        dry.add("bisect", what, None, |dry| {
+            let work = project.works.first()?;
+            Some(dry.of_runs(&work.workload, "measured", more))
+        });
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let search = BisectRequest {
         good: &options.good,
         bad: &options.bad,

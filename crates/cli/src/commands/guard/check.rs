@@ -1,9 +1,14 @@
 //! The command `kerntune guard check`.
 
-use super::{measure, of_kernel, project, text, GuardFileOptions, GuardSubjectOptions};
+use super::{
+    dry_measure, dry_workloads, measure, of_kernel, project, text, GuardFileOptions, GuardSubjectOptions,
+};
 use clap::Args;
-use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, OutputFile};
+use kerntune_command::{
+    show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+};
 use kerntune_guard::{check, junit, Baseline, CheckBase};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use std::path::PathBuf;
 
@@ -34,6 +39,8 @@ pub struct GuardCheckOptions {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -46,8 +53,16 @@ pub fn run(global: &GlobalOptions, options: &GuardCheckOptions, output: &CliOutp
         None => Some(Baseline::read(&path)?),
         Some(_) => None,
     };
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        if let Some(name) = &options.against {
+            dry_workloads(&mut dry, &project, Some(&kerntune_kernel::find(&work, name)?))?;
+        }
+        dry_measure(&mut dry, &project, &options.subject)?;
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let base = options.against.as_deref().map(|name| of_kernel(&session, &project, name)).transpose()?;
     let (subject, measured) = measure(&session, &project, &options.subject, output)?;
     let against = match (&baseline, &base) {

@@ -1,14 +1,17 @@
 //! The command `kerntune guard history`.
 
-use super::{of_kernel, project, GuardFileOptions, GuardVariantOptions};
+use super::{dry_commits, dry_workloads, of_kernel, project, GuardFileOptions, GuardVariantOptions};
 use clap::Args;
-use kerntune_command::{work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, OutputFile};
+use kerntune_command::{
+    show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
+};
 use kerntune_compare::number::{figure, fixed};
 use kerntune_guard::cell::CellFigures;
 use kerntune_guard::{CommitLedger, GitTree, GuardProject, HistoryPoint, RowHistory, RowSeries};
 use kerntune_report::html::history::{
     history, HistoryPage, HistoryPoint as PagePoint, HistoryRow, HistoryStep,
 };
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use std::path::PathBuf;
 
@@ -35,6 +38,8 @@ pub struct GuardHistoryOptions {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -58,8 +63,11 @@ pub fn run(
     if options.kernel.is_empty() && options.commits.is_none() {
         return Err(Failure::usage("name kernels with --kernel, or commits with --commits A..B"));
     }
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
+    if options.dry.dry_run {
+        return dry_run(&session, &project, options, output);
+    }
     let mut points: Vec<(HistoryPoint, Vec<CellFigures>)> = Vec::new();
     for name in &options.kernel {
         let (subject, measured) = of_kernel(&session, &project, name)?;
@@ -84,6 +92,29 @@ pub fn run(
         false => print(&found, output),
     }
     Ok(Exit::Ok)
+}
+
+/// Shows the steps: the kernels that are run, and commits without figures with `--measure`.
+fn dry_run(
+    session: &Session,
+    project: &GuardProject,
+    options: &GuardHistoryOptions,
+    output: &CliOutput,
+) -> Result<Exit, Failure> {
+    let mut dry = DryRun::new(session);
+    for name in &options.kernel {
+        dry_workloads(&mut dry, project, Some(&kerntune_kernel::find(session.work, name)?))?;
+    }
+    if let Some((from, to)) = options.commits.as_ref().filter(|_| options.measure) {
+        let tree = GitTree::open(session.work, &project.tree()?)?;
+        let from = tree.commit(from)?;
+        let others = tree.between(&from.id, &tree.commit(to)?.id)?;
+        let others = others.iter().map(|id| tree.commit(id)).collect::<Result<Vec<_>, _>>()?;
+        let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
+        let variant = project.variant("history", names)?;
+        dry_commits(&mut dry, project, &tree, &variant, &[vec![from], others].concat())?;
+    }
+    Ok(show_steps(dry, options.format.json, output))
 }
 
 /// Returns the commits of the range that have figures; with `--measure`, measures those without.

@@ -11,15 +11,18 @@ use check::GuardCheckOptions;
 use clap::{Args, Subcommand};
 use history::GuardHistoryOptions;
 use kerntune_command::{
-    command_group, work, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile,
-    RunSubcommand,
+    command_group, show_steps, CliOutput, CommandEntry, DryRunOptions, Exit, Failure, FormatOptions,
+    GlobalOptions, OutputFile, RunSubcommand,
 };
 use kerntune_compare::number::{figure, grouped};
 use kerntune_guard::cell::MeasuredCell;
 use kerntune_guard::{
-    cell, measure_commit, subject_of, Baseline, GitTree, GuardProject, MeasuredSubject, FILE,
+    cell, measure_commit, subject_of, Baseline, BuildVariant, Commit, CommitLedger, GitTree, GuardProject,
+    MeasuredSubject, FILE,
 };
-use kerntune_kernel::KernelSource;
+use kerntune_kernel::{preview, Kernel, KernelSource};
+use kerntune_tune::compare::dry_run_measured;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use std::path::PathBuf;
 use watch::GuardWatchOptions;
@@ -86,6 +89,8 @@ pub struct GuardRecordOptions {
     /// guard-baseline.json beside it]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub dry: DryRunOptions,
     #[command(flatten)]
     pub format: FormatOptions,
 }
@@ -158,21 +163,108 @@ fn measure(
         })?;
         return Ok((subject_of(&commit), all));
     }
-    let named = source.as_ref().map_or_else(|| project.file.source.clone(), ToString::to_string);
-    let source: KernelSource = match (source, project.dir.join(&named)) {
+    let (named, source) = source_of(project, source.as_ref())?;
+    let mut all = Vec::new();
+    for variant in project.variants() {
+        let label = label(&variant);
+        let kernel = cell::build_kernel(session, project, (source.clone(), &label), &variant, None)?;
+        all.extend(cell::measure_workloads(session, project, &kernel, Some(&variant))?);
+    }
+    Ok((MeasuredSubject { what: format!("source {named}"), commit: None }, all))
+}
+
+/// Returns the label of a source's kernel in a variant.
+fn label(variant: &BuildVariant) -> String {
+    format!("guard-{}-{}", variant.configuration.name, variant.compiler)
+}
+
+/// Returns the source that was named, or that of the guard file, with its name.
+fn source_of(
+    project: &GuardProject,
+    source: Option<&KernelSource>,
+) -> Result<(String, KernelSource), Failure> {
+    let named = source.map_or_else(|| project.file.source.clone(), ToString::to_string);
+    let source = match (source, project.dir.join(&named)) {
         (Some(source), _) => source.clone(),
         (None, beside) if beside.exists() && !named.starts_with("debian:") => {
             beside.display().to_string().parse().map_err(Failure::usage)?
         }
         (None, _) => named.parse().map_err(Failure::usage)?,
     };
-    let mut all = Vec::new();
-    for variant in project.variants() {
-        let label = format!("guard-{}-{}", variant.configuration.name, variant.compiler);
-        let kernel = cell::build_kernel(session, project, (source.clone(), &label), &variant, None)?;
-        all.extend(cell::measure_workloads(session, project, &kernel, Some(&variant))?);
+    Ok((named, source))
+}
+
+/// Adds the steps of [`measure`] to a dry run.
+fn dry_measure(dry: &mut DryRun, project: &GuardProject, asked: &GuardSubjectOptions) -> Result<(), Failure> {
+    let GuardSubjectOptions { kernel, commit, source } = asked;
+    if let Some(name) = kernel {
+        return dry_workloads(dry, project, Some(&kerntune_kernel::find(dry.session().work, name)?));
     }
-    Ok((MeasuredSubject { what: format!("source {named}"), commit: None }, all))
+    if let Some(name) = commit {
+        let tree = GitTree::open(dry.session().work, &project.tree()?)?;
+        let commit = tree.commit(name)?;
+        for variant in project.variants() {
+            dry_commits(dry, project, &tree, &variant, std::slice::from_ref(&commit))?;
+        }
+        return Ok(());
+    }
+    let (_, source) = source_of(project, source.as_ref())?;
+    for variant in project.variants() {
+        let label = label(&variant);
+        let request = cell::build_request(project, (source.clone(), &label), &variant, None)?;
+        let kernel = dry.kernel(format!("build the kernel {label}"), &request)?;
+        dry_workloads(dry, project, kernel.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Adds the guarded workloads on a kernel, or on one that is to be built, to a dry run.
+fn dry_workloads(dry: &mut DryRun, project: &GuardProject, kernel: Option<&Kernel>) -> Result<(), Failure> {
+    for work in &project.works {
+        let what = format!("run {}", work.name);
+        dry_run_measured(dry, what, kernel, (&work.workload, &project.model), 1)?;
+    }
+    Ok(())
+}
+
+/// Adds the builds and runs of commits that have no figures yet to a dry run.
+fn dry_commits(
+    dry: &mut DryRun,
+    project: &GuardProject,
+    tree: &GitTree,
+    variant: &BuildVariant,
+    commits: &[Commit],
+) -> Result<(), Failure> {
+    for commit in commits {
+        let mut missing = Vec::new();
+        for work in &project.works {
+            let ledger = dry.find(|session| {
+                let ledger = CommitLedger::open(session, project, tree, variant, work)?;
+                Ok::<_, kerntune_guard::Error>(ledger.lookup(&commit.id).is_some())
+            })?;
+            if ledger != Some(true) {
+                missing.push(work);
+            }
+        }
+        let name = format!("commit {} ({})", commit.short(), variant.configuration.name);
+        if missing.is_empty() {
+            dry.add("figures", format!("measure {name}"), Some(tree.directory()), |_| None);
+            continue;
+        }
+        // The checkout of another commit is much the same source.
+        let source = KernelSource::Directory(tree.origin().to_owned());
+        let request = cell::build_request(project, (source, "commit"), variant, None)?;
+        dry.add(
+            "kernel",
+            format!("check out and build {name}; only what differs from the last one"),
+            None,
+            |dry| Some(preview(dry.session().work, &request).ok()?.into()),
+        );
+        for work in missing {
+            dry.runs(format!("run {} on {name}", work.name), &work.workload, "measured", 1);
+        }
+    }
+    Ok(())
 }
 
 fn of_kernel(
@@ -193,8 +285,13 @@ fn record(global: &GlobalOptions, options: &GuardRecordOptions, output: &CliOutp
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let path = project.baseline(options.output.as_deref());
     let file = OutputFile::new("--output", &path)?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        dry_measure(&mut dry, &project, &options.subject)?;
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let (subject, all) = measure(&session, &project, &options.subject, output)?;
     let baseline = Baseline::of(subject, &all);
     file.write_json(&baseline)?;

@@ -7,8 +7,8 @@ use crate::percent::positive_fraction;
 use bundle::{ProofBundle, RESULTS, TIMES};
 use clap::{Args, ValueEnum};
 use kerntune_command::{
-    command, work_to_read, workload, CliOutput, CommandEntry, CpuOptions, Exit, Failure, FormatOptions,
-    GlobalOptions, IntervalOptions, ModelOptions, RunSubcommand, MAX_MINUTES,
+    command, show_steps, workload, CliOutput, CommandEntry, CpuOptions, DryRunOptions, Exit, Failure,
+    FormatOptions, GlobalOptions, IntervalOptions, ModelOptions, RunSubcommand, MAX_MINUTES,
 };
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
@@ -17,7 +17,8 @@ use kerntune_stats::{ComparisonOptions, JoinedResults, TimedComparison};
 use kerntune_tune::bench::timed::{
     machine, timed, unfit, StopCondition, TimedEffort, TimedRequest, KVM, UML,
 };
-use kerntune_tune::compare::{self, compare};
+use kerntune_tune::compare::{self, compare, CompareEffort};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Session, MAX_RUNS};
 use kerntune_work::{take_directory, write_json, IoContext};
 use serde::Serialize;
@@ -78,6 +79,8 @@ pub struct ProveOptions {
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -93,7 +96,7 @@ pub enum ProveMachine {
 
 impl RunSubcommand<GlobalOptions> for ProveOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
-        let work = work_to_read(global)?;
+        let work = self.dry.work_to_read(global)?;
         let workload = workload(&self.workload, &CpuOptions::default())?;
         let [base, tuned] = [&self.base, &self.tuned].map(|name| kerntune_kernel::find(&work, name));
         let (base, tuned) = (base?, tuned?);
@@ -110,12 +113,27 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
             ));
         }
         let of = [base.manifest.id.as_str(), tuned.manifest.id.as_str(), workload.name.as_str()];
-        take_directory(&self.output, "prove", &of)
-            .map_err(|error| Failure::usage(format!("--output: {error}")))?;
         let results = self.output.join(RESULTS);
-        fs::create_dir_all(&results).at("create", &results)?;
+        if !self.dry.dry_run {
+            take_directory(&self.output, "prove", &of)
+                .map_err(|error| Failure::usage(format!("--output: {error}")))?;
+            fs::create_dir_all(&results).at("create", &results)?;
+        }
         let (machine, why) = choose(global, &[&base, &tuned], &workload, self.machine)?;
         let session = Session::on(base.manifest.arch, &work, output.progress())?;
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            if machine != EMULATOR {
+                let what = format!("boot 3 kernels in turn on {machine} and time {}", workload.name);
+                let effort = TimedEffort::of(&workload, MAX_BOOTS, None, None)?;
+                dry.timings(what, &workload, 3 * effort.boots, Some(self.budget));
+            }
+            if base.manifest.arch == Arch::X86_64 {
+                let model = self.model.find(false)?;
+                compare::dry_run(&mut dry, [&base, &tuned], &workload, &model, self.effort())?;
+            }
+            return Ok(show_steps(dry, self.format.json, output));
+        }
 
         let timed = match machine {
             EMULATOR => None,
@@ -170,6 +188,13 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
             again.display()
         ));
         Ok(Exit::Ok)
+    }
+}
+
+impl ProveOptions {
+    /// Returns the number of runs of the exact comparison.
+    fn effort(&self) -> CompareEffort {
+        CompareEffort { runs: self.runs, ..CompareEffort::default() }
     }
 }
 
@@ -284,8 +309,7 @@ fn exactly(
     results: &Path,
 ) -> Result<kerntune_compare::Comparison, Failure> {
     let model = options.model.find(false)?;
-    let effort = compare::CompareEffort { runs: options.runs, ..compare::CompareEffort::default() };
-    let comparison = compare(session, base, tuned, workload, &model, effort)?.comparison;
+    let comparison = compare(session, base, tuned, workload, &model, options.effort())?.comparison;
     let path = results.join("exact.json");
     kerntune_work::write_atomic(&path, comparison.to_json().as_bytes())?;
     Ok(comparison)

@@ -2,26 +2,26 @@
 
 use super::TuneOptions;
 use crate::commands::bytes;
-use kerntune_command::{build_request, exclusions, work, workload, CliOutput, Exit, Failure, GlobalOptions};
+use kerntune_command::{
+    build_request, exclusions, show_steps, workload, CliOutput, Exit, Failure, GlobalOptions,
+};
 use kerntune_compare::{number, Metric};
 use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_tune::auto::{auto, AutoRequest, AutoResult, CandidateKernel, HARM};
+use kerntune_tune::auto::{self, auto, AutoRequest, AutoResult, CandidateKernel, HARM};
 use kerntune_tune::base::{with_needs, LABEL};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Recipe, Session, TuningSettings};
 use std::time::Duration;
 
 pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) -> Result<Exit, Failure> {
-    if options.dry_run {
-        return Err(Failure::usage("--dry-run shows the steps of one recipe; name one with --recipe"));
-    }
     let tuned_for: Vec<Workload> =
         options.workload.iter().map(|name| workload(name, &options.cpus)).collect::<Result<_, _>>()?;
     let held_out = held_out(options)?;
     let build = with_needs(build_request(&options.build, LABEL, Compiler::default())?, &tuned_for);
     let model = options.model.find(false)?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let exclusions = exclusions(&options.exclude)?;
     let asked = |recipe: &Recipe| match options.tried.is_empty() {
@@ -42,21 +42,29 @@ pub fn run(global: &GlobalOptions, options: &TuneOptions, output: &CliOutput) ->
         exclusions: &exclusions,
         ..TuningSettings::new(&model)
     };
-    let mut results = Vec::new();
-    for workload in &tuned_for {
-        let request = AutoRequest {
+    let requests: Vec<AutoRequest> = tuned_for
+        .iter()
+        .map(|workload| AutoRequest {
             build: &build,
             workload,
             held_out: &held_out,
             recipes: &recipes,
             settings,
             budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-        };
-        results.push(auto(&session, &request, &|recipe, name, found| {
+        })
+        .collect();
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        requests.iter().try_for_each(|request| auto::dry_run(&mut dry, request))?;
+        return Ok(show_steps(dry, options.format.json, output));
+    }
+    let mut results = Vec::new();
+    for request in &requests {
+        results.push(auto(&session, request, &|recipe, name, found| {
             let steps = recipe.steps();
             let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
             let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
-            let workload = &workload.name;
+            let workload = &request.workload.name;
             output.note(&format!("{workload}, {recipe} [{number}/{}] {name}{found}", steps.len()));
         })?);
     }

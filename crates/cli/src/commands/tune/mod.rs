@@ -2,25 +2,23 @@
 
 mod auto;
 
-use super::{bytes, provenance};
+use super::provenance;
 use crate::ranking::{self, RecipeQuery};
 use clap::Args;
 use kerntune_command::{
-    build_request, command, command_line, exclusions, work, workload, BuildOptions, CliOutput, CommandEntry,
-    CpuOptions, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RecipeFlags,
-    RunSubcommand, MAX_MINUTES,
+    build_request, command, command_line, exclusions, show_steps, workload, BuildOptions, CliOutput,
+    CommandEntry, CpuOptions, DryRunOptions, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions,
+    ModelOptions, RecipeFlags, RunSubcommand, MAX_MINUTES,
 };
-use kerntune_compare::number::{figure, grouped};
 use kerntune_compare::Comparison;
-use kerntune_kernel::{BuildEstimate, ObjectFlags};
+use kerntune_kernel::ObjectFlags;
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
 use kerntune_tune::base::{with_needs, LABEL};
-use kerntune_tune::{
-    tune, Recipe, Session, StepName, StepProgress, StepStatus, TuneRequest, TuneResult, TuningSettings,
-};
+use kerntune_tune::dry_run::DryRun;
+use kerntune_tune::{tune, Recipe, Session, StepStatus, TuneRequest, TuneResult, TuningSettings};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -67,9 +65,8 @@ pub struct TuneOptions {
     /// (net/=-O3); the base kernel does not get it; may be repeated
     #[arg(long, value_name = "PATH=FLAG")]
     pub object_flags: Vec<ObjectFlags>,
-    /// Show the steps and which of them are done; run none
-    #[arg(long)]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub dry: DryRunOptions,
     #[command(flatten)]
     pub format: FormatOptions,
 }
@@ -105,7 +102,7 @@ impl RunSubcommand<GlobalOptions> for TuneOptions {
         let build = build_request(&self.build, LABEL, recipe.default_compiler())?;
         let build = with_needs(build, [&workload]);
         let model = self.model.find(false)?;
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
         let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
         let settings = TuningSettings {
             options: self.of_recipe.options(),
@@ -117,11 +114,10 @@ impl RunSubcommand<GlobalOptions> for TuneOptions {
         if let Some(why) = &why {
             output.note(why);
         }
-        if self.dry_run {
-            // Estimated before the plan is printed, because a kernel that cannot be built is an error.
-            let estimates = request.estimate(&session)?;
-            dry_run(&request.plan(&session)?.steps(), &estimates, self.format.json, output);
-            return Ok(Exit::Ok);
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            request.dry_run(&mut dry)?;
+            return Ok(show_steps(dry, self.format.json, output));
         }
         output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
         let steps = recipe.steps();
@@ -157,66 +153,6 @@ struct TuneReport<'a> {
     comparison: &'a Comparison,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     excluded: &'a [Exclusion],
-}
-
-/// A step in the output of `--dry-run --json`.
-#[derive(Serialize)]
-struct PlannedStep<'a> {
-    step: StepName,
-    what: &'static str,
-    /// Path of the result; `None` if the step is not done.
-    result: Option<PathBuf>,
-    /// Estimate for a step that will compile a kernel.
-    estimate: Option<&'a BuildEstimate>,
-}
-
-fn dry_run(steps: &[StepProgress], estimates: &[(StepName, BuildEstimate)], json: bool, output: &CliOutput) {
-    let of_step = |step: &StepProgress| {
-        let is_it =
-            |(name, _): &&(StepName, BuildEstimate)| *name == step.name && step.state == StepStatus::Todo;
-        estimates.iter().find(is_it).map(|(_, estimate)| estimate)
-    };
-    if json {
-        let planned = |step: &StepProgress| PlannedStep {
-            step: step.name,
-            what: step.name.about(),
-            result: match &step.state {
-                StepStatus::Todo => None,
-                StepStatus::Found(path) | StepStatus::Made(path, _) | StepStatus::Resumed(path, _) => {
-                    Some(path.clone())
-                }
-            },
-            estimate: of_step(step),
-        };
-        let steps: Vec<PlannedStep> = steps.iter().map(planned).collect();
-        output.json(&serde_json::json!({ "schema": "kerntune-steps/1", "steps": steps }));
-        return;
-    }
-    output.table(
-        &["#STEP", "WHAT", "STATE"],
-        steps.iter().enumerate().map(|(at, step)| {
-            let state = match (&step.state, of_step(step)) {
-                (StepStatus::Todo, None) => "to do".into(),
-                (StepStatus::Todo, Some(of)) => format!(
-                    "to do: ~{} objects, ~{} min, ~{}",
-                    grouped(of.objects),
-                    figure(of.minutes),
-                    bytes(of.disk_bytes)
-                ),
-                (StepStatus::Found(path) | StepStatus::Made(path, _) | StepStatus::Resumed(path, _), _) => {
-                    format!("done: {}", path.display())
-                }
-            };
-            vec![(at + 1).to_string(), step.name.to_string(), state]
-        }),
-    );
-    if let Some(estimate) = steps.iter().find_map(of_step) {
-        output.print(&format!(
-            "\nEstimates rest on {}. Other work on this machine makes it longer, objects from a cache shorter; \
-             a build directory goes when its kernel is made.",
-            estimate.rests_on
-        ));
-    }
 }
 
 fn write_page(tuned: &TuneResult, workload: &str) -> Result<PathBuf, Failure> {

@@ -12,7 +12,7 @@ use kerntune_command::{
 };
 use kerntune_guest::{check, read_text, MetricValue, Problem, Workload};
 use kerntune_kernel::{import, Kernel, ShippedKernel, Triggers};
-use kerntune_machine::FunctionSelection;
+use kerntune_machine::{ConsoleTail, FunctionSelection};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
@@ -304,6 +304,9 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
         }
         match recorded.manifest.exit_status {
             Some(status) => {
+                if let Some(log) = logs.last().filter(|_| !self.show_output) {
+                    output.note(&last_lines(log));
+                }
                 output.note(&format!("note: the command ended with status {status}, as kerntune does"));
                 Ok(Exit::Command(status))
             }
@@ -451,6 +454,18 @@ fn problems(name: &str) -> Vec<Problem> {
         false => Path::new("workloads").join(format!("{name}.toml")),
     };
     read_text("read workload", &file).map_or(Vec::new(), |text| check(&text, &file))
+}
+
+/// Formats the last lines of a command's output.
+fn last_lines(log: &Path) -> String {
+    let lines = ConsoleTail::of_program(log.to_owned()).lines;
+    match lines.is_empty() {
+        true => "the command printed nothing".into(),
+        false => format!(
+            "last lines of its output (--show-output prints all of it):\n    {}",
+            lines.join("\n    ")
+        ),
+    }
 }
 
 /// Formats the figures that the workload's programs printed, one line each.

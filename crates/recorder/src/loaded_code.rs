@@ -214,6 +214,7 @@ fn owner(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice::from_ref;
 
     fn symbol(name: &str, address: u64, size: u64) -> CodeSymbol {
         CodeSymbol { name: name.into(), address, size, is_function: true }
@@ -260,15 +261,15 @@ mod tests {
     #[test]
     fn freed_memory_has_no_name_and_the_next_load_its_own() {
         let mut table = LoadedTable::new(5, None);
-        table.add_module("one", &[0x1000..0x2000], vec![symbol("first", 0x1000, 64)]);
+        table.add_module("one", from_ref(&(0x1000..0x2000)), vec![symbol("first", 0x1000, 64)]);
         let first = table.containing(0x1010);
         table.free(0x1008);
         assert_eq!(table.containing(0x1010), first, "no area begins there");
         table.free(0x1000);
         assert_eq!((table.containing(0x1010), table.starting(0x1000)), (None, None));
-        table.add_module("two", &[0x0800..0x1020], vec![symbol("second", 0x1000, 16)]);
+        table.add_module("two", from_ref(&(0x0800..0x1020)), vec![symbol("second", 0x1000, 16)]);
         assert_eq!([0x1000, 0x1010].map(|address| name(&table, address)), [Some("second"), Some("[two]")]);
-        table.add_module("one", &[0x1000..0x2000], vec![symbol("first", 0x1000, 64)]);
+        table.add_module("one", from_ref(&(0x1000..0x2000)), vec![symbol("first", 0x1000, 64)]);
         assert_eq!(table.containing(0x1010), first, "the same at the same address");
         assert_eq!(name(&table, 0x900), None, "the other module has gone");
         table.add("bpf_prog_1_x".into(), "bpf", 0x1020..0x1060);

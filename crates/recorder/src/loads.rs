@@ -243,7 +243,7 @@ mod tests {
             ],
         );
         let (name, areas) = read_module(&layout, BASE, &mut memory).unwrap();
-        assert_eq!((name.as_str(), areas.as_slice()), ("brd", &[code..code + 0x400][..]));
+        assert_eq!((name.as_str(), areas.as_slice()), ("brd", std::slice::from_ref(&(code..code + 0x400))));
         let symbols = read_symbols(&LAYOUT, BASE, &areas, &mut memory).unwrap();
         let expected = CodeSymbol { name: "brd_init".into(), address: code, size: 16, is_function: true };
         assert_eq!(symbols, [expected]);

@@ -152,7 +152,7 @@ pub struct BootMeasurement {
 /// QEMU's CPU for runs that repeat exactly.
 #[derive(Debug)]
 pub struct EmulatedCpu {
-    /// All features of TCG, except instructions whose results differ between runs.
+    /// All features of TCG in QEMU 10.0, except instructions whose results differ between runs.
     pub features: &'static str,
     /// Appended to the features, disables those for which the kernel copies and clears memory with
     /// one instruction: icount charges each byte as an instruction, unlike any CPU with these

@@ -50,7 +50,8 @@ impl Isa for X86_64 {
         hertz: 1_000_000_000,
     };
     const EMULATED: EmulatedCpu = EmulatedCpu {
-        features: "max,-rdrand,-rdseed",
+        // QEMU has the last two since 10.1; a kernel patches other code into itself with them.
+        features: "max,-rdrand,-rdseed,-null-sel-clr-base,-no-nested-data-bp",
         // `rep movsb` and `rep stosb`.
         no_fast_strings: ",-erms,-fsrm,-fsrs,-fsrc,-fzrm",
         // Without `no_timer_check` a kernel would wait four ticks in a loop that leaves QEMU's

@@ -12,6 +12,20 @@ const NO_SPEC: &str = "/nonexistent/kerntune-doctor.json";
 const INSTALL: &str =
     "`make setup` in kerntune's source (on Debian 12 it takes QEMU from backports); elsewhere \
     apt-get install qemu-system-x86";
+/// Advice for a QEMU before plugin API 4.
+const TOO_OLD: &str =
+    "a newer QEMU first in PATH: 9.2 to 11.1 (plugin API 4 to 7) work; on Debian 12 `make setup` in \
+    kerntune's source takes one from backports";
+/// Advice for a QEMU that no longer has plugin API 7.
+const TOO_NEW: &str =
+    "a newer kerntune, or an older QEMU first in PATH: 9.2 to 11.1 (plugin API 4 to 7) work";
+/// Advice for a QEMU that does not say its version.
+const RUNS: &str = "a QEMU that runs first in PATH (`qemu-system-x86_64 --version`)";
+/// Advice for a QEMU that has no plugins.
+const NO_PLUGINS: &str =
+    "a QEMU with plugins first in PATH, as distributions build it (`--enable-plugins`): 9.2 to 11.1 work";
+/// Advice for a recorder that QEMU does not load.
+const BUILD: &str = "`make build` in kerntune's source makes the recorder anew";
 
 pub(crate) fn examine(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
     vec![qemu(host), plugin(host, options.recorder.as_deref()), boot::tcg(host, options)]
@@ -29,14 +43,14 @@ fn qemu(host: &dyn ProbeHost) -> HostCheck {
     let version = match host.ask(&[QEMU, "--version"]) {
         Ok(ran) if ran.is_success() => Version::first_in(&ran.output),
         Ok(ran) => {
-            return check.missing(format!("{path}: {}", ran.last_line().unwrap_or("does not run")), INSTALL)
+            return check.missing(format!("{path}: {}", ran.last_line().unwrap_or("does not run")), RUNS)
         }
-        Err(error) => return check.missing(format!("{path}: {error}"), INSTALL),
+        Err(error) => return check.missing(format!("{path}: {error}"), RUNS),
     };
     match version {
         Some(version) if version.is_at_least(9, 2) => check.ok(format!("{version} ({path})")),
-        Some(version) => check.missing(format!("{version} ({path}), 9.2 or later is needed"), INSTALL),
-        None => check.limited(format!("{path} does not report its version"), INSTALL),
+        Some(version) => check.missing(format!("{version} ({path}), 9.2 or later is needed"), TOO_OLD),
+        None => check.limited(format!("{path} does not report its version"), RUNS),
     }
 }
 
@@ -46,14 +60,22 @@ fn plugin(host: &dyn ProbeHost, recorder: Option<&Path>) -> HostCheck {
     let Some(path) = host.find(QEMU) else { return check.missing(format!("{QEMU} is missing"), INSTALL) };
     let exported = host.read(&path).ok().and_then(|bytes| plugin_api::exported(&bytes));
     let level = exported.map(|exported| exported.level);
-    let level_text = level.map_or("unknown".to_string(), |level| level.to_string());
+    let load = |option: &str| {
+        let argv = [QEMU, "-machine", "none", "-nodefaults", "-display", "none", "-plugin", option];
+        host.run(&argv, SHORT, &mut |_| true)
+    };
     let Some(recorder) = recorder else {
         let build = "`make build` makes the recorder, so that loading it can be tried";
+        let unknown = "API unknown; no recorder was at hand to load";
         return match level {
             Some(level) if level >= plugin_api::NEEDED => check
                 .limited(format!("API {level} by what QEMU exports; no recorder was at hand to load"), build),
-            Some(level) => check.missing(format!("API {level}, {} is needed", plugin_api::NEEDED), INSTALL),
-            None => check.missing(format!("{} has no plugin support", path.display()), INSTALL),
+            Some(level) => check.missing(format!("API {level}, {} is needed", plugin_api::NEEDED), TOO_OLD),
+            // A script that starts QEMU exports nothing.
+            None => match load(&format!("file={NO_SPEC}")) {
+                Ok(ran) if ran.output.contains("Could not load plugin") => check.limited(unknown, build),
+                _ => check.missing(format!("{} has no plugin support", path.display()), NO_PLUGINS),
+            },
         };
     };
     let recorder =
@@ -61,23 +83,29 @@ fn plugin(host: &dyn ProbeHost, recorder: Option<&Path>) -> HostCheck {
     // QEMU ends an option at a comma, and reads two as one; a path with `=` would be read as an
     // option name.
     let option = format!("file={},spec={NO_SPEC}", recorder.replace(',', ",,"));
-    let argv = [QEMU, "-machine", "none", "-nodefaults", "-display", "none", "-plugin", &option];
-    match host.run(&argv, SHORT, &mut |_| true) {
-        Ok(ran) => match plugin_api::loaded(&ran.output, NO_SPEC) {
-            PluginLoad::Yes if exported.is_some_and(|exported| !exported.clock) => {
-                let lacking = plugin_api::CLOCK.join(" and ");
-                let found = format!("API {level_text}, loads {recorder}; does not export {lacking}");
-                check.limited(
-                    found,
-                    "under load a wait may take longer than in another run (docs/disk.md, \"What repeats\"): \
-                     QEMU as distributions build it (`--enable-modules`) has what prevents that",
-                )
+    let ran = match load(&option) {
+        Ok(ran) => ran,
+        Err(error) => return check.missing(error.to_string(), RUNS),
+    };
+    let (why, fix) = match plugin_api::loaded(&ran.output, NO_SPEC) {
+        PluginLoad::Yes(told) => {
+            let level = told.or(level).map_or("unknown".to_string(), |level| level.to_string());
+            let found = format!("API {level}, loads {recorder}");
+            if exported.is_none_or(|exported| exported.clock) {
+                return check.ok(found);
             }
-            PluginLoad::Yes => check.ok(format!("API {level_text}, loads {recorder}")),
-            PluginLoad::No(why) => check.missing(format!("API {level_text}; {recorder}: {why}"), INSTALL),
-        },
-        Err(error) => check.missing(error.to_string(), INSTALL),
-    }
+            return check.limited(
+                format!("{found}; does not export {}", plugin_api::CLOCK.join(" and ")),
+                "under load a wait may take longer than in another run (docs/disk.md, \"What repeats\"): \
+                 QEMU as distributions build it (`--enable-modules`) has what prevents that",
+            );
+        }
+        PluginLoad::TooOld(why) => (why, TOO_OLD),
+        PluginLoad::TooNew(why) => (why, TOO_NEW),
+        PluginLoad::NoPlugins(why) => (why, NO_PLUGINS),
+        PluginLoad::No(why) => (why, BUILD),
+    };
+    check.missing(format!("{recorder}: {why}"), fix)
 }
 
 #[cfg(test)]
@@ -111,5 +139,43 @@ mod tests {
         let check = plugin(&host, Some(Path::new("/r/l.so")));
         assert_eq!((check.status, check.found.as_str()), (CheckStatus::Ok, "API unknown, loads /r/l.so"));
         assert_eq!(plugin(&host, None).status, CheckStatus::Missing);
+    }
+
+    /// Judges a script that starts a QEMU, which prints `said` when it loads the recorder.
+    fn loading(said: &str) -> HostCheck {
+        let host = TestHost::default().program(QEMU).file("/usr/bin/qemu-system-x86_64", "#!/bin/sh\n");
+        let host = host.answer("-plugin file=/r/l.so,spec=", 1, &format!("{said}\n"));
+        plugin(&host, Some(Path::new("/r/l.so")))
+    }
+
+    #[test]
+    fn a_script_that_starts_qemu_is_asked_for_its_level() {
+        for (levels, level) in [("2 to 4", "4"), ("4 to 6", "6"), ("7 to 7", "7")] {
+            let check = loading(&format!(
+                "kerntune-recorder: cannot read {NO_SPEC}: No such file or directory (os error 2); this QEMU has \
+                 plugin API {levels}"
+            ));
+            assert_eq!((check.status, check.found), (CheckStatus::Ok, format!("API {level}, loads /r/l.so")));
+        }
+        let host = TestHost::default().program(QEMU).file("/usr/bin/qemu-system-x86_64", "#!/bin/sh\n");
+        let host =
+            host.answer("-plugin", 1, &format!("{QEMU}: Could not load plugin {NO_SPEC}: cannot open"));
+        assert_eq!(plugin(&host, None).status, CheckStatus::Limited);
+    }
+
+    #[test]
+    fn an_installed_qemu_is_never_advised_to_be_installed() {
+        let refused = format!("{QEMU}: Could not load plugin /r/l.so: plugin requires API version");
+        for (said, advice) in [
+            (format!("{refused} 4, but this QEMU supports only up to version 3"), TOO_OLD),
+            (format!("{refused} 7, but this QEMU supports only a minimum version of 8"), TOO_NEW),
+            (format!("{QEMU}: -plugin: invalid option"), NO_PLUGINS),
+            (format!("{QEMU}: Could not load plugin /r/l.so: invalid ELF header"), BUILD),
+        ] {
+            let check = loading(&said);
+            assert_eq!((check.status, check.fix.as_deref()), (CheckStatus::Missing, Some(advice)), "{said}");
+            assert!(!advice.contains("apt-get install"));
+            assert!(said.ends_with(check.found.rsplit(": ").next().unwrap()), "{}", check.found);
+        }
     }
 }

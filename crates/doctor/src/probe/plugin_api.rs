@@ -1,14 +1,15 @@
-//! Finds the plugin API level of a QEMU from the functions that it exports.
+//! Finds the plugin API level of a QEMU.
 //!
-//! QEMU tells its level only to a loaded plugin. Without the recorder, the level is inferred from
-//! the functions that were added with each level (include/qemu/qemu-plugin.h, "version history").
+//! QEMU tells its level only to a loaded plugin, so the recorder says it. Without the recorder, the
+//! level is inferred from the functions that QEMU exports (include/plugins/qemu-plugin.h,
+//! "Versioning plugins").
 
 use kerntune_debuginfo::Elf;
 
 /// API level that the recorder needs.
 pub(crate) const NEEDED: u32 = 4;
 
-/// A function that was added with each level, newest first.
+/// A function that was added with each level, newest first. Level 7 added none.
 const MARKERS: [(u32, &str); 5] = [
     (6, "qemu_plugin_register_vcpu_discon_cb"),
     (5, "qemu_plugin_write_memory_vaddr"),
@@ -45,17 +46,25 @@ pub(crate) fn exported(qemu: &[u8]) -> Option<QemuExports> {
 /// Result of loading the recorder with a missing spec.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PluginLoad {
-    /// The recorder reached its spec: the plugin API suits it.
-    Yes,
-    /// The recorder was refused, with the reason.
+    /// The recorder reached its spec: the plugin API suits it. QEMU's level, if the recorder says
+    /// it.
+    Yes(Option<u32>),
+    /// QEMU has no level yet that the recorder speaks, with the reason.
+    TooOld(String),
+    /// QEMU no longer has a level that the recorder speaks, with the reason.
+    TooNew(String),
+    /// QEMU was built without plugins, with its message.
+    NoPlugins(String),
+    /// The recorder was refused otherwise, with the reason.
     No(String),
 }
 
 /// Parses the messages of QEMU and the recorder.
 pub(crate) fn loaded(output: &str, spec: &str) -> PluginLoad {
     let said = |words: &str| output.lines().find(|line| line.contains(words));
-    if said(spec).is_some_and(|line| line.contains("kerntune-recorder: ")) {
-        return PluginLoad::Yes;
+    if let Some(line) = said(spec).filter(|line| line.contains("kerntune-recorder: ")) {
+        let level = line.rsplit_once(" to ").filter(|(before, _)| before.contains("plugin API "));
+        return PluginLoad::Yes(level.and_then(|(_, level)| level.trim().parse().ok()));
     }
     // The recorder's reason comes first, then QEMU's, which is its last line.
     let reason = said("kerntune-recorder: ")
@@ -63,7 +72,17 @@ pub(crate) fn loaded(output: &str, spec: &str) -> PluginLoad {
         .or_else(|| said("Could not load plugin"))
         .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()));
     let reason = reason.unwrap_or("QEMU ended without output");
-    PluginLoad::No(reason.trim_start_matches("kerntune-recorder: ").to_string())
+    let has = |words: &str| reason.contains(words);
+    let kind = if has("supports only up to version") || has("QEMU 9.2 or newer") {
+        PluginLoad::TooOld
+    } else if has("supports only a minimum version of") {
+        PluginLoad::TooNew
+    } else if has("-plugin: invalid option") {
+        PluginLoad::NoPlugins
+    } else {
+        PluginLoad::No
+    };
+    kind(reason.trim_start_matches("kerntune-recorder: ").to_string())
 }
 
 #[cfg(test)]
@@ -74,17 +93,30 @@ mod tests {
     fn messages_of_qemu_and_recorder() {
         let yes = "kerntune-recorder: cannot read /x/spec: No such file or directory (os error 2)\n\
             qemu-system-x86_64: Could not load plugin /l.so: qemu_plugin_install returned error code 1\n";
-        assert_eq!(loaded(yes, "/x/spec"), PluginLoad::Yes);
+        assert_eq!(loaded(yes, "/x/spec"), PluginLoad::Yes(None));
+        let told =
+            "kerntune-recorder: cannot read /x/spec: No such file or directory (os error 2); this QEMU has \
+            plugin API 7 to 7\n";
+        assert_eq!(loaded(told, "/x/spec"), PluginLoad::Yes(Some(7)));
         let old = "kerntune-recorder: this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)\n";
         assert_eq!(
             loaded(old, "/x/spec"),
-            PluginLoad::No("this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)".into())
+            PluginLoad::TooOld("this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)".into())
         );
         let qemu = "qemu-system-x86_64: Could not load plugin /b.so: plugin requires API version 4, but \
             this QEMU supports only up to version 1\n";
-        assert!(matches!(loaded(qemu, "/x/spec"), PluginLoad::No(why) if why.contains("up to version 1")));
+        assert!(
+            matches!(loaded(qemu, "/x/spec"), PluginLoad::TooOld(why) if why.contains("up to version 1"))
+        );
+        let new = "qemu-system-x86_64: Could not load plugin /b.so: plugin requires API version 7, but \
+            this QEMU supports only a minimum version of 8\n";
+        assert!(
+            matches!(loaded(new, "/x/spec"), PluginLoad::TooNew(why) if why.contains("minimum version of 8"))
+        );
         let none = "qemu-system-x86_64: -plugin: invalid option\n";
-        assert!(matches!(loaded(none, "/x/spec"), PluginLoad::No(why) if why.contains("invalid option")));
+        assert!(
+            matches!(loaded(none, "/x/spec"), PluginLoad::NoPlugins(why) if why.contains("invalid option"))
+        );
         assert!(matches!(loaded("", "/x/spec"), PluginLoad::No(_)));
     }
 

@@ -41,7 +41,7 @@ pub struct RegisterDescriptor {
 #[repr(C)]
 pub struct QemuInfo {
     pub target_name: *const c_char,
-    version_min: c_int,
+    pub version_min: c_int,
     pub version_cur: c_int,
     pub system_emulation: bool,
     pub smp_vcpus: c_int,

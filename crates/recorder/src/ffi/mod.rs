@@ -421,7 +421,11 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
         .iter()
         .find_map(|argument| argument.strip_prefix("spec="))
         .ok_or("the argument spec=FILE is missing")?;
-    let text = std::fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {path}: {e}")))?;
+    // `kerntune doctor` asks for the levels by naming no file.
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        let (first, last) = (info.version_min, info.version_cur);
+        Failure(format!("cannot read {path}: {e}; this QEMU has plugin API {first} to {last}"))
+    })?;
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
     let (api, registration) = (PluginApi::load()?, api::registration(info.version_cur)?);
     if cpus > 1 {

@@ -38,6 +38,7 @@ impl Emulator {
     fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Result<Command> {
         let mut command = qemu::program(None);
         qemu::bare(&mut command);
+        command.arg("-bios").arg(&qemu::installed()?.firmware);
         let (cpu, mut command_line) = cpu(&request.demands);
         command_line += &calibration::command_line(kernel, request.demands.cpus)?;
         command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
@@ -90,16 +91,23 @@ impl Machine for Emulator {
         "emulator"
     }
 
-    /// Hashes QEMU's version, the recorder's code, and the options.
+    /// Hashes QEMU's version and firmware, the recorder's code, and the options.
     fn identity(&self) -> Result<String> {
         let EmulatedCpu { features, no_fast_strings, kernel_options } = CPU;
-        Ok(kerntune_work::ContentHash::new("emulator/6")
-            .field("qemu", qemu::version()?)
+        let qemu = qemu::installed()?;
+        Ok(kerntune_work::ContentHash::new("emulator/7")
+            .field("qemu", &qemu.version)
+            .field("firmware", &qemu.firmware_hash)
             .field("cpu", format!("{features}{no_fast_strings}"))
             .field("network card", CARD)
             .field("command line", format!("{} {kernel_options}{NO_MITIGATIONS}", qemu::command_line()))
             .field("recorder", recorder_code(&self.recorder)?)
             .finish())
+    }
+
+    fn emulator(&self) -> Result<Option<String>> {
+        let qemu = qemu::installed()?;
+        Ok(Some(format!("{}, firmware {}", qemu.version, qemu.firmware_hash)))
     }
 
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
@@ -132,6 +140,27 @@ fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
         {
             Err(Error::Recorder { message: message.replace("kerntune-recorder: ", "") })
         }
+        JobEnd::Exited(_) if message.contains("plugin requires API version") => {
+            Err(Error::PluginApi { message: message.into() })
+        }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn a_qemu_that_refuses_the_recorder_gets_advice() {
+        let refused =
+            "qemu-system-x86_64: Could not load plugin /l.so: plugin requires API version 7, but this QEMU \
+            supports only a minimum version of 8";
+        let error = recorder_failed(&JobEnd::Exited(ExitStatus::from_raw(1 << 8)), refused).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("minimum version of 8") && said.contains("9.2 to 11.1"), "{said}");
+        assert!(recorder_failed(&JobEnd::Exited(ExitStatus::from_raw(1 << 8)), "no such device").is_ok());
     }
 }

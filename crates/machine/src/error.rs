@@ -19,6 +19,10 @@ pub enum Error {
     MitigatedSelection,
     #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
     NoRecorder { looked: String },
+    #[error("QEMU's firmware {file} is in none of its directories ({looked}): install the package seabios, or set KERNTUNE_FIRMWARE to the file's path")]
+    NoFirmware { file: &'static str, looked: String },
+    #[error("{message}. QEMU 9.2 to 11.1 (plugin API 4 to 7) work: put one first in PATH, or take a newer kerntune")]
+    PluginApi { message: String },
     #[error("{path} is not the recorder of this version of kerntune: run `make build`")]
     NotARecorder { path: PathBuf },
     #[error("cannot read the code in {path}: {reason}")]
@@ -74,9 +78,11 @@ impl ClassifyError for Error {
         match self {
             Self::Work(inner) => inner.class(),
             Self::Kernel(inner) => inner.class(),
-            Self::NoRecorder { .. } | Self::NoKvm { .. } | Self::NotContained { .. } => {
-                ErrorClass::MissingPrerequisite
-            }
+            Self::NoRecorder { .. }
+            | Self::NoFirmware { .. }
+            | Self::PluginApi { .. }
+            | Self::NoKvm { .. }
+            | Self::NotContained { .. } => ErrorClass::MissingPrerequisite,
             Self::Code { .. }
             | Self::NotOnKvm { .. }
             | Self::NotOnUml { .. }

@@ -17,6 +17,15 @@ pub trait Machine: Debug + Send + Sync {
     /// A missing program.
     fn identity(&self) -> Result<String>;
 
+    /// Returns the emulating program's version and its firmware, for a reader; `None` if nothing
+    /// is emulated.
+    ///
+    /// # Errors
+    /// A missing program.
+    fn emulator(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Runs a guest to its end. All files go into `directory`, which must exist and be empty.
     ///
     /// # Errors

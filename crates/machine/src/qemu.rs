@@ -7,15 +7,60 @@ use crate::{cpu, drivers, results, Error, Result};
 use kerntune_guest::{boot_options, Disk, DiskKind, PORT_NAME};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_kernel::Kernel;
-use kerntune_work::{IoContext, Job, JobEnd, Progress};
+use kerntune_work::{ContentHash, IoContext, Job, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 /// Name of the program.
 const QEMU: &str = GuestIsa::NAMES.qemu;
+/// File of the firmware that QEMU boots a PC with.
+const FIRMWARE: &str = "bios-256k.bin";
 /// Beginning of the line with QEMU's version.
 const VERSION: &str = "QEMU emulator version ";
+
+/// Variable with the path of another firmware than QEMU's own.
+const FIRMWARE_VARIABLE: &str = "KERNTUNE_FIRMWARE";
+
+/// Program in `PATH` that emulates, and the firmware that it boots.
+#[derive(Debug)]
+pub(crate) struct InstalledQemu {
+    /// Line with the version.
+    pub version: String,
+    pub firmware: PathBuf,
+    /// Hash of the firmware. A kernel starts when its firmware is done, so another one shifts the
+    /// timers' interrupts against what they interrupt.
+    pub firmware_hash: String,
+}
+
+/// Returns QEMU and its firmware, found once.
+///
+/// # Errors
+/// No QEMU, or no firmware.
+pub(crate) fn installed() -> Result<&'static InstalledQemu> {
+    static FOUND: OnceLock<InstalledQemu> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
+    let version = version()?;
+    let firmware = match std::env::var_os(FIRMWARE_VARIABLE) {
+        Some(path) => std::path::absolute(&path).at("find", Path::new(&path))?,
+        None => firmware_of(Path::new(QEMU))?,
+    };
+    let firmware_hash = ContentHash::new("firmware/1").file("content", &firmware)?.finish();
+    Ok(FOUND.get_or_init(|| InstalledQemu { version, firmware, firmware_hash }))
+}
+
+/// Returns the firmware in the first of QEMU's directories that has one, as QEMU does.
+fn firmware_of(program: &Path) -> Result<PathBuf> {
+    let (_, directories) = said(program, &["-L", "help"])?;
+    let found = directories.lines().map(|line| Path::new(line).join(FIRMWARE)).find(|path| path.is_file());
+    found.ok_or_else(|| Error::NoFirmware {
+        file: FIRMWARE,
+        looked: directories.lines().collect::<Vec<_>>().join(", "),
+    })
+}
 
 /// Returns the line with QEMU's version.
 pub(crate) fn version() -> Result<String> {
@@ -23,11 +68,7 @@ pub(crate) fn version() -> Result<String> {
 }
 
 fn version_of(program: &Path) -> Result<String> {
-    let out =
-        Command::new(program).arg("--version").env("LC_ALL", "C").output().map_err(|source| {
-            kerntune_work::Error::Spawn { program: program.display().to_string(), source }
-        })?;
-    let said = String::from_utf8_lossy(&out.stdout);
+    let (out, said) = said(program, &["--version"])?;
     // Occasional warnings must not become part of a result's key.
     let line = said.lines().find(|line| line.starts_with(VERSION)).filter(|_| out.status.success());
     line.map(|line| line.trim_end().to_string()).ok_or_else(|| Error::Qemu {
@@ -38,6 +79,16 @@ fn version_of(program: &Path) -> Result<String> {
             String::from_utf8_lossy(&out.stderr).trim()
         ),
     })
+}
+
+/// Returns how a program ended, and its output.
+fn said(program: &Path, arguments: &[&str]) -> Result<(Output, String)> {
+    let out =
+        Command::new(program).args(arguments).env("LC_ALL", "C").output().map_err(|source| {
+            kerntune_work::Error::Spawn { program: program.display().to_string(), source }
+        })?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    Ok((out, text))
 }
 
 /// Command for QEMU, pinned to a CPU of the host if one is given.
@@ -229,6 +280,23 @@ mod tests {
             assert!(error.contains("does not say its version"), "{error}");
         }
         assert!(version_of(Path::new("/no/qemu")).unwrap_err().to_string().contains("/no/qemu"));
+    }
+
+    #[test]
+    fn the_firmware_is_the_first_in_the_directories_of_qemu() {
+        let dir = tempfile::tempdir().unwrap();
+        let [none, first, second] = ["none", "first", "second"].map(|name| dir.path().join(name));
+        for place in [&first, &second] {
+            fs::create_dir(place).unwrap();
+            fs::write(place.join(FIRMWARE), "").unwrap();
+        }
+        let lists = |places: &[&PathBuf]| {
+            let lines: Vec<_> = places.iter().map(|place| format!("echo '{}'", place.display())).collect();
+            firmware_of(&says(&dir, &format!("[ \"$*\" = '-L help' ] || exit 1\n{}", lines.join("\n"))))
+        };
+        assert_eq!(lists(&[&none, &first, &second]).unwrap(), first.join(FIRMWARE));
+        let error = lists(&[&none]).unwrap_err().to_string();
+        assert!(error.contains(&none.display().to_string()) && error.contains(FIRMWARE_VARIABLE), "{error}");
     }
 
     #[test]

@@ -68,6 +68,10 @@ impl Machine for ArchivingMachine {
         self.machine.identity()
     }
 
+    fn emulator(&self) -> Result<Option<String>> {
+        self.machine.emulator()
+    }
+
     /// Keeps failures of the guest, but not those of the host.
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let key = key(&self.identity()?, request)?;

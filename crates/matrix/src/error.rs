@@ -111,7 +111,13 @@ impl Error {
         };
         let of_machine = |error: &kerntune_machine::Error| {
             use kerntune_machine::Error;
-            matches!(error, Error::Work(_) | Error::NoRecorder { .. })
+            matches!(
+                error,
+                Error::Work(_)
+                    | Error::NoRecorder { .. }
+                    | Error::NoFirmware { .. }
+                    | Error::PluginApi { .. }
+            )
         };
         match self {
             Self::Kernel(error) | Self::Tune(Tune::Kernel(error)) => of_kernel(error),

@@ -27,6 +27,9 @@ pub struct Manifest {
     pub run: RunPurpose,
     /// Machine of the run: `emulator`, `kvm`, `uml`, `host`.
     pub machine: String,
+    /// Version of the emulating program, and its firmware; `None` if nothing was emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<String>,
     /// Name of the front-end model that counted misses; `None` without a model.
     pub model: Option<String>,
     /// End of the run: RFC 3339, UTC, as from [`rfc3339`].
@@ -141,6 +144,7 @@ impl Manifest {
             workload: workload.into(),
             run: RunPurpose::Training,
             machine: machine.into(),
+            emulator: None,
             model: None,
             recorded: rfc3339(UNIX_EPOCH),
             elapsed_ticks: Ticks::ZERO,

@@ -131,6 +131,13 @@ pub fn document<'a>(base: &'a Profile, other: &'a Profile, options: &DiffOptions
             "One profile was sampled, in time of a real machine, and the other was not: compare shares, not times.",
         );
     }
+    if let (Some(one), Some(other)) = (&base.manifest.emulator, &other.manifest.emulator) {
+        if one != other {
+            document.note(&format!(
+                "A was recorded by {one}, and B by {other}: part of the change may be theirs (docs/install.md)."
+            ));
+        }
+    }
     if !options.per_operation && a.operations != b.operations {
         document.note(
             "The profiles have different numbers of operations: --per-operation compares one with one.",

@@ -167,7 +167,8 @@ pub fn record_in_detail(
     let expected_ns = earlier_end(session, request, &detail, &image, number);
     let outcome = boot(session, request, &detail, asked.proc, &image, &run, expected_ns)?;
     outputs::judge(request.workload, request.run, &outcome.guest_files)?;
-    let profile = analyze(&id, request, &detail, &outcome, session.progress)?;
+    let mut profile = analyze(&id, request, &detail, &outcome, session.progress)?;
+    profile.manifest.emulator = session.machine.emulator()?;
     if !detail.points().is_empty() {
         let names: Vec<String> = detail.points().into_iter().map(|(name, _)| name).collect();
         write_json(&run.join(POINTS), &names)?;

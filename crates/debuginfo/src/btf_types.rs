@@ -192,9 +192,10 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Makes type information of records (name, kind, flag, size or type) and the words behind
-    /// them, for `count` members.
-    fn btf(types: &[(u32, u32, u32, u32, u32, &[u32])], strings: &[u8]) -> Vec<u8> {
+    /// Name, kind, flag, size or type, number of members, and the words behind the record.
+    type Record<'a> = (u32, u32, u32, u32, u32, &'a [u32]);
+
+    fn btf(types: &[Record], strings: &[u8]) -> Vec<u8> {
         let mut records = Vec::new();
         for (name, kind, flag, size, count, rest) in types {
             let info = flag << 31 | kind << 24 | count;

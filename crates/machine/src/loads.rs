@@ -1,4 +1,4 @@
-//! Where and how a kernel loads code: modules and BPF programs.
+//! Functions of a kernel that load code: modules and BPF programs.
 
 use crate::selection::FunctionSelection;
 use crate::{Error, Result};

@@ -42,7 +42,7 @@ pub struct LoadedTable {
     selection: Option<LoadSelection>,
     /// Numbers by address and name. What is loaded again at its old address is the same function.
     numbers: HashMap<(u64, String), u32>,
-    /// What is loaded now, by address; it never overlaps.
+    /// Loaded code by address; it never overlaps.
     present: BTreeMap<u64, PresentCode>,
     /// Memory areas of modules, with their end and the function that stands for code without a
     /// symbol.

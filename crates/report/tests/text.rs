@@ -123,7 +123,8 @@ fn every_order_is_the_one_that_it_says() {
 fn functions_of_programs_have_no_share_of_the_kernels_time() {
     let mut profile = sample::before();
     let rr = profile.tables.functions[0].function;
-    profile.tables.symbols[rr.get() as usize].module = Some("/usr/bin/rr".into());
+    let symbol = &mut profile.tables.symbols[rr.get() as usize];
+    (symbol.module, symbol.address) = (Some("/usr/bin/rr".into()), kerntune_profile::Address(0x40_1000));
     let name = profile.tables.name(rr).to_owned();
     let text = FunctionsOptions::default().json(&profile).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();

@@ -318,7 +318,7 @@ fn first_run(directory: &Path, root: &SourceRoot, home: &Path, attempts: &str) -
     let work = WorkDir::open(directory.join("work")).unwrap();
     let script = format!(
         "busybox sh -c '{attempts}' >/tmp/o 2>&1; busybox grep -q 'tried all' /tmp/o || exit 9; \
-         busybox grep ESCAPED /tmp/o | busybox tr ' /' '__' | while read name; do test -e /escaped/$name; done"
+         busybox grep ESCAPED /tmp/o | busybox tr ' /' '__' | while read name; do test -e /escaped/$name; done; true"
     );
     let found = discover(DiscoveryRequest {
         program: &compile_contain(&work).unwrap(),

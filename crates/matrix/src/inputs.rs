@@ -73,7 +73,10 @@ fn of_guest(
 ) -> Result<()> {
     let workload = plan.workload(workload)?;
     add("workload", workload.content_hash()?);
-    add("image", session.image(&workload)?.manifest.id);
+    let image = session.image(&workload);
+    // A dry run packs none, and takes it that no store has results of one that is to be packed.
+    let is_missing = session.work.take_missing();
+    add("image", if is_missing { "to be packed".into() } else { image?.manifest.id });
     add("model", plan.model_text.clone());
     add("machine", session.machine_id.clone());
     Ok(())

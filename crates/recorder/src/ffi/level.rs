@@ -293,9 +293,10 @@ mod tests {
 
     #[test]
     fn the_image_of_a_function_has_the_constants_beside_it() {
-        let constant = b"beside the function of this test";
+        #[used]
+        static CONSTANT: [u8; 32] = *b"beside the function of this test";
         let function = versions_are_found_in_an_image as fn() as usize as *mut c_void;
-        assert!(image_of(function).any(|part| part.windows(constant.len()).any(|window| window == constant)));
+        assert!(image_of(function).any(|part| part.windows(CONSTANT.len()).any(|window| window == CONSTANT)));
         assert_eq!(image_of(null_mut()).count(), 0);
         assert_eq!(qemu_plugin_version.load(Ordering::Relaxed), FIRST, "this program is no QEMU");
     }

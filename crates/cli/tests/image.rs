@@ -43,7 +43,8 @@ fn small_image(directory: &Path) -> (PathBuf, PathBuf) {
     tar(&root, &layer);
     let layout = directory.join("layout");
     let stored = blob(&layout, &fs::read(&layer).unwrap());
-    let script = "busybox id; busybox cat motd; echo $MODE $HOME $PWD; busybox ls /; busybox touch new 2>&1 || true";
+    let script =
+        "busybox id; busybox cat motd; echo $MODE $HOME $PWD; busybox ls /; busybox touch new 2>&1 || true";
     let config = format!(
         r#"{{"architecture":"amd64","os":"linux","config":{{"User":"web","Env":["PATH=/bin","MODE=fast"],
             "Entrypoint":["sh","-c","{script}"],"WorkingDir":"/srv"}},"rootfs":{{"type":"layers","diff_ids":["sha256:{}"]}}}}"#,

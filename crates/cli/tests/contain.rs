@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ fn host() -> Vec<(String, String)> {
 
 /// Returns kerntune's cgroups below the first two levels.
 fn groups() -> Vec<String> {
-    let below = |path: &Path| -> Vec<std::path::PathBuf> {
+    let below = |path: &Path| -> Vec<PathBuf> {
         fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     };
     let first = below(Path::new("/sys/fs/cgroup"));
@@ -128,20 +128,58 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Targets of the hostile program on this machine: a file, a process and two sockets.
+struct HostTargets {
+    canary: PathBuf,
+    written: i64,
+    port: TcpListener,
+    socket: UnixListener,
+    name: String,
+    victim: Child,
+}
+
+impl HostTargets {
+    /// Makes them, with the abstract socket `name`.
+    fn new(directory: &Path, name: &str) -> Self {
+        let canary = directory.join("canary");
+        fs::write(&canary, "as it was").unwrap();
+        fs::set_permissions(&canary, fs::Permissions::from_mode(0o666)).unwrap();
+        let name = format!("{name}-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        Self {
+            written: fs::metadata(&canary).unwrap().mtime_nsec(),
+            canary,
+            port: TcpListener::bind("127.0.0.1:0").unwrap(),
+            socket: UnixListener::bind_addr(&address).unwrap(),
+            name,
+            victim: Command::new("sleep").arg("10000").spawn().unwrap(),
+        }
+    }
+
+    /// Returns the arguments of `hostile` that name them.
+    fn attempts(&self) -> String {
+        let port = self.port.local_addr().unwrap().port();
+        format!("try {} {} {port} {}", self.canary.display(), self.victim.id(), self.name)
+    }
+
+    /// Checks that nobody touched them.
+    fn check(mut self) {
+        assert_eq!(fs::read_to_string(&self.canary).unwrap(), "as it was");
+        assert_eq!(fs::metadata(&self.canary).unwrap().mtime_nsec(), self.written);
+        assert!(self.victim.try_wait().unwrap().is_none(), "the host's process was ended");
+        self.victim.kill().unwrap();
+        self.victim.wait().unwrap();
+        self.port.set_nonblocking(true).unwrap();
+        self.socket.set_nonblocking(true).unwrap();
+        assert!(self.port.accept().is_err() && self.socket.accept().is_err(), "somebody was connected");
+    }
+}
+
 /// Prepares all attempts and their targets on the host; the closure runs the workload.
 fn attempts(directory: &TempDir, run: impl FnOnce(&str)) {
-    let canary = directory.path().join("canary");
-    fs::write(&canary, "as it was").unwrap();
-    fs::set_permissions(&canary, fs::Permissions::from_mode(0o666)).unwrap();
-    let written = fs::metadata(&canary).unwrap().mtime_nsec();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let name = format!("kerntune-test-{}", std::process::id());
-    let address = SocketAddr::from_abstract_name(&name).unwrap();
-    let socket = UnixListener::bind_addr(&address).unwrap();
-    let mut victim = Command::new("sleep").arg("10000").spawn().unwrap();
-    let all =
-        format!("try {} {} {} {name}", canary.display(), victim.id(), port.local_addr().unwrap().port());
-    let mark = format!("mark-{}", canary.display()).replace('/', "-");
+    let targets = HostTargets::new(directory.path(), "kerntune-test");
+    let all = targets.attempts();
+    let mark = format!("mark-{}", targets.canary.display()).replace('/', "-");
     let steps = [
         (all.as_str(), "(?s)(kept .*){96}made shared memory: 1.*(kept .*){28}tried all"),
         ("dump", "no dump"),
@@ -153,14 +191,7 @@ fn attempts(directory: &TempDir, run: impl FnOnce(&str)) {
     for (before, after) in before.iter().zip(host()) {
         assert_eq!(*before, after);
     }
-    assert_eq!(fs::read_to_string(&canary).unwrap(), "as it was");
-    assert_eq!(fs::metadata(&canary).unwrap().mtime_nsec(), written);
-    assert!(victim.try_wait().unwrap().is_none(), "the host's process was ended");
-    victim.kill().unwrap();
-    victim.wait().unwrap();
-    port.set_nonblocking(true).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    assert!(port.accept().is_err() && socket.accept().is_err(), "somebody was connected");
+    targets.check();
     assert_eq!(processes(&mark), [0; 0], "left behind");
 }
 
@@ -361,30 +392,16 @@ fn small_root(directory: &TempDir) -> SourceRoot {
 #[test]
 fn a_hostile_first_run_changes_nothing_of_the_host() {
     let directory = hostile();
-    let canary = directory.path().join("canary");
-    fs::write(&canary, "as it was").unwrap();
-    fs::set_permissions(&canary, fs::Permissions::from_mode(0o666)).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let name = format!("kerntune-first-run-{}", std::process::id());
-    let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    let mut victim = Command::new("sleep").arg("10000").spawn().unwrap();
-    let number = port.local_addr().unwrap().port();
-    let attempts = format!("hostile try {} {} {number} {name}", canary.display(), victim.id());
-    let (before, written) = (host(), fs::metadata(&canary).unwrap().mtime_nsec());
+    let targets = HostTargets::new(directory.path(), "kerntune-first-run");
+    let attempts = format!("hostile {}", targets.attempts());
+    let before = host();
     let small = small_root(&directory);
     assert_eq!(first_run(directory.path(), &small, Path::new("/root"), &attempts), [""; 0]);
     let copies = ["ESCAPED_a_file_by_dots", "ESCAPED_a_file_by_its_path", "ESCAPED_a_file_out_of_a_chroot"];
     let worked = first_run(directory.path(), &SourceRoot::default(), Path::new("/root"), &attempts);
     assert_eq!(worked, copies);
     assert_eq!(host(), before);
-    assert_eq!(fs::read_to_string(&canary).unwrap(), "as it was");
-    assert_eq!(fs::metadata(&canary).unwrap().mtime_nsec(), written);
-    assert!(victim.try_wait().unwrap().is_none(), "the host's process was ended");
-    victim.kill().unwrap();
-    victim.wait().unwrap();
-    port.set_nonblocking(true).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    assert!(port.accept().is_err() && socket.accept().is_err(), "somebody was connected");
+    targets.check();
     assert!(!small.directory().join("tmp").exists(), "the root was written to");
 }
 

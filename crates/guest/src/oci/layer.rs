@@ -59,7 +59,7 @@ struct LayerEntry {
 
 /// Extended headers before an entry.
 #[derive(Default)]
-struct Extension {
+struct PaxExtension {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
     uid: Option<u64>,
@@ -97,7 +97,7 @@ impl RootWriter {
     /// An archive that is damaged, or has names that lead out of the root.
     pub fn layer(&mut self, archive: &mut impl Read) -> io::Result<()> {
         self.present.clear();
-        let mut extension = Extension::default();
+        let mut extension = PaxExtension::default();
         for entry in tar::Archive::new(archive).entries()?.raw(true) {
             interrupt::check().map_err(io::Error::other)?;
             let mut entry = entry?;
@@ -130,7 +130,7 @@ impl RootWriter {
                 &extension,
                 size,
             )?;
-            extension = Extension::default();
+            extension = PaxExtension::default();
             self.entry(&found, &mut entry)?;
         }
         Ok(())
@@ -336,7 +336,7 @@ impl LayerEntry {
         header: &Header,
         path: &[u8],
         link: Option<&[u8]>,
-        extension: &Extension,
+        extension: &PaxExtension,
         size: u64,
     ) -> io::Result<Self> {
         let number = |own: io::Result<u64>, other: Option<u64>| -> io::Result<u32> {
@@ -368,7 +368,7 @@ impl LayerEntry {
     }
 }
 
-impl Extension {
+impl PaxExtension {
     /// Takes an extended header; of those for all entries nothing matters.
     fn take(&mut self, kind: EntryType, mut bytes: Vec<u8>) -> io::Result<()> {
         match kind {

@@ -1,6 +1,6 @@
 //! Functions of the plugin API, looked up in the running QEMU when the plugin is installed.
 
-use super::level::{self, Registration};
+use super::level::{self, CallbackRegistration};
 use crate::Failure;
 use std::ffi::{c_char, c_int, c_uint, c_void, CString};
 use std::mem::transmute_copy;
@@ -111,20 +111,20 @@ api! {
 }
 
 /// Looks up the registration of callbacks in a QEMU of this API level.
-pub fn registration(level: c_int) -> Result<Registration, Failure> {
+pub fn registration(level: c_int) -> Result<CallbackRegistration, Failure> {
     let vcpu_init = find("qemu_plugin_register_vcpu_init_cb")?;
     let translation = find("qemu_plugin_register_vcpu_tb_trans_cb")?;
     let exit = find("qemu_plugin_register_atexit_cb")?;
     // SAFETY: the symbols of these names have these signatures in qemu-plugin.h of the level.
     Ok(unsafe {
         if level < level::USERDATA {
-            Registration::WithId {
+            CallbackRegistration::WithId {
                 vcpu_init: transmute_copy(&vcpu_init),
                 translation: transmute_copy(&translation),
                 exit: transmute_copy(&exit),
             }
         } else {
-            Registration::WithUserdata {
+            CallbackRegistration::WithUserdata {
                 vcpu_init: transmute_copy(&vcpu_init),
                 translation: transmute_copy(&translation),
                 exit: transmute_copy(&exit),

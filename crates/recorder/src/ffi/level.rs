@@ -154,7 +154,7 @@ pub mod with_userdata {
 
 /// Functions that register a [`LifeCycle`], in the form of the running QEMU.
 #[derive(Clone, Copy)]
-pub enum Registration {
+pub enum CallbackRegistration {
     WithId {
         vcpu_init: unsafe extern "C" fn(u64, with_id::VcpuInit),
         translation: unsafe extern "C" fn(u64, with_id::Translation),
@@ -167,7 +167,7 @@ pub enum Registration {
     },
 }
 
-impl Registration {
+impl CallbackRegistration {
     /// Registers the callbacks of a plugin.
     ///
     /// # Safety
@@ -253,9 +253,12 @@ mod tests {
 
     #[test]
     fn callbacks_get_the_same_in_both_forms() {
-        let old =
-            Registration::WithId { vcpu_init: old_vcpu_init, translation: old_translation, exit: old_exit };
-        let new = Registration::WithUserdata {
+        let old = CallbackRegistration::WithId {
+            vcpu_init: old_vcpu_init,
+            translation: old_translation,
+            exit: old_exit,
+        };
+        let new = CallbackRegistration::WithUserdata {
             vcpu_init: new_vcpu_init,
             translation: new_translation,
             exit: new_exit,

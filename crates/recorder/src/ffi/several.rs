@@ -9,7 +9,7 @@
 //! in a host register.
 
 use super::api::{GByteArray, PluginApi, NO_REGS, READ_WRITE, R_REGS};
-use super::level::{LifeCycle, Registration};
+use super::level::{CallbackRegistration, LifeCycle};
 use super::{data, fail, halt, instructions, pack, registers, QemuCpu, REGISTERS};
 use crate::drive::{HookRunner, HookedBlock};
 use crate::plan::MAX_BLOCKS;
@@ -220,7 +220,7 @@ impl LifeCycle for MultiCpuPlugin {
 pub(super) fn install(
     id: u64,
     api: PluginApi,
-    registration: Registration,
+    registration: CallbackRegistration,
     spec: &RecorderSpec,
     cpus: usize,
 ) -> Result<(), Failure> {

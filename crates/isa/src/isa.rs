@@ -53,6 +53,8 @@ pub trait Isa {
     const IMAGE_OFFSET: u64;
     /// A calibration that the kernel skips if its result is set beforehand.
     const MEASURED: BootMeasurement;
+    /// Waits that let kernels start at round times.
+    const START_CLOCK: ClockWait;
     /// The CPU of runs that repeat exactly.
     const EMULATED: EmulatedCpu;
     /// Vulnerable CPUs, which need mitigations, that the emulator can imitate.
@@ -141,12 +143,27 @@ pub trait Isa {
 /// A calibration that the kernel makes while it boots, unless a variable has its result.
 #[derive(Debug)]
 pub struct BootMeasurement {
-    /// Function that checks the variable.
-    pub stop: &'static str,
     /// Variable of four bytes: the count per timer tick.
     pub variable: &'static str,
     /// Frequency on QEMU's machine, in hertz.
     pub hertz: u32,
+}
+
+/// A wait of a booting kernel for a time of its clock, which counts nanoseconds.
+#[derive(Debug)]
+pub struct ClockWait {
+    /// Functions of at most two arguments before which the kernel waits when it first calls them:
+    /// what uses the clock after times that depend on the firmware. All kernels call the last one,
+    /// after the others.
+    pub stops: &'static [&'static str],
+    /// Register with the stack's end, by the number of QEMU's server for gdb.
+    pub stack_pointer: u32,
+    /// Register with the next instruction's address.
+    pub program_counter: u32,
+    /// Returns code that waits for the next multiple of a power of two, and then jumps to a
+    /// function. It may lie anywhere, and changes no register that has an argument or that a
+    /// function keeps. It reads the clock once, so it always ends as long after the multiple.
+    pub code: fn(u32, u64) -> Vec<u8>,
 }
 
 /// QEMU's CPU for runs that repeat exactly.

@@ -1,6 +1,6 @@
 //! QEMU with TCG, configured so that runs repeat exactly.
 
-use crate::calibration;
+use crate::boot;
 use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::request::{MachineDemands, RunRequest};
@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const CPU: EmulatedCpu = GuestIsa::EMULATED;
+/// The machine as in the oldest QEMU that can run the recorder, with the same answers to a kernel that
+/// reads the firmware's description of it.
+const MACHINE: [&str; 4] =
+    ["-machine", "pc-i440fx-9.2", "-smbios", "type=0,vendor=kerntune,version=1,date=01/01/2026"];
 /// The emulated CPU needs no mitigations, unless it pretends to be one that does.
 const NO_MITIGATIONS: &str = " mitigations=off";
 /// Options of a network card whose behavior repeats; 10 µs is about what a packet takes to leave a
@@ -40,8 +44,15 @@ impl Emulator {
         qemu::bare(&mut command);
         command.arg("-bios").arg(&qemu::installed()?.firmware);
         let (cpu, mut command_line) = cpu(&request.demands);
-        command_line += &calibration::command_line(kernel, request.demands.cpus)?;
-        command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
+        command_line += &boot::command_line(kernel, request.demands.cpus)?;
+        command.args(MACHINE).args([
+            "-accel",
+            "tcg",
+            "-cpu",
+            &cpu,
+            "-smp",
+            &processors(request.demands.cpus),
+        ]);
         // Clock and random numbers begin the same in every run.
         command.args(["-icount", qemu::clock(request), "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
         // Without ioeventfd the emulation thread drives devices when the guest asks, instead of
@@ -95,10 +106,11 @@ impl Machine for Emulator {
     fn identity(&self) -> Result<String> {
         let EmulatedCpu { features, no_fast_strings, kernel_options } = CPU;
         let qemu = qemu::installed()?;
-        Ok(kerntune_work::ContentHash::new("emulator/7")
+        Ok(kerntune_work::ContentHash::new("emulator/8")
             .field("qemu", &qemu.version)
             .field("firmware", &qemu.firmware_hash)
             .field("cpu", format!("{features}{no_fast_strings}"))
+            .field("machine", MACHINE.join(" "))
             .field("network card", CARD)
             .field("command line", format!("{} {kernel_options}{NO_MITIGATIONS}", qemu::command_line()))
             .field("recorder", recorder_code(&self.recorder)?)
@@ -121,9 +133,9 @@ impl Machine for Emulator {
             write_json(&directory.join(files::SPEC), &spec)?;
         }
         let mut command = self.command(kernel, request, &directory)?;
-        let patch = calibration::prepare_patch(kernel, &mut command)?;
+        let stops = boot::prepare(kernel, true, &mut command)?;
         let (watched, guest_files) =
-            qemu::run(command, patch, request, &directory, progress, recorder_failed)?;
+            qemu::run(command, stops, request, &directory, progress, recorder_failed)?;
         let _ = fs::remove_file(directory.join(files::PROGRESS));
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
         let WatchedRun { started, phases, .. } = watched;

@@ -5,7 +5,7 @@
 
 use crate::request::RunRequest;
 use crate::watch::WatchedRun;
-use crate::{calibration, qemu, Error, Machine, Result, RunOutcome};
+use crate::{boot, qemu, Error, Machine, Result, RunOutcome};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
@@ -70,11 +70,11 @@ impl Machine for Kvm {
         }
         let request = RunRequest { demands, ..request.clone() };
         let mut command = self.command(kernel, &request, &directory);
-        let patch = match self.accelerator {
-            "tcg" => calibration::prepare_patch(kernel, &mut command)?,
+        let stops = match self.accelerator {
+            "tcg" => boot::prepare(kernel, false, &mut command)?,
             _ => None,
         };
-        let (watched, guest_files) = qemu::run(command, patch, &request, &directory, progress, no_kvm)
+        let (watched, guest_files) = qemu::run(command, stops, &request, &directory, progress, no_kvm)
             .map_err(|error| match error {
                 Error::NoBoot { seconds, .. } => {
                     Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }

@@ -29,7 +29,7 @@
 /// Hash of the code of this crate and of those below it; part of the keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
-mod calibration;
+mod boot;
 mod choose;
 mod code;
 mod console;
@@ -44,6 +44,7 @@ mod error;
 mod function_kinds;
 #[doc(hidden)]
 pub mod fuzz_entry;
+mod gdb;
 mod host;
 mod io_types;
 mod kvm;

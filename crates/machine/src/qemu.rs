@@ -1,6 +1,6 @@
 //! QEMU's command line and life cycle, shared by all machines that use it.
 
-use crate::calibration::{self, PendingPatch};
+use crate::boot::{self, BootStops};
 use crate::request::RunRequest;
 use crate::watch::{watch, WatchedRun};
 use crate::{cpu, drivers, results, Error, Result};
@@ -180,10 +180,10 @@ fn mitigates(request: &RunRequest) -> Result<()> {
 }
 
 /// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` first
-/// checks QEMU's exit status and last message. `patch` is applied during boot.
+/// checks QEMU's exit status and last message. `stops` are made during boot.
 pub(crate) fn run(
     command: Command,
-    patch: Option<PendingPatch>,
+    stops: Option<BootStops>,
     request: &RunRequest,
     directory: &Path,
     progress: &dyn Progress,
@@ -200,15 +200,15 @@ pub(crate) fn run(
     }
     let mut said = Vec::new();
     let limits = request.limits();
-    let (job, patching) = match patch.map(PendingPatch::start) {
-        Some((stdin, patching)) => (Job::new(command).stdin(stdin.into()), Some(patching)),
+    let (job, booting) = match stops.map(BootStops::start) {
+        Some((stdin, booting)) => (Job::new(command).stdin(stdin.into()), Some(booting)),
         None => (Job::new(command), None),
     };
     let watched = watch(job, &limits, &directory.join("console.log"), progress, |line| {
         said.push(line.to_string());
         true
     });
-    patching.map_or(Ok(()), calibration::finish)?;
+    booting.map_or(Ok(()), boot::finish)?;
     let watched = watched?;
     if let Some(path) = disk {
         fs::remove_file(&path).at("remove", &path)?;

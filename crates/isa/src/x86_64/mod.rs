@@ -2,6 +2,7 @@
 
 mod boot_image;
 mod boot_sector;
+mod clock_wait;
 mod code;
 mod entry;
 mod frames;
@@ -13,9 +14,9 @@ mod tags;
 mod vulnerable;
 
 use crate::{
-    AddressSpace, BlockEnding, BlockFlow, BootMeasurement, CountedFaults, EmulatedCpu, ExceptionFrame, Insn,
-    InstructionText, InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
-    VulnerableCpu,
+    AddressSpace, BlockEnding, BlockFlow, BootMeasurement, ClockWait, CountedFaults, EmulatedCpu,
+    ExceptionFrame, Insn, InstructionText, InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu,
+    TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -44,10 +45,15 @@ impl Isa for X86_64 {
     // was linked.
     const IMAGE_OFFSET: u64 = 0xffff_ffff_8000_0000;
     // arch/x86/kernel/apic/apic.c, Linux 5.3 and later; QEMU's hw/intc/apic.c counts nanoseconds.
-    const MEASURED: BootMeasurement = BootMeasurement {
-        stop: "setup_boot_APIC_clock",
-        variable: "lapic_timer_period",
-        hertz: 1_000_000_000,
+    const MEASURED: BootMeasurement =
+        BootMeasurement { variable: "lapic_timer_period", hertz: 1_000_000_000 };
+    const START_CLOCK: ClockWait = ClockWait {
+        // `setup_arch` reads SMBIOS tables (the second), begins the scheduler's clock (the third), and
+        // searches for option ROMs and processor tables; then the last one runs.
+        stops: &["start_kernel", "add_device_randomness", "use_tsc_delay", "setup_per_cpu_areas"],
+        stack_pointer: 7,
+        program_counter: 16,
+        code: clock_wait::code,
     };
     const EMULATED: EmulatedCpu = EmulatedCpu {
         // QEMU has the last two since 10.1; a kernel patches other code into itself with them.
@@ -55,8 +61,9 @@ impl Isa for X86_64 {
         // `rep movsb` and `rep stosb`.
         no_fast_strings: ",-erms,-fsrm,-fsrs,-fsrc,-fzrm",
         // Without `no_timer_check` a kernel would wait four ticks in a loop that leaves QEMU's
-        // translated code, to test that timers interrupt. Hypervisors tell their guests both.
-        kernel_options: "tsc=reliable clocksource=tsc no_timer_check",
+        // translated code, to test that timers interrupt. Hypervisors tell their guests this and the
+        // TSC's frequency; measured by the PIT it has an error of 7 ppm.
+        kernel_options: "tsc=reliable clocksource=tsc tsc_early_khz=1000000 no_timer_check",
     };
     const VULNERABLE: &'static [VulnerableCpu] = vulnerable::CPUS;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;

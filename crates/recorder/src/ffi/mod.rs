@@ -329,7 +329,8 @@ impl LifeCycle for SingleCpuPlugin {
 
 /// Looks up the readable registers. Requires a virtual CPU.
 fn registers(api: &PluginApi) -> Result<[*mut c_void; REGISTERS.len()], Failure> {
-    let mut registers = [null_mut(); REGISTERS.len()];
+    // QEMU 11.0 has a null handle for the first register.
+    let mut registers = [None; REGISTERS.len()];
     // SAFETY: the list is QEMU's, valid for its lifetime; names are NUL-terminated strings.
     unsafe {
         let list = (api.qemu_plugin_get_registers)();
@@ -338,13 +339,15 @@ fn registers(api: &PluginApi) -> Result<[*mut c_void; REGISTERS.len()], Failure>
             let descriptor = &*(*list).data.add(at * size).cast::<RegisterDescriptor>();
             let name = CStr::from_ptr(descriptor.name).to_bytes();
             if let Some(slot) = REGISTERS.iter().position(|n| n.as_bytes() == name) {
-                registers[slot] = descriptor.handle;
+                registers[slot] = Some(descriptor.handle);
             }
         }
     }
-    match registers.iter().any(|handle| handle.is_null()) {
-        true => Err(Failure(format!("this QEMU does not show the registers {}", REGISTERS.join(", ")))),
-        false => Ok(registers),
+    let missing = REGISTERS.iter().zip(registers).filter(|(_, handle)| handle.is_none());
+    let missing: Vec<_> = missing.map(|(name, _)| *name).collect();
+    match missing.is_empty() {
+        true => Ok(registers.map(|handle| handle.unwrap_or(null_mut()))),
+        false => Err(Failure(format!("this QEMU does not show the registers {}", missing.join(", ")))),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct BootStops {
     /// Addresses of functions where the kernel stops when it first gets there; after the last it stops
     /// no more.
     stops: Vec<u64>,
-    /// Whether it waits there for a round time.
+    /// True if it waits there for a round time.
     set_clock: bool,
     /// Written at the last stop.
     patch: Option<VariablePatch>,

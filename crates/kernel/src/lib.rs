@@ -78,6 +78,7 @@ pub use package::{
 };
 pub use request::{BaseConfig, BuildRequest};
 pub use vmlinux::code_calls::{CodeCall, CodeCalls, UnresolvedCalls};
+pub use vmlinux::known_sources;
 pub use vmlinux::offsets::StructureOffsets;
 pub use vmlinux::symbols::{KernelFunction, Symbols};
 pub use vmlinux::task::TaskLayout;

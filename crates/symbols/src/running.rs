@@ -1,7 +1,7 @@
 //! The running kernel.
 
-use crate::order::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
 use crate::{image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
+use kerntune_kernel::known_sources::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::WorkDir;
 use std::fs;
@@ -133,7 +133,8 @@ impl RunningKernel {
         origin: &str,
     ) -> usize {
         let functions = self.table.functions();
-        let mut files = by_name(functions, pairs);
+        let names = functions.iter().map(|f| f.module.is_none().then_some(f.name.as_str()));
+        let mut files = by_name(names, pairs);
         let named = files.iter().flatten().count();
         let mut order: Vec<usize> =
             (0..functions.len()).filter(|at| functions[*at].module.is_none()).collect();

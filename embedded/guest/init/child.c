@@ -138,9 +138,14 @@ static bool out_of_memory(void)
 	return found;
 }
 
+static bool lacked_memory(int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory();
+}
+
 static const char *told(int status, char *text, size_t size)
 {
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory())
+	if (lacked_memory(status))
 		snprintf(text, size, "was killed (signal 9) because the guest ran out of memory");
 	else if (WIFSIGNALED(status))
 		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(status),
@@ -225,6 +230,7 @@ static void files_close(const struct files *files)
 static _Noreturn void become(char **command, const struct files *files)
 {
 	sigset_t none;
+	int error;
 
 	sigemptyset(&none);
 	if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ||
@@ -240,7 +246,13 @@ static _Noreturn void become(char **command, const struct files *files)
 	}
 #endif
 	execvp(command[0], command);
-	dprintf(2, "init: cannot execute %s: %s\n", command[0], strerror(errno));
+	error = errno;
+	dprintf(2, "init: cannot execute %s: %s\n", command[0], strerror(error));
+#ifdef KT_COMMAND
+	/* As in shells, which distinguish what cannot be executed from what is missing. */
+	if (error != ENOENT && error != ENOTDIR)
+		_exit(126);
+#endif
 	_exit(127);
 }
 
@@ -321,7 +333,7 @@ bool program_run(const struct program *program)
 		return fail("%s (%s) did not end within its %lu s%s", program->what, program->command[0],
 			    program->limit, last_lines(program->log, tail, sizeof(tail)));
 #ifdef KT_COMMAND
-	if (status != 0 && program->region && command_status(status))
+	if (status != 0 && program->region && !lacked_memory(status) && command_status(status))
 		status = 0;
 #endif
 	if (status != 0)

@@ -234,7 +234,7 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     return Ok(show_steps(dry, format.json, output));
                 }
                 let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
-                show(&kernel, format.json, output);
+                show(&kernel, format.json, output)?;
             }
             Self::Import { packages, running, image, config, vmlinux, modules, label, dry, format } => {
                 let given = match (image, &packages[..]) {
@@ -257,7 +257,7 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 output.progress().begin("import the kernel", None);
                 let imported = kerntune_kernel::import(&work, &given, label.as_deref());
                 output.progress().end();
-                show(&imported?, format.json, output);
+                show(&imported?, format.json, output)?;
             }
             Self::Relink { kernel, profile, algorithm, cache_coloring, file, label, dry, format } => {
                 let kernel = kerntune_kernel::find(&work, kernel)?;
@@ -282,7 +282,7 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     return Ok(show_steps(dry, format.json, output));
                 }
                 let (ordered, prepared) = order(&work, &kernel, &given, label, output)?;
-                show(&ordered, format.json, output);
+                show(&ordered, format.json, output)?;
                 if let Some(prepared) = prepared {
                     let proof = prove(&kernel, &prepared, &ordered)?;
                     if !format.json {
@@ -293,7 +293,7 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
             }
             Self::List { format } => list(&work, format.json, output)?,
             Self::Show { kernel, format } => {
-                show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
+                show(&kerntune_kernel::find(&work, kernel)?, format.json, output)?;
             }
             Self::Selftest { kernel, against, dry, format } => {
                 return check(&work, (kernel.as_str(), against.as_deref()), *dry, format.json, output);
@@ -501,11 +501,11 @@ fn list(work: &WorkDir, json: bool, output: &CliOutput) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(kernel: &Kernel, json: bool, output: &CliOutput) {
+fn show(kernel: &Kernel, json: bool, output: &CliOutput) -> Result<(), Failure> {
     let m = &kernel.manifest;
     if json {
         output.json(&KernelJson { path: &kernel.dir, manifest: m });
-        return;
+        return Ok(());
     }
     let mut lines = vec![
         ("kernel", format!("{} ({})", m.label, m.id)),
@@ -523,9 +523,15 @@ fn show(kernel: &Kernel, json: bool, output: &CliOutput) {
             false => ("built", format!("{} in {:.0} s, {} objects", m.built, m.build_seconds, m.objects)),
         },
     ];
+    if kernel.sources_are_inferred()? {
+        let text = "source files are inferred from names and from the order of the code; of `?` only the \
+                    directory is known";
+        lines.push(("note", text.into()));
+    }
     lines.extend(m.warnings.iter().map(|warning| ("warning", warning.clone())));
     let text: Vec<String> = lines.iter().map(|(what, value)| format!("{what:9} {value}")).collect();
     output.print(&text.join("\n"));
+    Ok(())
 }
 
 /// Returns the recipe that made a kernel, or that it was imported.

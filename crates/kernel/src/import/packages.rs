@@ -3,7 +3,7 @@
 use crate::import::files::ShippedFiles;
 use crate::inputs::regular_files::regular_files;
 use crate::{tools, Error, Result};
-use kerntune_work::IoContext;
+use kerntune_work::{interrupt, IoContext};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,8 @@ fn unpack_one(package: &Path, to: &Path) -> Result<()> {
         tar.status().map_err(spawn("tar"))?;
         archive.wait().at("wait for dpkg-deb with", &package)?.success()
     };
+    // A signal of the terminal ends the programs as well.
+    interrupt::check()?;
     match is_whole {
         true => Ok(()),
         false => Err(Error::CannotImport {

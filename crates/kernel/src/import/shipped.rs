@@ -14,6 +14,7 @@ use crate::kernels::manifest::{rfc3339, SCHEMA};
 use crate::kernels::modules::MODULES;
 use crate::kernels::store::{add_label, KIND, MANIFEST, TRASH};
 use crate::vmlinux::image::code;
+use crate::vmlinux::known_sources;
 use crate::vmlinux::offsets;
 use crate::vmlinux::source_map::{self, SourceMap};
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
 };
 use kerntune_debuginfo::{BtfTypes, DwarfTypes, Elf, MappedFile, TypeSource};
 use kerntune_isa::{GuestIsa, Isa};
-use kerntune_work::{read_file, write_json, ContentHash, IoContext, Key, WorkDir};
+use kerntune_work::{interrupt, read_file, write_json, ContentHash, IoContext, Key, WorkDir};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -30,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Version of the rule that makes these kernels.
-const RULE: &str = "import/2";
+const RULE: &str = "import/3";
 /// Directory of packages that apt downloaded.
 const APT_CACHE: &str = "/var/cache/apt/archives";
 /// Directory of packages that `scripts/setup` downloads.
@@ -153,7 +154,9 @@ fn collect(
         };
         refuse(&files.image, format!("{reason}{hint}"))
     })?;
+    interrupt::check()?;
     let unpacked = payload::unpack(&image, &files.image, scratch)?;
+    interrupt::check()?;
     let elf = ImageElf::parse(&unpacked).map_err(|error| refuse(&files.image, error.to_string()))?;
     let config = match &files.config {
         Some(config) => read_text(config)?,
@@ -171,17 +174,12 @@ fn collect(
         return Err(refuse(path, "its configuration has no line `CONFIG_…`".into()));
     }
     let vmlinux = partial.join("vmlinux");
-    match &files.vmlinux {
+    let sources = match &files.vmlinux {
         Some(given) => {
             check_same(given, &unpacked, &files.image)?;
             fs::copy(given, &vmlinux).at("copy", given)?;
             let bytes = MappedFile::open(given).at("read", given)?;
-            let sources =
-                SourceMap::of_debug_info(&bytes).map_err(|error| refuse(given, error.to_string()))?;
-            if !sources.is_empty() {
-                let path = partial.join(source_map::FILE);
-                fs::write(&path, sources.text()).at("write", &path)?;
-            }
+            SourceMap::of_debug_info(&bytes).map_err(|error| refuse(given, error.to_string()))?
         }
         None => {
             let missing = || {
@@ -195,8 +193,17 @@ fn collect(
             fs::write(&vmlinux, with_symbols(&elf, &symbols).ok_or_else(damaged)?).at("write", &vmlinux)?;
             let map = partial.join("System.map");
             fs::write(&map, system_map(&symbols)).at("write", &map)?;
+            SourceMap::default()
         }
-    }
+    };
+    interrupt::check()?;
+    let symbols = Symbols::load(&vmlinux)?;
+    let sources = match sources.is_empty() {
+        true => known_sources::of_image(symbols.functions()),
+        false => sources,
+    };
+    let path = partial.join(source_map::FILE);
+    fs::write(&path, sources.text()).at("write", &path)?;
     let (task, structures) = layouts([&unpacked, &MappedFile::open(&vmlinux).at("read", &vmlinux)?])?;
     let path = partial.join("config");
     fs::write(&path, &config).at("write", &path)?;
@@ -230,7 +237,7 @@ fn collect(
         built: rfc3339(SystemTime::now()),
         build_seconds: 0.0,
         objects: 0,
-        text_bytes: Symbols::load(&vmlinux)?.text_bytes(),
+        text_bytes: symbols.text_bytes(),
         image_bytes: image.len() as u64,
         build_path: PathBuf::new(),
         task,
@@ -334,6 +341,7 @@ fn system_map(symbols: &[ImageSymbol]) -> String {
 
 fn copy_modules(from: &Path, to: &Path) -> Result<()> {
     for name in regular_files(from)? {
+        interrupt::check()?;
         // Packages of some distributions keep image and debug information there.
         if ["vmlinuz", "vmlinux"].iter().any(|left_out| name == Path::new(left_out)) {
             continue;

@@ -122,6 +122,18 @@ impl ImportedSource {
         Ok(Self { origin: source.clone(), dir, hash, version, configured_as, patched: false })
     }
 
+    /// Returns a source's version. A dry run does not unpack an archive for it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn version_of(work: &WorkDir, source: &KernelSource, progress: &dyn Progress) -> Result<String> {
+        work.take_missing();
+        match Self::import(work, source, progress) {
+            Err(_) if work.take_missing() => packed_version(&archive(source)?),
+            imported => Ok(imported?.version),
+        }
+    }
+
     /// Switches to a patched copy of the tree in the work directory. `reconfigured`: the patches
     /// may affect Kconfig.
     pub(crate) fn in_copy(self, dir: PathBuf, hash: String, reconfigured: bool) -> Result<Self> {
@@ -285,20 +297,42 @@ fn read_version(dir: &Path) -> Result<String> {
         return Err(bad(format!("no {}", missing.join("/"))));
     }
     let text = fs::read(dir.join("Makefile")).map_err(|e| bad(format!("its Makefile: {e}")))?;
-    let text = String::from_utf8_lossy(&text);
+    version_in(&String::from_utf8_lossy(&text)).map_or_else(
+        || Err(bad("its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL".into())),
+        |version| release::check(&version, "").map(|()| version),
+    )
+}
+
+/// Reads the version of the archive of a kernel's source, which is not unpacked.
+fn packed_version(tarball: &Path) -> Result<String> {
+    let refuse = |message: String| Error::Unpack { tarball: tarball.to_owned(), message };
+    let name = tarball.to_string_lossy();
+    let ending = TARBALL_ENDINGS.iter().find(|(ending, ..)| name.ends_with(ending));
+    let (_, program, package) = ending.ok_or_else(|| refuse("unknown kind of archive".into()))?;
+    tools::require(&[("tar", "tar"), (program, package)])?;
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--to-stdout", "--occurrence=1", "--wildcards", "--no-wildcards-match-slash"]);
+    tar.arg("--use-compress-program")
+        .arg(format!("{program} -d"))
+        .arg("--file")
+        .arg(tarball)
+        .arg("*/Makefile");
+    let out = tar.output().at("read", tarball)?;
+    let version = version_in(&String::from_utf8_lossy(&out.stdout));
+    let version = version.ok_or_else(|| refuse("its Makefile has no version".into()))?;
+    release::check(&version, "").map(|()| version)
+}
+
+/// Returns the version in the Makefile of a kernel's source.
+fn version_in(makefile: &str) -> Option<String> {
     let value = |name: &str| {
-        text.lines().take(20).find_map(|line| {
+        makefile.lines().take(20).find_map(|line| {
             let (key, value) = line.split_once('=')?;
             (key.trim() == name).then(|| value.trim().to_string())
         })
     };
-    match (value("VERSION"), value("PATCHLEVEL"), value("SUBLEVEL")) {
-        (Some(v), Some(p), Some(s)) => {
-            let version = format!("{v}.{p}.{s}{}", value("EXTRAVERSION").unwrap_or_default());
-            release::check(&version, "").map(|()| version)
-        }
-        _ => Err(bad("its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL".into())),
-    }
+    let (version, patch_level, sub_level) = (value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL")?);
+    Some(format!("{version}.{patch_level}.{sub_level}{}", value("EXTRAVERSION").unwrap_or_default()))
 }
 
 /// Applies the same test as Kbuild's `outputmakefile` rule.
@@ -432,6 +466,9 @@ mod tests {
         assert!(made.success());
         let work = WorkDir::open(dir.path().join("work")).unwrap();
         let source = KernelSource::Tarball(tarball.clone());
+        let dry = WorkDir::open_for_dry_run(work.root()).unwrap();
+        assert_eq!(ImportedSource::version_of(&dry, &source, &NoProgress).unwrap(), "6.12.117");
+        assert!(work.list("sources").unwrap().is_empty());
         let first = ImportedSource::import(&work, &source, &NoProgress).unwrap();
         assert_eq!(first.version(), "6.12.117");
         assert!(first.dir().join("kernel/fork.c").is_file());

@@ -3,6 +3,7 @@
 use crate::kernels::kept;
 use crate::kernels::manifest::SCHEMA;
 use crate::kernels::profile_tree::hash_tree;
+use crate::vmlinux::known_sources;
 use crate::vmlinux::source_map::{self, SourceMap};
 use crate::{Error, KernelManifest, Result, Symbols};
 use kerntune_work::{
@@ -128,6 +129,14 @@ impl Kernel {
     /// A bad `sources.tsv`.
     pub fn source_files(&self) -> Result<BTreeSet<String>> {
         Ok(self.sources()?.map(|sources| sources.paths()).unwrap_or_default())
+    }
+
+    /// Checks whether the source files were inferred from names and link order.
+    ///
+    /// # Errors
+    /// A bad `sources.tsv`.
+    pub fn sources_are_inferred(&self) -> Result<bool> {
+        Ok(self.source_files()?.iter().any(|path| known_sources::is_directory_only(path)))
     }
 
     fn sources(&self) -> Result<Option<SourceMap>> {

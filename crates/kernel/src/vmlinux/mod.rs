@@ -4,6 +4,7 @@
 
 pub(crate) mod code_calls;
 pub(crate) mod image;
+pub mod known_sources;
 mod locate;
 pub(crate) mod objects;
 pub(crate) mod offsets;

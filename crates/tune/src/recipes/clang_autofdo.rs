@@ -60,8 +60,8 @@ impl RecipePart for ClangAutofdo {
 
     fn base_request(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
         // The flags depend on the source's version.
-        let source = ImportedSource::import(session.work, &request.source, session.progress)?;
-        Ok(base_request(request, source.version())?)
+        let version = ImportedSource::version_of(session.work, &request.source, session.progress)?;
+        Ok(base_request(request, &version)?)
     }
 
     fn prepare<'a>(

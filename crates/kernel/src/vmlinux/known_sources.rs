@@ -5,22 +5,23 @@
 //! function between two functions of one directory belongs to that directory, whatever its name;
 //! its file is then shown as `?`. `data/anchors.tsv` has the first and the last global function of
 //! each file of one kernel, which is enough to find most directories of another one;
-//! `examples/anchors.rs` wrote it.
+//! `examples/anchors.rs` of `kerntune-symbols` wrote it.
 
+use crate::vmlinux::source_map::SourceMap;
 use crate::KernelFunction;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Source files with some of their functions.
-const ANCHORS: &str = include_str!("../data/anchors.tsv");
+const ANCHORS: &str = include_str!("../../data/anchors.tsv");
 /// The kernel from which the anchors come.
-pub(crate) const ANCHORS_OF: &str = "Linux 6.12.117";
+pub const ANCHORS_OF: &str = "Linux 6.12.117";
 /// Name of a file of which only the directory is known.
 const UNKNOWN: &str = "?";
 /// Directories whose subdirectories are parts of the kernel.
 const DEEP: [&str; 8] = ["arch", "drivers", "fs", "kernel", "net", "security", "sound", "tools"];
 
 /// Returns pairs of a function's name and its file.
-pub(crate) fn anchors() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn anchors() -> impl Iterator<Item = (&'static str, &'static str)> {
     ANCHORS.lines().filter(|line| !line.starts_with('#')).flat_map(|line| {
         let mut words = line.split('\t');
         let file = words.next().unwrap_or_default();
@@ -94,9 +95,10 @@ fn common<'a>(a: Option<&'a str>, b: Option<&str>) -> Option<&'a str> {
     (whole || depth >= needed).then(|| &a[..length])
 }
 
-/// Returns the file of each function by name; `None` for names with several files.
-pub(crate) fn by_name<'a>(
-    functions: &[KernelFunction],
+/// Returns the file of each function by its name; `None` for names with several files. `names` has
+/// `None` for a function that is not of the image.
+pub fn by_name<'a, 'b>(
+    names: impl IntoIterator<Item = Option<&'b str>>,
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Vec<Option<String>> {
     let mut files: HashMap<&str, Option<&str>> = HashMap::new();
@@ -104,11 +106,28 @@ pub(crate) fn by_name<'a>(
         let known = files.entry(name).or_insert(Some(file));
         *known = known.filter(|known| *known == file);
     }
-    let find = |function: &KernelFunction| {
-        let found = files.get(whole(&function.name)).copied().flatten();
-        found.filter(|_| function.module.is_none()).map(String::from)
-    };
-    functions.iter().map(find).collect()
+    let find = |name: Option<&str>| files.get(whole(name?)).copied().flatten().map(String::from);
+    names.into_iter().map(find).collect()
+}
+
+/// Checks whether only the directory of an inferred file is known.
+pub(crate) fn is_directory_only(file: &str) -> bool {
+    file.rsplit_once('/').is_some_and(|(_, name)| name == UNKNOWN)
+}
+
+/// Finds source files of an image's functions, which are sorted by address, by the anchors.
+pub(crate) fn of_image(functions: &[KernelFunction]) -> SourceMap {
+    let mut files = by_name(functions.iter().map(|function| Some(function.name.as_str())), anchors());
+    infer(&mut files);
+    let mut ranges = BTreeMap::new();
+    let mut last = None;
+    for (function, file) in functions.iter().zip(files) {
+        if last.as_ref() != Some(&file) {
+            ranges.insert(function.address, file.clone());
+            last = Some(file);
+        }
+    }
+    SourceMap { ranges }
 }
 
 /// Returns a function's name without the suffixes of compilers for clones and parts (`.isra.0`,
@@ -149,6 +168,23 @@ mod tests {
             ["mm/a.c", "mm/b.c", "mm/c.c", "block/x.c", "mm/d.c"].map(|file| Some(file.to_string())).to_vec();
         let inferred = infer(&mut files);
         assert_eq!((inferred.checked, inferred.right, inferred.functions), (2, 1, 0));
+    }
+
+    #[test]
+    fn functions_of_an_image_have_files_of_anchors_and_directories_between_them() {
+        let function =
+            |address, name: &str| KernelFunction { name: name.into(), address, ..Default::default() };
+        let known: Vec<_> = anchors().filter(|(_, file)| file.starts_with("net/ipv4/tcp")).collect();
+        let [(first, first_file), .., (last, last_file)] = known[..] else { panic!("{known:?}") };
+        let functions: Vec<_> = [first, "of_another_version", last, "behind_all"]
+            .into_iter()
+            .enumerate()
+            .map(|(at, name)| function(16 * at as u64, name))
+            .collect();
+        let map = of_image(&functions);
+        assert_eq!((map.path(0), map.path(32)), (Some(first_file), Some(last_file)));
+        assert_eq!((map.path(16), map.path(48)), (Some("net/ipv4/?"), None));
+        assert!(is_directory_only("net/ipv4/?") && !is_directory_only("net/ipv4/tcp.c"));
     }
 
     #[test]

@@ -359,6 +359,10 @@ fn a_dry_run_makes_nothing() {
         (&["record", "--workload", "rr"], &["image", "kernel", "record"]),
         (&["kernel", "build"], &["kernel"]),
         (&["tune", "--workload", "rr", "--recipe", "gcc-pgo"], &["base-kernel", "training", "measure-tuned"]),
+        (&["tune", "--workload", "rr", "--recipe", "clang-autofdo"], &["base-kernel", "measure-tuned"]),
+        (&["paper", "hpux", "--only", "kbx"], &["base-kernel", "measure-tuned"]),
+        (&["paper", "mckusick"], &["kernel", "record"]),
+        (&["paper", "chen", "--only", "fio"], &["kernel", "record"]),
         (
             &["tune", "--workload", "rr", "--recipe", "auto", "--try", "layout"],
             &["kernel", "record", "order"],

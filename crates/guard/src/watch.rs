@@ -64,18 +64,13 @@ impl WatchedBranch<'_> {
         project: &GuardProject,
         tell: &mut dyn FnMut(&WatchedCommit) -> Result<()>,
     ) -> Result<()> {
-        let path = self.path()?;
-        let mut seen: WatchState = match read_sealed::<WatchState>(&path) {
-            Ok(seen) => seen,
-            Err(_) => {
-                let from = self.tree.commit(self.since.unwrap_or(self.name))?;
-                WatchState { last: from.clone(), measured: Some(from) }
-            }
-        };
+        let path = self.path();
+        let mut seen = self.seen()?;
+        let directory = path.parent().unwrap_or(&path);
+        fs::create_dir_all(directory).at("create", directory)?;
         write_sealed(&path, &seen)?;
         let tip = self.tree.commit(self.name)?;
-        // A commit that no longer exists is no ancestor either.
-        if !self.tree.is_before(&seen.last.id, &tip.id).unwrap_or(false) {
+        if !self.has(&seen.last, &tip) {
             session.progress.note(&format!(
                 "{} was rewritten: {} is not in it any more; it is watched from its tip on",
                 self.name,
@@ -98,11 +93,41 @@ impl WatchedBranch<'_> {
         Ok(())
     }
 
-    fn path(&self) -> Result<PathBuf> {
-        let directory = self.tree.directory().join("watched");
-        fs::create_dir_all(&directory).at("create", &directory)?;
+    /// Returns the commits that [`check_new_commits`](Self::check_new_commits) would measure, oldest
+    /// first; the first is one to compare with.
+    ///
+    /// # Errors
+    /// A branch that the tree does not have.
+    pub fn commits_to_measure(&self) -> Result<Vec<Commit>> {
+        let seen = self.seen()?;
+        let tip = self.tree.commit(self.name)?;
+        if !self.has(&seen.last, &tip) {
+            return Ok(Vec::new());
+        }
+        let new = self.tree.between(&seen.last.id, &tip.id)?;
+        let new = new.iter().map(|id| self.tree.commit(id)).collect::<Result<Vec<_>>>()?;
+        let before = seen.measured.filter(|_| !new.is_empty());
+        Ok(before.into_iter().chain(new).collect())
+    }
+
+    /// Returns the state that was kept, or that of a branch that was never watched.
+    fn seen(&self) -> Result<WatchState> {
+        if let Ok(seen) = read_sealed::<WatchState>(&self.path()) {
+            return Ok(seen);
+        }
+        let from = self.tree.commit(self.since.unwrap_or(self.name))?;
+        Ok(WatchState { last: from.clone(), measured: Some(from) })
+    }
+
+    /// Returns false after the branch was rewritten.
+    fn has(&self, last: &Commit, tip: &Commit) -> bool {
+        // A commit that no longer exists is no ancestor either.
+        self.tree.is_before(&last.id, &tip.id).unwrap_or(false)
+    }
+
+    fn path(&self) -> PathBuf {
         let name = ContentHash::new("guard-branch/1").field("name", self.name).finish();
-        Ok(directory.join(format!("{name}.json")))
+        self.tree.directory().join("watched").join(format!("{name}.json"))
     }
 
     fn check_commit(

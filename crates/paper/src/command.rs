@@ -1,20 +1,21 @@
 //! The command `kerntune paper`.
 
 use crate::report::{markdown, paper as report, paper_page, study as study_report, survey as survey_report};
-use crate::run::paper::{paper, PaperRequest};
-use crate::run::study::{study, StudyRequest};
-use crate::run::survey::{survey, SurveyRequest, SurveyResult};
+use crate::run::paper::{dry_run as dry_run_paper, paper, PaperRequest};
+use crate::run::study::{dry_run as dry_run_study, study, StudyRequest};
+use crate::run::survey::{dry_run as dry_run_survey, survey, SurveyRequest, SurveyResult};
 use crate::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText};
 use clap::{ArgGroup, Args};
 use kerntune_command::{
-    build_request, command, command_line, exclusions, timed_pairs, typical_path, work, BuildOptions,
-    CliOutput, CommandEntry, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions,
+    build_request, command, command_line, exclusions, show_steps, timed_pairs, typical_path, BuildOptions,
+    CliOutput, CommandEntry, DryRunOptions, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions,
     ModelOptions, OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
 };
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{functions, Report, Selection};
 use kerntune_stats::{JoinedResults, TimedComparison};
 use kerntune_table::Style;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Recipe, RecipeOptions, Session, MAX_RUNS};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -65,6 +66,8 @@ pub struct PaperOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -86,7 +89,7 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
         let build = build_request(&self.build, "base", recipe.default_compiler())?;
         let model = self.model.find(false)?;
         let page = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-        let work = work(global)?;
+        let work = self.dry.work(global)?;
         let session = Session::new(&work, output.progress())?.with_jobs(self.build.jobs);
         let exclusions = exclusions(&self.exclude)?;
         let mut of_recipe = self.of_recipe.options();
@@ -116,6 +119,11 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
             budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
             exclusions: &exclusions,
         };
+        if self.dry.dry_run {
+            let mut dry = DryRun::new(&session);
+            dry_run_paper(&mut dry, &request)?;
+            return Ok(show_steps(dry, self.format.json, output));
+        }
         let names = recipe.steps();
         let mut outcome = paper(&session, &request, &|workload, name, found| {
             let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
@@ -203,10 +211,15 @@ fn run_study(
     refuse_recipes(options, &more, &format!("{} changes its kernels by patches", of.name))?;
     let build = build_request(&options.build, "base", Default::default())?;
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
     let request =
         StudyRequest { paper: of, study: wanted, workloads: &[PathBuf::from("workloads")], build: &build };
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        dry_run_study(&mut dry, &request)?;
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let outcome = study(&session, &request, &|kernel, what| output.note(&format!("{kernel}: {what}")))?;
     write(page.as_ref(), &outcome, study_report::markdown, study_report::page)?;
     match options.format.json {
@@ -229,7 +242,7 @@ fn run_survey(
     let build = build_request(&options.build, "base", Default::default())?;
     let (model, data_model) = (options.model.find(false)?, options.model.find(true)?);
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
     let request = SurveyRequest {
         paper: of,
@@ -240,6 +253,11 @@ fn run_survey(
         data_model: &data_model,
         only: &options.only,
     };
+    if options.dry.dry_run {
+        let mut dry = DryRun::new(&session);
+        dry_run_survey(&mut dry, &request)?;
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let SurveyResult { mut outcome, profiles } = survey(&session, &request, &|what| output.note(what))?;
     for figure in &wanted.figures {
         let text = match profiles.get(&figure.at) {

@@ -10,6 +10,7 @@ use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::{compare, labels, measure, measure_at_offsets, CompareEffort};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::model::Model;
 use kerntune_tune::record::RecordedProfile;
 use kerntune_tune::{
@@ -70,6 +71,27 @@ pub fn paper(session: &Session, request: &PaperRequest, on_progress: &OnProgress
         outcome.add(experiment, state);
     }
     Ok(outcome)
+}
+
+/// Adds the steps of every experiment.
+///
+/// # Errors
+/// Those of the real run before it makes anything.
+pub fn dry_run(dry: &mut DryRun, request: &PaperRequest) -> Result<()> {
+    let PaperRequest { paper, only, build, recipe, options, model, exclusions, runs, .. } = *request;
+    let experiments = paper.experiments.iter();
+    for experiment in experiments.filter(|one| only.is_empty() || only.contains(&one.workload)) {
+        let workload = Workload::find(&experiment.workload, request.workloads)?;
+        let build = &with_needs(build.clone(), [&workload]);
+        let settings = TuningSettings { options, exclusions, ..TuningSettings::new(model) };
+        let mut steps = DryRun::new(dry.session());
+        TuneRequest { build, workload: &workload, recipe, settings }.dry_run(&mut steps)?;
+        if runs > 1 {
+            steps.runs("run both kernels from more starts", &workload, "measured", 2 * (runs - 1));
+        }
+        dry.append(&experiment.workload, steps);
+    }
+    Ok(())
 }
 
 fn carry_out(

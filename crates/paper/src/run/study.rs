@@ -3,14 +3,18 @@
 use super::{Result, RunError};
 use crate::{AbstractionCost, Paper, Study, StudyOutcome, StudyVariant};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel, PatchSet};
+use kerntune_kernel::{build, preview, BuildRequest, Kernel, PatchSet};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::kernel_ref;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::record::{record, CaptureOptions, RecordRequest, RecordedProfile, Repetition, MACHINE};
 use kerntune_tune::Session;
 use kerntune_work::interrupt;
 use std::path::PathBuf;
+
+/// Run of the workload that is recorded.
+const RUN: &str = "measured";
 
 /// Paper, study and kernel request of a study.
 #[derive(Debug)]
@@ -49,17 +53,7 @@ pub fn study(
             Some(set) => build(session.work, &patched(session, request, set, &stock)?, session.progress)?,
         };
         on_progress(&variant.name, "recording");
-        let recorded = record(
-            session,
-            &RecordRequest {
-                kernel: &kernel,
-                workload: &workload,
-                run: "measured",
-                capture: CaptureOptions { functions: true, edges: false },
-                model: None,
-                repeat: Repetition::Number(0),
-            },
-        )?;
+        let recorded = record(session, &recording(&kernel, &workload))?;
         made.push((variant, kernel, recorded));
     }
     let mut costs = vec![Vec::new(); study.tables.len()];
@@ -77,6 +71,62 @@ pub fn study(
         .map(|(variant, kernel, recorded)| (*variant, kernel_ref(kernel), recorded.manifest.id.clone()))
         .collect();
     Ok(StudyOutcome::new(paper, study, MACHINE, kernels, &costs))
+}
+
+fn recording<'a>(kernel: &'a Kernel, workload: &'a Workload) -> RecordRequest<'a> {
+    RecordRequest {
+        kernel,
+        workload,
+        run: RUN,
+        capture: CaptureOptions { functions: true, edges: false },
+        model: None,
+        repeat: Repetition::Number(0),
+    }
+}
+
+/// Adds the steps of a study.
+///
+/// # Errors
+/// Those of the real run before it makes anything.
+pub fn dry_run(dry: &mut DryRun, request: &StudyRequest) -> Result<()> {
+    let StudyRequest { study, workloads, build: request, .. } = *request;
+    let workload = Workload::find(&study.workload, workloads)?;
+    let request = &with_needs(request.clone(), [&workload]);
+    let stock = dry.kernel("build the base kernel", request)?;
+    for variant in &study.kernels {
+        let kernel = match &variant.patches {
+            None => stock.clone(),
+            Some(set) => dry_patched(dry, request, set, stock.as_ref())?,
+        };
+        let what = format!("record {} on {}", workload.name, variant.name);
+        match &kernel {
+            Some(kernel) => dry.recordings(what, &[recording(kernel, &workload)])?,
+            None => dry.runs(what, &workload, RUN, 1),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the build of a kernel with a set of our patches, and returns the kernel if it is there.
+pub(crate) fn dry_patched(
+    dry: &mut DryRun,
+    of: &BuildRequest,
+    set: &str,
+    stock: Option<&Kernel>,
+) -> Result<Option<Kernel>> {
+    let what = format!("build the kernel with the patches {set}");
+    let asked = match stock {
+        Some(stock) => dry.find(|session| patched(session, of, set, stock))?,
+        None => None,
+    };
+    match asked {
+        Some(asked) => Ok(dry.kernel(what, &asked)?),
+        None => {
+            let estimate = preview(dry.session().work, of)?;
+            dry.add("kernel", what, None, |_| Some(estimate.into()));
+            Ok(None)
+        }
+    }
 }
 
 /// Returns the request of a kernel with a set of our patches.

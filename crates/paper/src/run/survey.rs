@@ -1,7 +1,7 @@
 //! Surveys of papers: the workloads are recorded on today's kernel, and the paper's figures and
 //! findings are looked up in the recordings.
 
-use super::study::patched;
+use super::study::{dry_patched, patched};
 use super::Result;
 use crate::{BoundaryPath, Measure, Paper, PathCount, RunLocation, Survey, SurveyOutcome, SurveyRun};
 use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
@@ -10,8 +10,9 @@ use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_profile::{FunctionIndex, Profile, RegionScope, Tables};
 use kerntune_tune::base::with_needs;
-use kerntune_tune::compare::{kernel_ref, measure, CAPTURE};
+use kerntune_tune::compare::{kernel_ref, measure, measured_request, CAPTURE};
 use kerntune_tune::detail::DetailRequest;
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::model::Model;
 use kerntune_tune::record::{record_in_detail, RecordRequest, RecordedProfile, Repetition, MACHINE};
 use kerntune_tune::run_files::RunFiles;
@@ -139,9 +140,47 @@ pub fn survey(
     Ok(SurveyResult { outcome, profiles })
 }
 
-fn prepare_run(session: &Session, request: &SurveyRequest, place: &RunLocation) -> Result<PreparedRun> {
+/// Adds the steps of a survey.
+///
+/// # Errors
+/// Those of the real run before it makes anything.
+pub fn dry_run(dry: &mut DryRun, request: &SurveyRequest) -> Result<()> {
+    let mut seen = Vec::new();
+    for place in request.survey.places() {
+        let place = RunLocation { region: None, ..place.clone() };
+        let is_asked = request.only.is_empty() || request.only.contains(&place.workload);
+        if !is_asked || seen.contains(&place) {
+            continue;
+        }
+        let mut steps = DryRun::new(dry.session());
+        let workload = workload(request, &place)?;
+        let asked = with_needs(request.build.clone(), [&workload]);
+        let mut kernel = steps.kernel("build the kernel", &asked)?;
+        if let Some(set) = &place.patches {
+            kernel = dry_patched(&mut steps, &asked, set, kernel.as_ref())?;
+        }
+        let what = format!("record {}", workload.name);
+        match &kernel {
+            // What follows accesses to data is kept elsewhere.
+            Some(kernel) if !place.data => {
+                steps.recordings(what, &[measured_request(kernel, &workload, request.model, 0)])?
+            }
+            _ => steps.runs(what, &workload, "measured", 1),
+        }
+        dry.append(&place.workload, steps);
+        seen.push(place);
+    }
+    Ok(())
+}
+
+fn workload(request: &SurveyRequest, place: &RunLocation) -> Result<Workload> {
     let mut workload = Workload::find(&place.workload, request.workloads)?;
     workload.cpus = place.cpus.unwrap_or(workload.cpus);
+    Ok(workload)
+}
+
+fn prepare_run(session: &Session, request: &SurveyRequest, place: &RunLocation) -> Result<PreparedRun> {
+    let workload = workload(request, place)?;
     let asked = with_needs(request.build.clone(), [&workload]);
     let mut kernel = build(session.work, &asked, session.progress)?;
     if let Some(set) = &place.patches {

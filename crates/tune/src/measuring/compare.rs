@@ -54,7 +54,7 @@ pub fn measure_all(
 }
 
 /// Returns the request of [`measure`].
-pub(crate) fn measured_request<'a>(
+pub fn measured_request<'a>(
     kernel: &'a Kernel,
     workload: &'a Workload,
     model: &'a Model,

@@ -1,9 +1,12 @@
 //! The command `kerntune guard watch`.
 
-use super::{project, text, GuardFileOptions};
+use super::{dry_commits, project, text, GuardFileOptions};
 use clap::Args;
-use kerntune_command::{output_directory, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions};
+use kerntune_command::{
+    output_directory, show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions,
+};
 use kerntune_guard::{junit, GitTree, GuardProject, WatchedBranch, WatchedCommit};
+use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, write_atomic};
 use serde::Serialize;
@@ -35,6 +38,8 @@ pub struct GuardWatchOptions {
     #[arg(long, value_name = "DIR")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
+    pub dry: DryRunOptions,
+    #[command(flatten)]
     pub format: FormatOptions,
 }
 
@@ -51,10 +56,18 @@ pub fn run(global: &GlobalOptions, options: &GuardWatchOptions, output: &CliOutp
     if let Some(directory) = &options.junit {
         output_directory("--junit", directory)?;
     }
-    let work = work(global)?;
+    let work = options.dry.work(global)?;
     let session = Session::new(&work, output.progress())?;
     let tree = GitTree::open(&work, &project.tree()?)?;
     let branch = WatchedBranch { tree: &tree, name: &options.branch, since: options.since.as_deref() };
+    if options.dry.dry_run {
+        let commits = branch.commits_to_measure()?;
+        let mut dry = DryRun::new(&session);
+        for variant in project.variants() {
+            dry_commits(&mut dry, &project, &tree, &variant, &commits)?;
+        }
+        return Ok(show_steps(dry, options.format.json, output));
+    }
     let mut findings = 0;
     loop {
         let looked = check_branch(&session, &project, &branch, options, output);

@@ -41,7 +41,9 @@ pub fn workload_of(
     };
     let guessed =
         || Workload::of_command_with(command, &system.directory, files, options.directory().is_some());
-    output.progress().begin("first run of the command on this machine", None);
+    let seconds = TIME_LIMIT.as_secs();
+    let what = format!("first run of the command on this machine, at most {seconds} s");
+    output.progress().begin(&what, None);
     let found = discover(request);
     output.progress().end();
     let ad_hoc = match found {

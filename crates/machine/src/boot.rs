@@ -168,7 +168,7 @@ fn make_stops(
 /// The code for it lies where the stack is not in use.
 fn wait_for_round_time(guest: &mut GdbConnection, function: u64) -> io::Result<()> {
     let ClockWait { stack_pointer, program_counter, code, .. } = GuestIsa::START_CLOCK;
-    let place = guest.register(stack_pointer)? - UNUSED_STACK;
+    let place = guest.register(stack_pointer)?.wrapping_sub(UNUSED_STACK);
     guest.set_memory(place, &code(START_STEP, function))?;
     guest.set_register(program_counter, place)
 }

@@ -8,8 +8,8 @@ use crate::{names, FigureReport, Paper, Study, Survey, SurveyFigure, SurveyText}
 use clap::{ArgGroup, Args};
 use kerntune_command::{
     build_request, command, command_line, exclusions, show_steps, timed_pairs, typical_path, BuildOptions,
-    CliOutput, CommandEntry, DryRunOptions, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions,
-    ModelOptions, OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
+    CliOutput, CommandEntry, DryRunOptions, ExcludeOptions, Exit, Failure, FormatOptions, GlobalOptions,
+    IntervalOptions, ModelOptions, OutputFile, RecipeFlags, RunSubcommand, TimedFiles, MAX_MINUTES,
 };
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{functions, Report, Selection};

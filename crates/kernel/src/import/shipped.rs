@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Version of the rule that makes these kernels.
-const RULE: &str = "import/3";
+const RULE: &str = "import/4";
 /// Directory of packages that apt downloaded.
 const APT_CACHE: &str = "/var/cache/apt/archives";
 /// Directory of packages that `scripts/setup` downloads.

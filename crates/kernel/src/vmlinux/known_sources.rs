@@ -3,7 +3,8 @@
 //!
 //! A kernel's code is linked in the order of its directories (`Makefile`, `built-in.a`). So a
 //! function between two functions of one directory belongs to that directory, whatever its name;
-//! its file is then shown as `?`. `data/anchors.tsv` has the first and the last global function of
+//! its file is then shown as `?`. So does what is around a single function of another directory between
+//! two of one. `data/anchors.tsv` has the first and the last global function of
 //! each file of one kernel, which is enough to find most directories of another one;
 //! `examples/anchors.rs` of `kerntune-symbols` wrote it.
 
@@ -63,8 +64,17 @@ pub fn infer(files: &mut [Option<String>]) -> InferredDirectories {
             found.push((first + 1..last, format!("{directory}/{UNKNOWN}")));
         }
     }
+    // A function that was moved to another file since, or that is alone in a section.
+    for triple in known.windows(3) {
+        let [first, stray, last] = [triple[0], triple[1], triple[2]];
+        let [before, at, after] = [first, stray, last].map(|at| place(files[at].as_deref()));
+        if let Some(directory) = before.filter(|_| before == after && before != at) {
+            let file = format!("{directory}/{UNKNOWN}");
+            found.extend([(first + 1..stray, file.clone()), (stray + 1..last, file)]);
+        }
+    }
     for (range, file) in found {
-        for slot in &mut files[range] {
+        for slot in files[range].iter_mut().filter(|slot| slot.is_none()) {
             inferred.functions += 1;
             *slot = Some(file.clone());
         }
@@ -160,6 +170,18 @@ mod tests {
         assert_eq!((files[1].as_deref(), files[7].as_deref()), (Some("net/ipv4/?"), Some("kernel/?")));
         assert_eq!((files[3].as_deref(), files[5].as_deref(), files[9].as_deref()), (None, None, None));
         assert_eq!(inferred.functions, 2);
+    }
+
+    #[test]
+    fn a_stray_function_does_not_divide_a_directory() {
+        let of =
+            ["kernel/sched/fair.c", "", "kernel/time/tick-sched.c", "", "kernel/sched/core.c", "", "mm/a.c"];
+        let mut files = of.map(|file| Some(file.to_string()).filter(|file| !file.is_empty()));
+        assert_eq!(infer(&mut files).functions, 2);
+        assert_eq!(
+            [1, 2, 3, 5].map(|at| files[at].as_deref()),
+            [Some("kernel/sched/?"), Some("kernel/time/tick-sched.c"), Some("kernel/sched/?"), None]
+        );
     }
 
     #[test]

@@ -79,4 +79,9 @@ fn a_command_runs_on_the_kernel_of_the_distribution() {
     assert_eq!((&first["lost_events"], &second["lost_events"]), (&0.into(), &0.into()));
     assert_eq!((&first["busy"], &first["events"]), (&second["busy"], &second["events"]));
     assert_ne!(first["profile"], second["profile"]);
+    let id = first["profile"].as_str().unwrap();
+    let subsystems = support::json(["report", id, "subsystems", "--dir", &work, "--json"]).to_string();
+    for directory in ["\"mm\"", "\"fs\"", "\"kernel\""] {
+        assert!(subsystems.contains(directory), "{directory}: {subsystems}");
+    }
 }

@@ -556,8 +556,7 @@ fn call_chains_go_on_into_programs_if_asked() {
     run(work, &["record", "--live", "--user-chains", "--", program]);
     let graph = json(work, &["report", "latest", "graph", "--function", "spin"]);
     let entry = &graph["entries"][0];
-    println!("{entry}");
-    assert_eq!(entry["parents"][0]["name"], "outer");
+    assert_eq!(entry["parents"][0]["name"], "outer", "{entry}");
     let functions = json(work, &["report", "latest", "functions"]);
     let of = |name: &str| {
         let rows = functions["functions"].as_array().unwrap().iter();

@@ -169,7 +169,7 @@ fn export(work: &WorkDir, tree: &Path, commit: &CommitHash) -> Result<PathBuf> {
         return Ok(path);
     }
     fs::create_dir_all(&directory).at("create", &directory)?;
-    let aside = directory.join(format!(".{commit}.{}", crate::process::process()));
+    let aside = directory.join(format!(".{commit}.{}", crate::process::unique_name()));
     let gzip = find_program("gzip", &[]).unwrap_or_else(|| PathBuf::from("gzip"));
     let spawn = |program: &str| {
         let program = program.to_owned();

@@ -63,9 +63,8 @@ pub(crate) fn receive(store: &dyn Store, work: &WorkDir, id: &Id, content: &str)
     let name = object(id);
     let bytes = store.get(&name)?.ok_or_else(|| damaged(store, &name, "it is missing"))?;
     fs::create_dir_all(&received).at("create", &received)?;
-    // The process's own directory, so that two can receive the same kernel at once.
-    let aside = received.join(format!(".{id}.{}", crate::process::process()));
-    let _ = fs::remove_dir_all(&aside);
+    // A directory of this call's own, so that two can receive the same kernel at once.
+    let aside = received.join(format!(".{id}.{}", crate::process::unique_name()));
     fs::create_dir(&aside).at("create", &aside)?;
     let unpacked = unpack(&bytes, &aside).and_then(|()| {
         let kernel = Kernel::load(&aside).map_err(io::Error::other)?;
@@ -95,8 +94,7 @@ pub(crate) fn check(store: &dyn Store, work: &WorkDir, id: &Id) -> Result<()> {
     let bytes = store.get(&name)?.ok_or_else(|| damaged(store, &name, "it is missing"))?;
     let received = received_dir(work);
     fs::create_dir_all(&received).at("create", &received)?;
-    let aside = received.join(format!(".{id}.{}", crate::process::process()));
-    let _ = fs::remove_dir_all(&aside);
+    let aside = received.join(format!(".{id}.{}", crate::process::unique_name()));
     fs::create_dir(&aside).at("create", &aside)?;
     let loaded = unpack(&bytes, &aside).and_then(|()| Kernel::load(&aside).map_err(io::Error::other));
     let _ = fs::remove_dir_all(&aside);

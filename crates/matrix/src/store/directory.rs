@@ -7,7 +7,6 @@ use rustix::fs::{renameat_with, RenameFlags, CWD};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Directory of objects that are still being written.
 const ASIDE: &str = ".aside";
@@ -54,16 +53,14 @@ impl Store for DirectoryStore {
     }
 
     fn put_new(&self, name: &str, bytes: &[u8]) -> Result<bool> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let path = self.path(name);
         if path.exists() {
             return Ok(false);
         }
         self.create_parent(&path)?;
         // Processes on other machines and in other containers may write at the same time.
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let aside = self.root.join(ASIDE).join(format!("{host}-{}-{number}", crate::process::process()));
+        let aside = self.root.join(ASIDE).join(format!("{host}-{}", crate::process::unique_name()));
         self.create_parent(&aside)?;
         write_atomic(&aside, bytes)?;
         let made = rename_new(&aside, &path);

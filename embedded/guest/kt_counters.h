@@ -19,6 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* init prints elsewhere. */
+#ifndef KT_PRINT
+#define KT_PRINT(...) printf(__VA_ARGS__)
+#endif
+
 #define KT_COUNTED_CPUS 64 /* each has a descriptor for each counter, which a fork copies */
 
 #define KT_CACHE_MISS(cache) ((cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
@@ -144,10 +149,10 @@ static void kt_print_counters(const struct kt_counted *counted)
 	for (size_t which = 0; which < KT_COUNTERS; which++) {
 		if (!kt_counter[which].asked || kt_counter[which].why || counted->had[which] < counted->wanted[which])
 			continue;
-		printf("%s\"%s\":%llu", comma, kt_counters[which].name, counted->value[which]);
+		KT_PRINT("%s\"%s\":%llu", comma, kt_counters[which].name, counted->value[which]);
 		comma = ",", end = "}";
 	}
-	printf("%s", end);
+	KT_PRINT("%s", end);
 	comma = ",\"uncounted\":{", end = "";
 	for (size_t which = 0; which < KT_COUNTERS; which++) {
 		const char *why = kt_counter[which].why;
@@ -157,10 +162,10 @@ static void kt_print_counters(const struct kt_counted *counted)
 			why = "it had to share the CPU's counters with others";
 		if (!kt_counter[which].asked || !why)
 			continue;
-		printf("%s\"%s\":\"%s\"", comma, kt_counters[which].name, why);
+		KT_PRINT("%s\"%s\":\"%s\"", comma, kt_counters[which].name, why);
 		comma = ",", end = "}";
 	}
-	printf("%s", end);
+	KT_PRINT("%s", end);
 }
 
 #endif

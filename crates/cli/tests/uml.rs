@@ -70,6 +70,44 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
     fails(&mut time("1"), 2, &["is there already"]);
 }
 
+/// Checks the row of a command: each value is its elapsed time, of which its CPU time is a part.
+fn check_command_row(results: &Value, machine: &str, values: usize) {
+    assert_eq!(results["machine"], machine);
+    let row = &results["rows"][0];
+    assert_eq!(
+        (&row["row"], &row["unit"], &row["better"]),
+        (&"command".into(), &"ns/op".into(), &"lower".into())
+    );
+    let nanoseconds: Vec<f64> =
+        row["values"].as_array().unwrap().iter().map(|value| value["value"].as_f64().unwrap()).collect();
+    assert_eq!(nanoseconds.len(), values);
+    // The command sleeps so long.
+    assert!(nanoseconds.iter().all(|time| *time >= 30e6), "{nanoseconds:?}");
+    let cpu = row["cpu"].as_array().unwrap();
+    let sum = |part: &str| cpu.iter().map(|one| one[part].as_f64().unwrap()).sum::<f64>();
+    assert!(sum("kernel") + sum("programs") > 0.0, "{row}");
+    assert!(sum("kernel") + sum("programs") <= sum("seconds"), "{row}");
+}
+
+#[test]
+fn a_workload_as_workload_new_wrote_it_is_timed() {
+    let kernel = uml_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("new.toml");
+    let file = file.to_str().unwrap();
+    let command = ["sh", "-c", "sleep 0.03; gzip -c /usr/share/common-licenses/GPL-3 > /dev/null"];
+    let output = kerntune([&["workload", "new", "-o", file, "--"][..], &command].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    let uml = ["bench", "run", file, "--machine", "uml", "--kernel", &kernel, "--boots", "2", "--json"];
+    check_command_row(&json(uml), "uml", 2);
+    let host = ["bench", "run", file, "--machine", "host", "--runs", "3"];
+    check_command_row(&json([&host[..], &["--json"]].concat()), "host", 3);
+    let text = support::run(host);
+    for heading in ["95 % LOW", "3 runs", "CPU time of the steps"] {
+        assert!(text.contains(heading), "{text}");
+    }
+}
+
 #[test]
 fn one_kernel_is_timed_by_itself_and_what_is_no_row_there_is_said() {
     let kernel = uml_kernel();

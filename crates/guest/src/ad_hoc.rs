@@ -94,6 +94,7 @@ impl Workload {
             disk: None,
             seed: crate::workload::SEED,
             proc: false,
+            times: false,
             context: None,
         }
     }

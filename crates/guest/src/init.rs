@@ -19,7 +19,8 @@ pub(crate) fn compile(
 ) -> Result<TreeNode> {
     let below_tmp = |path: &PathBuf| path.starts_with(TMP) && path != Path::new(TMP);
     let commands = plan.is_escaped() || files.nodes.keys().any(below_tmp);
-    let from = compile_init(work, InitExtensions { commands, proc: workload.proc, modules })?;
+    let from =
+        compile_init(work, InitExtensions { commands, proc: workload.proc, modules, times: workload.times })?;
     let mode = 0o755;
     if workload.seed == SEED {
         return Ok(TreeNode::Host { from, mode });

@@ -58,6 +58,9 @@ const INIT: SourceFiles = sources![
     "init/proc.h",
     "init/stream.c",
     "init/system.c",
+    "init/times.c",
+    "init/times.h",
+    "kt_counters.h",
     "kt_mark.h",
 ];
 
@@ -176,12 +179,20 @@ pub(crate) struct InitExtensions {
     pub proc: bool,
     /// Loading kernel modules.
     pub modules: bool,
+    /// Reading the clock around steps.
+    pub times: bool,
 }
 
 /// Compiles init with these extensions.
 pub(crate) fn compile_init(work: &WorkDir, extensions: InitExtensions) -> Result<PathBuf> {
-    let InitExtensions { commands, proc, modules } = extensions;
-    let extra = [("init/command.", commands), ("init/proc.", proc), ("init/modules.", modules)];
+    let InitExtensions { commands, proc, modules, times } = extensions;
+    let extra = [
+        ("init/command.", commands),
+        ("init/proc.", proc),
+        ("init/modules.", modules),
+        ("init/times.", times),
+        ("kt_counters.h", times),
+    ];
     let has = |path: &str| extra.iter().all(|(name, is_used)| *is_used || !path.starts_with(name));
     let files: Vec<_> = INIT.iter().copied().filter(|(path, _)| has(path)).collect();
     compile_files(work, "init", &files)
@@ -364,9 +375,10 @@ mod tests {
     fn init_and_contain_compile_without_warnings() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        for bits in 0..8 {
-            let [commands, proc, modules] = [1, 2, 4].map(|bit| bits & bit != 0);
-            assert!(compile_init(&work, InitExtensions { commands, proc, modules }).unwrap().is_file());
+        for bits in 0..16 {
+            let [commands, proc, modules, times] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            let extensions = InitExtensions { commands, proc, modules, times };
+            assert!(compile_init(&work, extensions).unwrap().is_file());
         }
         assert!(compile_contain(&work).unwrap().is_file());
     }

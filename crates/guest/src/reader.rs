@@ -158,6 +158,7 @@ impl WorkloadReader<'_> {
             disk,
             seed: crate::workload::SEED,
             proc: false,
+            times: false,
             context: None,
         }
     }

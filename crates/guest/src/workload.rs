@@ -75,6 +75,10 @@ pub struct Workload {
     /// recording, never by a file.
     #[serde(skip)]
     pub proc: bool,
+    /// True if init reads the clock around steps. Set where the machine has a clock, never by a
+    /// file.
+    #[serde(skip)]
+    pub times: bool,
     /// Surroundings of a command that replaces the file's runs.
     #[serde(skip)]
     pub context: Option<CommandContext>,
@@ -286,6 +290,7 @@ impl Workload {
             disk,
             seed,
             proc,
+            times,
             context,
         } = self;
         let hash = ContentHash::new("workload/1")
@@ -317,6 +322,10 @@ impl Workload {
         let hash = match modules.is_empty() {
             true => hash,
             false => hash.list("modules", modules),
+        };
+        let hash = match times {
+            true => hash.field("times", "true"),
+            false => hash,
         };
         Ok(hash.finish())
     }

@@ -2,20 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// CPU time of the host, in seconds, that a guest used in one boot while a row ran, all iterations
-/// together. Only machines whose guest is processes of the host have it. The host samples the
-/// division into user and system time by its tick.
+/// CPU time, in seconds, that was used in one boot while a row ran, all iterations together.
+///
+/// Of User-Mode Linux it is that of the host's processes that are the guest; the host samples the
+/// division into user and system time by its tick. Elsewhere init adds it up for the rows that are
+/// steps: of processes that ended, to the microsecond, and of those that live on, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// Number of the build.
     pub build: u32,
     /// Number of the boot within the build.
     pub boot: u32,
-    /// Wall-clock seconds from the beginning of the row's step to the beginning of the next one.
+    /// Wall-clock seconds of the row's step; for User-Mode Linux up to the beginning of the next one.
     pub seconds: f64,
-    /// Seconds in the guest's kernel.
+    /// Seconds in the kernel that is timed.
     pub kernel: f64,
-    /// Seconds in the guest's programs.
+    /// Seconds in programs.
     pub programs: f64,
     /// Seconds in the host's kernel on behalf of the guest's kernel.
     pub host_for_kernel: f64,

@@ -44,6 +44,7 @@ mod ratio;
 mod results;
 mod rng;
 mod sample;
+mod sample_mean;
 pub mod schedule;
 mod set;
 mod shift;
@@ -75,6 +76,7 @@ pub use results::{
 };
 pub use rng::{Rng, SplitMix64};
 pub use sample::{common_level, mean, median, std_dev, Sample};
+pub use sample_mean::SampleMean;
 pub use set::{JoinedResults, JoinedRow};
 pub use stop::{StopDecision, StopRule, WidestRow};
 pub use verdict::{RowVerdict, VerdictReason};

@@ -302,12 +302,22 @@ bool program_run(const struct program *program)
 		return false;
 	}
 #endif
+#ifdef KT_TIMES
+	if (program->region && !times_begin()) {
+		files_close(&files);
+		return false;
+	}
+#endif
 	if (program->region)
 		kt_begin(program->region);
 	pid = fork();
 	if (pid == 0)
 		become(program->command, &files);
 	outcome = pid < 0 ? ENDED : wait_for(pid, &deadline, &status);
+#ifdef KT_TIMES
+	if (program->region)
+		times_end();
+#endif
 	if (program->region)
 		kt_end(program->region, program->operations);
 #ifdef KT_COMMAND
@@ -339,6 +349,10 @@ bool program_run(const struct program *program)
 	if (status != 0)
 		return fail("%s (%s) %s%s", program->what, program->command[0],
 			    told(status, how, sizeof(how)), last_lines(program->log, tail, sizeof(tail)));
+#ifdef KT_TIMES
+	if (program->region && !times_save(program->region, program->operations))
+		return false;
+#endif
 #ifdef KT_PROC
 	if (program->proc)
 		return proc_save(program->proc);

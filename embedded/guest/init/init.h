@@ -27,6 +27,11 @@
 #include "modules.h"
 #endif
 
+/* Only the init of machines that have a clock. */
+#if __has_include("times.h")
+#include "times.h"
+#endif
+
 #define OUT_DIR "/kt/out" /* a tmpfs; everything in it is sent */
 #define PLAN_FILE "/kt/plan"
 #define PORT_NAME "kerntune.out" /* the virtio-serial port that the machine gives us */

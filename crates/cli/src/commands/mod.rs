@@ -8,6 +8,7 @@ mod characterize;
 pub mod command_line;
 mod compare;
 mod counters;
+mod cpu_times;
 mod doctor;
 mod explain;
 mod guard;

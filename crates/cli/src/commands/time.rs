@@ -1,6 +1,6 @@
 //! The command `kerntune time`.
 
-use super::counters;
+use super::{counters, cpu_times};
 use crate::commands::counters::CounterOptions;
 use crate::percent::positive_fraction;
 use clap::Args;
@@ -9,7 +9,7 @@ use kerntune_command::{
     Exit, Failure, FormatOptions, GlobalOptions, IntervalOptions, RunSubcommand, MAX_MINUTES,
 };
 use kerntune_kernel::Kernel;
-use kerntune_stats::{BenchResults, CpuTime, ResultsRow, StopDecision, WidestRow};
+use kerntune_stats::{BenchResults, ResultsRow, StopDecision, WidestRow};
 use kerntune_tune::bench::timed::{machine, timed, StopCondition, TimedEffort, TimedRequest, KVM};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
@@ -31,7 +31,7 @@ pub struct TimeOptions {
     pub base: String,
     /// Kernels to compare with it
     pub others: Vec<String>,
-    /// The workload: a name or a .toml file. Its measured run or its load generators must print
+    /// The workload: a name or a .toml file. Its steps have a region, or print
     /// times or figures
     #[arg(long, default_value = "batched", value_name = "WORKLOAD")]
     pub workload: String,
@@ -185,43 +185,7 @@ fn print(times: &[BenchResults], output: &CliOutput) {
     });
     output.table(&["ROW", "UNIT"].into_iter().chain(heads.iter().copied()).collect::<Vec<_>>(), lines);
     counters::changes(times, &heads, output);
-    cpu_time(times, output);
-}
-
-/// Prints the CPU time of each row by process or kernel, if the machine measures it.
-fn cpu_time(times: &[BenchResults], output: &CliOutput) {
-    let share = |share: f64| format!("{:.1} %", 100.0 * share);
-    let lines = times.iter().flat_map(|results| results.rows.iter().map(move |row| (results, row)));
-    let lines: Vec<Vec<String>> = lines
-        .filter_map(|(results, row)| {
-            let all = CpuTime::sum(&row.cpu);
-            let mut line = vec![row.row.clone(), label(results).to_owned(), format!("{:.1}", all.seconds)];
-            line.push(share(all.total() / all.seconds));
-            line.extend(all.shares()?.map(share));
-            Some(line)
-        })
-        .collect();
-    if lines.is_empty() {
-        return;
-    }
-    let entry = times
-        .iter()
-        .find_map(|results| results.entry.as_deref())
-        .unwrap_or("a method that it did not report");
-    output.note(&format!(
-        "\nCPU time while a row ran, all boots together (sampled by the host's tick); the guest's programs enter the kernel by {entry}:"
-    ));
-    let heads = [
-        "ROW",
-        "KERNEL",
-        "#SECONDS",
-        "#ON THE CPU",
-        "#GUEST KERNEL",
-        "#PROGRAMS",
-        "#HOST FOR KERNEL",
-        "#HOST FOR PROGRAMS",
-    ];
-    output.table(&heads, lines);
+    cpu_times::table(times, output);
 }
 
 fn label(results: &BenchResults) -> &str {

@@ -1,5 +1,6 @@
 //! CPU time of a boot by row, for rows that are a step of their own.
 
+use super::measured::RowMeasurement;
 use kerntune_guest::Workload;
 use kerntune_machine::{CpuTimes, PhaseCpuTimes};
 use kerntune_stats::CpuTime;
@@ -24,6 +25,16 @@ pub(super) fn times_by_region(
         let one =
             CpuTime { seconds, kernel, programs, host_for_kernel, host_for_programs, ..CpuTime::default() };
         let row = rows.entry(region.clone()).or_default();
+        *row = CpuTime { boot, ..CpuTime::sum(&[*row, one]) };
+    }
+    rows
+}
+
+/// Sums up the CPU time by row as init measured it, over the iterations of a boot.
+pub(super) fn times_of_steps(boot: u32, measured: &[RowMeasurement]) -> BTreeMap<String, CpuTime> {
+    let mut rows: BTreeMap<String, CpuTime> = BTreeMap::new();
+    for (name, one) in measured.iter().filter_map(|of_row| Some((&of_row.row, of_row.cpu?))) {
+        let row = rows.entry(name.clone()).or_default();
         *row = CpuTime { boot, ..CpuTime::sum(&[*row, one]) };
     }
     rows

@@ -116,6 +116,7 @@ pub fn run(
         .map(|(SelectedRows { suite, rows }, scale)| {
             let mut workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), scale);
             workload.env.extend(lines::environment(effort.counters));
+            workload.times = true;
             let image = match suite.is_bare() {
                 true => None,
                 false => Some(GuestImage::build(work, &workload, progress)?),
@@ -199,6 +200,8 @@ impl HostRun<'_> {
                 counters: one.counters.clone(),
                 ..MeasuredValue::default()
             });
+            let times = measured.iter().filter(|measured| measured.row == row.row).filter_map(|one| one.cpu);
+            row.cpu.extend(times);
             let before = row.values.len();
             row.values.extend(values);
             if row.values.len() == before {

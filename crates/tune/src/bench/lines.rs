@@ -1,4 +1,5 @@
-//! Output of a suite's programs: one JSON line for each row (`embedded/guest/kt_suite.h`).
+//! Lines of figures: one JSON line for each row of a suite's programs (`embedded/guest/kt_suite.h`), and
+//! for each step that init timed (`embedded/guest/init/times.c`).
 
 use kerntune_stats::PerfCounter;
 use serde::Deserialize;
@@ -13,6 +14,12 @@ pub struct SuiteLine {
     pub iteration: u32,
     pub operations: u64,
     pub nanoseconds: u64,
+    /// CPU time of the step in programs; only init knows it.
+    #[serde(default)]
+    pub user_nanoseconds: u64,
+    /// CPU time of the step in the kernel; only init knows it.
+    #[serde(default)]
+    pub system_nanoseconds: u64,
     /// Counters of KT_COUNTERS, summed over all operations.
     #[serde(default)]
     pub counters: BTreeMap<PerfCounter, u64>,
@@ -40,16 +47,27 @@ pub fn environment(counters: &[PerfCounter]) -> Option<(String, String)> {
 pub fn parse(text: &str) -> Result<Vec<SuiteLine>, String> {
     let mut lines: Vec<SuiteLine> = Vec::new();
     for text in text.lines() {
-        let line: SuiteLine = serde_json::from_str(text).map_err(|error| format!("{text:?} ({error})"))?;
-        if line.operations == 0 || line.nanoseconds == 0 {
-            return Err(format!("{text:?} (no operations, or no time)"));
-        }
+        let line = parse_line(text)?;
         if lines.iter().any(|known| (&known.row, known.iteration) == (&line.row, line.iteration)) {
             return Err(format!("{text:?} (a second time)"));
         }
         lines.push(line);
     }
     Ok(lines)
+}
+
+/// Parses init's lines, one for each step with a region, in the order of the steps; a step that is
+/// repeated has several. Otherwise returns the mistake.
+pub fn parse_steps(text: &str) -> Result<Vec<SuiteLine>, String> {
+    text.lines().map(parse_line).collect()
+}
+
+fn parse_line(text: &str) -> Result<SuiteLine, String> {
+    let line: SuiteLine = serde_json::from_str(text).map_err(|error| format!("{text:?} ({error})"))?;
+    match line.operations == 0 || line.nanoseconds == 0 {
+        true => Err(format!("{text:?} (no operations, or no time)")),
+        false => Ok(line),
+    }
 }
 
 #[cfg(test)]

@@ -54,13 +54,13 @@ impl<'a> TimedEffort<'a> {
     /// support neither.
     pub fn of(workload: &Workload, boots: u32, iterations: Option<u32>, scale: Option<f64>) -> Result<Self> {
         let suite = Suite::of(workload.clone());
-        let (batched, scalable, load) = match &suite {
-            Some(suite) => (suite.is_batched(), suite.is_scalable(), suite.is_load()),
+        let (batched, scalable, steps) = match &suite {
+            Some(suite) => (suite.is_batched(), suite.is_scalable(), suite.is_steps()),
             // Other programs find both in their environment.
             None => (true, true, false),
         };
         let name = || workload.name.clone();
-        if !batched && !load && iterations.is_some_and(|iterations| iterations > 1) {
+        if !batched && !steps && iterations.is_some_and(|iterations| iterations > 1) {
             return Err(super::Error::NotRepeated { suite: name() }.into());
         }
         if !scalable && scale.is_some_and(|scale| scale != 1.0) {
@@ -127,7 +127,7 @@ pub fn unfit(arch: Arch, suite: &Suite) -> Option<&'static str> {
             Some("it wants a disk of its own (`disk`), which User-Mode Linux does not have")
         }
         Arch::Um if suite.is_batched() => None,
-        Arch::Um if !suite.is_load() => Some(
+        Arch::Um if !suite.is_steps() => Some(
             "a system call takes microseconds there, so that of our programs only batched rows say something of the kernel",
         ),
         Arch::Um | Arch::X86_64 => suite.untimed(),
@@ -185,7 +185,7 @@ fn configured(workload: &Workload, effort: TimedEffort) -> Workload {
         Some(suite) if !suite.is_batched() && suite.is_scalable() => {
             suite.restricted(&suite.rows.iter().collect::<Vec<_>>(), effort.scale)
         }
-        Some(suite) if suite.is_load() => {
+        Some(suite) if suite.is_steps() => {
             // Steps take turns, so that slowdown during a boot affects all of them alike.
             let mut workload = workload.clone();
             let steps = std::mem::take(&mut workload.measured.steps);
@@ -197,6 +197,7 @@ fn configured(workload: &Workload, effort: TimedEffort) -> Workload {
         }
         _ => workload.clone(),
     };
+    workload.times = true;
     workload.env.insert("KT_SCALE".into(), effort.scale.to_string());
     workload.env.insert("KT_ITERATIONS".into(), effort.iterations.to_string());
     workload.env.extend(lines::environment(effort.counters));
@@ -228,7 +229,7 @@ fn is_same_request(one: &BenchResults, other: &BenchResults) -> bool {
 }
 
 fn add(results: &mut BenchResults, suite: &str, boot: u32, measured: Vec<RowMeasurement>) {
-    for RowMeasurement { row: name, iteration, unit, value, counters, uncounted } in measured {
+    for RowMeasurement { row: name, iteration, unit, value, counters, uncounted, cpu: _ } in measured {
         let is_it = |row: &ResultsRow| (row.suite.as_str(), &row.row) == (suite, &name);
         let at = results.rows.iter().position(is_it).unwrap_or_else(|| {
             results.rows.push(ResultsRow {
@@ -364,8 +365,12 @@ impl<'a> TimedRunner<'a> {
             results.entry = uml_entry(&console);
         }
         let suite = &self.workload.name;
+        let times = match outcome.spent.is_empty() {
+            true => cpu::times_of_steps(boot, &measured),
+            false => cpu::times_by_region(&self.workload, "measured", boot, &outcome.spent),
+        };
         add(results, suite, boot, measured);
-        for (name, time) in cpu::times_by_region(&self.workload, "measured", boot, &outcome.spent) {
+        for (name, time) in times {
             let row = results.rows.iter_mut().find(|row| (&row.suite, &row.row) == (suite, &name));
             row.into_iter().for_each(|row| row.cpu.push(time));
         }
@@ -455,7 +460,8 @@ mod tests {
     fn nop(iteration: u32, value: f64) -> RowMeasurement {
         let counters = [(PerfCounter::Instructions, 2.0 * value)].into();
         let uncounted = [(PerfCounter::Cycles, "none".into())].into();
-        RowMeasurement { row: "nop".into(), iteration, unit: RowUnit::Time, value, counters, uncounted }
+        let cpu = None;
+        RowMeasurement { row: "nop".into(), iteration, unit: RowUnit::Time, value, counters, uncounted, cpu }
     }
 
     #[test]

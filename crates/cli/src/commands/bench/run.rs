@@ -1,7 +1,7 @@
 //! The command `kerntune bench run`.
 
-use crate::commands::counters;
 use crate::commands::counters::CounterOptions;
+use crate::commands::{counters, cpu_times};
 use clap::{Args, ValueEnum};
 use kerntune_command::{
     base_request, kernel_for, show_steps, workload, CliOutput, CpuOptions, DryRunOptions, Exit, Failure,
@@ -10,7 +10,7 @@ use kerntune_command::{
 use kerntune_compare::number::figure;
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_stats::{BenchResults, SkippedRow};
+use kerntune_stats::{BenchResults, Interval, SkippedRow};
 use kerntune_tune::bench::{self, emulator, host, timed, SelectedRows};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Session, MAX_RUNS};
@@ -74,6 +74,8 @@ pub enum BenchMachine {
 
 /// Default number of runs of each suite on the host.
 const RUNS: u32 = 5;
+/// Confidence of intervals.
+const CONFIDENCE: f64 = 0.95;
 /// Default number of boots of a kernel that is timed.
 const BOOTS: u32 = 5;
 
@@ -333,11 +335,19 @@ fn table(results: &BenchResults, output: &CliOutput) {
     let lines = results.rows.iter().filter_map(|row| {
         let [median, min, max] = row.spread()?;
         let (suite, name, unit) = (row.suite.clone(), row.row.clone(), row.unit.clone());
-        let count = row.values.len().to_string();
-        Some(vec![suite, name, figure(median), figure(min), figure(max), unit, count])
+        let mean = row.sample().ok().and_then(|sample| sample.mean_with_interval(CONFIDENCE));
+        let interval =
+            |end: fn(&Interval) -> f64| mean.map_or("-".into(), |mean| figure(end(&mean.interval)));
+        let mut line = vec![suite, name, figure(median), figure(min), figure(max)];
+        line.extend([mean.map_or("-".into(), |mean| figure(mean.mean))]);
+        line.extend([interval(|ends| ends.low), interval(|ends| ends.high), unit]);
+        line.push(mean.map_or("1 value".into(), |mean| mean.level.count(mean.units)));
+        Some(line)
     });
-    output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#TIMES"], lines);
+    let heads = ["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "#MEAN", "#95 % LOW", "#HIGH", "UNIT", "FROM"];
+    output.table(&heads, lines);
     counters::table(results, output);
+    cpu_times::table(std::slice::from_ref(results), output);
     let kernel = &results.kernel;
     output.note(&format!("\nunder Linux {} {}", kernel.release, kernel.version));
 }

@@ -19,6 +19,8 @@ pub const COMMAND: CommandEntry = command::<DeployCommand>("deploy", 127, "Tune"
 
 /// Schema of the output of `--json`.
 const SCHEMA: &str = "kerntune-deploy/1";
+/// Schema of the output of `--dry-run --json`.
+const STEPS_SCHEMA: &str = "kerntune-deploy-steps/1";
 
 /// Install a kernel beside the one of a machine, start it once, confirm it after a health check, or take it
 /// back (docs/deploy.md)
@@ -264,7 +266,7 @@ impl OnMachine<'_> {
         if self.options.format.json {
             let steps =
                 scripts.iter().map(|script| StepJson { what: &script.what, commands: &script.commands });
-            self.output.json(&StepsJson { schema: SCHEMA, host: self.host, steps: steps.collect() });
+            self.output.json(&StepsJson { schema: STEPS_SCHEMA, host: self.host, steps: steps.collect() });
             return Exit::Ok;
         }
         let rows = scripts.iter().enumerate().map(|(at, script)| {

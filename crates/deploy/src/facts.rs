@@ -107,7 +107,7 @@ impl MachineFacts {
         self.get(key).trim().parse().unwrap_or(0)
     }
 
-    /// Returns the words of the running kernel's command line, without what the boot loader adds.
+    /// Returns the parts of the running kernel's command line, without what the boot loader adds.
     pub fn command_line(&self) -> Vec<&str> {
         let words = self.get("cmdline").split_whitespace();
         words.filter(|word| !word.starts_with("BOOT_IMAGE=")).collect()

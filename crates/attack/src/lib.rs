@@ -57,6 +57,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),
         target("gmon", seeds::gmon, convert::gmon),
+        target("grub_env", seeds::grub_env, text::grub_env),
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
         target("guest_module", shipped_seeds::guest_module, elf::guest_module),

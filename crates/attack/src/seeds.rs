@@ -232,6 +232,14 @@ pub fn workload() -> Vec<Vec<u8>> {
     shipped.chain([include_bytes!("../../guest/fixtures/every-key.toml").to_vec()]).collect()
 }
 
+pub fn grub_env() -> Vec<Vec<u8>> {
+    let mut full = kerntune_deploy::EnvBlock::default();
+    for (name, value) in [("saved_entry", "a>b"), ("next_entry", "memtest"), ("escaped", "a\\b\nc")] {
+        full.set(name, value).expect("there is room");
+    }
+    vec![kerntune_deploy::EnvBlock::default().bytes(), full.bytes()]
+}
+
 pub fn guard() -> Vec<Vec<u8>> {
     let file = "source = \"debian:6.12\"\ngit = \"linux\"\ncompilers = [\"gcc\", \"clang-19\"]\n[tolerance]\npath = 0.01\nput_off = 20\n\
         [[configuration]]\nname = \"hz\"\nfragments = [\"a.config\"]\nset = [\"CONFIG_HZ_100=y\"]\n[[workload]]\nname = \"rr\"\n\

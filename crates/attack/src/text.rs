@@ -38,6 +38,17 @@ pub fn paper(bytes: &[u8]) {
     let _ = kerntune_optimize::gcc_pgo::Exclusions::parse(&text);
 }
 
+/// An environment block of GRUB.
+pub fn grub_env(bytes: &[u8]) {
+    let Ok(mut block) = kerntune_deploy::EnvBlock::read(bytes) else { return };
+    let again = kerntune_deploy::EnvBlock::read(&block.bytes()).expect("what we write is read");
+    assert_eq!(again, block);
+    if block.set("next_entry", "kerntune-deploy").is_ok() {
+        assert_eq!(block.get("next_entry"), Some("kerntune-deploy"));
+    }
+    assert_eq!(block.bytes().len(), kerntune_deploy::BLOCK_BYTES);
+}
+
 /// A guard file, a baseline, and a source file in which a function is located.
 pub fn guard(bytes: &[u8]) {
     let text = text(bytes);

@@ -9,6 +9,8 @@ pub static ROOMS: &[&Room] = &[
     &kerntune_matrix::ROOM,
     #[cfg(feature = "fleet")]
     &kerntune_fleet::ROOM,
+    #[cfg(feature = "deploy")]
+    &kerntune_deploy::ROOM,
     #[cfg(feature = "champsim")]
     &kerntune_champsim::ROOM,
     #[cfg(feature = "papers")]

@@ -232,34 +232,31 @@ impl OnMachine<'_> {
         let before = self.deployment.boot_id()?;
         self.output.progress().begin("restart the machine and wait for it", None);
         self.deployment.restart()?;
-        let (limit, started) = (Duration::from_secs(self.options.wait.into()), Instant::now());
-        let found = loop {
-            if started.elapsed() > limit {
-                let seconds = limit.as_secs();
-                let advice =
-                    "if it hangs, switch it off and on: that starts the old kernel, unless the new one was \
-                              confirmed";
-                break Err(Error::NotBack { host: self.host.into(), seconds, advice });
-            }
-            std::thread::sleep(Duration::from_secs(2));
-            if interrupt::is_set() {
-                break Err(kerntune_work::Error::Interrupted.into());
-            }
-            match self.deployment.boot_id() {
-                Ok(now) if now != before => {}
-                Err(Error::Work(error)) => break Err(error.into()),
-                _ => continue,
-            }
+        let limit = Duration::from_secs(self.options.wait.into());
+        let found = self.deployment.wait_for_restart(&before, limit).and_then(|()| self.decided(limit));
+        self.output.progress().end();
+        found
+    }
+
+    /// Waits until the unit of a new kernel has decided.
+    fn decided(&self, limit: Duration) -> Result<DeploymentStatus> {
+        let started = Instant::now();
+        loop {
             match self.deployment.status() {
                 // The unit has not decided yet.
                 Ok(status) if status.state == DeploymentState::Trying && status.outcome != "running" => {}
-                Ok(status) => break Ok(status),
-                Err(Error::Work(error)) => break Err(error.into()),
+                Ok(status) => return Ok(status),
+                Err(Error::Work(error)) => return Err(error.into()),
                 Err(_) => {}
             }
-        };
-        self.output.progress().end();
-        found
+            if started.elapsed() > limit {
+                let seconds = limit.as_secs();
+                let advice = "its unit has not decided; `kerntune deploy --status` asks again";
+                return Err(Error::NotBack { host: self.host.into(), seconds, advice });
+            }
+            interrupt::check()?;
+            std::thread::sleep(Duration::from_secs(2));
+        }
     }
 
     fn show_steps(&self, scripts: &[Script]) -> Exit {

@@ -10,7 +10,9 @@ use crate::shell::{quoted, Script, ScriptInput, Shell};
 use crate::source::{is_kernel_name, KernelFiles, Watchdog, MARK};
 use crate::target::{Target, NEW};
 use crate::{Error, Result};
+use kerntune_work::interrupt;
 use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 
 /// Schema of the record of a deployment.
 const RECORD_SCHEMA: &str = "kerntune-deployment/1";
@@ -576,6 +578,70 @@ impl<'a> Deployment<'a> {
     pub fn boot_id(&self) -> Result<String> {
         let script = format!("cat {}", self.target.at("/proc/sys/kernel/random/boot_id"));
         Ok(self.target.step(&Script::new("read the id of the boot", [script]))?.trim().into())
+    }
+
+    /// Returns the build id of the running kernel, in hexadecimal; `None` if it was linked without
+    /// one.
+    ///
+    /// # Errors
+    /// A machine that cannot be reached.
+    pub fn build_id(&self) -> Result<Option<String>> {
+        let script = format!("od -An -v -tx1 {}", self.target.at("/sys/kernel/notes"));
+        let hex = self.target.step(&Script::new("read the build id of the running kernel", [script]))?;
+        let notes: Option<Vec<u8>> =
+            hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+        Ok(notes.and_then(|notes| kerntune_kernel::build_id_in_notes(&notes)))
+    }
+
+    /// Lets the boot loader start the deployed kernel next, once more.
+    ///
+    /// # Errors
+    /// [`Error::Unsafe`] if no complete deployment is there.
+    pub fn arm(&self) -> Result<()> {
+        let loader = self.loader()?;
+        let (Some(Ok(before)), Some(_)) = (&loader.env, self.record()?) else {
+            return Err(self.refuse("no kernel is deployed there"));
+        };
+        if self.target.read(OUTCOME)?.is_none() {
+            return Err(self.refuse("the deployment there is not complete"));
+        }
+        let mut after = before.clone();
+        after.set(NEXT, ENTRY).map_err(|reason| self.refuse(format!("{ENV}: {reason}")))?;
+        let armed = ScriptInput::Bytes(b"armed\n".to_vec());
+        self.carry_out(&self.target.write("note that the new kernel starts next", OUTCOME, armed))?;
+        self.carry_out(&self.write_env("let GRUB start the new kernel next, once", before, &after))
+    }
+
+    /// Lets the boot loader start its default next, if it was to start the deployed kernel.
+    ///
+    /// # Errors
+    /// A machine that cannot be reached.
+    pub fn disarm(&self) -> Result<()> {
+        let loader = self.loader()?;
+        let Some(Ok(before)) = loader.env.as_ref().filter(|_| loader.is_armed()) else { return Ok(()) };
+        let mut after = before.clone();
+        after.unset(NEXT);
+        self.carry_out(&self.write_env("take back the start of the new kernel", before, &after))
+    }
+
+    /// Waits until the machine runs with another boot id than `before`.
+    ///
+    /// # Errors
+    /// [`Error::NotBack`] after `limit`; an interrupt.
+    pub fn wait_for_restart(&self, before: &str, limit: Duration) -> Result<()> {
+        let started = Instant::now();
+        while started.elapsed() <= limit {
+            std::thread::sleep(Duration::from_secs(2));
+            interrupt::check()?;
+            match self.boot_id() {
+                Ok(now) if now != before => return Ok(()),
+                Err(Error::Work(error)) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let advice = "if it hangs, switch it off and on: that starts the old kernel, unless the new one was \
+                      confirmed";
+        Err(Error::NotBack { host: self.target.shell.host().into(), seconds: limit.as_secs(), advice })
     }
 
     /// Restarts the machine, a second later.

@@ -25,6 +25,15 @@ pub enum Error {
     Usage(String),
     #[error("{host}: {file} cannot be read: {reason}")]
     Damaged { host: String, file: &'static str, reason: String },
+    #[error(
+        "{host} runs a kernel with build id {running}, not {wanted}; `kerntune kernel import` makes a kernel of the \
+         one that it has as shipped"
+    )]
+    OtherKernel { host: String, running: String, wanted: String },
+    #[error("{host}: it did not come back with {kernel} until it was switched off and on")]
+    CameBackByPower { host: String, kernel: String },
+    #[error(transparent)]
+    Kernel(#[from] kerntune_kernel::Error),
     #[error("{host}: the machine was restarted and did not answer within {seconds} s; {advice}")]
     NotBack { host: String, seconds: u64, advice: &'static str },
 }
@@ -36,7 +45,9 @@ impl ClassifyError for Error {
             Self::Unreachable { .. } | Self::Unsafe { .. } => ErrorClass::MissingPrerequisite,
             Self::Step { .. } | Self::Package { .. } | Self::Usage(_) => ErrorClass::Usage,
             Self::Damaged { .. } => ErrorClass::RefusedResult,
-            Self::NotBack { .. } => ErrorClass::GuestFailure,
+            Self::NotBack { .. } | Self::CameBackByPower { .. } => ErrorClass::GuestFailure,
+            Self::OtherKernel { .. } => ErrorClass::Usage,
+            Self::Kernel(inner) => inner.class(),
         }
     }
 }

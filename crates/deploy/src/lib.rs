@@ -4,6 +4,7 @@
 //! - [`KernelFiles`]: a kernel out of Debian packages.
 //! - [`Shell`]: the machine, this one or another over SSH.
 //! - [`Deployment`]: the steps, the state, and the way back.
+//! - [`KernelTurns`]: the old and the new kernel in turn, for a comparison.
 //!
 //! All files of the machine are written and removed by commands of its shell, so that nothing has to
 //! be installed there. Tests cut the power after each of them.
@@ -19,6 +20,7 @@ mod source;
 mod target;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use deployment::{
     DeployOptions, Deployment, DeploymentRecord, DeploymentState, DeploymentStatus, DeploymentSteps,
@@ -29,6 +31,7 @@ pub use error::{Error, Result};
 pub use facts::MachineFacts;
 pub use shell::{LocalShell, Script, ScriptInput, ScriptResult, Shell, SshShell};
 pub use source::{KernelFiles, Watchdog};
+pub use turns::KernelTurns;
 
 use kerntune_command::Room;
 

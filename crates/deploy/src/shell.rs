@@ -141,14 +141,9 @@ impl SshShell {
         }
         Ok(Self { host: host.into(), options: options.to_vec() })
     }
-}
 
-impl Shell for SshShell {
-    fn host(&self) -> &str {
-        &self.host
-    }
-
-    fn run(&self, script: &Script) -> Result<ScriptResult> {
+    /// Returns the command that runs a text in the machine's POSIX shell, as root.
+    pub fn command(&self, text: &str) -> Command {
         let mut command = Command::new("ssh");
         for option in [
             "BatchMode=yes",
@@ -164,10 +159,25 @@ impl Shell for SshShell {
         }
         let text = format!(
             "export LC_ALL=C PATH=\"$PATH:/usr/sbin:/sbin\"\nif [ \"$(id -u)\" = 0 ]; then exec sh -c {0}; else exec sudo -n sh -c {0}; fi",
-            quoted(&script.text())
+            quoted(text)
         );
         command.arg("--").arg(&self.host).arg(format!("exec sh -c {}", quoted(&text)));
-        let result = ended(command, script, &self.host)?;
+        command
+    }
+
+    /// Checks whether this is the status of `ssh` because the connection failed.
+    pub fn is_lost(status: i32) -> bool {
+        status == SSH_FAILED
+    }
+}
+
+impl Shell for SshShell {
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn run(&self, script: &Script) -> Result<ScriptResult> {
+        let result = ended(self.command(&script.text()), script, &self.host)?;
         if result.status == Some(SSH_FAILED) {
             let reason = last_line(&result.errors);
             return Err(Error::Unreachable { host: self.host.clone(), reason });

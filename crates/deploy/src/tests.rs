@@ -519,3 +519,42 @@ fn a_block_whose_variables_fill_two_sectors_is_replaced_by_a_file() {
     assert_eq!(fs::read(machine.root().join("boot/grub/grubenv")).unwrap().len(), BLOCK_BYTES);
     assert!(machine.start() && !machine.start());
 }
+
+#[test]
+fn kernels_take_turns() {
+    let (machine, kernel) = (FakeMachine::new(), kernel());
+    let before = machine.files();
+    let on = |work: &dyn Fn(&Deployment) -> Result<()>| machine.on(None, false, work);
+    let early = on(&|deployment| deployment.arm()).unwrap_err();
+    assert!(early.to_string().contains("no kernel is deployed"), "{early}");
+    on(&|deployment| deploy(deployment, &kernel, None)).unwrap();
+    on(&|deployment| deployment.disarm()).unwrap();
+    assert!(!machine.start());
+    // The second time under the new kernel.
+    for _ in 0..2 {
+        on(&|deployment| deployment.arm()).unwrap();
+        assert!(machine.start());
+    }
+    assert!(!machine.start());
+    on(&|deployment| deployment.arm().and_then(|()| deployment.disarm())).unwrap();
+    assert!(!machine.start());
+    on(&|deployment| roll_back(&machine, deployment)).unwrap();
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn a_power_cut_between_two_turns_leaves_one_of_the_kernels() {
+    let kernel = kernel();
+    for cut in 0.. {
+        let machine = FakeMachine::new();
+        machine.on(None, false, |deployment| deploy(deployment, &kernel, None)).unwrap();
+        assert!(machine.start() && !machine.start());
+        let ended = machine.on(Some(cut), false, |deployment| deployment.arm());
+        let is_new = machine.start();
+        assert!(!machine.start(), "a second start at {cut}");
+        if ended.is_ok() {
+            assert!(is_new && cut > 3, "{cut}");
+            return;
+        }
+    }
+}

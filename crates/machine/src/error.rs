@@ -59,6 +59,8 @@ pub enum Error {
         "the host does not let a workload be contained (docs/suites.md says what that takes): {message}"
     )]
     NotContained { message: String },
+    #[error("{host}: {what}")]
+    Remote { host: String, what: String },
     #[error("kernel {kernel} is for User-Mode Linux, and the emulator cannot boot it: use a kernel built without --arch um")]
     NotOnEmulator { kernel: String },
     #[error("kernel {kernel} was built without {lacking}, which the workload's disk ({kind}) needs, built in or as modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
@@ -82,7 +84,8 @@ impl ClassifyError for Error {
             | Self::NoFirmware { .. }
             | Self::PluginApi { .. }
             | Self::NoKvm { .. }
-            | Self::NotContained { .. } => ErrorClass::MissingPrerequisite,
+            | Self::NotContained { .. }
+            | Self::Remote { .. } => ErrorClass::MissingPrerequisite,
             Self::Code { .. }
             | Self::NotOnKvm { .. }
             | Self::NotOnUml { .. }

@@ -54,6 +54,7 @@ impl Machine for Host {
 
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         check_request(request)?;
+        boots_nothing(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
         let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
         let (users, memory_mb) = (UserIdMap::best_available()?, request.demands.memory_mb);
@@ -66,9 +67,15 @@ impl Machine for Host {
 }
 
 fn check_request(request: &RunRequest) -> Result<()> {
-    let what = if request.kernel.is_some() {
-        "boot a kernel: what it runs, runs under its own"
-    } else if request.demands.cpus > 1 {
+    match request.kernel.is_some() {
+        true => Err(Error::NotOnHost { what: "boot a kernel: what it runs, runs under its own" }),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the request needs nothing that a running kernel does not have.
+pub(crate) fn boots_nothing(request: &RunRequest) -> Result<()> {
+    let what = if request.demands.cpus > 1 {
         "have a number of CPUs: it has those of this machine; use a workload without `cpus`"
     } else if request.capture.is_some() {
         "record: the emulator does"
@@ -93,7 +100,7 @@ pub(crate) fn command(program: &Path, users: UserIdMap, memory_mb: u32) -> Comma
 }
 
 /// Returns the error if the program ended before init reported.
-fn died(end: &JobEnd, watched: &WatchedRun) -> Option<Error> {
+pub(crate) fn died(end: &JobEnd, watched: &WatchedRun) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
     let tail = watched.console.tail();
     match status.code() {

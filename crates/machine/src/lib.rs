@@ -7,6 +7,7 @@
 //! - [`Kvm`]: the same guest on the host's own CPU, in real time.
 //! - [`Uml`]: the kernel as a process of the host, in real time.
 //! - [`Host`]: the same image under the running kernel, in real time.
+//! - [`RemoteHost`]: the same on another machine, under a kernel that was booted there.
 //!
 //! [`ArchivingMachine`] keeps the runs of any machine, and [`ReplayMachine`] brings them back.
 //!
@@ -56,6 +57,7 @@ mod probes;
 mod process;
 mod qemu;
 mod recorder;
+mod remote;
 mod replay;
 mod request;
 mod results;
@@ -86,6 +88,7 @@ pub use machine::Machine;
 pub use outcome::{read_recording, RunOutcome};
 pub use points::{resolve as resolve_points, InlinePoint, PointError};
 pub use recorder::{find_recorder, recorder_spec};
+pub use remote::{RemoteHost, RemoteSystem};
 pub use replay::{ArchivingMachine, ReplayMachine};
 pub use request::{CaptureRequest, MachineDemands, RunRequest, BOOT_SECONDS};
 pub use selection::{suggestions, FunctionSelection, SelectionError};

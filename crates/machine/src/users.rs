@@ -37,6 +37,11 @@ impl UserIdMap {
         Ok(Self::choose(effective_uid(&status), &files, tools))
     }
 
+    /// Returns the mapping that root may use on any machine.
+    pub fn of_root() -> Self {
+        Self::Range(FIRST)
+    }
+
     /// Returns the mapping under which the caller sees its files as they are.
     pub fn caller() -> Result<Self> {
         let path = "/proc/self/status";

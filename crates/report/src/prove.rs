@@ -57,6 +57,10 @@ pub fn limits(machine: &str) -> &'static str {
         "uml" => {
             "Times are of User-Mode Linux: entry, interrupts, page tables and copies to and from programs are not those of a PC's kernel."
         }
+        "remote" => {
+            "Times are of that machine and of this workload, contained: the cost of namespaces and of a system \
+             call filter is in those of both kernels."
+        }
         _ => {
             "Instructions are not time, and misses are a model's: what they cost on a CPU, only a clock \
              shows. Make a package of each kernel with `kerntune package`, boot the kernels in turn, run \

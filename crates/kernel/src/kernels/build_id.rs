@@ -57,7 +57,8 @@ pub(crate) fn notes(data: &[u8]) -> Option<Cow<'_, [u8]>> {
     Elf::parse(data).ok()?.section(".notes").ok()?
 }
 
-pub(crate) fn build_id(notes: &[u8]) -> Option<String> {
+/// Returns the build id of the contents of notes, in hexadecimal; `None` if they have none.
+pub fn build_id(notes: &[u8]) -> Option<String> {
     let mut rest = notes;
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);

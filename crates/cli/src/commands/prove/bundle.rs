@@ -69,6 +69,15 @@ impl ProofBundle<'_> {
         Ok(())
     }
 
+    /// Returns the options that choose the machine again.
+    fn machine_argument(&self) -> String {
+        #[cfg(feature = "deploy")]
+        if let Some(on) = self.options.on.to_argument() {
+            return on;
+        }
+        format!("--machine {}", self.machine)
+    }
+
     fn readme(&self, paragraph: &str, tables: &str) -> String {
         let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest);
         let recipe = tuned.recipe.as_deref().unwrap_or("none");
@@ -96,7 +105,7 @@ impl ProofBundle<'_> {
     fn script(&self, timed: bool, exact: bool) -> String {
         let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest.label);
         let ProveOptions { until_width, budget, runs, interval, .. } = self.options;
-        let machine = self.machine;
+        let machine = self.machine_argument();
         let mut text = format!(
             "#!/bin/bash\n\
              # Repeats what README.md says, with the kernels of this directory: ./repeat.sh DIR\n\
@@ -106,7 +115,7 @@ impl ProofBundle<'_> {
              out=${{1:?usage: repeat.sh DIR}}\n\
              kerntune=${{KERNTUNE:-kerntune}}\n\
              status=0\n\
-             \"$kerntune\" prove \"$here/base\" \"$here/tuned\" --workload \"$here/{name}.toml\" --machine {machine} \\\n    \
+             \"$kerntune\" prove \"$here/base\" \"$here/tuned\" --workload \"$here/{name}.toml\" {machine} \\\n    \
              --until-width {width}% --budget {budget} --runs {runs}{interval}{model} --output \"$out\"\n",
             name = self.name,
             width = until_width * 100.0,

@@ -2,6 +2,8 @@
 //! paragraph, a table, and a bundle that repeats the proof.
 
 mod bundle;
+#[cfg(feature = "deploy")]
+mod on;
 
 use crate::percent::positive_fraction;
 use bundle::{ProofBundle, RESULTS, TIMES};
@@ -12,11 +14,10 @@ use kerntune_command::{
 };
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
+use kerntune_machine::Machine;
 use kerntune_report::{bench, comparison, prove as words, Style};
 use kerntune_stats::{ComparisonOptions, JoinedResults, TimedComparison};
-use kerntune_tune::bench::timed::{
-    machine, timed, unfit, StopCondition, TimedEffort, TimedRequest, KVM, UML,
-};
+use kerntune_tune::bench::timed::{timed, unfit, StopCondition, TimedEffort, TimedRequest, KVM, UML};
 use kerntune_tune::compare::{self, compare, CompareEffort};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::{Session, MAX_RUNS};
@@ -59,15 +60,18 @@ pub struct ProveOptions {
     /// emulator, which counts exactly and has no clock
     #[arg(long, value_enum, default_value_t = ProveMachine::Auto)]
     pub machine: ProveMachine,
-    /// On kvm and uml: boot until the interval of every row is at most this wide, relative to its
+    /// With a clock: boot until the interval of every row is at most this wide, relative to its
     /// estimate
     #[arg(long, value_parser = positive_fraction, default_value = "2%", value_name = "PERCENT")]
     pub until_width: f64,
-    /// On kvm and uml: start no further round of boots after this many minutes
+    /// With a clock: start no further round of boots after this many minutes
     #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MAX_MINUTES))]
     pub budget: u64,
     #[command(flatten)]
     pub interval: IntervalOptions,
+    #[cfg(feature = "deploy")]
+    #[command(flatten)]
+    pub on: on::OnOptions,
     /// On the emulator: number of runs of each kernel, each with another start offset
     #[arg(long, default_value_t = 4, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
@@ -119,7 +123,10 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
                 .map_err(|error| Failure::usage(format!("--output: {error}")))?;
             fs::create_dir_all(&results).at("create", &results)?;
         }
-        let (machine, why) = choose(global, &[&base, &tuned], &workload, self.machine)?;
+        let (machine, why) = match self.is_elsewhere() {
+            true => (REMOTE, String::new()),
+            false => choose(global, &[&base, &tuned], &workload, self.machine)?,
+        };
         let session = Session::on(base.manifest.arch, &work, output.progress())?;
         if self.dry.dry_run {
             let mut dry = DryRun::new(&session);
@@ -137,7 +144,11 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
 
         let timed = match machine {
             EMULATOR => None,
-            _ => Some(by_the_clock(&session, [&base, &tuned], &workload, self, &results, output)?),
+            REMOTE => Some(self.elsewhere(&session, [&base, &tuned], &workload, &results, output)?),
+            _ => {
+                let machine = kerntune_tune::bench::timed::machine(&[base.clone(), tuned.clone()], None)?;
+                Some(by_the_clock(&session, &*machine, [&base, &tuned], &workload, self, &results, output)?)
+            }
         };
         let exact = match base.manifest.arch {
             Arch::X86_64 => Some(exactly(&session, [&base, &tuned], &workload, self, &results)?),
@@ -192,6 +203,48 @@ impl RunSubcommand<GlobalOptions> for ProveOptions {
 }
 
 impl ProveOptions {
+    /// Checks whether the kernels are timed on another machine.
+    fn is_elsewhere(&self) -> bool {
+        #[cfg(feature = "deploy")]
+        return self.on.on.is_some();
+        #[cfg(not(feature = "deploy"))]
+        return false;
+    }
+
+    /// Times the kernels on another machine, and leaves nothing there.
+    #[cfg(feature = "deploy")]
+    fn elsewhere(
+        &self,
+        session: &Session,
+        kernels: [&Kernel; 2],
+        workload: &Workload,
+        results: &Path,
+        output: &CliOutput,
+    ) -> Result<TimedComparison, Failure> {
+        let Some(deployed) = self.on.deploy(session.work, kernels, output)? else {
+            return Err(Failure::usage("--on names no machine"));
+        };
+        let timed = by_the_clock(session, &deployed.host, kernels, workload, self, results, output);
+        if timed.is_err() {
+            output.note(&deployed.advice());
+        }
+        let timed = timed?;
+        deployed.remove(kernels[0], output)?;
+        Ok(timed)
+    }
+
+    #[cfg(not(feature = "deploy"))]
+    fn elsewhere(
+        &self,
+        _: &Session,
+        _: [&Kernel; 2],
+        _: &Workload,
+        _: &Path,
+        _: &CliOutput,
+    ) -> Result<TimedComparison, Failure> {
+        Err(Failure::usage("this kerntune was built without `deploy`"))
+    }
+
     /// Returns the number of runs of the exact comparison.
     fn effort(&self) -> CompareEffort {
         CompareEffort { runs: self.runs, ..CompareEffort::default() }
@@ -199,6 +252,8 @@ impl ProveOptions {
 }
 
 const EMULATOR: &str = kerntune_tune::record::MACHINE;
+/// Name in results of another machine.
+const REMOTE: &str = "remote";
 
 /// Returns the best machine available, and the reason that it is not a better one.
 fn choose(
@@ -262,6 +317,7 @@ fn no_kvm(global: &GlobalOptions, kernel: &Kernel) -> Option<String> {
 /// Boots the kernels in turn until the intervals are narrow.
 fn by_the_clock(
     session: &Session,
+    machine: &dyn Machine,
     kernels: [&Kernel; 2],
     workload: &Workload,
     options: &ProveOptions,
@@ -269,7 +325,6 @@ fn by_the_clock(
     output: &CliOutput,
 ) -> Result<TimedComparison, Failure> {
     let kernels = kernels.map(Clone::clone);
-    let machine = machine(&kernels, None)?;
     let until = StopCondition {
         width: options.until_width,
         budget: Some(Duration::from_secs(60 * options.budget)),
@@ -279,7 +334,7 @@ fn by_the_clock(
     let directory = &results.join(TIMES);
     let request = TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory };
     let told = |boot, _, label: &str| output.note(&format!("[{boot}] {label}"));
-    let times = timed(session, &*machine, &request, &told, &|decision| {
+    let times = timed(session, machine, &request, &told, &|decision| {
         output.note(&super::time::progress_text(decision));
     })?;
     let sets = times.iter().map(|(path, results)| {

@@ -2,9 +2,9 @@
 
 use kerntune_live::{
     cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat,
-    CallChain, PerfRecord, SampleLayout,
+    parse_vmstat, CallChain, PerfRecord, SampleLayout,
 };
-use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, FunctionTable, Kallsyms};
+use kerntune_symbols::{slide_in_vmcoreinfo, symbols_in_vmcoreinfo, vmcoreinfo, FunctionTable, Kallsyms};
 
 /// A list of the kernel's symbols, and lookups of all its addresses.
 pub fn kallsyms(bytes: &[u8]) {
@@ -40,6 +40,7 @@ pub fn proc_counts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for cpus in [&[][..], &[0, 7]] {
         let _ = (parse_interrupts(&text, cpus), parse_softirqs(&text, cpus), parse_stat(&text, cpus));
+        let _ = parse_vmstat(&text);
     }
     for line in text.lines() {
         if let Some((begin, end, ..)) = parse_mapping(line) {
@@ -58,4 +59,5 @@ pub fn proc_counts(bytes: &[u8]) {
 pub fn notes(bytes: &[u8]) {
     let _ = vmcoreinfo(bytes).and_then(slide_in_vmcoreinfo);
     let _ = slide_in_vmcoreinfo(bytes);
+    let _ = symbols_in_vmcoreinfo(bytes);
 }

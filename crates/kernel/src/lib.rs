@@ -55,6 +55,7 @@ pub use build::structures::structure_offsets;
 pub use build::untrusted_request::untrusted_code;
 pub use error::{Error, Result};
 pub use import::files::ShippedFiles;
+pub use import::payload::embedded_config;
 pub use import::shipped::{import, ShippedKernel};
 pub use inputs::config::{check_config, config_line};
 pub use inputs::fragment;

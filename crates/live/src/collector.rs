@@ -4,7 +4,7 @@ use crate::counts::{idle_ns, ProcCounters};
 use crate::profile::{ProfileBuilder, ProfileLabels};
 use crate::sources::open_sources;
 use crate::top::{self, TopView};
-use crate::{Aggregate, CollectorOptions, Result, Source, SourceDescription};
+use crate::{Aggregate, CollectorOptions, MachineState, Result, Source, SourceDescription};
 use kerntune_profile::{CounterTotal, Profile};
 use kerntune_symbols::RunningKernel;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -22,6 +22,7 @@ pub struct Collector {
     all: Aggregate,
     base: ProcCounters,
     began: Instant,
+    state: MachineState,
 }
 
 impl Collector {
@@ -33,8 +34,9 @@ impl Collector {
         // The aggregate owns the table of functions from here on.
         let all = Aggregate::new(std::mem::take(&mut running.table), options.bounds);
         let sources = open_sources(&options)?;
+        let state = MachineState::read(&running.release);
         let (base, began) = (ProcCounters::now(&options.filter.cpus), Instant::now());
-        let mut collector = Self { options, running, sources, all, base, began };
+        let mut collector = Self { options, running, sources, all, base, began, state };
         collector.read_names();
         Ok(collector)
     }
@@ -122,7 +124,9 @@ impl Collector {
             wall: self.began.elapsed(),
             bound_bytes: self.bound_bytes(&descriptions),
         };
-        builder.build(labels)
+        let mut profile = builder.build(labels)?;
+        profile.manifest.host = Some(self.state.host.clone());
+        Ok(profile)
     }
 
     /// Discards everything collected and starts anew.
@@ -187,6 +191,11 @@ impl Collector {
     /// Returns the running kernel. Its table of functions is in [`aggregate`](Self::aggregate).
     pub fn running(&self) -> &RunningKernel {
         &self.running
+    }
+
+    /// Returns the state of the machine at the start, with the kernel's configuration.
+    pub fn machine_state(&self) -> &MachineState {
+        &self.state
     }
 
     /// Returns the descriptions of the sources.

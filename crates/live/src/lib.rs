@@ -19,6 +19,7 @@ mod counted_calls;
 mod counts;
 pub mod daemon;
 mod error;
+mod host_state;
 mod options;
 mod profile;
 mod random;
@@ -33,8 +34,9 @@ pub use aggregate::{
 };
 pub use collector::Collector;
 pub use command::StoppedCommand;
-pub use counts::{parse_interrupts, parse_softirqs, parse_stat};
+pub use counts::{parse_interrupts, parse_softirqs, parse_stat, parse_vmstat};
 pub use error::{Error, Result};
+pub use host_state::MachineState;
 pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
 pub use profile::ProfileLabels;
 pub use source::{Coverage, Source, SourceDescription};

@@ -82,7 +82,7 @@ pub use emulator::Emulator;
 pub use error::{reports_missing_file, ConsoleTail, Error, Result};
 pub use host::{can_contain, Host};
 pub use io_types::has_io;
-pub use kvm::Kvm;
+pub use kvm::{examine_kvm, speed_image, Kvm, KvmSpeed, KvmVerdict, SpeedAttempt, SPEED_LIMIT};
 pub use loads::loads_code;
 pub use machine::Machine;
 pub use outcome::{read_recording, RunOutcome};

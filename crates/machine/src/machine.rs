@@ -26,6 +26,15 @@ pub trait Machine: Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Returns the model of the guest's CPU in QEMU's notation, for a reader; `None` where the host
+    /// or a fixed model decides.
+    ///
+    /// # Errors
+    /// A host that cannot run the machine.
+    fn cpu_model(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Runs a guest to its end. All files go into `directory`, which must exist and be empty.
     ///
     /// # Errors

@@ -72,6 +72,10 @@ impl Machine for ArchivingMachine {
         self.machine.emulator()
     }
 
+    fn cpu_model(&self) -> Result<Option<String>> {
+        self.machine.cpu_model()
+    }
+
     /// Keeps failures of the guest, but not those of the host.
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let key = key(&self.identity()?, request)?;

@@ -39,6 +39,7 @@ mod difference;
 mod directory;
 mod error;
 mod histogram;
+mod host;
 mod kinds;
 mod latest;
 mod manifest;
@@ -63,6 +64,7 @@ pub use difference::{
 pub use directory::{load_manifest, verify, KIND, MANIFEST_FILE};
 pub use error::{Error, Result};
 pub use histogram::{bounds, bucket_of, BUCKETS};
+pub use host::{load_config, save_config, HostConfig, HostState, CONFIG_FILE};
 pub use kinds::{CallKind, EdgeKind, ModelEvent, PathKind, RunPurpose, SwitchKind, ThreadKind};
 pub use manifest::{
     rfc3339, CaptureSummary, KernelId, Manifest, TableFile, TransferSummary, SCHEMA_NAME, SCHEMA_VERSION,

@@ -1,6 +1,6 @@
 //! Manifest of a profile (`manifest.json`): origin, totals, anomalies and files.
 
-use crate::{Anomaly, CounterTotal, RunPurpose, SamplingSummary, Ticks};
+use crate::{Anomaly, CounterTotal, HostState, RunPurpose, SamplingSummary, Ticks};
 use kerntune_work::{checked_text, Hash, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,6 +61,9 @@ pub struct Manifest {
     /// Totals of counters beside the tables, each with its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CounterTotal>,
+    /// State of the machine; `None` if the profile is not of the running kernel, or was merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostState>,
     /// Exit status of the command that ran, as a shell has it; `None` if it was 0, or of a workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<u8>,
@@ -159,6 +162,7 @@ impl Manifest {
             carried: None,
             sampled: None,
             counted: Vec::new(),
+            host: None,
             exit_status: None,
             tables: BTreeMap::new(),
         }

@@ -104,6 +104,8 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         carried: carried(parts),
         sampled: sampled(parts),
         counted: counted(parts),
+        // The state of one machine says nothing of another.
+        host: None,
         tables: BTreeMap::new(),
         ..first.clone()
     }

@@ -2,7 +2,9 @@
 //! and the proposed changes.
 
 use crate::synthetic;
-use kerntune_profile::{Manifest, Profile, Tables, ThreadKind, ThreadStats, Ticks};
+use kerntune_profile::{
+    CounterTotal, HostState, Manifest, Profile, SamplingSummary, Tables, ThreadKind, ThreadStats, Ticks,
+};
 use kerntune_report::advise::{advise, built_in, Advice, AdviceRule, RecordedConfig};
 use kerntune_report::characterize::CharacterSubject;
 use kerntune_report::Style;
@@ -205,4 +207,107 @@ fn what_brings_next_to_nothing_is_only_named() {
     assert!(text.contains("1 of 1 rules apply") && proposals == 0 && !has_changes, "{text}");
     let (text, proposals, has_changes) = text_of(&profile, true);
     assert!(text.contains("\ntiny  ") && proposals == 1 && has_changes, "{text}");
+}
+
+/// Returns a profile like one of the running kernel: so many samples, no counts of calls, and the
+/// kernel's own counters.
+fn sampled(samples: u64, filter: Option<&str>) -> Profile {
+    let mut profile = profile();
+    let busy = profile.tables.regions.iter().map(|row| row.busy_ticks.get()).max().unwrap();
+    profile.manifest.exact = false;
+    profile.manifest.machine = "host".into();
+    profile.manifest.sampled = Some(SamplingSummary {
+        source: "perf: cpu-clock".into(),
+        samples,
+        sample_ns: Ticks(busy / samples),
+        cpus: 2,
+        wall_ns: Ticks(2_000_000_000),
+        period: "every 1000000 ns".into(),
+        bias: None,
+        filter: filter.map(str::to_string),
+        calls: None,
+        bound_bytes: 0,
+    });
+    let row = |kind: &str, name: &str, count, source: &str| CounterTotal {
+        kind: kind.into(),
+        name: name.into(),
+        count,
+        source: source.into(),
+    };
+    profile.manifest.counted = vec![
+        row("fault", "page faults", 4_000, "/proc/vmstat"),
+        row("interrupt", "LOC Local timer interrupts", 500, "/proc/interrupts"),
+        row("interrupt", "36 PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0", 3_000, "/proc/interrupts"),
+        row("migration", "migrations from CPU to CPU", 0, "perf: cpu-migrations"),
+    ];
+    profile.tables.functions.iter_mut().for_each(|row| row.calls = 0);
+    profile
+}
+
+#[test]
+fn samples_and_the_kernels_own_counters_decide() {
+    let profile = sampled(4_000, None);
+    for (condition, state, words) in [
+        ("functions = [\"no_such_*\"]\npercent = 0.5", "does not", "none of 4"),
+        ("functions = [\"no_such_*\"]\npercent = 0.01", "not known", "too few to rule out"),
+        ("functions = [\"no_such_*\"]\ncalls_per_second = 1000", "does not", "less than 0.0"),
+        ("functions = [\"tcp_*\"]\ncalls_per_second = 1000", "applies", "of the busy time, sampled"),
+        ("functions = [\"no_such_*\"]\nnever = true", "not known", "samples do not say"),
+        ("threads = [\"nginx\"]\npercent = 1", "does not", "no thread nginx was sampled"),
+        ("fact = \"page-faults-per-second\"\nat_least = 1000", "applies", "2,000 page faults a second"),
+        ("fact = \"timer-interrupts-per-second\"\nat_least = 300", "does not", "250 interrupts of the timer"),
+        (
+            "fact = \"device-interrupts-per-second\"\nat_least = 1500",
+            "applies",
+            "1,500 interrupts of devices",
+        ),
+        ("fact = \"migrations-per-second\"\nat_least = 1", "does not", "0 migrations"),
+    ] {
+        let (found, text) = said(&profile, None, &[condition]);
+        assert!(found == state && text.contains(words), "{condition}: {found}: {text}");
+    }
+    let few = sampled(500, None);
+    let never = "functions = [\"no_such_*\"]\ncalls_per_second = 1000";
+    assert_eq!(said(&few, None, &[never]).0, "not known");
+}
+
+#[test]
+fn what_the_machine_counts_only_refutes_what_a_part_of_it_did() {
+    let profile = sampled(4_000, Some("process 7"));
+    let faults = |at_least: u32| {
+        said(&profile, None, &[&format!("fact = \"page-faults-per-second\"\nat_least = {at_least}")])
+    };
+    let (found, text) = faults(1_000);
+    assert!(found == "not known" && text.contains("on the whole machine"), "{found}: {text}");
+    assert_eq!(faults(5_000).0, "does not");
+    // perf follows the process.
+    assert_eq!(said(&profile, None, &["fact = \"migrations-per-second\"\nat_most = 1"]).0, "applies");
+}
+
+#[test]
+fn what_is_in_force_is_not_proposed() {
+    let mut profile = sampled(4_000, None);
+    let always = "fact = \"migrations-per-second\"\nat_most = 1";
+    let rules = [
+        rule("knob", &[always], "[change]\nsysctl = { \"net.ipv4.tcp_sack\" = \"0\" }\n"),
+        rule("pages", &[always], "[change]\ncommand_line = \"transparent_hugepage=madvise\"\n"),
+        rule("words", &[always], "[change]\ncommand_line = \"audit=0 psi=0\"\n"),
+    ];
+    assert_eq!(of(&profile, None, None, &rules).proposals(true), 3);
+    let mut host = HostState { config_looked: vec!["/proc/config.gz".into()], ..HostState::default() };
+    for (name, value) in [
+        ("sysctl net.ipv4.tcp_sack", "0"),
+        ("transparent_hugepage", "madvise"),
+        ("command_line", "quiet audit=0"),
+    ] {
+        host.settings.insert(name.into(), value.into());
+    }
+    profile.manifest.host = Some(host);
+    let advice = of(&profile, None, None, &rules);
+    assert_eq!(advice.proposals(true), 1);
+    let text = advice.text(Style::PLAIN, true);
+    assert!(text.contains("in force already: net.ipv4.tcp_sack is 0"), "{text}");
+    assert!(text.contains("in force already: transparent_hugepage=madvise is set"), "{text}");
+    let missing = said(&profile, None, &["config = [\"CONFIG_A=y\"]"]);
+    assert_eq!(missing, ("not known", "the kernel's configuration was in none of /proc/config.gz".into()));
 }

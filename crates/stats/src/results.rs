@@ -31,6 +31,10 @@ pub struct BenchResults {
     /// Front-end model, on machines that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Model of the guest's CPU in QEMU's notation, on machines that choose one: `max`,
+    /// `max,-arch-capabilities`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
     /// Mechanism by which the guest's programs enter the kernel, on machines with several:
     /// `ptrace`, `seccomp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

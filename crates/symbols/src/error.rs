@@ -13,6 +13,11 @@ pub enum Error {
          sees none either, run sysctl kernel.kptr_restrict=1"
     )]
     Hidden { origin: String },
+    #[error(
+        "{origin} shows no addresses (kernel.kptr_restrict), and nothing else names this kernel's functions: {why}. Run as \
+         root; if root sees none either, run sysctl kernel.kptr_restrict=1, or install the kernel's debug package"
+    )]
+    NoNames { origin: String, why: String },
     #[error("{origin} has no symbols of code: it is not a list of kernel symbols")]
     NoSymbols { origin: String },
     #[error("cannot read {path}: {source}; functions of this kernel cannot be named (CONFIG_KALLSYMS)")]

@@ -20,6 +20,7 @@
 //! ```
 
 mod error;
+mod hidden;
 mod image;
 mod inlined;
 mod kallsyms;
@@ -30,6 +31,7 @@ mod slide;
 mod table;
 
 pub use error::{Error, Result};
+pub use hidden::symbols_in_vmcoreinfo;
 pub use image::places;
 pub use inlined::{inlined, inlined_in};
 pub use kallsyms::{Kallsyms, KernelSymbol};

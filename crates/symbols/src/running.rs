@@ -1,6 +1,6 @@
 //! The running kernel.
 
-use crate::{image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
+use crate::{hidden, image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
 use kerntune_kernel::known_sources::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::WorkDir;
@@ -75,24 +75,51 @@ impl RunningKernel {
     pub fn find(known: &[PathBuf]) -> Result<Self> {
         let path = Path::new(KALLSYMS);
         let text = fs::read(path).map_err(|source| Error::Read { path: path.into(), source })?;
-        let list = Kallsyms::parse(&text, KALLSYMS)?;
+        let list = match Kallsyms::parse(&text, KALLSYMS) {
+            Err(Error::Hidden { .. }) => None,
+            list => Some(list?),
+        };
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
         let build_id = kerntune_kernel::running_build_id();
-        let mut found =
-            Self { sources: vec![format!("names: {KALLSYMS}")], release, build_id, ..Self::default() };
-        if list.malformed_lines > 0 {
-            found.notes.push(format!("{} lines of {KALLSYMS} were not understood", list.malformed_lines));
-        }
-        let text_at = list.symbols.iter().find(|symbol| symbol.name == "_text" && symbol.module.is_none());
-        let text_at = text_at.map(|symbol| symbol.address);
-        found.table = FunctionTable::new(list.symbols);
+        let mut found = Self { release, build_id, ..Self::default() };
         let mut places = known.to_vec();
         places.extend(image::places(Path::new("/"), &found.release, found.build_id.as_deref()));
         let (image, notes) = image::find(&places, found.build_id.as_deref());
         found.notes.extend(notes);
         let symbols = image.as_deref().map(Symbols::load).transpose()?;
         let linked = symbols.as_ref().and_then(|symbols| symbols.address_of("_text"));
-        found.slide = slide::of_kcore(Path::new("/proc/kcore"))
+        let note = slide::note_of_kcore(Path::new("/proc/kcore"));
+        // Names of an image without a note are taken only where nothing moved the kernel.
+        let hidden_slide = (list.is_none() && note.is_none()).then_some(0);
+        let names = match list {
+            Some(list) => {
+                found.sources.push(format!("names: {KALLSYMS}"));
+                if list.malformed_lines > 0 {
+                    let lines = list.malformed_lines;
+                    found.notes.push(format!("{lines} lines of {KALLSYMS} were not understood"));
+                }
+                list.symbols
+            }
+            None => {
+                let maps = hidden::maps(Path::new("/"), &found.release);
+                let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+                let of_image = image.as_deref().zip(symbols.as_ref());
+                let names = hidden::names(of_image, note.as_deref(), &command_line, &maps)
+                    .map_err(|why| Error::NoNames { origin: KALLSYMS.into(), why })?;
+                found.sources.push(format!("names: {}", names.origin));
+                found.notes.push(format!(
+                    "{KALLSYMS} shows no addresses (kernel.kptr_restrict): code of modules and BPF programs has no names"
+                ));
+                names.symbols
+            }
+        };
+        let text_at = names.iter().find(|symbol| symbol.name == "_text" && symbol.module.is_none());
+        let text_at = text_at.map(|symbol| symbol.address);
+        found.table = FunctionTable::new(names);
+        found.slide = note
+            .as_deref()
+            .and_then(slide::slide_in_vmcoreinfo)
+            .or(hidden_slide)
             .or_else(|| slide::of_text(text_at?, linked))
             .filter(|slide| text_at.is_none_or(|text| *slide <= text));
         match found.slide {

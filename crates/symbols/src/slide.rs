@@ -20,9 +20,9 @@ pub(crate) fn of_text(text: u64, linked: Option<u64>) -> Option<u64> {
     (slide % 4096 == 0 && slide < MAX_SLIDE && (linked.is_some() || slide % ALIGN == 0)).then_some(slide)
 }
 
-/// Returns the slide that the kernel writes for crash dumps into `/proc/kcore`. Root can read it if
-/// it is configured.
-pub(crate) fn of_kcore(path: &Path) -> Option<u64> {
+/// Returns the note that the kernel writes for crash dumps into `/proc/kcore`. Root can read it if
+/// it is configured, and if lockdown does not forbid it.
+pub(crate) fn note_of_kcore(path: &Path) -> Option<Vec<u8>> {
     let file = File::open(path).ok()?;
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;
@@ -35,7 +35,7 @@ pub(crate) fn of_kcore(path: &Path) -> Option<u64> {
             let (offset, length) = (word(8)?, word(32)?.min(NOTES_MAX));
             let mut notes = vec![0; length as usize];
             file.read_exact_at(&mut notes, offset).ok()?;
-            return slide_in_vmcoreinfo(vmcoreinfo(&notes)?);
+            return vmcoreinfo(&notes).map(<[u8]>::to_vec);
         }
     }
     None

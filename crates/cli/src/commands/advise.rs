@@ -8,7 +8,7 @@ use kerntune_command::{
 };
 use kerntune_guest::read_text;
 use kerntune_kernel::find_recorded;
-use kerntune_profile::{find, Manifest, Profile};
+use kerntune_profile::{find, load_config, Manifest, Profile};
 use kerntune_report::advise::{advise, built_in, AdviceRule, RecordedConfig};
 use kerntune_report::characterize::CharacterSubject;
 use kerntune_work::{IoContext, WorkDir};
@@ -48,10 +48,11 @@ impl RunSubcommand<GlobalOptions> for AdviseOptions {
         let file = self.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
         let rules = rules(self.rules.as_deref())?;
         let work = work_to_read(global)?;
-        let profile = Profile::load(&find(&work, &self.profile)?.path)?;
+        let directory = find(&work, &self.profile)?.path;
+        let profile = Profile::load(&directory)?;
         let costs = costs(&profile.manifest);
         let wanted = CharacterSubject { profile: &profile, region: self.region.as_deref(), costs };
-        let config = config(&work, &profile.manifest);
+        let config = config(&work, &directory, &profile.manifest);
         let (config, damage) = separate_damage(config)?;
         let recorded = match (&config, &damage) {
             (Some(text), _) => RecordedConfig::Known(text),
@@ -67,8 +68,15 @@ impl RunSubcommand<GlobalOptions> for AdviseOptions {
             match advice.changes(self.all) {
                 Some(changes) => {
                     file.write(changes.as_bytes())?;
-                    let (path, workload) = (file.path().display(), &profile.manifest.workload);
-                    output.note(&format!("wrote {path}; next: kerntune ablate {path} --workload {workload}"));
+                    let (path, manifest) = (file.path().display(), &profile.manifest);
+                    // The command that a live profile is of is no workload.
+                    let next = match manifest.machine.as_str() {
+                        "host" => {
+                            "WORKLOAD, with a workload that does what was profiled (`kerntune workload new`)"
+                        }
+                        _ => manifest.workload.as_str(),
+                    };
+                    output.note(&format!("wrote {path}; next: kerntune ablate {path} --workload {next}"));
                 }
                 None => output
                     .note(&format!("no change is proposed, so {} was not written", file.path().display())),
@@ -121,12 +129,15 @@ fn is_rule(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// Returns the configuration of the recorded kernel, or `None` if this kernel is not in the work
-/// directory.
+/// Returns the configuration that the profile brings, or else that of the recorded kernel; `None` if
+/// this kernel is not in the work directory either.
 ///
 /// # Errors
-/// The kernel exists and is damaged.
-fn config(work: &WorkDir, manifest: &Manifest) -> Result<Option<String>, Failure> {
+/// The file or the kernel exists and is damaged.
+fn config(work: &WorkDir, directory: &Path, manifest: &Manifest) -> Result<Option<String>, Failure> {
+    if let Some(text) = load_config(directory, manifest)? {
+        return Ok(Some(text));
+    }
     let kernel = find_recorded(work, &manifest.kernel.id)?;
     Ok(kernel.map(|kernel| read_text("read", &kernel.config())).transpose()?)
 }

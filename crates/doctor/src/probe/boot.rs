@@ -1,17 +1,21 @@
 //! Checks of the accelerators TCG and KVM, by booting a kernel.
 //!
 //! A device node proves nothing, and neither does a boot sector: on some machines `/dev/kvm` runs
-//! 16-bit code, and then hangs in the first page of a kernel.
+//! programs, and emulates the kernel's code a thousand times slower. So a guest of a few loops
+//! shows what KVM does before a kernel boots.
 
 use crate::host::{ProbeHost, ProgramEnd, ProgramRun};
 use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 use kerntune_isa::{GuestIsa, Isa};
+use kerntune_machine::{examine_kvm, speed_image, KvmVerdict, SpeedAttempt, SPEED_LIMIT};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The QEMU program.
 pub(crate) const QEMU: &str = GuestIsa::NAMES.qemu;
+/// CPU model with all features: with KVM those of the host's CPU.
+const MAX: &str = "max";
 /// Name of the check for KVM.
 const KVM: &str = "kvm";
 
@@ -61,7 +65,7 @@ enum BootOutcome {
 pub(crate) fn tcg(host: &dyn ProbeHost, options: &ExamineOptions) -> HostCheck {
     let check =
         HostCheck::of(CheckGroup::Machines, "tcg", "the machine emulator: exact runs", &[Ability::Emulator]);
-    match boot(host, options, "tcg", TCG_SECONDS) {
+    match boot(host, options, ["tcg", MAX], TCG_SECONDS) {
         BootOutcome::Kernel(what) => check.ok(what),
         BootOutcome::Sector => check.ok("ran a boot sector (no kernel image was at hand)"),
         BootOutcome::Slow(what) => check.limited(what, "try again when the machine is less busy"),
@@ -74,7 +78,20 @@ pub(crate) fn tcg(host: &dyn ProbeHost, options: &ExamineOptions) -> HostCheck {
 /// Checks whether KVM boots.
 pub(crate) fn kvm(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostCheck> {
     let check = HostCheck::of(CheckGroup::Machines, KVM, "the machine kvm: timed runs", &[Ability::Kvm]);
-    vec![match boot(host, options, "kvm", KVM_SECONDS) {
+    let cpu_model = match examine_speed(host) {
+        Ok(KvmVerdict::Native { cpu_model, .. }) => cpu_model,
+        Ok(refused) => {
+            let what = refused.refusal().unwrap_or_default();
+            let fix = kvm_fix(&what);
+            return vec![check.missing(with_hint(host, &refused, what), fix)];
+        }
+        Err(what) => {
+            let fix = kvm_fix(&what);
+            return vec![check.missing(what, fix)];
+        }
+    };
+    vec![match boot(host, options, ["kvm", &cpu_model], KVM_SECONDS) {
+        BootOutcome::Kernel(what) if cpu_model != MAX => check.ok(format!("{what}; CPU model {cpu_model}")),
         BootOutcome::Kernel(what) => check.ok(what),
         BootOutcome::Sector => check.limited(
             "ran only a boot sector, as no kernel image was at hand: that does not prove that a kernel runs",
@@ -88,6 +105,40 @@ pub(crate) fn kvm(host: &dyn ProbeHost, options: &ExamineOptions) -> Vec<HostChe
     }]
 }
 
+/// Runs the small guest that shows how fast a kernel's code is.
+fn examine_speed(host: &dyn ProbeHost) -> Result<KvmVerdict, String> {
+    if host.find(QEMU).is_none() {
+        return Err(format!("{QEMU} is missing"));
+    }
+    let image = write_image(&speed_image()).map_err(|error| format!("cannot write an image: {error}"))?;
+    examine_kvm(image.path(), |argv| {
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let (began, mut lines) = (Instant::now(), Vec::new());
+        let ran = host.run(&argv, SPEED_LIMIT, &mut |line| {
+            lines.push((line.to_string(), began.elapsed()));
+            true
+        });
+        let status = match ran.map_err(|error| error.to_string())?.ending {
+            ProgramEnd::Exited(status) => Some(status),
+            ProgramEnd::TimedOut => None,
+            ProgramEnd::Stopped => return Err("interrupted".into()),
+        };
+        Ok(SpeedAttempt { lines, status })
+    })
+}
+
+/// Adds that the CPU shows no hardware virtualization, where that explains an emulation.
+fn with_hint(host: &dyn ProbeHost, verdict: &KvmVerdict, what: String) -> String {
+    let flags = host.text("/proc/cpuinfo").unwrap_or_default();
+    let has = flags.split_whitespace().any(|word| ["vmx", "svm"].contains(&word));
+    match verdict {
+        KvmVerdict::Emulated { .. } if !flags.is_empty() && !has => {
+            format!("{what}; the CPU shows neither vmx nor svm")
+        }
+        _ => what,
+    }
+}
+
 fn kvm_fix(what: &str) -> &'static str {
     if what.contains("Permission denied") {
         "adduser $USER kvm, then log in again"
@@ -96,24 +147,25 @@ fn kvm_fix(what: &str) -> &'static str {
     } else if what.ends_with("is missing") {
         "apt-get install qemu-system-x86"
     } else {
-        "nothing on this machine: use the emulator, which needs no KVM"
+        "nothing on this machine: the emulator needs no KVM, and kernels built with --arch um are timed without it"
     }
 }
 
-fn boot(host: &dyn ProbeHost, options: &ExamineOptions, accelerator: &str, seconds: u64) -> BootOutcome {
+/// Boots under an accelerator, with a CPU model.
+fn boot(host: &dyn ProbeHost, options: &ExamineOptions, machine: [&str; 2], seconds: u64) -> BootOutcome {
     if host.find(QEMU).is_none() {
         return BootOutcome::Failed(format!("{QEMU} is missing"));
     }
     match BootImage::choose(host, options.kernel.as_deref()) {
-        BootImage::Kernel(kernel) => boot_kernel(host, &kernel, accelerator, seconds),
-        BootImage::BootSector => boot_sector(host, accelerator, seconds),
+        BootImage::Kernel(kernel) => boot_kernel(host, &kernel, machine, seconds),
+        BootImage::BootSector => boot_sector(host, machine, seconds),
     }
 }
 
 /// Returns the options of a minimal machine: CPU, memory and no other devices.
-fn bare(accelerator: &str) -> Vec<String> {
+fn bare([accelerator, cpu_model]: [&str; 2]) -> Vec<String> {
     let machine = format!("pc,accel={accelerator}");
-    [QEMU, "-machine", &machine, "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config"]
+    [QEMU, "-machine", &machine, "-cpu", cpu_model, "-m", "512", "-nodefaults", "-no-user-config"]
         .into_iter()
         .chain(["-display", "none", "-no-reboot"])
         .map(String::from)
@@ -131,8 +183,8 @@ fn run(
         .map_err(|e| BootOutcome::Failed(e.to_string()))
 }
 
-fn boot_kernel(host: &dyn ProbeHost, kernel: &Path, accelerator: &str, seconds: u64) -> BootOutcome {
-    let mut argv = bare(accelerator);
+fn boot_kernel(host: &dyn ProbeHost, kernel: &Path, machine: [&str; 2], seconds: u64) -> BootOutcome {
+    let mut argv = bare(machine);
     let kernel = std::path::absolute(kernel).unwrap_or_else(|_| kernel.to_owned()).display().to_string();
     let append = "console=ttyS0 earlyprintk=ttyS0 panic=-1 nokaslr";
     argv.extend(["-serial", "stdio", "-kernel", &kernel, "-append", append].map(String::from));
@@ -179,12 +231,12 @@ fn reason_of_qemu(line: &str) -> &str {
     line.strip_prefix(QEMU).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line)
 }
 
-fn boot_sector(host: &dyn ProbeHost, accelerator: &str, seconds: u64) -> BootOutcome {
-    let file = match write_boot_sector() {
+fn boot_sector(host: &dyn ProbeHost, machine: [&str; 2], seconds: u64) -> BootOutcome {
+    let file = match write_image(&GuestIsa::BOOT_SECTOR.0) {
         Ok(file) => file,
         Err(error) => return BootOutcome::Failed(format!("cannot write a boot sector: {error}")),
     };
-    let mut argv = bare(accelerator);
+    let mut argv = bare(machine);
     // QEMU ends an option at a comma, and reads two commas as one.
     let path = file.path().display().to_string().replace(',', ",,");
     let drive = format!("file={path},format=raw,if=ide,snapshot=on");
@@ -202,9 +254,9 @@ fn boot_sector(host: &dyn ProbeHost, accelerator: &str, seconds: u64) -> BootOut
     }
 }
 
-fn write_boot_sector() -> std::io::Result<tempfile::NamedTempFile> {
+fn write_image(bytes: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
-    file.write_all(&GuestIsa::BOOT_SECTOR.0)?;
+    file.write_all(bytes)?;
     file.flush()?;
     Ok(file)
 }
@@ -223,8 +275,11 @@ mod tests {
         ExamineOptions { kernel: Some("/k/bzImage".into()), ..ExamineOptions::default() }
     }
 
+    /// What the small guest writes on a CPU that runs it.
+    const SPEED: &str = "k\nk\nk\nk\n.\nu\nu\nu\nu\ns\ns\ns\ns\n.\n";
+
     fn the_kvm(host: TestHost, options: &ExamineOptions) -> HostCheck {
-        kvm(&host, options).remove(0)
+        kvm(&host.answer("accel=kvm -debugcon", 85, SPEED), options).remove(0)
     }
 
     #[test]
@@ -238,7 +293,7 @@ mod tests {
     #[test]
     fn a_kvm_that_stays_silent_is_missing_with_what_happened() {
         let warning = "qemu-system-x86_64: warning: host doesn't support requested feature\n";
-        let host = TestHost::default().program(QEMU).hang("accel=kvm", warning);
+        let host = TestHost::default().program(QEMU).hang("accel=kvm -kernel", warning);
         let check = the_kvm(host, &options());
         assert_eq!(check.status, CheckStatus::Missing);
         assert_eq!(check.found, "started, but /k/bzImage printed nothing within 6 s");
@@ -260,9 +315,40 @@ mod tests {
         let check = the_kvm(TestHost::default().program(QEMU).answer("kvm", 134, assertion), &options());
         assert_eq!(
             check.found,
-            "did not start: target/i386/kvm/kvm.c:3849: kvm_buf_set_msrs: Assertion failed."
+            "QEMU did not start it: target/i386/kvm/kvm.c:3849: kvm_buf_set_msrs: Assertion failed."
         );
-        assert!(check.fix.unwrap().contains("use the emulator"));
+        assert!(check.fix.unwrap().contains("the emulator needs no KVM"));
+    }
+
+    #[test]
+    fn a_model_that_kvm_refuses_is_followed_by_one_that_it_takes() {
+        let refused = "qemu-system-x86_64: error: failed to set MSR 0x10a to 0xc000069\n";
+        let host = TestHost::default()
+            .program(QEMU)
+            .answer("accel=kvm -cpu max,-arch-capabilities -debugcon", 85, SPEED)
+            .answer("accel=kvm -cpu max,-arch-capabilities -kernel", 0, UP)
+            .answer("accel=kvm -cpu max", 134, refused);
+        let check = the_kvm(host, &options());
+        assert_eq!(check.status, CheckStatus::Ok, "{check:?}");
+        assert_eq!(check.found, "booted Linux 6.12.117 (/k/bzImage); CPU model max,-arch-capabilities");
+    }
+
+    #[test]
+    fn a_kvm_that_emulates_kernels_is_named_with_what_the_cpu_lacks() {
+        let host = TestHost::default().file("/proc/cpuinfo", "flags : fpu vme sse2\n");
+        let verdict = KvmVerdict::Emulated {
+            cpu_model: MAX.into(),
+            speed: kerntune_machine::KvmSpeed {
+                kernel_turn: 1634.0,
+                user_turn: Some(0.91),
+                system_call: None,
+            },
+        };
+        let what = with_hint(&host, &verdict, verdict.refusal().unwrap());
+        assert!(what.contains("1.6 µs in kernel mode and 0.9 ns in user mode"), "{what}");
+        assert!(what.ends_with("neither vmx nor svm"), "{what}");
+        let able = TestHost::default().file("/proc/cpuinfo", "flags : fpu svm\n");
+        assert_eq!(with_hint(&able, &verdict, "x".into()), "x");
     }
 
     #[test]

@@ -58,6 +58,14 @@ pub(crate) fn unpack(image: &[u8], path: &Path, scratch: &Path) -> Result<Vec<u8
     unpacked.map_err(|reason| refuse(format!("the kernel in it: {reason}")))
 }
 
+/// Returns the configuration in a bootable image (`CONFIG_IKCONFIG`), or `None` if it has none or
+/// cannot be read or unpacked here.
+pub fn embedded_config(image: &Path) -> Option<String> {
+    let bytes = fs::read(image).ok()?;
+    let scratch = tempfile::tempdir().ok()?;
+    config(&unpack(&bytes, image, scratch.path()).ok()?)
+}
+
 /// Returns the configuration in an unpacked kernel (`CONFIG_IKCONFIG`): `kernel/configs.c` of Linux.
 pub(crate) fn config(kernel: &[u8]) -> Option<String> {
     const BEGIN: &[u8] = b"IKCFG_ST\x1f\x8b";

@@ -2,9 +2,11 @@
 
 mod interrupts;
 mod stat;
+mod vmstat;
 
 pub use interrupts::{parse_interrupts, parse_softirqs};
 pub use stat::parse_stat;
+pub use vmstat::parse_vmstat;
 
 use kerntune_profile::CounterTotal;
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ impl ProcCounters {
         let stat = parse_stat(&read("/proc/stat"), cpus);
         put("time", "/proc/stat", stat.times);
         put("process", "/proc/stat", stat.counts);
+        put("fault", "/proc/vmstat", parse_vmstat(&read("/proc/vmstat")));
         Self(counts)
     }
 

@@ -6,10 +6,11 @@ use crate::characterize::facts::WorkloadCharacter;
 use crate::characterize::split::PartGroup;
 use crate::sampled;
 use crate::view::is_user;
-use kerntune_profile::{Profile, RegionScope, ThreadKind};
+use kerntune_profile::{Profile, RegionScope, ThreadKind, Ticks};
 use kerntune_table::number::{figure, fixed, grouped};
 use kerntune_table::share;
 use std::collections::{BTreeMap, HashSet};
+use toml::{Table, Value};
 use wildmatch::WildMatch;
 
 /// Fact of the whole workload: name, text after the figure, and getter, which returns `None` if the
@@ -77,6 +78,29 @@ pub(crate) fn names() -> String {
     FACTS.map(|(name, ..)| name).join(", ")
 }
 
+/// Share of the busy time, in per cent, from which functions whose calls were not counted are called
+/// often enough for a rule that asks for calls.
+const WORTH_PERCENT: f64 = 0.1;
+
+/// Facts by the counters of the running kernel: fact, kind of counter, and test of its name.
+const COUNTED: [(&str, &str, fn(&str) -> bool); 4] = [
+    ("page-faults-per-second", "fault", |name| name == "page faults"),
+    ("timer-interrupts-per-second", "interrupt", |name| name.to_lowercase().contains("timer")),
+    // Vectors of devices have numbers, those of the CPU letters.
+    ("device-interrupts-per-second", "interrupt", |name| {
+        name.starts_with(|c: char| c.is_ascii_digit()) && !name.to_lowercase().contains("timer")
+    }),
+    ("migrations-per-second", "migration", |_| true),
+];
+
+/// Fact that the running kernel counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct CountedFact {
+    per_second: f64,
+    /// True if it is of the whole machine, and only a part of it was profiled.
+    is_of_more: bool,
+}
+
 /// Outcome of a rule's condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ConditionOutcome {
@@ -117,8 +141,13 @@ pub(crate) struct WorkloadFacts<'a> {
     /// not.
     ran: HashSet<String>,
     /// Configuration by option, or the reason why it is unknown.
-    config: Result<BTreeMap<&'a str, &'a str>, &'static str>,
-    sampled: bool,
+    config: Result<BTreeMap<&'a str, &'a str>, String>,
+    /// Samples of busy time, if times were sampled.
+    samples: Option<u64>,
+    /// Facts that the running kernel counted itself.
+    counted: BTreeMap<&'static str, CountedFact>,
+    /// Settings of the machine that was profiled.
+    settings: BTreeMap<String, String>,
     /// Only some functions were traced, so that a missing one may have run.
     selected: bool,
 }
@@ -154,11 +183,14 @@ impl<'a> WorkloadFacts<'a> {
         let threads = threads.map(|row| (row.comm.clone(), row.self_ticks.get())).collect();
         let config = match config {
             RecordedConfig::Known(text) => Ok(lines(text)),
-            RecordedConfig::Missing => Err("the configuration of the recorded kernel is not at hand"),
-            RecordedConfig::Damaged => Err(DAMAGED_KERNEL),
+            RecordedConfig::Missing => Err(missing_config(profile)),
+            RecordedConfig::Damaged => Err(DAMAGED_KERNEL.into()),
         };
-        let sampled = sampled::is(profile);
-        Self { character, functions, threads, ran, config, sampled, selected }
+        let sampled = profile.manifest.sampled.as_ref();
+        let samples = sampled.map(|sampled| sampled.samples_in(Ticks(character.busy_ticks)));
+        let settings = profile.manifest.host.as_ref().map(|host| host.settings.clone()).unwrap_or_default();
+        let counted = counted_facts(profile);
+        Self { character, functions, threads, ran, config, samples, counted, settings, selected }
     }
 
     /// Evaluates a condition.
@@ -183,13 +215,23 @@ impl<'a> WorkloadFacts<'a> {
         let Some((_, words, of)) = FACTS.iter().find(|(known, ..)| *known == name) else {
             return ConditionOutcome::Unknown(format!("there is no fact {name}"));
         };
-        let Some(value) = of(self.character) else {
+        let counted = self.counted.get(name);
+        let Some(value) = of(self.character).or(counted.map(|counted| counted.per_second)) else {
             return ConditionOutcome::Unknown(format!("the profile does not say how many {words}"));
         };
-        let evidence = format!("{} {words}", number(value));
+        let counted = counted.filter(|_| of(self.character).is_none());
+        let everywhere = counted.is_some_and(|counted| counted.is_of_more);
+        let evidence = match everywhere {
+            true => format!("{} {words} on the whole machine", number(value)),
+            false => format!("{} {words}", number(value)),
+        };
         let holds =
             when.at_least.is_none_or(|min| value >= min) && when.at_most.is_none_or(|max| value <= max);
         match holds {
+            // What is watched has a part of them, which may be too small.
+            true if everywhere => ConditionOutcome::Unknown(format!(
+                "{evidence}; those of what was watched are not counted apart"
+            )),
             true => ConditionOutcome::Holds { evidence, percent_busy: None },
             false => {
                 let min = when.at_least.map(|min| format!("at least {}", number(min)));
@@ -200,10 +242,44 @@ impl<'a> WorkloadFacts<'a> {
         }
     }
 
+    /// Returns the words that a change of these settings is in force already on the machine that was
+    /// profiled, or `None` if it is not, or if that is not known.
+    pub fn in_force(&self, change: &Table) -> Option<String> {
+        let mut named = Vec::new();
+        for (kind, value) in change {
+            match (kind.as_str(), value) {
+                ("sysctl", Value::Table(all)) => {
+                    for (name, value) in all {
+                        let has = self.settings.get(&format!("sysctl {name}"))?;
+                        if value.as_str() != Some(has) {
+                            return None;
+                        }
+                        named.push(format!("{name} is {has}"));
+                    }
+                }
+                ("command_line", Value::String(words)) => {
+                    let given: Vec<&str> = self.settings.get("command_line")?.split_whitespace().collect();
+                    for word in words.split_whitespace() {
+                        // The setting may have been made later, without the command line.
+                        let set = word
+                            .split_once('=')
+                            .filter(|(name, value)| self.settings.get(*name).is_some_and(|has| has == value));
+                        if set.is_none() && !given.contains(&word) {
+                            return None;
+                        }
+                        named.push(format!("{word} is set"));
+                    }
+                }
+                _ => return None,
+            }
+        }
+        (!named.is_empty()).then(|| format!("it is in force already: {}", named.join(", ")))
+    }
+
     fn config(&self, asked: &[String]) -> ConditionOutcome {
         let config = match &self.config {
             Ok(config) => config,
-            Err(why) => return ConditionOutcome::Unknown((*why).into()),
+            Err(why) => return ConditionOutcome::Unknown(why.clone()),
         };
         for line in asked {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
@@ -234,6 +310,7 @@ impl<'a> WorkloadFacts<'a> {
                 percent_busy: None,
             },
             false => ConditionOutcome::Fails(match self_ticks {
+                0 if self.samples.is_some() => format!("no thread {named} was sampled"),
                 0 => format!("no thread {named} ran"),
                 _ => format!(
                     "{named} executes {} % of the busy time; {} % asked for",
@@ -252,7 +329,7 @@ impl<'a> WorkloadFacts<'a> {
         let is_one = |name: &str| patterns.iter().any(|pattern| pattern.matches(name));
         let called = when.functions.join(", ");
         if when.never {
-            return match (self.ran.iter().filter(|name| is_one(name)).min(), self.sampled) {
+            return match (self.ran.iter().filter(|name| is_one(name)).min(), self.samples.is_some()) {
                 (Some(name), _) => ConditionOutcome::Fails(format!("{name} ran")),
                 (None, true) => ConditionOutcome::Unknown("samples do not say what never ran".into()),
                 (None, false) => {
@@ -268,6 +345,22 @@ impl<'a> WorkloadFacts<'a> {
         let calls = those.iter().try_fold(0u64, |sum, function| Some(sum.saturating_add(function.calls?)));
         let named: Vec<&str> = those.iter().take(3).map(|function| function.name.as_str()).collect();
         let more = if those.len() > 3 { format!(" and {} more", those.len() - 3) } else { String::new() };
+        if let Some(samples) = self.samples {
+            let is_counted = !those.is_empty() && calls.is_some();
+            if self_ticks == 0 && !is_counted {
+                return unsampled(&called, samples, when.percent.unwrap_or(WORTH_PERCENT));
+            }
+            if when.percent.is_none() && calls.is_none() {
+                let evidence =
+                    format!("{}{more}: {} % of the busy time, sampled", named.join(", "), fixed(percent, 2));
+                return match percent >= WORTH_PERCENT {
+                    true => ConditionOutcome::Holds { evidence, percent_busy: Some(percent) },
+                    false => ConditionOutcome::Fails(format!(
+                        "{evidence}; calls were not counted, and less than {WORTH_PERCENT} % is not worth a change"
+                    )),
+                };
+            }
+        }
         let named = match named.is_empty() {
             true => format!("no function {called} ran"),
             false => format!("{}{more}: {} % of the busy time", named.join(", "), fixed(percent, 2)),
@@ -294,6 +387,53 @@ impl<'a> WorkloadFacts<'a> {
             }
         }
     }
+}
+
+/// Reason why the configuration is not known.
+fn missing_config(profile: &Profile) -> String {
+    let looked = profile.manifest.host.as_ref().map_or(&[][..], |host| &host.config_looked);
+    match looked {
+        [] => "the configuration of the recorded kernel is not at hand".into(),
+        looked => format!("the kernel's configuration was in none of {}", looked.join(", ")),
+    }
+}
+
+/// Outcome for functions without a sample. With none of n samples, a share of 3/n is refuted with
+/// 95 % confidence (rule of three).
+fn unsampled(called: &str, samples: u64, asked: f64) -> ConditionOutcome {
+    let bound = 300.0 / samples.max(1) as f64;
+    let none = format!("none of {} samples is in {called}", grouped(samples));
+    match bound < asked {
+        true => ConditionOutcome::Fails(format!(
+            "{none}: less than {} % of the busy time; {} % asked for",
+            fixed(bound, 2),
+            number(asked)
+        )),
+        false => ConditionOutcome::Unknown(format!(
+            "{none}, which are too few to rule out {} % of the busy time: record for longer",
+            number(asked)
+        )),
+    }
+}
+
+/// Returns the facts that the kernel counted itself while it was profiled.
+fn counted_facts(profile: &Profile) -> BTreeMap<&'static str, CountedFact> {
+    let manifest = &profile.manifest;
+    let Some(sampled) = &manifest.sampled else { return BTreeMap::new() };
+    let seconds = sampled.wall_ns.get() as f64 / 1e9;
+    let mut facts = BTreeMap::new();
+    for (fact, kind, is_it) in COUNTED {
+        let mut rows = manifest.counted.iter().filter(|row| row.kind == kind).peekable();
+        if rows.peek().is_none() || seconds <= 0.0 {
+            continue;
+        }
+        // perf counts what is watched, `/proc` the whole machine.
+        let is_of_more =
+            sampled.filter.is_some() && rows.peek().is_some_and(|row| row.source.starts_with("/proc"));
+        let count = rows.filter(|row| is_it(&row.name)).fold(0_u64, |sum, row| sum.saturating_add(row.count));
+        facts.insert(fact, CountedFact { per_second: count as f64 / seconds, is_of_more });
+    }
+    facts
 }
 
 fn number(value: f64) -> String {

@@ -140,6 +140,9 @@ impl Advice {
                 ConditionOutcome::Unknown(because) => unknown = unknown.or(Some(because)),
             }
         }
+        if let Some(because) = facts.in_force(&rule.change) {
+            return self.does_not_apply.push(passed(because));
+        }
         if let Some(because) = unknown {
             return self.not_known.push(passed(because));
         }

@@ -2,13 +2,13 @@
 
 use super::cpus::no_cpus;
 use super::{entry, Entry, Report, Selection};
-use crate::unit::{header, DisplayUnit};
+use crate::unit::{header, readable, DisplayUnit};
 use crate::view::scope;
-use crate::{head, health, Result};
+use crate::{head, health, sampled, Result};
 use clap::Args;
 use kerntune_profile::{PathKind, PathNode, Profile, RegionScope, Tables};
 use kerntune_table::number::{fixed, grouped};
-use kerntune_table::{printable, share, Columns, Document, Table};
+use kerntune_table::{printable, share, Columns, Document, Table, DEFAULT_ROWS};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -169,12 +169,39 @@ fn path_columns<'a>(busy: u64) -> Columns<'a, SpinningPath<'a>> {
     columns
         .add("path", "Functions from the outermost to the one that spins.", |row| row.path.clone())
         .head("path, from the function that spins")
-        .text(|row| {
-            let from_top: Vec<_> =
-                row.path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
-            from_top.join(" < ") + if row.path.len() > MAX_FRAMES { " < …" } else { "" }
-        });
+        .text(|row| path_text(&row.path));
     columns
+}
+
+/// Returns what samples say of locks: on which paths CPUs execute code that waits for them.
+fn sampled_text(profile: &Profile, spinning: &[SpinningPath], busy: u64, top: Option<usize>) -> String {
+    let cpus = profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.cpus);
+    let spun = spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));
+    let percent = |ns: u64| fixed(share(ns, busy), 2);
+    let mut text = format!(
+        "CPUs                 = {cpus:>13}\n\
+         In code of locks     = {:>13}  ({}% of the run time, sampled)\n\
+         Samples show where CPUs spin for locks, and enter and leave waits for them. How often and how long threads\n\
+         slept for a lock, and for which one, is not sampled: `report switches` shows who went to sleep in which function.\n",
+        readable(spun),
+        percent(spun),
+    );
+    if !spinning.is_empty() {
+        text += &format!("\n{:>12} {:>12} {:>7}  {:<14}  path, from the function that spins\n", "self", sampled::ERROR, "% busy", "kind");
+    }
+    for row in spinning.iter().take(top.unwrap_or(DEFAULT_ROWS)) {
+        let error = sampled::error_ns(profile, row.instructions).unwrap_or(0);
+        let [own, error] = [row.instructions, error].map(readable);
+        let (percent, path) = (percent(row.instructions), path_text(&row.path));
+        text += &format!("{own:>12} {error:>12} {percent:>7}  {:<14}  {path}\n", row.kind);
+    }
+    text
+}
+
+/// Formats the last functions of a path, the innermost first.
+fn path_text(path: &[&str]) -> String {
+    let from_top: Vec<_> = path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
+    from_top.join(" < ") + if path.len() > MAX_FRAMES { " < …" } else { "" }
 }
 
 impl Report for LocksOptions {
@@ -187,12 +214,16 @@ impl Report for LocksOptions {
         document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
         document.field("busy", "What code took.", busy);
         document.text(header(profile, &totals, region));
-        if profile.tables.cpus.is_empty() {
+        let locks = locks(&profile.tables, &scope);
+        let spinning = spinning(&profile.tables, &scope);
+        if sampled::is(profile) {
+            document.text(sampled_text(profile, &spinning, busy, self.select.top));
+            health::add(&mut document, profile);
+            document.end_text();
+        } else if profile.tables.cpus.is_empty() {
             document.text(no_cpus(profile));
             document.end_text();
         }
-        let locks = locks(&profile.tables, &scope);
-        let spinning = spinning(&profile.tables, &scope);
         let waits = locks.iter().fold(0u64, |sum, row| sum.saturating_add(row.waits));
         let spun = spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));
         document.line("Waits for locks", format!("{:>13}", grouped(waits)));
@@ -210,7 +241,61 @@ impl Report for LocksOptions {
         let table = Table::new("spinning", spinning, path_columns(busy)).top(self.select.top);
         let help = "Paths to functions that wait for locks, most instructions first.";
         document.table(table.help(help).hidden_if_empty());
-        health::add(&mut document, profile);
+        if !sampled::is(profile) {
+            health::add(&mut document, profile);
+        }
         Ok(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_profile::{FunctionIndex, KernelId, Manifest, SamplingSummary, Symbol, Ticks};
+
+    #[test]
+    fn a_sampled_profile_of_two_cpus_shows_where_they_spin_and_what_is_not_known() {
+        let symbol = |number: u32, name: &str| Symbol {
+            function: FunctionIndex(number),
+            name: name.into(),
+            address: kerntune_profile::Address(0x1000 * u64::from(number + 1)),
+            size: 16,
+            file: None,
+            module: None,
+        };
+        let path = |path: u32, parent: u32, ns: u64| PathNode {
+            path,
+            parent,
+            kind: PathKind::Function,
+            function: FunctionIndex(path),
+            self_ticks: Ticks(ns),
+            ..PathNode::default()
+        };
+        let mut manifest = Manifest::new("p", KernelId::default(), "w", "host");
+        manifest.sampled = Some(SamplingSummary {
+            source: "perf: cpu-clock".into(),
+            samples: 100,
+            sample_ns: Ticks(1_000_000),
+            cpus: 2,
+            wall_ns: Ticks(50_000_000),
+            period: String::new(),
+            bias: None,
+            filter: None,
+            calls: None,
+            bound_bytes: 0,
+        });
+        let tables = Tables {
+            symbols: vec![symbol(0, "try_to_wake_up"), symbol(1, "native_queued_spin_lock_slowpath")],
+            regions: vec![kerntune_profile::RegionStats { name: "command".into(), ..Default::default() }],
+            paths: vec![path(0, PathNode::ROOT, 0), path(1, 0, 4_000_000)],
+            ..Tables::default()
+        };
+        let profile = Profile { manifest, tables };
+        let scope = RegionScope::all(&profile.tables);
+        let text = sampled_text(&profile, &spinning(&profile.tables, &scope), 100_000_000, None);
+        assert!(text.contains("CPUs                 =             2"), "{text}");
+        assert!(text.contains("(4.00% of the run time, sampled)"), "{text}");
+        assert!(text.contains("native_queued_spin_lock_slowpath < try_to_wake_up"), "{text}");
+        assert!(text.contains("is not sampled") && !text.contains("one CPU"), "{text}");
     }
 }

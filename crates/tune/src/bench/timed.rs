@@ -157,7 +157,7 @@ pub fn run<'a>(
 ) -> Result<BenchResults> {
     let efforts: Vec<TimedEffort> =
         selection.iter().map(|selected| effort(&selected.suite.workload)).collect::<Result<_>>()?;
-    let mut results = empty(machine, kernel, None);
+    let mut results = empty(machine, kernel, None)?;
     results.scale = common_value(efforts.iter().map(|effort| effort.scale));
     results.iterations = common_value(efforts.iter().map(|effort| effort.iterations));
     for (SelectedRows { suite, rows }, effort) in selection.iter().zip(efforts) {
@@ -204,16 +204,18 @@ fn configured(workload: &Workload, effort: TimedEffort) -> Workload {
     workload
 }
 
-/// Returns results without rows.
-fn empty(machine: &dyn Machine, kernel: &Kernel, label: Option<String>) -> BenchResults {
-    BenchResults {
+/// Returns results without rows. A machine that cannot time anything here fails before images are
+/// made.
+fn empty(machine: &dyn Machine, kernel: &Kernel, label: Option<String>) -> Result<BenchResults> {
+    Ok(BenchResults {
         schema: RESULTS_SCHEMA.into(),
         machine: machine.name().into(),
         kernel: KernelName { id: Some(kernel.manifest.id.clone()), ..KernelName::default() },
         label,
         started: rfc3339(SystemTime::now()),
+        cpu_model: machine.cpu_model()?,
         ..BenchResults::default()
-    }
+    })
 }
 
 /// Returns the number of boots in these results.
@@ -222,10 +224,12 @@ fn boots(results: &BenchResults) -> u32 {
     boots.max().unwrap_or(0)
 }
 
-/// Returns whether both results have the same machine, kernel, iterations and scale.
+/// Returns whether both results have the same machine, CPU model, kernel, iterations and scale.
 fn is_same_request(one: &BenchResults, other: &BenchResults) -> bool {
-    (&one.schema, &one.machine, &one.kernel.id, one.iterations, one.scale)
-        == (&other.schema, &other.machine, &other.kernel.id, other.iterations, other.scale)
+    let of = |of: &BenchResults| {
+        (of.schema.clone(), of.machine.clone(), of.kernel.id.clone(), of.cpu_model.clone())
+    };
+    of(one) == of(other) && (one.iterations, one.scale) == (other.iterations, other.scale)
 }
 
 fn add(results: &mut BenchResults, suite: &str, boot: u32, measured: Vec<RowMeasurement>) {
@@ -402,7 +406,7 @@ fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&
         }
         let TimedEffort { scale, iterations, .. } = request.effort;
         let (scale, iterations) = (Some(scale), Some(iterations));
-        let empty = BenchResults { scale, iterations, ..empty(machine, kernel, Some(label)) };
+        let empty = BenchResults { scale, iterations, ..empty(machine, kernel, Some(label))? };
         let results = match path.exists() {
             true => resume_results(&path, &request.workload.name, &empty)?,
             false => empty,

@@ -228,6 +228,9 @@ fn keep(
     let profile = collector.snapshot(&ProfileLabels { id: key.id(), ..labels })?;
     let staged = work.stage(KIND, &key)?;
     staged.clear()?;
+    if let Some(config) = &collector.machine_state().config {
+        kerntune_profile::save_config(staged.path(), config)?;
+    }
     profile.save(staged.path())?;
     Ok((staged.publish()?, profile))
 }

@@ -284,16 +284,16 @@ fn choose(
         }
         _ => {}
     }
-    let reason = Suite::of(workload.clone()).and_then(|suite| unfit(arch, &suite)).map(str::to_owned);
-    let reason = match (reason, arch) {
-        (None, Arch::X86_64) => no_kvm(global, kernels[0]),
-        (reason, _) => reason,
+    let unfit = Suite::of(workload.clone()).and_then(|suite| unfit(arch, &suite)).map(str::to_owned);
+    let (reason, exit) = match (unfit, arch) {
+        (None, Arch::X86_64) => (no_kvm(global, kernels[0]), Exit::Missing),
+        (reason, _) => (reason, Exit::Usage),
     };
     match (reason, asked) {
         (None, _) => Ok((by_clock, String::new())),
         (Some(reason), ProveMachine::Auto) if arch == Arch::X86_64 => Ok((EMULATOR, reason)),
         (Some(reason), _) => {
-            Err(Failure::usage(format!("{by_clock} cannot time {}: {reason}", workload.name)))
+            Err(Failure { exit, message: format!("{by_clock} cannot time {}: {reason}", workload.name) })
         }
     }
 }

@@ -96,6 +96,29 @@ pub(super) fn open(
     }
 }
 
+/// Opens a counter of moves from CPU to CPU on a target, without samples. It is not enabled, unless
+/// it is to start with a program.
+///
+/// # Errors
+/// Those of the system call.
+pub(super) fn open_migrations(target: &EventTarget, options: &CollectorOptions) -> io::Result<Counter> {
+    let mut builder = Builder::new(Software::CPU_MIGRATIONS);
+    builder.include_kernel().include_hv().enabled(false);
+    follow(&mut builder, target, options.on_exec);
+    builder.build()
+}
+
+/// Makes an event follow its target.
+fn follow<'a>(builder: &mut Builder<'a>, target: &'a EventTarget, on_exec: bool) {
+    match target {
+        EventTarget::Cpu(cpu) => builder.any_pid().one_cpu(*cpu as usize),
+        EventTarget::Cgroup(cgroup, cpu) => builder.observe_cgroup(cgroup).one_cpu(*cpu as usize),
+        EventTarget::Thread(thread, cpu) => {
+            builder.observe_pid(*thread as i32).one_cpu(*cpu as usize).inherit(true).enable_on_exec(on_exec)
+        }
+    };
+}
+
 fn opened(
     event: impl Event,
     what: EventKind,
@@ -123,13 +146,7 @@ fn opened(
         SampleRate::Period(period) => builder.sample_period(period),
         SampleRate::Frequency(frequency) => builder.sample_frequency(frequency),
     };
-    match target {
-        EventTarget::Cpu(cpu) => builder.any_pid().one_cpu(*cpu as usize),
-        EventTarget::Cgroup(cgroup, cpu) => builder.observe_cgroup(cgroup).one_cpu(*cpu as usize),
-        EventTarget::Thread(thread, cpu) => {
-            builder.observe_pid(*thread as i32).one_cpu(*cpu as usize).inherit(true).enable_on_exec(on_exec)
-        }
-    };
+    follow(&mut builder, target, on_exec);
     // Thread names and loaded code are reported with the time samples.
     let mapped = is_time && options.user_chains();
     builder.mmap(mapped).mmap2(mapped);

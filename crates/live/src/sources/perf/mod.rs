@@ -10,8 +10,9 @@ mod switches;
 
 use crate::random::PeriodGenerator;
 use crate::{Aggregate, CollectorOptions, Coverage, Error, Result, Source, SourceDescription, StackSample};
-use events::{open, targets, EventKind, EventTarget, SampleRate};
+use events::{open, open_migrations, targets, EventKind, EventTarget, SampleRate};
 use kerntune_profile::{Anomaly, CounterTotal};
+use perf_event::Counter;
 use record::{CallChain, PerfRecord, SampleLayout};
 use ring::{EventBuffer, TimeOrder};
 use rustix::time::{clock_gettime, ClockId};
@@ -46,6 +47,8 @@ pub struct PerfSource {
     of_tasks: bool,
     random: PeriodGenerator,
     chain: CallChain,
+    /// Counters of moves from CPU to CPU, with their counts at the last reset.
+    migrations: Vec<(Counter, u64)>,
     lacks: Vec<String>,
 }
 
@@ -91,6 +94,7 @@ impl PerfSource {
             of_tasks: options.filter.is_of_tasks(),
             random: PeriodGenerator::new(),
             chain: CallChain::with_capacity(1024),
+            migrations: Vec::new(),
             lacks,
         };
         for target in &targets {
@@ -100,13 +104,27 @@ impl PerfSource {
         }
         perf.of_time = perf.rings.len();
         perf.open_switches(&targets, options);
+        perf.open_migrations(&targets, options);
         if !options.on_exec {
+            for (counter, _) in &mut perf.migrations {
+                counter.enable().map_err(refused)?;
+            }
             for ring in &mut perf.rings {
                 ring.enable().map_err(refused)?;
             }
         }
         perf.reset()?;
         Ok(perf)
+    }
+
+    /// Opens the counters of migrations. A failure is only noted.
+    fn open_migrations(&mut self, targets: &[EventTarget], options: &CollectorOptions) {
+        let opened: io::Result<Vec<_>> =
+            targets.iter().map(|target| Ok((open_migrations(target, options)?, 0))).collect();
+        match opened {
+            Ok(counters) => self.migrations = counters,
+            Err(error) => self.lacks.push(format!("moves from CPU to CPU are not counted ({error})")),
+        }
     }
 
     /// Opens the events for context switches. A failure is only noted.
@@ -209,13 +227,29 @@ impl Source for PerfSource {
         let source = self.switch_reader.source();
         let name = "context switches".to_string();
         let row = CounterTotal { kind: "switch".into(), name, count, source };
-        Ok(if switches.is_empty() { Vec::new() } else { vec![row] })
+        let mut rows = if switches.is_empty() { Vec::new() } else { vec![row] };
+        let mut count = 0_u64;
+        for (counter, base) in &mut self.migrations {
+            count = count.saturating_add(counter.read().map_err(refused)?.saturating_sub(*base));
+        }
+        if !self.migrations.is_empty() {
+            rows.push(CounterTotal {
+                kind: "migration".into(),
+                name: "migrations from CPU to CPU".into(),
+                count,
+                source: "perf: cpu-migrations".into(),
+            });
+        }
+        Ok(rows)
     }
 
     fn reset(&mut self) -> Result<()> {
         // The buffers also hold records of threads, so they are not emptied but read at the next
         // drain.
         self.since = now();
+        for (counter, base) in &mut self.migrations {
+            *base = counter.read().map_err(refused)?;
+        }
         self.rings.iter_mut().try_for_each(EventBuffer::reset).map_err(refused)
     }
 }
@@ -264,7 +298,11 @@ fn refused(source: io::Error) -> Error {
         // EPERM, EACCES
         Some(1 | 13) => {
             let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-            let paranoid = setting.map_or("not shown".into(), |text| text.trim().to_string());
+            let mut paranoid = setting.map_or("not shown".into(), |text| text.trim().to_string());
+            let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+            if lockdown.contains("[confidentiality]") {
+                paranoid += ", and the kernel's lockdown for confidentiality forbids it";
+            }
             Error::NotPermitted { paranoid, source }
         }
         // ENOSYS

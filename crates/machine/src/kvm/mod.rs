@@ -1,19 +1,29 @@
 //! QEMU with KVM: times a kernel on the host's own CPU, in a virtual machine.
 //!
-//! The guest is the same as in the emulator, on one virtual CPU with all features of the host's;
-//! time is the host's.
+//! The guest is the same as in the emulator, on one virtual CPU with all features of the host's
+//! that its KVM accepts; time is the host's. Before the first guest a smaller one finds out how
+//! fast code of the kernel runs there ([`KvmVerdict`]).
+
+mod speed;
+
+pub use speed::{examine_kvm, speed_image, KvmSpeed, KvmVerdict, SpeedAttempt, SPEED_LIMIT};
 
 use crate::request::RunRequest;
 use crate::watch::WatchedRun;
 use crate::{boot, qemu, Error, Machine, Result, RunOutcome};
 use kerntune_kernel::Kernel;
-use kerntune_work::{IoContext, JobEnd, Progress};
+use kerntune_work::{IoContext, Job, JobEnd, Progress};
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Instant;
 
-/// Wall seconds within which init must report. A kernel takes one or two; with incomplete KVM, as
-/// in a virtual machine without nested virtualization, it hangs forever.
+/// Wall seconds within which init must report. A kernel takes one or two.
 const BOOT_SECONDS: u64 = 20;
+
+/// CPU model with all features: with KVM those of the host's CPU.
+const MAX: &str = "max";
 
 /// A machine that times kernels for PCs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +46,61 @@ impl Kvm {
         Self { cpu, accelerator: "tcg" }
     }
 
-    fn command(self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
+    /// Returns the CPU model that the host's KVM accepts. The host is examined once.
+    ///
+    /// # Errors
+    /// [`Error::NoKvm`] for a host that runs no guest, or whose KVM emulates a kernel's code.
+    fn accepted_model(self) -> Result<&'static str> {
+        static VERDICT: OnceLock<KvmVerdict> = OnceLock::new();
+        if self.accelerator != "kvm" {
+            return Ok(MAX);
+        }
+        let verdict = match VERDICT.get() {
+            Some(verdict) => verdict,
+            None => {
+                let verdict = self.examine()?;
+                VERDICT.get_or_init(|| verdict)
+            }
+        };
+        match verdict {
+            KvmVerdict::Native { cpu_model, .. } => Ok(cpu_model),
+            refused => Err(Error::NoKvm { message: refused.refusal().unwrap_or_default() }),
+        }
+    }
+
+    /// Runs the flat guest under the host's KVM.
+    fn examine(self) -> Result<KvmVerdict> {
+        let mut image = tempfile::NamedTempFile::new().at("make", std::env::temp_dir())?;
+        image.write_all(&speed_image()).at("write", image.path())?;
+        let path = image.path().to_owned();
+        examine_kvm(&path, |argv| {
+            let mut command = qemu::program(self.cpu);
+            command.args(&argv[1..]).env("LC_ALL", "C");
+            let (began, mut lines) = (Instant::now(), Vec::new());
+            let end = Job::new(command).time_limit(SPEED_LIMIT).run(
+                |line| {
+                    lines.push((line.to_string(), began.elapsed()));
+                    true
+                },
+                || true,
+            )?;
+            let status = match end {
+                // A signal has no status; the lines say the rest.
+                JobEnd::Exited(status) => Some(status.code().unwrap_or(-1)),
+                _ => None,
+            };
+            Ok(SpeedAttempt { lines, status })
+        })
+    }
+
+    fn command(self, cpu_model: &str, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(self.cpu);
         qemu::bare(&mut command);
         if self.accelerator == "tcg" {
             // A clock whose speed the guest can measure on a busy host.
             command.args(["-icount", qemu::clock(request)]);
         }
-        // With KVM, `max` is the host's CPU.
-        command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);
+        command.args(["-accel", self.accelerator, "-cpu", cpu_model, "-smp", "1"]);
         qemu::guest(&mut command, kernel, request, directory, "", "");
         command
     }
@@ -57,19 +113,25 @@ impl Machine for Kvm {
 
     /// Times are never reused, so the host does not matter.
     fn identity(&self) -> Result<String> {
-        let hash = kerntune_work::ContentHash::new("kvm/1").field("qemu", qemu::version()?);
-        Ok(hash.field("accelerator", self.accelerator).finish())
+        let hash = kerntune_work::ContentHash::new("kvm/2").field("qemu", qemu::version()?);
+        let hash = hash.field("accelerator", self.accelerator);
+        Ok(hash.field("cpu", self.accepted_model()?).finish())
+    }
+
+    fn cpu_model(&self) -> Result<Option<String>> {
+        self.accepted_model().map(|model| Some(model.into()))
     }
 
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<RunOutcome> {
         let kernel = supported_kernel(request)?;
+        let cpu_model = self.accepted_model()?;
         let directory = directory.canonicalize().at("open", directory)?;
         let mut demands = request.demands;
         if self.accelerator == "kvm" {
             demands.boot_limit_seconds = BOOT_SECONDS;
         }
         let request = RunRequest { demands, ..request.clone() };
-        let mut command = self.command(kernel, &request, &directory);
+        let mut command = self.command(cpu_model, kernel, &request, &directory);
         let stops = match self.accelerator {
             "tcg" => boot::prepare(kernel, false, &mut command)?,
             _ => None,
@@ -77,7 +139,7 @@ impl Machine for Kvm {
         let (watched, guest_files) = qemu::run(command, stops, &request, &directory, progress, no_kvm)
             .map_err(|error| match error {
                 Error::NoBoot { seconds, .. } => {
-                    Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
+                    Error::NoKvm { message: format!("the kernel did not reach its init within {seconds} s") }
                 }
                 error => error,
             })?;
@@ -160,10 +222,13 @@ mod tests {
     fn it_is_the_hosts_cpu_and_one_of_them() {
         let kernel = kernel(Arch::X86_64);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        let said = |kvm: Kvm| format!("{:?}", kvm.command(&kernel, &request, Path::new("/")));
+        let said = |kvm: Kvm| format!("{:?}", kvm.command("max,-pdcm", &kernel, &request, Path::new("/")));
         let pinned = said(Kvm::new(Some(3)));
         assert!(pinned.contains(r#""taskset" "-c" "3" "qemu-system-x86_64""#), "{pinned}");
-        assert!(pinned.contains(r#""-accel" "kvm" "-cpu" "max""#) && !pinned.contains("icount"), "{pinned}");
+        assert!(
+            pinned.contains(r#""-accel" "kvm" "-cpu" "max,-pdcm""#) && !pinned.contains("icount"),
+            "{pinned}"
+        );
         assert!(!said(Kvm::new(None)).contains("taskset"));
     }
 }

@@ -9,6 +9,8 @@
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
+//! | [`trace_dat`] | `trace.dat` of trace-cmd (in) |
+//! | [`timed`] | tables of a profile from another tool's entries and exits of functions |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //! | [`stacks`] | call paths with their figures; most formats of viewers below are made from them |
 //! | [`folded`] | folded stacks (out) |
@@ -49,6 +51,8 @@ pub mod pprof;
 pub mod propeller;
 pub mod speedscope;
 pub mod stacks;
+pub mod timed;
+pub mod trace_dat;
 pub mod uftrace;
 
 /// Defect of a `.gcda` file. The caller knows the file and adds its name.

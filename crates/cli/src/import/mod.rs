@@ -13,6 +13,8 @@ use kerntune_work::{Key, WorkDir};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+mod common;
+
 include!(concat!(env!("OUT_DIR"), "/import.rs"));
 
 pub const COMMAND: CommandEntry = command::<ImportOptions>("import", 90, "Look");

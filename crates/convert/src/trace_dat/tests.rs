@@ -172,7 +172,13 @@ fn lost_events_are_counted() {
 #[test]
 fn files_without_events_for_a_profile_are_refused() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-    assert!(error(&fixture("latency.dat")).starts_with("it has the text of a latency tracer"));
+    let mut latency = fixture("function-6.dat.zst");
+    let at = latency.windows(10).position(|bytes| bytes == b"flyrecord\0").unwrap();
+    latency[at..at + 10].copy_from_slice(b"latency  \0");
+    assert!(error(&latency).starts_with("it has the text of a latency tracer"));
+    // A tracer that kerntune does not know.
+    let other = error(&fixture("latency.dat"));
+    assert!(other.starts_with("none of its "), "{other}");
     assert!(error(b"perf").starts_with("not a trace.dat"));
     let mut other = fixture("graph.dat");
     other[10] = b'5';

@@ -41,7 +41,7 @@ pub struct ImportPprofOptions {
 }
 
 /// Largest file in bytes.
-const LARGEST: u64 = 1 << 29;
+const LARGEST: u64 = 1 << 26;
 
 impl RunSubcommand<GlobalOptions> for ImportPprofOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::Read;
 
 /// Largest profile, uncompressed, in bytes.
-const LARGEST: u64 = 1 << 29;
+const LARGEST: u64 = 1 << 26;
 /// Labels that name a thread.
 const THREAD_LABELS: [&str; 5] = ["thread", "thread_name", "comm", "task", "thread name"];
 /// Names of the mapping that is the kernel's image.

@@ -3,6 +3,9 @@
 use super::{Result, TraceDatError};
 use std::io::{Read, Seek, SeekFrom};
 
+/// Largest part of a file's description, in bytes.
+const LARGEST: u64 = 1 << 28;
+
 /// Byte order of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {
@@ -47,6 +50,10 @@ impl<R: Read + Seek> Cursor<'_, R> {
     /// Reads `count` bytes.
     pub fn bytes(&mut self, count: u64, what: &'static str) -> Result<Vec<u8>> {
         let to = self.at.saturating_add(count);
+        if count > LARGEST && to <= self.size {
+            let what = format!("{what} is said to have {count} bytes");
+            return Err(TraceDatError::Damaged { at: self.at, what });
+        }
         if to > self.size {
             return Err(TraceDatError::Truncated { what, from: self.at, to, size: self.size });
         }

@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 /// Bytes that are read at once, if pages are smaller.
 const BLOCK: u64 = 1 << 16;
 /// Largest uncompressed chunk in bytes; trace-cmd's have ten pages.
-const MAX_CHUNK: u64 = 1 << 26;
+const MAX_CHUNK: u64 = 1 << 24;
 /// Mask of the size in a page's counter.
 const SIZE_MASK: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
@@ -178,7 +178,7 @@ impl<R: Read + Seek> EventStream<'_, R> {
 impl CpuStream {
     /// Reads bytes of the file.
     fn take<R: Read + Seek>(&mut self, file: &mut R, count: u64) -> Result<Vec<u8>> {
-        if count > self.end.saturating_sub(self.at) {
+        if count > self.end.saturating_sub(self.at) || count > 2 * MAX_CHUNK {
             let what = format!("a chunk of {count} bytes does not fit into the data of its CPU");
             return Err(TraceDatError::Damaged { at: self.at, what });
         }

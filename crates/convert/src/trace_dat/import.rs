@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
+/// Largest number of threads.
+const MAX_THREADS: usize = 1 << 18;
+
 /// Knowledge about names that the trace itself does not have.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceNames {
@@ -176,6 +179,9 @@ pub fn import<R: Read + Seek>(trace: &TraceDat, file: &mut R, names: TraceNames)
         let time = clock.nanoseconds(event.time);
         if importer.event(&kinds, number as usize, &event, time).is_none() {
             importer.damaged += 1;
+        }
+        if importer.threads.len() > MAX_THREADS {
+            return Err(TraceDatError::Threads(MAX_THREADS));
         }
     }
     let lost = stream.lost();

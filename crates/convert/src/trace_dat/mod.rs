@@ -61,6 +61,8 @@ pub enum TraceDatError {
         "its clock `{0}` does not count time; record with `trace-cmd record -C local`, which is the default"
     )]
     Clock(String),
+    #[error("it has events of more than {0} threads, more than a profile has room for")]
+    Threads(usize),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

@@ -5,8 +5,8 @@ use flate2::read::ZlibDecoder;
 use std::io::Read;
 
 /// Largest section other than those of events, uncompressed, in bytes; symbols of a kernel have
-/// some 20 MiB.
-const LARGEST: u64 = 1 << 28;
+/// up to some 20 MiB.
+const LARGEST: u64 = 1 << 26;
 
 /// Method of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,6 +33,8 @@ pub enum ImportError {
     Io(#[from] io::Error),
 }
 
+/// Number of forks between a process and the one whose program it runs.
+const MAX_FORKS: usize = 64;
 /// Features of a file whose records differ.
 const ARGUMENT: u64 = 1 << 3;
 const RETURN: u64 = 1 << 4;
@@ -325,7 +327,7 @@ impl UftraceImporter {
     /// Returns the session of a process at a time, that of its parent for one that was forked.
     fn session(&self, process: u32, time: u64) -> Option<usize> {
         let mut process = process;
-        for _ in 0..=self.parents.len() {
+        for _ in 0..MAX_FORKS {
             let mut sessions = self.sessions.iter().enumerate().rev();
             let found = sessions
                 .clone()

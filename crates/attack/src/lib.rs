@@ -13,6 +13,7 @@
 mod convert;
 mod elf;
 mod image_seeds;
+mod imports;
 mod live;
 mod live_seeds;
 mod mutate;
@@ -53,6 +54,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("console", seeds::console, text::console),
         target("debug_info", seeds::elf, elf::debug_info),
         target("discovered_files", seeds::discovered_files, text::discovered_files),
+        target("folded", imports::folded_seeds, imports::folded),
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),
@@ -83,15 +85,19 @@ pub fn targets() -> Vec<AttackTarget> {
         target("perf_record", live_seeds::perf_record, live::perf_record),
         target("perf_text", seeds::perf_text, convert::perf_text),
         target("proc_counts", live_seeds::proc_counts, live::proc_counts),
+        target("pprof", imports::pprof_seeds, imports::pprof),
         target("profile", seeds::profile, profile::table),
         target("results", seeds::results, text::results),
+        target("sample_weights", seeds::autofdo_text, imports::sample_weights),
         target("sealed", seeds::sealed, stored::sealed),
         target("source_lines", seeds::elf, elf::source_lines),
         target("step_output", seeds::step_output, text::step_output),
         target("suite_lines", seeds::suite_lines, text::suite_lines),
         target("tool_output", seeds::tool_output, text::tool_output),
+        target("trace_dat", imports::trace_dat_seeds, imports::trace_dat),
         target("trace_file", seeds::trace_file, trace::whole),
         target("triggers", seeds::triggers, elf::triggers),
+        target("uftrace", imports::uftrace_seeds, imports::uftrace),
         target("user_elf", seeds::elf, elf::user),
         target("vmcoreinfo", live_seeds::vmcoreinfo, live::notes),
         target("workload", seeds::workload, text::workload),

@@ -104,7 +104,7 @@ fn without_former_commands(typed: Vec<OsString>) -> Vec<OsString> {
 /// options.
 fn command_line(mut typed: Vec<OsString>) -> (clap::Command, Vec<OsString>) {
     if typed.len() > 1 {
-        return (command(), without_former_commands(typed));
+        return (command(), import::with_format(without_former_commands(typed)));
     }
     typed.push("--help".into());
     (command().override_help(overview::overview()), typed)

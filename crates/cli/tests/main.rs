@@ -28,6 +28,7 @@ mod gprof;
 mod guard;
 mod html;
 mod image;
+mod import_tools;
 mod kernel_import;
 mod keys;
 mod kvm;

@@ -17,6 +17,7 @@ mod output;
 mod pager;
 mod points;
 mod progress;
+mod recognition;
 mod registry;
 mod room;
 mod stderr;
@@ -37,6 +38,7 @@ pub use options::{
 };
 pub use output::{print_clap_message, CliOutput};
 pub use points::{points, typical_path};
+pub use recognition::{import_entry, ImportEntry, ImportInput, Recognition};
 pub use registry::{
     command, command_group, entry, ChosenSubcommand, CommandEntry, Entry, RunSubcommand, SubcommandFolder,
     SubcommandRegistry,

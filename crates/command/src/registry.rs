@@ -14,6 +14,7 @@
 use crate::exit::{Exit, Failure};
 use crate::global::GlobalOptions;
 use crate::output::CliOutput;
+use crate::recognition::ImportEntry;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::Subcommand;
@@ -35,7 +36,7 @@ pub trait RunSubcommand<Context>: Debug {
     }
 }
 
-/// Entry of a command, or of a format of `export` or `import`.
+/// Entry of a command, or of a format of `export`.
 pub type Entry = Subcommand<dyn RunSubcommand<GlobalOptions>>;
 
 /// A command of the program.
@@ -98,6 +99,21 @@ impl<Context> SubcommandFolder<Context> for &[&Subcommand<dyn RunSubcommand<Cont
         matches: &ArgMatches,
     ) -> Option<Result<Box<dyn RunSubcommand<Context>>, Error>> {
         self.iter().find(|entry| entry.name == name).map(|entry| entry.read(matches))
+    }
+}
+
+impl SubcommandFolder<GlobalOptions> for &[&ImportEntry] {
+    fn commands(&self) -> Vec<(u8, Command)> {
+        self.iter().map(|import| (import.entry.place, import.entry.command())).collect()
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<GlobalOptions>>, Error>> {
+        let found = self.iter().find(|import| import.entry.name == name);
+        found.map(|import| import.entry.read(matches))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::output::CliOutput;
+use crate::recognition::ImportEntry;
 use crate::registry::{CommandEntry, Entry};
 use clap::Args;
 use kerntune_report::Subcommand;
@@ -15,7 +16,7 @@ pub struct Room {
     /// Formats of `kerntune export`.
     pub exports: &'static [&'static Entry],
     /// Formats of `kerntune import`.
-    pub imports: &'static [&'static Entry],
+    pub imports: &'static [&'static ImportEntry],
     /// Stores that `kerntune check` reads.
     pub audits: &'static [&'static AuditEntry],
     /// Examples of the commands and formats: lines COMMAND, ARGUMENTS and what it does, separated by

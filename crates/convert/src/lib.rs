@@ -9,12 +9,15 @@
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
-//! | [`uftrace`] | traces in uftrace's format (out) |
+//! | [`trace_dat`] | `trace.dat` of trace-cmd (in) |
+//! | [`timed`] | tables of a profile from another tool's entries and exits of functions |
+//! | [`uftrace`] | traces in uftrace's format (in and out) |
+//! | [`sampled`] | tables of a sampled profile from another tool's stacks |
 //! | [`stacks`] | call paths with their figures; most formats of viewers below are made from them |
-//! | [`folded`] | folded stacks (out) |
+//! | [`folded`] | folded stacks (in and out) |
 //! | [`flamegraph`] | flame graphs as SVG, also of a difference (out) |
 //! | [`speedscope`] | speedscope's JSON (out) |
-//! | [`pprof`] | pprof's protocol buffer (out) |
+//! | [`pprof`] | pprof's protocol buffer (in and out) |
 //! | [`callgrind`] | callgrind's text (out) |
 //! | [`csv`] | tables as comma-separated values (out) |
 //! | [`firefox`] | the Firefox Profiler's processed profile, of a trace or of call paths (out) |
@@ -47,8 +50,11 @@ pub mod perf;
 pub mod perfetto;
 pub mod pprof;
 pub mod propeller;
+pub mod sampled;
 pub mod speedscope;
 pub mod stacks;
+pub mod timed;
+pub mod trace_dat;
 pub mod uftrace;
 
 /// Defect of a `.gcda` file. The caller knows the file and adds its name.

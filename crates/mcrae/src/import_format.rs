@@ -5,13 +5,42 @@ use crate::{
 };
 use clap::Args;
 use kerntune_command::{
-    entry, print_summary, work, CliOutput, Entry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+    import_entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, ImportEntry,
+    ImportInput, Recognition, RunSubcommand,
 };
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 
 /// Entry of the format.
-pub const ENTRY: Entry = entry::<_, ImportMcraeOptions>("mcrae", 1);
+pub const ENTRY: ImportEntry = import_entry::<ImportMcraeOptions>("mcrae", 1, recognize);
+
+/// Recognizes names files and dumps as text. Records of 5 bytes look like nothing.
+fn recognize(input: &ImportInput) -> Option<Recognition> {
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let name = |line: &str| {
+        let Some((name, tag)) = line.split_once('/') else { return false };
+        !name.is_empty()
+            && !name.contains(char::is_whitespace)
+            && is_number(tag.trim_end_matches(['!', '=', '~']))
+    };
+    let record = |line: &str| {
+        let mut words = line.split_whitespace();
+        matches!((words.next(), words.next(), words.next()), (Some(tag), Some(time), None) if is_number(tag) && is_number(time))
+    };
+    let all = |is: &dyn Fn(&str) -> bool| {
+        let mut lines =
+            input.lines()?.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let first = is(lines.next()?);
+        Some(first && lines.all(is))
+    };
+    if all(&name)? {
+        Recognition::certain("a names file of McRae's profiler")
+    } else if all(&record)? {
+        Recognition::likely("a dump of McRae's profiler as text")
+    } else {
+        None
+    }
+}
 
 /// Dump of McRae's hardware profiler, or of a window recorded with record --tags (docs/mcrae.md)
 #[derive(Debug, Args)]

@@ -3,7 +3,8 @@
 use super::{keep, Entry};
 use clap::Args;
 use kerntune_command::{
-    entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+    import_entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, ImportInput,
+    Recognition, RunSubcommand,
 };
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, GmonTarget};
@@ -17,7 +18,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub const ENTRY: Entry = entry::<_, ImportGmonOptions>("gmon", 0);
+pub const ENTRY: Entry = import_entry::<ImportGmonOptions>("gmon", 0, recognize);
+
+/// The image comes first; a gmon.out in its place is recognized to say so.
+fn recognize(input: &ImportInput) -> Option<Recognition> {
+    match &input.bytes {
+        bytes if bytes.starts_with(b"gmon") => Recognition::certain("a gmon.out file"),
+        bytes if bytes.starts_with(b"\x7fELF") => Recognition::likely("a kernel or program with gmon.out files"),
+        _ => None,
+    }
+}
 
 /// gmon.out of a kernel or program built with -pg (GNU's format, or 4.2BSD's)
 #[derive(Debug, Args)]
@@ -26,7 +36,7 @@ pub struct ImportGmonOptions {
     #[arg(value_name = "VMLINUX")]
     image: PathBuf,
     /// The gmon.out files that it wrote; they are added up
-    #[arg(value_name = "GMON", required = true)]
+    #[arg(value_name = "GMON")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     format: FormatOptions,
@@ -34,6 +44,17 @@ pub struct ImportGmonOptions {
 
 impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        if self.files.is_empty() {
+            let image = self.image.display();
+            let starts = |mark: &[u8]| ImportInput::read(&self.image).is_ok_and(|input| input.bytes.starts_with(mark));
+            return Err(Failure::usage(match starts(b"gmon") {
+                true => format!(
+                    "{image} is a gmon.out file, which has no names: give the kernel or program that wrote it before \
+                     it, as in `kerntune import VMLINUX {image}`"
+                ),
+                false => format!("give the gmon.out files that {image} wrote: kerntune import {image} GMON…"),
+            }));
+        }
         let work = work(global)?;
         let target = target(&self.image)?;
         let symbols = symbols(&self.image)?;

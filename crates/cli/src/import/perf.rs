@@ -2,13 +2,26 @@
 
 use super::Entry;
 use clap::Args;
-use kerntune_command::{entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand};
+use kerntune_command::{
+    import_entry, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, ImportInput, Recognition,
+    RunSubcommand,
+};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_tune::import_perf::{import, PerfImportRequest};
 use std::path::PathBuf;
 
-pub const ENTRY: Entry = entry::<_, ImportPerfOptions>("perf", 2);
+pub const ENTRY: Entry = import_entry::<ImportPerfOptions>("perf", 2, recognize);
+
+/// First bytes of a perf.data file; of the other byte order they are reversed.
+const MAGIC: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+
+fn recognize(input: &ImportInput) -> Option<Recognition> {
+    match MAGIC.iter().any(|magic| input.bytes.starts_with(magic)) {
+        true => Recognition::certain("a perf.data file"),
+        false => None,
+    }
+}
 
 /// Samples of a CPU's last branches (perf record -b), as a profile for the recipes (docs/recipes.md)
 #[derive(Debug, Args)]

@@ -25,10 +25,12 @@
 
 mod branches;
 mod flow;
+mod import;
 mod sample;
 mod unsymbolized;
 
 pub use branches::{BranchRecordTotals, BranchRecords};
 pub use flow::BranchRecord;
+pub use import::{import, is_function_line, SampleImport};
 pub use sample::{SampleError, SampleFunction, SampleProfile};
 pub use unsymbolized::{NoCounts, UnsymbolizedProfile};

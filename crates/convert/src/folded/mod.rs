@@ -1,6 +1,9 @@
 //! Folded stacks, one `a;b;c N` per line, for `flamegraph.pl`, `inferno` and many viewers.
 
+mod import;
+
 use crate::stacks::CallStacks;
+pub use import::{import, parse_line, FoldedError, FoldedImport};
 use std::io::{self, Write};
 
 /// Writes every stack with self time, outermost frame first. Returns the number of lines.

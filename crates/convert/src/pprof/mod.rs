@@ -3,6 +3,7 @@
 //! Threads of a name, interrupts and idle tasks are the label `thread` of samples. Values are
 //! instructions and calls; in sampled profiles, samples and time.
 
+mod import;
 mod proto;
 
 use crate::stacks::{CallStacks, FigureUnit, StackFigures};
@@ -13,6 +14,8 @@ use prost::Message;
 use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use std::collections::HashMap;
 use std::io::{self, Write};
+
+pub use import::{import, ImportError, PprofImport};
 
 /// Description of a profile for pprof.
 #[derive(Debug, Clone, Copy)]

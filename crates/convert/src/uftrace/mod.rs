@@ -9,8 +9,12 @@
 //! traces. So uftrace, unlike kerntune, adds their time to the interrupted function.
 
 mod frames;
+mod importer;
+#[cfg(test)]
+mod tests;
 
 pub use frames::{records, ExportError};
+pub use importer::{ImportError, LeftOut, UftraceImporter};
 
 use std::fmt::Write;
 

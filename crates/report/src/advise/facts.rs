@@ -216,10 +216,15 @@ impl<'a> WorkloadFacts<'a> {
             return ConditionOutcome::Unknown(format!("there is no fact {name}"));
         };
         let counted = self.counted.get(name);
-        let Some(value) = of(self.character).or(counted.map(|counted| counted.per_second)) else {
+        // An interrupt without a sample has not been counted as none.
+        let is_of_counters = self.samples.is_some() && COUNTED.iter().any(|(known, ..)| *known == name);
+        let value = match is_of_counters {
+            true => counted.map(|counted| counted.per_second),
+            false => of(self.character),
+        };
+        let Some(value) = value else {
             return ConditionOutcome::Unknown(format!("the profile does not say how many {words}"));
         };
-        let counted = counted.filter(|_| of(self.character).is_none());
         let everywhere = counted.is_some_and(|counted| counted.is_of_more);
         let evidence = match everywhere {
             true => format!("{} {words} on the whole machine", number(value)),
@@ -228,8 +233,8 @@ impl<'a> WorkloadFacts<'a> {
         let holds =
             when.at_least.is_none_or(|min| value >= min) && when.at_most.is_none_or(|max| value <= max);
         match holds {
-            // What is watched has a part of them, which may be too small.
-            true if everywhere => ConditionOutcome::Unknown(format!(
+            // What was watched has an unknown part of them.
+            _ if everywhere && (holds || when.at_most.is_some()) => ConditionOutcome::Unknown(format!(
                 "{evidence}; those of what was watched are not counted apart"
             )),
             true => ConditionOutcome::Holds { evidence, percent_busy: None },

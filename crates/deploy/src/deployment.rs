@@ -706,15 +706,16 @@ fn grub_path(boot: &str, path: &str) -> String {
 }
 
 /// Returns the script of the RAM disk that arms the watchdog: a device that is closed without the
-/// letter V goes on counting.
+/// letter V goes on counting. A RAM disk without busybox has no `grep` and no fractions of seconds.
 fn arm_watchdog(watchdog: &Watchdog) -> String {
     format!(
         "#!/bin/sh\n\
          [ \"${{1-}}\" != prereqs ] || exit 0\n\
-         grep -q 'systemd.wants={UNIT_NAME}' /proc/cmdline || exit 0\n\
+         read -r line </proc/cmdline\n\
+         case $line in *systemd.wants={UNIT_NAME}*) ;; *) exit 0 ;; esac\n\
          modprobe {} || exit 0\n\
          i=0\n\
-         while [ ! -e /dev/watchdog0 ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i + 1)); done\n\
+         while [ ! -e /dev/watchdog0 ] && [ $i -lt 10 ]; do sleep 1; i=$((i + 1)); done\n\
          [ ! -e /dev/watchdog0 ] || echo >/dev/watchdog0\n",
         watchdog.driver
     )

@@ -40,7 +40,7 @@ impl EnvBlock {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_string())?;
         let mut rest = text.strip_prefix(SIGNATURE).ok_or("it does not begin as an environment block")?;
         let mut lines = Vec::new();
-        while rest.trim_start_matches('#') != "" {
+        while !rest.trim_start_matches('#').is_empty() {
             let end = line_end(rest).ok_or("its last line has no end")?;
             let line = &rest[..end];
             rest = &rest[end + 1..];

@@ -49,7 +49,7 @@ p boot_device "$(df -Pk "$root/boot" | awk 'NR == 2 { print $1 }')"
 p modules_device "$(df -Pk "$root/lib/modules" | awk 'NR == 2 { print $1 }')"
 yes old_kernel [ -f "$root/boot/vmlinuz-$(uname -r)" ]
 yes old_initrd [ -f "$root/boot/initrd.img-$(uname -r)" ]
-p initrd_bytes "$(wc -c <"$root/boot/initrd.img-$(uname -r)" 2>/dev/null)"
+p initrd_bytes "$( { wc -c <"$root/boot/initrd.img-$(uname -r)"; } 2>/dev/null)"
 yes mkinitramfs command -v mkinitramfs
 yes deployed [ -e "$root/var/lib/kerntune-deploy" ]
 for module in "$root"/lib/modules/*; do

@@ -1,6 +1,6 @@
 //! The running kernel.
 
-use crate::{image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
+use crate::{image, slide, Error, FunctionTable, Kallsyms, KernelFunction, KernelSymbol, Result};
 use kerntune_kernel::known_sources::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::WorkDir;
@@ -18,6 +18,8 @@ pub struct RunningKernel {
     pub build_id: Option<String>,
     /// Difference between running and linked addresses (KASLR); `None` if unknown.
     pub slide: Option<u64>,
+    /// Addresses of `_text` and `_stext` in the list of symbols, as far as it has them.
+    pub anchors: Vec<(String, u64)>,
     /// The image with symbols, if it was found.
     pub image: Option<PathBuf>,
     /// Origins of names and files, for the user.
@@ -83,6 +85,7 @@ impl RunningKernel {
         if list.malformed_lines > 0 {
             found.notes.push(format!("{} lines of {KALLSYMS} were not understood", list.malformed_lines));
         }
+        found.anchors = anchors_of(&list.symbols);
         let text_at = list.symbols.iter().find(|symbol| symbol.name == "_text" && symbol.module.is_none());
         let text_at = text_at.map(|symbol| symbol.address);
         found.table = FunctionTable::new(list.symbols);
@@ -115,7 +118,7 @@ impl RunningKernel {
     }
 
     /// Takes the source files from an image's symbol table.
-    fn take_files(&mut self, symbols: &Symbols) {
+    pub(crate) fn take_files(&mut self, symbols: &Symbols) {
         let slide = self.slide.unwrap_or(0);
         let of_image = |function: &KernelFunction| {
             let linked = function.address.checked_sub(slide).filter(|_| function.module.is_none())?;
@@ -163,6 +166,13 @@ impl RunningKernel {
     }
 }
 
+/// Returns the addresses of the symbols by which a kernel's place in memory is known.
+pub(crate) fn anchors_of(symbols: &[KernelSymbol]) -> Vec<(String, u64)> {
+    let of_image = symbols.iter().filter(|symbol| symbol.module.is_none());
+    let anchors = of_image.filter(|symbol| matches!(symbol.name.as_str(), "_text" | "_stext"));
+    anchors.map(|symbol| (symbol.name.clone(), symbol.address)).collect()
+}
+
 /// Returns the distance of two versions: differences of their numbers, the first one being the most
 /// significant.
 fn distance(a: &str, b: &str) -> [u64; 3] {
@@ -178,7 +188,6 @@ fn distance(a: &str, b: &str) -> [u64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KernelSymbol;
 
     fn running(names: &[&str]) -> RunningKernel {
         let symbol = |(at, name): (usize, &&str)| KernelSymbol {

@@ -4,9 +4,11 @@ use kerntune_convert::autofdo::SampleProfile;
 use kerntune_convert::gcda::{summarize, ByteOrder, Gcda, MergeWeights};
 use kerntune_convert::gmon::{import, Gmon, GmonRecord, GmonTarget};
 use kerntune_convert::perf::BranchStacks;
+use kerntune_convert::perf_data::{read_branches, PerfData, PerfRecord};
 use kerntune_convert::propeller::read_map;
 use kerntune_kgmon::KgmonDump;
 use kerntune_profile::{Address, FunctionIndex, Symbol};
+use std::io::Cursor;
 
 /// Counters of one object, merged with themselves.
 pub fn gcda(bytes: &[u8]) {
@@ -67,6 +69,25 @@ pub fn block_map(bytes: &[u8]) {
     // Each function and each block takes some bytes, so that the result cannot outgrow the input.
     let blocks: usize = map.iter().map(|function| 1 + function.blocks.len()).sum();
     assert!(blocks <= bytes.len());
+}
+
+/// A file of `perf record`.
+pub fn perf_data(bytes: &[u8]) {
+    let Ok(mut data) = PerfData::open(Cursor::new(bytes)) else { return };
+    let mut words = 0;
+    let read = data.read(|file, record| {
+        if let PerfRecord::Sample(sample) = record {
+            assert!(sample.event < file.events.len());
+            words += sample.kernel.len() + sample.user.len() + 3 * sample.branches.len();
+        }
+        Ok(())
+    });
+    // Compressed data may be longer than the file, and each sample adds its instruction.
+    let is_packed = bytes.windows(4).any(|window| window == b"\x28\xb5\x2f\xfd");
+    assert!(is_packed || words <= bytes.len(), "{words} words of {} bytes", bytes.len());
+    if read.is_ok() {
+        let _ = read_branches(&mut data);
+    }
 }
 
 /// Output of `perf script`.

@@ -3,6 +3,7 @@
 #[path = "../../profile/tests/support/mod.rs"]
 mod sample;
 
+use kerntune_convert::perf_data::{PerfDataWriter, WrittenMachine};
 use kerntune_profile::{Profile, SCHEMA};
 use kerntune_trace::stream::{StreamRecord, MAX_INSN_BYTES};
 use kerntune_trace::{
@@ -140,6 +141,36 @@ pub fn block_map() -> Vec<Vec<u8>> {
     pieces.extend(0x9000u64.to_le_bytes());
     pieces.extend([1, 5, 0, 7, 1]);
     vec![plain, pieces]
+}
+
+/// Files of `perf record -b`: in a file, and through a pipe. Others are those that perf itself
+/// recorded here, compressed ones among them.
+pub fn perf_data() -> Vec<Vec<u8>> {
+    let written = |is_pipe, has_index| {
+        let text_at = 0xffff_ffff_8100_0000;
+        let mut writer = PerfDataWriter::new(WrittenMachine {
+            hostname: "box".into(),
+            release: "6.12.1".into(),
+            build_id: [7; 20],
+            text_at,
+            cpus: 2,
+            is_pipe,
+            has_index,
+        });
+        writer.sample(0, &[(text_at + 0x90, text_at + 0x200, 2), (text_at + 0x50, text_at + 0x60, 1 << 24)]);
+        writer.sample(1, &[(text_at + 0x90, text_at + 0x200, 2), (0, 0, 0)]);
+        writer.to_bytes()
+    };
+    let mut all =
+        vec![written(false, false), written(false, true), written(true, false), written(true, true)];
+    for packed in [
+        &include_bytes!("../../live/tests/perf_data/dwarf.data.zst")[..],
+        include_bytes!("../../live/tests/perf_data/packed.data.zst"),
+        include_bytes!("../../live/tests/perf_data/pipe.data.zst"),
+    ] {
+        all.extend(zstd::decode_all(packed));
+    }
+    all
 }
 
 pub fn perf_text() -> Vec<Vec<u8>> {

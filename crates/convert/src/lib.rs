@@ -6,6 +6,7 @@
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
 //! | [`perf`] | branch stacks as `perf script` prints them (in) |
+//! | [`perf_data`] | `perf.data`, what `perf record` writes (in) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
@@ -47,6 +48,7 @@ pub mod folded;
 pub mod gcda;
 pub mod gmon;
 pub mod perf;
+pub mod perf_data;
 pub mod perfetto;
 pub mod pprof;
 pub mod propeller;

@@ -40,6 +40,10 @@ pub enum Error {
     Nothing(String),
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{path}: {reason}")]
+    Recorded { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Kernel(#[from] kerntune_kernel::Error),
     #[error("cannot run {program}: {source}")]
     Spawn { program: String, source: io::Error },
     #[error(transparent)]
@@ -56,6 +60,7 @@ impl ClassifyError for Error {
             Self::Work(inner) => inner.class(),
             Self::Profile(inner) => inner.class(),
             Self::Symbols(inner) => inner.class(),
+            Self::Kernel(inner) => inner.class(),
             Self::NotPermitted { .. }
             | Self::NoPerf { .. }
             | Self::NoCalls { .. }

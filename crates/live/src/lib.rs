@@ -1,5 +1,7 @@
 //! Profiles the running kernel by sampling.
 //!
+//! [`import_perf_data`] makes the same kind of profile of a file of perf.
+//!
 //! Start with [`Collector::start`] and [`CollectorOptions`], call [`Collector::run_until`] to
 //! collect, and [`Collector::snapshot`] for a profile. [`daemon`] is a collector that outlives the
 //! terminal. Samples come from a [`Source`] (one file each in `sources/`) and go into an
@@ -23,14 +25,16 @@ mod host_state;
 mod options;
 mod profile;
 mod random;
+mod recorded;
 mod source;
 mod sources;
 mod top;
 mod tracefs;
 
 pub use aggregate::{
-    parse_mapping, Aggregate, CallKey, CallTable, ChainRole, SampleFrame, SampleNode, SampleTree,
-    SampledSwitch, SampledThread, StackSample, SwitchSample, TableBounds, UserCode, USER_FUNCTIONS,
+    parse_mapping, Aggregate, CallKey, CallTable, ChainRole, RecordedFiles, SampleFrame, SampleNode,
+    SampleTree, SampledSwitch, SampledThread, StackSample, SwitchSample, TableBounds, UserCode,
+    USER_FUNCTIONS,
 };
 pub use collector::Collector;
 pub use command::StoppedCommand;
@@ -39,6 +43,7 @@ pub use error::{Error, Result};
 pub use host_state::MachineState;
 pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
 pub use profile::ProfileLabels;
+pub use recorded::{import_perf_data, PerfDataRequest, RecordedNames, RecordedProfile};
 pub use source::{Coverage, Source, SourceDescription};
 pub use sources::function_profiler::parse_hits;
 pub use sources::perf::record::{parse as parse_record, CallChain, PerfRecord, SampleLayout};

@@ -75,6 +75,13 @@ impl ProgramSymbols {
     }
 }
 
+/// Returns the build id of a program or library in hexadecimal digits; `None` if it has none or cannot
+/// be read.
+pub fn program_build_id(path: &Path) -> Option<String> {
+    let bytes = contents(path)?;
+    Some(Elf::parse_any(&bytes).ok()?.build_id()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn contents(path: &Path) -> Option<Vec<u8>> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
     if size > MAX_FILE_BYTES {

@@ -1,6 +1,6 @@
 //! The running kernel.
 
-use crate::{hidden, image, slide, Error, FunctionTable, Kallsyms, KernelFunction, Result};
+use crate::{hidden, image, slide, Error, FunctionTable, Kallsyms, KernelFunction, KernelSymbol, Result};
 use kerntune_kernel::known_sources::{anchors, by_name, infer, InferredDirectories, ANCHORS_OF};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::WorkDir;
@@ -18,6 +18,8 @@ pub struct RunningKernel {
     pub build_id: Option<String>,
     /// Difference between running and linked addresses (KASLR); `None` if unknown.
     pub slide: Option<u64>,
+    /// Addresses of `_text` and `_stext` in the list of symbols, as far as it has them.
+    pub anchors: Vec<(String, u64)>,
     /// The image with symbols, if it was found.
     pub image: Option<PathBuf>,
     /// Origins of names and files, for the user.
@@ -113,6 +115,7 @@ impl RunningKernel {
                 names.symbols
             }
         };
+        found.anchors = anchors_of(&names);
         let text_at = names.iter().find(|symbol| symbol.name == "_text" && symbol.module.is_none());
         let text_at = text_at.map(|symbol| symbol.address);
         found.table = FunctionTable::new(names);
@@ -142,7 +145,7 @@ impl RunningKernel {
     }
 
     /// Takes the source files from an image's symbol table.
-    fn take_files(&mut self, symbols: &Symbols) {
+    pub(crate) fn take_files(&mut self, symbols: &Symbols) {
         let slide = self.slide.unwrap_or(0);
         let of_image = |function: &KernelFunction| {
             let linked = function.address.checked_sub(slide).filter(|_| function.module.is_none())?;
@@ -190,6 +193,13 @@ impl RunningKernel {
     }
 }
 
+/// Returns the addresses of the symbols by which a kernel's place in memory is known.
+pub(crate) fn anchors_of(symbols: &[KernelSymbol]) -> Vec<(String, u64)> {
+    let of_image = symbols.iter().filter(|symbol| symbol.module.is_none());
+    let anchors = of_image.filter(|symbol| matches!(symbol.name.as_str(), "_text" | "_stext"));
+    anchors.map(|symbol| (symbol.name.clone(), symbol.address)).collect()
+}
+
 /// Returns the distance of two versions: differences of their numbers, the first one being the most
 /// significant.
 fn distance(a: &str, b: &str) -> [u64; 3] {
@@ -205,7 +215,6 @@ fn distance(a: &str, b: &str) -> [u64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KernelSymbol;
 
     fn running(names: &[&str]) -> RunningKernel {
         let symbol = |(at, name): (usize, &&str)| KernelSymbol {

@@ -123,6 +123,24 @@ impl FunctionTable {
         Some(number)
     }
 
+    /// Moves the functions of the kernel's image by this many bytes, wrapping. Functions of modules,
+    /// which are moved on their own, no longer contain any address. Returns the number of these.
+    pub(crate) fn move_image(&mut self, by: u64) -> usize {
+        let functions = &mut self.functions;
+        let all = self.ranges.len();
+        self.ranges.retain_mut(|(begin, end, number)| {
+            let function = &mut functions[*number as usize];
+            if function.module.is_some() {
+                return false;
+            }
+            function.address = function.address.wrapping_add(by);
+            (*begin, *end) = (begin.wrapping_add(by), end.wrapping_add(by));
+            true
+        });
+        self.ranges.sort_by_key(|range| range.0);
+        all - self.ranges.len()
+    }
+
     /// Removes code that was unloaded. Its number is not reused.
     pub fn forget(&mut self, address: u64) {
         self.later.remove(&address);

@@ -148,7 +148,15 @@ impl BranchStackParser {
         stacks.samples = stacks.samples.checked_add(count)?;
         stacks.longest = stacks.longest.max(words.entries.len());
         stacks.speculated = stacks.speculated.checked_add(count.checked_mul(words.speculated)?)?;
-        self.part.sample(&words.entries, count, cpu)
+        stacks.entries = stacks.entries.checked_add(count.checked_mul(words.entries.len() as u64)?)?;
+        self.part.count(count, cpu)?;
+        let mut segments = words.entries.split(|(source, target)| *source == 0 || *target == 0);
+        let backward =
+            segments.try_fold(0_u64, |sum, segment| sum.checked_add(self.part.segment(segment, count)?))?;
+        let empty = words.entries.iter().filter(|(source, target)| *source == 0 || *target == 0).count();
+        stacks.backward_runs = stacks.backward_runs.checked_add(backward)?;
+        stacks.empty_entries = stacks.empty_entries.checked_add(count.checked_mul(empty as u64)?)?;
+        Some(())
     }
 }
 

@@ -84,6 +84,13 @@ pub struct BranchStacks {
     pub strange: UnparsedLines,
     /// Entries of branches that were not taken, or taken by mistake and undone; left out.
     pub speculated: u64,
+    /// Entries of all stacks.
+    pub entries: u64,
+    /// Entries without source or target; left out, with the straight code beside them.
+    pub empty_entries: u64,
+    /// Pairs of branches of which the older one goes to an address behind the newer one: no straight
+    /// code is between them, so that a branch is missing or wrong.
+    pub backward_runs: u64,
     /// Number of branches in the longest stack.
     pub longest: usize,
     /// Samples of each boot or machine.
@@ -166,22 +173,32 @@ impl BootSamples {
         Some(self.cpus_online?.saturating_sub(seen))
     }
 
-    /// Adds a sample; `None` if a count overflows.
-    fn sample(&mut self, entries: &[(u64, u64)], count: u64, cpu: Option<u32>) -> Option<()> {
+    /// Counts a sample; `None` if a count overflows.
+    pub(crate) fn count(&mut self, count: u64, cpu: Option<u32>) -> Option<()> {
         self.samples = self.samples.checked_add(count)?;
         if let Some(cpu) = cpu {
             add(&mut self.cpus, cpu, count)?;
         }
+        Some(())
+    }
+
+    /// Adds successive branches, the newest first, and the straight code between them. Returns the
+    /// number of pairs without straight code between them; `None` if a count overflows.
+    pub(crate) fn segment(&mut self, entries: &[(u64, u64)], count: u64) -> Option<u64> {
         for &branch in entries {
             add(&mut self.branches, branch, count)?;
         }
+        let mut backward: u64 = 0;
         for pair in entries.windows(2) {
             let &[(last, _), (_, first)] = pair else { continue };
             if first <= last {
                 add(&mut self.runs, (first, last), count)?;
+            } else if (first ^ last) >> 63 == 0 {
+                // Between kernel and user code, branches may be filtered out.
+                backward = backward.checked_add(count)?;
             }
         }
-        Some(())
+        Some(backward)
     }
 }
 

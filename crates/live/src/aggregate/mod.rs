@@ -13,7 +13,7 @@ pub use roles::ChainRole;
 pub use switches::{SampledSwitch, SwitchTable};
 pub use threads::{SampledThread, ThreadTable};
 pub use tree::{SampleFrame, SampleNode, SampleTree};
-pub use user::{parse_mapping, UserCode};
+pub use user::{parse_mapping, RecordedFiles, UserCode};
 
 use kerntune_profile::{Anomaly, SwitchKind};
 use kerntune_symbols::FunctionTable;
@@ -117,6 +117,34 @@ pub struct Aggregate {
     pub health: BTreeMap<Anomaly, u64>,
     /// Scratch: path of the current sample.
     path: Vec<SampleFrame>,
+    /// Functions of addresses that were looked up lately.
+    lookups: LookupCache,
+}
+
+/// Functions of kernel addresses, each at the place that its address gives. The same addresses come
+/// again and again.
+#[derive(Debug, Clone)]
+struct LookupCache(Vec<(u64, Option<u32>)>);
+
+impl LookupCache {
+    const ENTRIES: usize = 1 << 12;
+
+    fn new() -> Self {
+        Self(vec![(0, None); Self::ENTRIES])
+    }
+
+    fn lookup(&mut self, table: &FunctionTable, address: u64) -> Option<u32> {
+        let place = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
+        let entry = &mut self.0[place % Self::ENTRIES];
+        if entry.0 != address || address == 0 {
+            *entry = (address, table.lookup(address));
+        }
+        entry.1
+    }
+
+    fn clear(&mut self) {
+        self.0.fill((0, None));
+    }
 }
 
 /// Default length limit of a call chain (`kernel.perf_event_max_stack`); longer chains are cut.
@@ -142,6 +170,7 @@ impl Aggregate {
             lost: 0,
             health: BTreeMap::new(),
             path: Vec::with_capacity(2 * MAX_CHAIN_FRAMES),
+            lookups: LookupCache::new(),
         };
         new.know_roles();
         new
@@ -164,12 +193,19 @@ impl Aggregate {
     /// Handles newly loaded code.
     pub fn code_added(&mut self, name: &str, module: &str, address: u64, size: u64) {
         self.table.add(name, module, address, size);
+        self.lookups.clear();
         self.know_roles();
     }
 
     /// Handles removed code.
     pub fn code_gone(&mut self, address: u64) {
         self.table.forget(address);
+        self.lookups.clear();
+    }
+
+    /// Returns the number of the function of the kernel at an address.
+    pub fn lookup(&mut self, address: u64) -> Option<u32> {
+        self.lookups.lookup(&self.table, address)
     }
 
     /// Adds to an anomaly count.
@@ -185,9 +221,8 @@ impl Aggregate {
         self.path.clear();
         let (mut interrupt, mut unknown) = (false, 0);
         for (depth, address) in sample.kernel.iter().enumerate() {
-            let Some(function) =
-                self.table.lookup(address.saturating_sub(if depth == 0 { 0 } else { CALL_OFFSET }))
-            else {
+            let at = address.saturating_sub(if depth == 0 { 0 } else { CALL_OFFSET });
+            let Some(function) = self.lookups.lookup(&self.table, at) else {
                 unknown += 1;
                 if depth == 0 {
                     self.path.push(SampleFrame::Unattributed);

@@ -1,7 +1,7 @@
 //! Tree of call paths. Its size is bounded and does not depend on the sampling time.
 
 use kerntune_profile::PathFrame;
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Size of an entry of the lookup table in bytes: key, index, control byte.
 const ENTRY_BYTES: usize = 13;
@@ -25,7 +25,7 @@ pub struct SampleNode {
 #[derive(Debug, Clone)]
 pub struct SampleTree {
     nodes: Vec<SampleNode>,
-    find: HashMap<(u32, SampleFrame), u32>,
+    find: FxHashMap<(u32, SampleFrame), u32>,
     max: usize,
     /// Samples moved to an ancestor because there was no room for their node.
     pub folded: u64,
@@ -39,7 +39,8 @@ impl SampleTree {
 
     /// Creates a tree of at most `max` nodes and allocates its memory.
     pub fn new(max: usize) -> Self {
-        let (nodes, find) = (Vec::with_capacity(max), HashMap::with_capacity(max));
+        let (nodes, find) =
+            (Vec::with_capacity(max), FxHashMap::with_capacity_and_hasher(max, FxBuildHasher));
         Self { nodes, find, max, folded: 0, homeless: 0 }
     }
 

@@ -4,7 +4,7 @@
 //! Buffers of different CPUs are read one after the other, so a mapping may be reported after a
 //! sample in it. Such a sample counts as user mode without a name.
 
-use kerntune_symbols::{FunctionTable, ProgramSymbols};
+use kerntune_symbols::{program_build_id, FunctionTable, ProgramSymbols};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,9 @@ const MAX_FILES: usize = 1 << 12;
 const FUNCTION_BYTES: usize = 160;
 /// Average memory of a process's mappings, in bytes.
 const PROCESS_BYTES: usize = 4096;
+
+/// Key of the code of a file that has no name.
+const WHOLE_FILE: u32 = u32::MAX;
 
 /// Code of a file mapped into a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +50,44 @@ pub struct UserCode {
     by_path: HashMap<String, u32>,
     /// Number of functions that still find room.
     left: usize,
+    /// Files whose code is that of a recording; `None` if all code runs on this machine now.
+    recorded: Option<RecordedFiles>,
+}
+
+/// Files of a recording. A file on this machine gives names if it is the same one; code of any other
+/// is one function with the file's name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedFiles {
+    /// Build ids in hexadecimal digits by path.
+    pub build_ids: HashMap<String, String>,
+    /// True if files without a build id are those of this machine.
+    pub is_this_machine: bool,
+}
+
+impl RecordedFiles {
+    fn is_same(&self, path: &str) -> bool {
+        match self.build_ids.get(path) {
+            Some(id) => program_build_id(Path::new(path)).as_ref() == Some(id),
+            None => self.is_this_machine,
+        }
+    }
 }
 
 impl UserCode {
     /// Creates a table of at most this many functions; with 0 it stays empty and uses no memory.
     pub fn new(functions: usize) -> Self {
-        Self { processes: HashMap::new(), files: Vec::new(), by_path: HashMap::new(), left: functions }
+        Self {
+            processes: HashMap::new(),
+            files: Vec::new(),
+            by_path: HashMap::new(),
+            left: functions,
+            recorded: None,
+        }
+    }
+
+    /// Restricts names to those of a recording's files.
+    pub fn set_recorded(&mut self, files: RecordedFiles) {
+        self.recorded = Some(files);
     }
 
     /// Returns an upper bound for the table's memory, in bytes.
@@ -120,14 +155,26 @@ impl UserCode {
         let file = self.files.get_mut(mapping.file as usize)?;
         if file.program.is_none() {
             // Without room, no more files are read.
-            let read =
-                (self.left > 0).then(|| ProgramSymbols::read(Path::new(&file.path), self.left)).flatten();
+            let is_same = self.recorded.as_ref().is_none_or(|recorded| recorded.is_same(&file.path));
+            let read = (self.left > 0 && is_same)
+                .then(|| ProgramSymbols::read(Path::new(&file.path), self.left))
+                .flatten();
             self.left -= read.as_ref().map_or(0, |program| program.functions().len());
             file.program = Some(read.map(Box::new));
         }
-        let program = file.program.as_ref()?.as_ref()?;
-        let function = program.at_offset(offset)?;
-        let key = u32::try_from(function).ok()?;
+        let program = file.program.as_ref()?.as_ref();
+        let found = program.and_then(|program| Some((program, program.at_offset(offset)?)));
+        let Some((program, function)) = found else {
+            self.recorded.as_ref()?;
+            if let Some(number) = file.numbers.get(&WHOLE_FILE) {
+                return Some(*number);
+            }
+            let name = format!("[{}]", file.path.rsplit('/').next().unwrap_or_default());
+            let number = table.add_external(&name, &file.path, 0, 0)?;
+            file.numbers.insert(WHOLE_FILE, number);
+            return Some(number);
+        };
+        let key = u32::try_from(function).ok().filter(|key| *key != WHOLE_FILE)?;
         if let Some(number) = file.numbers.get(&key) {
             return Some(*number);
         }

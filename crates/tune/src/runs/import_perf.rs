@@ -3,20 +3,20 @@
 
 use crate::runs::record::RecordedProfile;
 use crate::{Error, Result};
-use kerntune_convert::perf::{BranchStackParser, BranchStacks, PerfTextError, UnparsedLines};
+use kerntune_convert::perf::{BranchStacks, PerfTextError, UnparsedLines};
+use kerntune_convert::perf_data::{read_branches, PerfData, PerfDataError};
 use kerntune_kernel::Kernel;
 use kerntune_optimize::quality::LinkedCode;
 use kerntune_profile::{
     load_manifest, rfc3339, Address, Anomaly, Block, CaptureSummary, Edge, Instructions, KernelId, Manifest,
     Profile, RunPurpose, Tables, KIND,
 };
-use kerntune_work::{ContentHash, IoContext, Job, Key, WorkDir};
+use kerntune_work::{ContentHash, IoContext, Key, WorkDir};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::process::Command;
 use std::time::SystemTime;
 
 /// Name of this machine in manifests and tables.
@@ -29,8 +29,12 @@ const PERF_DATA: &[u8] = b"PERFILE2";
 const PACKED: [(&[u8], &str); 4] =
     [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
 
-/// perf's message about samples without a CPU.
-const NO_CPU: &str = "do not have CPU attribute set";
+/// Maximum share of entries without source or target: CPUs leave entries empty that they had no time
+/// to write.
+const MAX_EMPTY: f64 = 0.1;
+
+/// Maximum share of pairs of branches without straight code between them.
+const MAX_BACKWARD: f64 = 0.25;
 
 /// Granularity at which the kernel's image is moved in memory (`CONFIG_PHYSICAL_ALIGN`).
 const ALIGNMENT: u64 = 1 << 21;
@@ -86,7 +90,7 @@ pub struct PerfImport {
 /// [`Error::PerfData`]: no branch records, or records of another kernel.
 pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport> {
     let refuse = |reason: String| Error::PerfData { file: request.file.to_owned(), reason };
-    let stacks = read(request.file)?;
+    let stacks = read(request.file, Some(request.kernel))?;
     let manifest = &request.kernel.manifest;
     if let Some((line, text)) =
         stacks.strange.first.as_ref().filter(|_| stacks.unparsed_share() > MAX_STRANGE)
@@ -106,6 +110,7 @@ pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport>
                 .into(),
         ));
     }
+    bogus(&stacks).map_or(Ok(()), |reason| Err(refuse(reason)))?;
     let other = |release: &&str| !is_version(release, &manifest.version);
     if let Some(release) = stacks.parts.iter().filter_map(|part| part.release.as_deref()).find(other) {
         return Err(refuse(format!(
@@ -195,8 +200,36 @@ fn is_version(release: &str, version: &str) -> bool {
     release.strip_prefix(version).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Reads the samples of `file`, by `perf script` unless it is text.
-fn read(file: &Path) -> Result<BranchStacks> {
+/// Returns the reason why the records of the CPU are no branches that it took; `None` if they are.
+/// AMD's BRS and LBRv2 may give zeroed entries, or branches of wrong paths, for which see
+/// google/autofdo#256.
+fn bogus(stacks: &BranchStacks) -> Option<String> {
+    let empty = stacks.empty_entries as f64 / stacks.entries.max(1) as f64;
+    if empty > MAX_EMPTY {
+        return Some(format!(
+            "{:.0} % of its {} branch records are empty (source or target 0), {:.0} % are allowed: the CPU or the kernel did not fill \
+             them. On AMD use a kernel with LBRv2 (Zen 4 and newer, Linux 6.1), and record fixed periods, as in \
+             `perf record -b -e ex_ret_brn_tkn:k -c 1000003 -a`",
+            empty * 100.0,
+            stacks.entries,
+            MAX_EMPTY * 100.0
+        ));
+    }
+    let runs = stacks.parts.iter().flat_map(|part| part.runs.values());
+    let forward = runs.fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let backward = stacks.backward_runs as f64 / forward.saturating_add(stacks.backward_runs).max(1) as f64;
+    (backward > MAX_BACKWARD).then(|| {
+        format!(
+            "{:.0} % of its successive branches cannot follow each other (the older one goes to code behind the newer one), {:.0} % \
+             are allowed: branches are missing between them. Record all taken branches (`perf record -b`, without --branch-filter)",
+            backward * 100.0,
+            MAX_BACKWARD * 100.0
+        )
+    })
+}
+
+/// Reads the samples of `file`: perf.data, or the text of `perf script`.
+fn read(file: &Path, kernel: Option<&Kernel>) -> Result<BranchStacks> {
     let refuse = |reason: String| Error::PerfData { file: file.to_owned(), reason };
     if !fs::metadata(file).at("open", file)?.is_file() {
         return Err(refuse("it is not a regular file: save the samples in one".into()));
@@ -210,42 +243,25 @@ fn read(file: &Path) -> Result<BranchStacks> {
     if begin != PERF_DATA {
         return BranchStacks::read(BufReader::new(open()?)).map_err(|error| not_read(file, error));
     }
-    match perf_script(file, "cpu,ip,brstack")? {
-        // The samples were recorded without -a.
-        Err(said) if said.contains(NO_CPU) => perf_script(file, "ip,brstack")?,
-        other => other,
+    let unreadable = |error: PerfDataError| match error {
+        PerfDataError::Io(source) => {
+            kerntune_work::Error::Io { action: "read", path: file.into(), source }.into()
+        }
+        other => refuse(other.to_string()),
+    };
+    let mut data = PerfData::open(open()?).map_err(unreadable)?;
+    if let (Some(recorded), Some(kernel)) = (&data.file.kernel_build_id, kernel) {
+        let own = kernel.build_id()?;
+        if own.as_ref().is_some_and(|own| own != recorded) {
+            return Err(refuse(format!(
+                "it was recorded on a kernel with build id {recorded}, and kernel {} has {}: record on this kernel, or name that \
+                 one",
+                kernel.manifest.label,
+                own.unwrap_or_default()
+            )));
+        }
     }
-    .map_err(|said| refuse(format!("`perf script` cannot read its branch records: {said}")))
-}
-
-/// Runs `perf script` on the perf.data `file`; returns the samples or perf's error messages.
-fn perf_script(file: &Path, fields: &str) -> Result<Result<BranchStacks, String>> {
-    let mut command = Command::new("perf");
-    command.args(["script", "--header", "--show-mmap-events", "-F", fields, "-i"]).arg(file);
-    let (mut lines, mut messages, mut failed) = (BranchStackParser::default(), Vec::new(), None);
-    let end = Job::new(command).run(
-        |line| {
-            let message = line.trim();
-            let is_output =
-                message.starts_with(['#', '[']) || message.contains("PERF_RECORD_") || message.contains("0x");
-            if messages.len() < 4 && !is_output && !message.is_empty() {
-                messages.push(message.to_string());
-            }
-            failed = lines.line(line).err();
-            failed.is_none()
-        },
-        || true,
-    )?;
-    if let Some(error) = failed {
-        return Err(not_read(file, error));
-    }
-    if end.success() {
-        return Ok(Ok(lines.finish()));
-    }
-    if messages.is_empty() {
-        messages.push("it ended without a message; does it know --show-mmap-events and brstack?".into());
-    }
-    Ok(Err(messages.join(" ")))
+    read_branches(&mut data).map_err(unreadable)
 }
 
 fn not_read(file: &Path, error: PerfTextError) -> Error {
@@ -340,12 +356,12 @@ mod tests {
 
     #[test]
     fn devices_and_counts_that_overflow_are_refused() {
-        let zero = read(Path::new("/dev/zero")).unwrap_err().to_string();
+        let zero = read(Path::new("/dev/zero"), None).unwrap_err().to_string();
         assert_eq!(zero, "/dev/zero: it is not a regular file: save the samples in one");
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("samples");
         fs::write(&file, "99999999999999999999\n 0x30/0x60/P/-/-/0\n").unwrap();
-        let error = read(&file).unwrap_err().to_string();
+        let error = read(&file, None).unwrap_err().to_string();
         assert!(error.ends_with("line 1: the counts overflow 64 bits: 99999999999999999999"), "{error}");
     }
 }

@@ -56,6 +56,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),
+        target("gcov_archive", live_seeds::gcov_archive, live::gcov_archive),
         target("gmon", seeds::gmon, convert::gmon),
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),

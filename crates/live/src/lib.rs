@@ -19,6 +19,7 @@ mod counted_calls;
 mod counts;
 pub mod daemon;
 mod error;
+mod gcov;
 mod options;
 mod profile;
 mod random;
@@ -35,6 +36,10 @@ pub use collector::Collector;
 pub use command::StoppedCommand;
 pub use counts::{parse_interrupts, parse_softirqs, parse_stat};
 pub use error::{Error, Result};
+pub use gcov::{
+    collect_gcov, read_archive, reset_gcov, CountingKernel, GcovMachine, GcovManifest, ModuleFiles,
+    GCOV_MANIFEST,
+};
 pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
 pub use profile::ProfileLabels;
 pub use source::{Coverage, Source, SourceDescription};

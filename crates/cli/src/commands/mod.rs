@@ -10,6 +10,7 @@ mod compare;
 mod counters;
 mod doctor;
 mod explain;
+mod gcov;
 mod guard;
 mod kernel;
 mod live;
@@ -48,6 +49,7 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &workload::COMMAND,
     &kernel::COMMAND,
     &optimize::COMMAND,
+    &gcov::COMMAND,
     &trial::COMMAND,
     &trim::COMMAND,
     &package::COMMAND,

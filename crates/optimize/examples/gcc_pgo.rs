@@ -16,7 +16,7 @@ use kerntune_optimize::gcc_pgo::{
 use kerntune_optimize::{PreparedResult, RecipeProof};
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Prints messages and no progress bars.
 struct Notes;

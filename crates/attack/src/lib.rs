@@ -58,6 +58,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),
+        target("gcov_archive", live_seeds::gcov_archive, live::gcov_archive),
         target("gmon", seeds::gmon, convert::gmon),
         target("grub_env", seeds::grub_env, text::grub_env),
         target("guard", seeds::guard, text::guard),

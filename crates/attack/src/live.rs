@@ -2,7 +2,7 @@
 
 use kerntune_live::{
     cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat,
-    parse_vmstat, CallChain, PerfRecord, SampleLayout,
+    parse_vmstat, read_archive, CallChain, PerfRecord, SampleLayout,
 };
 use kerntune_symbols::{slide_in_vmcoreinfo, symbols_in_vmcoreinfo, vmcoreinfo, FunctionTable, Kallsyms};
 
@@ -60,4 +60,16 @@ pub fn notes(bytes: &[u8]) {
     let _ = vmcoreinfo(bytes).and_then(slide_in_vmcoreinfo);
     let _ = slide_in_vmcoreinfo(bytes);
     let _ = symbols_in_vmcoreinfo(bytes);
+}
+
+/// An archive of counters that another machine sends.
+pub fn gcov_archive(bytes: &[u8]) {
+    let (mut files, mut size) = (0, 0);
+    let _ = read_archive(bytes, &mut |name, content| {
+        let plain = |part| matches!(part, std::path::Component::Normal(_));
+        assert!(name.components().all(plain), "{name:?}");
+        (files, size) = (files + 1, size + content.len());
+        Ok(())
+    });
+    assert!(files * 512 <= bytes.len() && size <= bytes.len(), "counters out of nothing");
 }

@@ -61,7 +61,7 @@ pub use inputs::config::{check_config, config_line};
 pub use inputs::fragment;
 pub use inputs::patch_set::PatchSet;
 pub use inputs::source::{ImportedSource, KernelSource};
-pub use kernels::build_id::{build_id as build_id_in_notes, build_id_of, find_running, running_build_id};
+pub use kernels::build_id::{build_id_in_notes, build_id_of, find_running, running_build_id};
 pub use kernels::manifest::{KernelManifest, SourceRecord, SCHEMA};
 pub use kernels::modules::{module_name, KernelModule, KernelModules};
 pub use kernels::profile_tree::hash_tree;

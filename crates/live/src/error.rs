@@ -34,6 +34,8 @@ pub enum Error {
     NoModule(String),
     #[error("{0}")]
     NoProfiler(String),
+    #[error("{0}")]
+    Gcov(String),
     #[error(transparent)]
     Kgmon(#[from] kerntune_kgmon::Error),
     #[error("no time was recorded: {0}")]

@@ -21,6 +21,7 @@ mod counted_calls;
 mod counts;
 pub mod daemon;
 mod error;
+mod gcov;
 mod host_state;
 mod options;
 mod profile;
@@ -40,6 +41,10 @@ pub use collector::Collector;
 pub use command::StoppedCommand;
 pub use counts::{parse_interrupts, parse_softirqs, parse_stat, parse_vmstat};
 pub use error::{Error, Result};
+pub use gcov::{
+    collect_gcov, read_archive, reset_gcov, CountingKernel, GcovMachine, GcovManifest, ModuleFiles,
+    GCOV_MANIFEST,
+};
 pub use host_state::MachineState;
 pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
 pub use profile::ProfileLabels;

@@ -11,11 +11,12 @@
 use kerntune_kernel::{build, find, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
     instrumented_request, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile, ValuePatches,
+    WeightedRun,
 };
 use kerntune_optimize::{PreparedResult, RecipeProof};
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Prints messages and no progress bars.
 struct Notes;
@@ -54,7 +55,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         ("instrument", []) => show(&build(&work, &instrumented, &Notes)?),
         ("prepare", runs) => {
             let gcov = build(&work, &instrumented, &Notes)?;
-            let runs: Vec<PathBuf> = runs.iter().map(PathBuf::from).collect();
+            let runs: Vec<WeightedRun> = runs.iter().map(|run| WeightedRun::from(Path::new(run))).collect();
             let profile = prepare_profile(&work, &runs, &gcov)?;
             eprintln!("{:?}", profile.summary);
             println!("{}", profile.dir.display());

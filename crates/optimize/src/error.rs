@@ -56,6 +56,11 @@ pub enum Error {
     )]
     Overflowed { file: PathBuf, ident: u32 },
     #[error(
+        "{file}: the weighted sum of the counters of function {ident:#x} overflows, so that hot code cannot be \
+         identified: give smaller weights"
+    )]
+    WeightOverflow { file: PathBuf, ident: u32 },
+    #[error(
         "{file} is damaged: expected `nodes N of N`, `unlisted N` and `crowded N`; run the training again"
     )]
     BadHealth { file: PathBuf },
@@ -82,6 +87,11 @@ pub enum Error {
     Unfit(#[from] ProfileRefusal),
     #[error("profile {profile} is of kernel {kernel} already: use it as it is")]
     NothingToTransfer { profile: String, kernel: String },
+    #[error(
+        "profile {profile} has calls and no blocks: its functions are found by name in any kernel, so there is nothing \
+         to transfer. Give it as it is to {recipes}"
+    )]
+    FoundByName { profile: String, recipes: String },
     #[error(
         "{profile} is not transferred to kernel {kernel}: {usable} of what it executed is the same there, \
          {at_least} % are needed. Most of what is lost is in {lost}. Record the training run on kernel {kernel}, or take what there \

@@ -17,6 +17,7 @@
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 pub mod bolt;
+mod call_counts;
 pub mod clang_autofdo;
 mod debug_info;
 mod error;

@@ -38,6 +38,7 @@ mod call_tree;
 mod difference;
 mod directory;
 mod error;
+mod feeds;
 mod histogram;
 mod host;
 mod kinds;
@@ -63,6 +64,9 @@ pub use difference::{
 };
 pub use directory::{load_manifest, verify, KIND, MANIFEST_FILE};
 pub use error::{Error, Result};
+pub use feeds::{
+    lacking, recipes_fed_by, CountKind, ProfileSource, RecipeNeeds, PROFILE_SOURCES, RECIPE_NEEDS,
+};
 pub use histogram::{bounds, bucket_of, BUCKETS};
 pub use host::{load_config, save_config, HostConfig, HostState, CONFIG_FILE};
 pub use kinds::{CallKind, EdgeKind, ModelEvent, PathKind, RunPurpose, SwitchKind, ThreadKind};

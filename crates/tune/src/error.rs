@@ -80,8 +80,8 @@ pub enum Error {
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
     #[error("profile {profile} is of no kernel that was built here (it was imported, or is of the running kernel): there is no kernel to compare it with")]
     NoKernel { profile: String },
-    #[error("{} was recorded without edges, of which the counts are made; record again without --no-edges", profile.display())]
-    NoEdges { profile: std::path::PathBuf },
+    #[error("profile {profile} is not for this recipe: {what} (docs/recipes.md)")]
+    Lacking { profile: String, what: String },
     #[error("{option} is not for recipe {recipe}, which compiles nothing; leave it out")]
     CompilesNothing { option: &'static str, recipe: &'static str },
     #[error("--values is not for recipe {0}, which counts no values; leave it out")]

@@ -13,7 +13,7 @@ use kerntune_kernel::{Arch, BuildRequest, Compiler, Kernel, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
 use kerntune_optimize::quality::GateFinding;
 use kerntune_optimize::Requirement;
-use kerntune_profile::load_manifest;
+use kerntune_profile::{lacking, load_manifest};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -216,11 +216,21 @@ impl Recipe {
     /// is built.
     pub(crate) fn check_supplied(self, supplied: &SuppliedProfile) -> Result<()> {
         match (self.first_facts().trained_by, supplied) {
-            (TrainingKind::Counters, SuppliedProfile::Counters(directory)) => Ok(check_files(directory)?),
+            (TrainingKind::Counters, SuppliedProfile::Counters(runs)) => {
+                runs.iter().try_for_each(|run| Ok(check_files(&run.dir)?))
+            }
             (TrainingKind::Recording, SuppliedProfile::Recording(directory)) => {
-                match load_manifest(directory)?.capture.edges {
-                    true => Ok(()),
-                    false => Err(Error::NoEdges { profile: directory.clone() }),
+                let manifest = load_manifest(directory)?;
+                match lacking(self.name(), &manifest.count_kinds()) {
+                    None => Ok(()),
+                    Some(what) => Err(Error::Lacking { profile: manifest.id, what }),
+                }
+            }
+            (TrainingKind::Counters, SuppliedProfile::Recording(directory)) => {
+                let manifest = load_manifest(directory)?;
+                match lacking(self.name(), &manifest.count_kinds()) {
+                    None => Err(supplied.not_of(self.name())),
+                    Some(what) => Err(Error::Lacking { profile: manifest.id, what }),
                 }
             }
             (_, supplied) => Err(supplied.not_of(self.name())),

@@ -14,7 +14,7 @@ use kerntune_kernel::{
 use kerntune_optimize::layout::{
     prepare_coloring, prepare_order, prove, OrderAlgorithm, PreparedOrder, DEFAULT_ALGORITHM, NAME,
 };
-use kerntune_optimize::RecipeProof;
+use kerntune_optimize::{PreparedResult, RecipeProof};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::dry_run::DryRun;
@@ -110,7 +110,8 @@ pub enum KernelCommand {
     Relink {
         /// Label, beginning of an id, or directory
         kernel: String,
-        /// Order the functions by the calls in this recording of the kernel
+        /// Order the functions by the calls in this profile: a recording of the kernel with edges, or
+        /// counted calls or call chains of any kernel (docs/recipes.md)
         #[arg(long, required_unless_present = "file", conflicts_with = "file")]
         profile: Option<String>,
         /// Algorithm for the order (docs/layout.md)
@@ -354,6 +355,17 @@ fn order(
             let algorithm = OrderAlgorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
             let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
             let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            if let Some(quality) = prepared.quality()?.filter(|_| prepared.summary.counts.is_some()) {
+                output.note(&quality.line());
+                for finding in &quality.findings {
+                    output.note(&format!("warning: {finding}"));
+                }
+            }
+            if *cache_coloring && prepared.summary.counts.is_some() {
+                return Err(Failure::usage(
+                    "--cache-coloring needs executed blocks by region, and this profile has calls only: leave it out",
+                ));
+            }
             if *cache_coloring {
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;

@@ -11,6 +11,7 @@ mod counters;
 mod cpu_times;
 mod doctor;
 mod explain;
+mod gcov;
 mod guard;
 mod kernel;
 mod live;
@@ -49,6 +50,7 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &workload::COMMAND,
     &kernel::COMMAND,
     &optimize::COMMAND,
+    &gcov::COMMAND,
     &trial::COMMAND,
     &trim::COMMAND,
     &package::COMMAND,

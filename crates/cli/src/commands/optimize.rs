@@ -8,12 +8,13 @@ use kerntune_command::{
 use kerntune_compare::Metric;
 use kerntune_guest::Workload;
 use kerntune_kernel::Arch;
-use kerntune_optimize::gcc_pgo::Exclusion;
+use kerntune_optimize::gcc_pgo::{Exclusion, WeightedRun};
 use kerntune_optimize::BoxedProof;
 use kerntune_tune::cross::{self, cross, CrossRequest, CrossResult};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::optimize::{self, optimize, OptimizeRequest};
 use kerntune_tune::{Recipe, Session, SuppliedProfile, TuningSettings};
+use kerntune_work::WorkDir;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -42,13 +43,15 @@ pub struct OptimizeOptions {
     /// The kernel to start from: label, beginning of an id, or directory
     #[arg(long)]
     pub kernel: String,
-    /// The workload to tune for: a name or a .toml file
-    #[arg(long)]
-    pub workload: String,
-    /// Use these .gcda files instead of a training run (a directory as collected from debugfs)
-    #[arg(long, value_name = "DIR", conflicts_with = "profile")]
-    pub gcda: Option<PathBuf>,
-    /// Use this recording with edges instead of a training run: beginning of an id, directory, or `latest`
+    /// The workload to tune for: a name or a .toml file; not needed with --profile or --gcda
+    #[arg(long, required_unless_present_any = ["profile", "gcda"])]
+    pub workload: Option<String>,
+    /// Use these .gcda files instead of a training run (a directory of `gcov collect`, or a copy of
+    /// debugfs), and count them WEIGHT times; may be repeated, and all are added up
+    #[arg(long, value_name = "DIR[:WEIGHT]", value_parser = counters, conflicts_with = "profile")]
+    pub gcda: Vec<WeightedRun>,
+    /// Use this profile instead of a training run: beginning of an id, directory, or `latest`. It
+    /// needs what the recipe reads (docs/recipes.md)
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
     /// Tune also for this workload, and run every workload on every kernel; may be repeated
@@ -78,6 +81,32 @@ pub struct OptimizeOptions {
     pub format: FormatOptions,
 }
 
+/// Workload that stands for the one behind a profile or counters, which nothing runs. Only its guest
+/// image is made.
+const STAND_IN: &str = "rr";
+/// Longest name that a label takes from a profile's workload, in bytes.
+const MAX_NAME: usize = 24;
+
+impl OptimizeOptions {
+    /// Returns the workload of labels where none was named: with the name that the profile has.
+    fn stand_in(
+        &self,
+        work: &WorkDir,
+        named: &dyn Fn(&str) -> Result<Workload, Failure>,
+    ) -> Result<Workload, Failure> {
+        let name = match &self.profile {
+            Some(profile) => kerntune_profile::find(work, profile)?.manifest.workload,
+            None => "counters".into(),
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        let mut name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(MAX_NAME).collect();
+        if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            name.insert_str(0, "live");
+        }
+        Ok(Workload { name, ..named(STAND_IN)? })
+    }
+}
+
 /// Largest TIMES of `--also`; low, because training runs are added up one by one.
 const MAX_TIMES: u32 = 100;
 
@@ -90,12 +119,30 @@ fn times(text: &str) -> Result<(String, u32), String> {
     }
 }
 
+/// Parses `DIR` or `DIR:3` into counters and their weight. A path may contain colons: only a number
+/// after the last one is a weight.
+fn counters(text: &str) -> Result<WeightedRun, String> {
+    let (dir, weight) = match text.rsplit_once(':') {
+        Some((dir, weight)) if !dir.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit()) => {
+            match weight.parse() {
+                Ok(weight @ 1..=MAX_TIMES) => (dir, weight),
+                _ => return Err(format!("give DIR or DIR:WEIGHT, a weight from 1 to {MAX_TIMES}")),
+            }
+        }
+        _ => (text, 1),
+    };
+    Ok(WeightedRun { dir: PathBuf::from(dir), weight })
+}
+
 impl RunSubcommand<GlobalOptions> for OptimizeOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         let recipe: Recipe = self.recipe.parse().map_err(Failure::usage)?;
         let work = self.dry.work_to_read(global)?;
         let named = |name: &str| workload(name, &self.cpus);
-        let workload = named(&self.workload)?;
+        let workload = match &self.workload {
+            Some(name) => named(name)?,
+            None => self.stand_in(&work, &named)?,
+        };
         let base = kerntune_kernel::find(&work, &self.kernel)?;
         let session = Session::on(base.manifest.arch, &work, output.progress())?.with_jobs(self.jobs);
         let exclusions = exclusions(&self.exclude)?;
@@ -129,12 +176,12 @@ impl RunSubcommand<GlobalOptions> for OptimizeOptions {
                  does not"
             )));
         }
-        let supplied = match (&self.gcda, &self.profile) {
-            (Some(directory), _) => Some(SuppliedProfile::Counters(directory.clone())),
-            (None, Some(profile)) => {
+        let supplied = match (&self.gcda[..], &self.profile) {
+            ([], Some(profile)) => {
                 Some(SuppliedProfile::Recording(kerntune_profile::find(&work, profile)?.path))
             }
-            (None, None) => None,
+            ([], None) => None,
+            (counters, _) => Some(SuppliedProfile::Counters(counters.to_vec())),
         };
         let also = self.also.iter().map(|(name, times)| Ok((named(name)?, *times)));
         let also: Vec<(Workload, u32)> = also.collect::<Result<_, Failure>>()?;
@@ -162,11 +209,12 @@ impl RunSubcommand<GlobalOptions> for OptimizeOptions {
         }
         optimized.proof.verdict()?;
         let (base, tuned) = (&optimized.base.manifest, &optimized.tuned.manifest);
+        let named = if self.workload.is_some() { &*workload.name } else { "WORKLOAD" };
         let compare = match tuned.arch {
-            Arch::X86_64 => format!("compare {} {} --workload {}", base.id, tuned.id, workload.name),
+            Arch::X86_64 => format!("compare {} {} --workload {named}", base.id, tuned.id),
             Arch::Um => {
                 let out = format!("times-{}", tuned.id);
-                format!("time {} {} --workload {} --output {out}", base.id, tuned.id, workload.name)
+                format!("time {} {} --workload {named} --output {out}", base.id, tuned.id)
             }
         };
         output.note(&format!(
@@ -201,7 +249,19 @@ fn print(matrix: &CrossResult, output: &CliOutput) {
 
 #[cfg(test)]
 mod tests {
-    use super::times;
+    use super::{counters, times};
+    use kerntune_optimize::gcc_pgo::WeightedRun;
+
+    #[test]
+    fn counters_have_weights() {
+        let run = |dir: &str, weight| Ok(WeightedRun { dir: dir.into(), weight });
+        assert_eq!(counters("dir"), run("dir", 1));
+        assert_eq!(counters("a:b/dir:20"), run("a:b/dir", 20));
+        assert_eq!(counters("a:b"), run("a:b", 1));
+        for wrong in ["dir:0", "dir:101", "dir:"] {
+            assert!(counters(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn trainings_have_times() {

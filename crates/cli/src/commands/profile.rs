@@ -6,13 +6,14 @@ use kerntune_command::{
     command_group, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions,
     ProfileJson, RunSubcommand,
 };
+use kerntune_optimize::gcc_pgo::WeightedRun;
 use kerntune_optimize::quality::ProfileQuality;
 use kerntune_profile::{find, list, remove, Profile};
 use kerntune_report::{summary, Report};
 use kerntune_tune::merge::merge;
 use kerntune_tune::rebuild::rebuild;
 use kerntune_tune::{quality, Recipe};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Largest weight of a profile; keeps weighted sums of times far below 2^64 ns.
 const MAX_WEIGHT: u64 = 1_000_000;
@@ -219,8 +220,9 @@ impl RunSubcommand<GlobalOptions> for ProfileCommand {
                         return Err(Failure::usage(format!("--recipe {other}: .gcda files are for gcc-pgo")));
                     }
                     let runs = [Some(profile), against.as_ref()];
-                    let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();
-                    quality::check_counters(&work, &runs, kernel)?
+                    let runs: Vec<WeightedRun> =
+                        runs.into_iter().flatten().map(|run| WeightedRun::from(Path::new(run))).collect();
+                    quality::check_counters(&work, &runs, kernel, &mut |text| output.note(text))?
                 } else {
                     quality::check(&work, profile, kernel.as_deref(), *recipe, against.as_deref())?
                 };

@@ -57,8 +57,13 @@ pub(crate) fn notes(data: &[u8]) -> Option<Cow<'_, [u8]>> {
     Elf::parse(data).ok()?.section(".notes").ok()?
 }
 
-/// Returns the build id of the contents of notes, in hexadecimal; `None` if they have none.
-pub fn build_id(notes: &[u8]) -> Option<String> {
+/// Returns the build id in the content of `/sys/kernel/notes` or of a section `.notes`, in
+/// hexadecimal; `None` if there is none.
+pub fn build_id_in_notes(notes: &[u8]) -> Option<String> {
+    build_id(notes)
+}
+
+pub(crate) fn build_id(notes: &[u8]) -> Option<String> {
     let mut rest = notes;
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);

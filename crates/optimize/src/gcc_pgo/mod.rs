@@ -40,7 +40,7 @@ pub use build_log::ValueTransforms;
 pub use compiler::check_compiler;
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ColdCodeEvidence, ColdPlacement};
-pub use prepare::{check_files, check_profile, prepare_as_exported, prepare_profile};
+pub use prepare::{check_files, check_profile, prepare_as_exported, prepare_profile, WeightedRun};
 pub use profile::{GccPgoProfile, GccPgoSummary};
 pub use promoted_calls::{DirectSite, PromotedCallForm};
 pub use proof::{prove, GccPgoProof, LostFunction, ValueEvidence};

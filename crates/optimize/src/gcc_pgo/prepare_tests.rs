@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     fn prepare(&self, runs: usize) -> Result<GccPgoProfile> {
-        prepare_profile(&self.work, &vec![self.run(); runs], &self.gcov)
+        prepare_profile(&self.work, &vec![WeightedRun::from(&*self.run()); runs], &self.gcov)
     }
 
     fn refusal(&self) -> String {
@@ -172,7 +172,9 @@ fn a_gathered_tree_is_taken_and_another_tree_left_out() {
     let gathered = fixture.run().join("sys/kernel/debug");
     fs::create_dir_all(&gathered).unwrap();
     fs::rename(fixture.run().join("gcov"), gathered.join("gcov")).unwrap();
-    let same = |run: PathBuf| prepare_profile(&fixture.work, &[run], &fixture.gcov).unwrap().id == profile.id;
+    let same = |run: PathBuf| {
+        prepare_profile(&fixture.work, &[WeightedRun::from(&*run)], &fixture.gcov).unwrap().id == profile.id
+    };
     assert!(same(fixture.run()) && same(gathered.clone()) && same(gathered.join("gcov")));
 
     let foreign = gathered.join("gcov/var/lib/dkms/foo/1.0/build");
@@ -180,9 +182,12 @@ fn a_gathered_tree_is_taken_and_another_tree_left_out() {
     fs::write(foreign.join("foo.gcda"), "").unwrap();
     let mut said = Vec::new();
     let mut note = |text: &str| said.push(text.to_owned());
-    MergedCounters::read(&[fixture.run()], &fixture.gcov, true, &mut note).unwrap();
+    MergedCounters::read(&[WeightedRun::from(&*fixture.run())], &fixture.gcov, true, &mut note).unwrap();
     let [said] = &said[..] else { panic!("{said:?}") };
-    assert!(said.starts_with("1 of 3 .gcda files are not of kernel base-gcov and were left out: "), "{said}");
+    assert!(
+        said.starts_with("1 of 3 .gcda files are of other trees than kernel base-gcov's and were left out: "),
+        "{said}"
+    );
     assert!(said.ends_with("gcov/var/lib/dkms/foo/1.0/build/foo.gcda"), "{said}");
     check_files(&fixture.run()).unwrap();
 
@@ -192,6 +197,69 @@ fn a_gathered_tree_is_taken_and_another_tree_left_out() {
     let text = fixture.refusal();
     assert!(text.starts_with(".gcda from another build: ") && text.contains("3 of 5 files"), "{text}");
     assert!(check_files(&fixture.run()).is_err());
+}
+
+/// Counters of a kernel that has loaded two modules: one of the same build, one of another.
+#[test]
+fn modules_of_the_build_are_used_and_others_left_out() {
+    let fixture = Fixture::new();
+    let sources = "# kerntune-sources/1: functions from this address on are of this file\n100\tmain.c\n";
+    fs::write(fixture.gcov.dir.join("sources.tsv"), sources).unwrap();
+    let build = fixture.gcov.build_dir().unwrap();
+    fs::write(build.join("modules.order"), "kernel/forks.o\n").unwrap();
+    fs::write(build.join("kernel/forks.mod"), "kernel/fork.o\n").unwrap();
+    let read = |runs: &[WeightedRun]| {
+        let mut said = Vec::new();
+        let merged =
+            MergedCounters::read(runs, &fixture.gcov, true, &mut |text| said.push(text.to_owned())).unwrap();
+        (merged, said)
+    };
+    let run = WeightedRun::from(&*fixture.run());
+    let (merged, said) = read(&[run.clone()]);
+    assert_eq!(merged.files.len(), 2);
+    assert_eq!(said, ["1 of 2 .gcda files are of modules of kernel base-gcov"]);
+
+    // Weights count like repetitions, also the first one.
+    let of = |weights: &[u32]| {
+        let runs: Vec<WeightedRun> =
+            weights.iter().map(|weight| WeightedRun { weight: *weight, ..run.clone() }).collect();
+        let merged = read(&runs).0;
+        (merged.summary.total, merged.summary.sum_max, merged.run_count)
+    };
+    assert_eq!(of(&[1, 1, 1]), of(&[2, 1]));
+    assert_eq!(of(&[3]), of(&[1, 2]));
+    assert_eq!(of(&[3]).0, 3 * merged.summary.total);
+
+    // A module that was built at another time, and one that is not in the build at all.
+    fixture.change("kernel/fork.gcda", |g| g.stamp ^= 1);
+    let other = fixture.exported("kernel/fork.gcda").with_file_name("other.gcda");
+    fs::copy(fixture.exported("kernel/fork.gcda"), other).unwrap();
+    let (merged, said) = read(&[run]);
+    assert_eq!(merged.files.len(), 1);
+    let [said] = &said[..] else { panic!("{said:?}") };
+    let start =
+        "2 of 3 .gcda files are of modules that were not built with kernel base-gcov and were left out: ";
+    assert!(
+        said.starts_with(start) && said.contains("kernel/fork.gcda, ") && said.ends_with("other.gcda"),
+        "{said}"
+    );
+
+    // The image's own counters must be of this build.
+    fixture.change("main.gcda", |g| g.stamp ^= 1);
+    assert!(fixture.refusal().contains("main.gcda"));
+}
+
+#[test]
+fn a_sum_that_overflows_is_refused() {
+    let fixture = Fixture::new();
+    fixture.change("main.gcda", |g| {
+        for counters in g.functions.iter_mut().flat_map(|f| &mut f.counters) {
+            counters.values = CounterValues::Listed(vec![i64::MAX / 2; counters.values.len()]);
+        }
+    });
+    let run = WeightedRun { weight: 3, ..WeightedRun::from(&*fixture.run()) };
+    let text = prepare_profile(&fixture.work, &[run], &fixture.gcov).unwrap_err().to_string();
+    assert!(text.contains("main.gcda") && text.contains("smaller weights"), "{text}");
 }
 
 #[test]

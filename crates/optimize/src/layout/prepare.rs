@@ -1,6 +1,7 @@
 //! Preparation of an order from a recording.
 
-use super::graph::call_graph;
+use super::graph::{call_graph, call_graph_by_name};
+use crate::call_counts::CallCounts;
 use crate::quality;
 use crate::stored::{store, PreparedResult};
 use crate::{Error, Result};
@@ -8,7 +9,7 @@ use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{
     CallGraph, CdsortConfig, GraphArc, GraphFunction, OrderAlgorithm, Placement, PlacementOrder,
 };
-use kerntune_profile::Profile;
+use kerntune_profile::{CountKind, Profile};
 use kerntune_work::{write_atomic, ContentHash, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -41,6 +42,9 @@ pub struct OrderSummary {
     /// regions, before and after cache coloring (`order::place_by_color`). `None` without coloring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_misses: Option<[f64; 2]>,
+    /// Kind of counts if the profile has no blocks: `call counts by caller` or `sampled call chains`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<String>,
     /// Functions that ran on the recorded kernel and that this kernel lacks: functions of the other
     /// architecture, or inlined here. They are not among the ordered ones. `None` unless another
     /// kernel of the same source was recorded.
@@ -92,6 +96,8 @@ impl PreparedOrder {
 }
 
 /// Orders the functions of `kernel` by a recording of it with edges, ideally of the training run.
+/// A profile with counted calls or sampled call chains may be of another kernel: its functions are
+/// found by name ([`crate::quality`] says how many).
 ///
 /// The result is named by its inputs; an existing result is reused.
 ///
@@ -120,13 +126,23 @@ pub fn prepare_order_like(
     algorithm: OrderAlgorithm,
 ) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
-    let quality = quality::pass(work, recording, ran)?;
+    let quality = quality::pass_order(work, recording, ran)?;
     if !kernel.manifest.movable {
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
     }
     let symbols = Symbols::load(&ran.vmlinux())?;
-    let graph = call_graph(&symbols, &recording.tables)?;
+    let calls = match recording.count_kinds().contains(&CountKind::Blocks) {
+        true => None,
+        false => CallCounts::best(recording),
+    };
+    let graph = match &calls {
+        Some(counts) => {
+            let same_kernel = recorded.kernel.id == ran.manifest.id;
+            call_graph_by_name(&symbols, (&recording.tables.symbols, same_kernel), counts)?
+        }
+        None => call_graph(&symbols, &recording.tables)?,
+    };
     let ordered = graph.functions().iter().filter(|function| function.weight > 0).count() as u64;
     if ordered == 0 {
         let reason = kerntune_convert::autofdo::NoCounts;
@@ -147,6 +163,7 @@ pub fn prepare_order_like(
         let names = used.map(|&at| symbols.functions()[at].name.clone());
         let names: Vec<String> = names.filter(|name| FunctionOrder::takes(name)).collect();
         let mut summary = summarize(&graph, &order, algorithm, names.len() as u64)?;
+        summary.counts = calls.as_ref().map(|counts| counts.kind.to_string());
         let names = if is_another {
             let there = Symbols::load(&kernel.vmlinux())?;
             let there: HashSet<&str> =
@@ -199,6 +216,7 @@ fn summarize(
         locality: both.map(|placement| placement.cache_locality(&CdsortConfig::default()).total),
         pages: both.map(|placement| placement.footprint(99).small_pages),
         set_misses: None,
+        counts: None,
         absent: None,
     })
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::{test_kernel, PreparedResult, RecipeProof};
 use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
 use kerntune_profile::{
-    Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Profile, Symbol, Tables,
+    Address, Block, CallArc, Edge, EdgeKind, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest,
+    Profile, SamplingSummary, Symbol, Tables, Ticks,
 };
 use kerntune_work::WorkDir;
 use std::fmt::Write;
@@ -107,6 +108,64 @@ impl Fixture {
         Profile { manifest: Manifest::new("r1", kernel, "rr", "emulator"), tables }
     }
 
+    /// The same calls as [`recording`](Self::recording) has, without blocks: of another kernel, that
+    /// runs somewhere. With `counted` they were counted, else sampled, each sample standing for 10 ns.
+    fn live(&self, counted: bool) -> Profile {
+        let mut profile = self.recording();
+        let edges = std::mem::take(&mut profile.tables.edges);
+        let of = |address: Address| {
+            let within =
+                |symbol: &&Symbol| (symbol.address.0..symbol.address.0 + symbol.size).contains(&address.0);
+            profile.tables.symbols.iter().find(within).unwrap().function
+        };
+        let arcs: Vec<CallArc> = edges
+            .iter()
+            .map(|edge| CallArc {
+                caller: of(edge.source),
+                callee: of(edge.target),
+                calls: if counted { edge.count } else { 0 },
+                total_ticks: Ticks(10 * edge.count),
+                ..CallArc::default()
+            })
+            .collect();
+        let functions = arcs.iter().map(|arc| FunctionStats {
+            function: arc.callee,
+            calls: arc.calls,
+            self_ticks: Ticks(10),
+            total_ticks: arc.total_ticks,
+            ..FunctionStats::default()
+        });
+        // The first one is called by code that is not traced.
+        let first = FunctionStats {
+            function: arcs[0].caller,
+            calls: u64::from(counted) * 100,
+            self_ticks: Ticks(10),
+            total_ticks: Ticks(1000),
+            ..FunctionStats::default()
+        };
+        profile.tables.functions = functions.chain([first]).collect();
+        profile.tables.arcs = arcs;
+        profile.tables.blocks.clear();
+        // Addresses of another kernel mean nothing here.
+        profile.tables.symbols.iter_mut().for_each(|symbol| symbol.address = Address(0x10));
+        profile.manifest.kernel =
+            KernelId { id: "build id".into(), label: "6.12-server".into(), version: "6.12-server".into() };
+        profile.manifest.capture.functions = true;
+        profile.manifest.sampled = Some(SamplingSummary {
+            source: "perf: cpu-clock".into(),
+            samples: 10_000,
+            sample_ns: Ticks(10),
+            cpus: 1,
+            wall_ns: Ticks(1),
+            period: String::new(),
+            bias: None,
+            filter: None,
+            calls: counted.then(|| "kgmon: calls of all functions".into()),
+            bound_bytes: 0,
+        });
+        profile
+    }
+
     /// Links the same objects in an order.
     fn linked(&self, name: &str, order: &[String]) -> Kernel {
         let mut tuned = self.movable.clone();
@@ -162,4 +221,60 @@ fn what_cannot_be_ordered_is_refused() {
     let mut fixed = fixture.movable.clone();
     fixed.manifest.movable = false;
     assert!(prepare(&fixture.recording(), &fixed).contains("kernel build --movable"));
+}
+
+#[test]
+fn calls_without_blocks_order_the_functions_of_another_kernel_by_name() {
+    let fixture = Fixture::new();
+    let exact =
+        prepare_order(&fixture.work, &fixture.recording(), &fixture.movable, DEFAULT_ALGORITHM).unwrap();
+    for (counted, counts) in [(true, "call counts by caller"), (false, "sampled call chains")] {
+        let profile = fixture.live(counted);
+        let order = prepare_order(&fixture.work, &profile, &fixture.movable, DEFAULT_ALGORITHM).unwrap();
+        assert_eq!(order.order.names(), exact.order.names());
+        assert_eq!(order.summary.counts.as_deref(), Some(counts));
+        let quality = order.quality().unwrap().unwrap();
+        let text = quality.to_string();
+        assert!(text.contains("20 of 20 have their name in the kernel, 100.0 % of the"), "{text}");
+        assert!(text.contains("100.0 % of the time in the kernel's image"), "{text}");
+        assert!(text.ends_with("fit for use"), "{text}");
+        let proof = prove(&fixture.movable, &order, &fixture.linked("live", order.order.names())).unwrap();
+        proof.verdict().unwrap();
+    }
+}
+
+#[test]
+fn calls_are_judged_by_what_they_have() {
+    let fixture = Fixture::new();
+    let prepare =
+        |profile: &Profile| prepare_order(&fixture.work, profile, &fixture.movable, DEFAULT_ALGORITHM);
+    let refused = |profile: &Profile| prepare(profile).unwrap_err().to_string();
+
+    // Functions of modules and of programs are of no image; the others are not in this kernel.
+    let mut elsewhere = fixture.live(true);
+    elsewhere.tables.symbols.iter_mut().skip(30).for_each(|symbol| symbol.name += "_v2");
+    let text = refused(&elsewhere);
+    assert!(text.contains("of its calls are of functions that kernel label-of-k1 has by name"), "{text}");
+    let mut modules = fixture.live(true);
+    modules.tables.symbols.iter_mut().for_each(|symbol| symbol.module = Some("tun".into()));
+    assert!(refused(&modules).contains("no call between two functions"), "{}", refused(&modules));
+
+    let mut few = fixture.live(false);
+    few.manifest.sampled.as_mut().unwrap().samples = 10;
+    assert!(refused(&few).contains("it has 10 samples, 1000 are needed"), "{}", refused(&few));
+    let mut lossy = fixture.live(false);
+    lossy.manifest.lost_events = 30_000;
+    assert!(refused(&lossy).contains("75.0 % of its samples were lost"), "{}", refused(&lossy));
+    let mut flat = fixture.live(false);
+    flat.tables.arcs.truncate(1);
+    assert!(refused(&flat).contains("whose samples have a caller"), "{}", refused(&flat));
+
+    // Counts of few functions say less than samples of all.
+    let mut some = fixture.live(true);
+    some.tables.functions.iter_mut().skip(2).for_each(|row| row.calls = 0);
+    some.tables.arcs.iter_mut().skip(2).for_each(|row| row.calls = 0);
+    assert_eq!(prepare(&some).unwrap().summary.counts.as_deref(), Some("sampled call chains"));
+    let mut full = fixture.live(true);
+    full.tables.arcs[0].calls = u64::MAX;
+    assert!(refused(&full).contains("overflowed"), "{}", refused(&full));
 }

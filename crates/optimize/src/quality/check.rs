@@ -77,6 +77,17 @@ pub enum CountUnit {
     Instructions,
     /// Taken arcs of the control flow, in counters of an instrumented kernel.
     Arcs,
+    /// Calls of functions, in profiles with counted calls.
+    Calls,
+    /// Samples with a function on their stack, summed over functions, in profiles with call chains.
+    Samples,
+}
+
+impl CountUnit {
+    /// Returns whether the profile has calls between functions and no blocks.
+    fn is_of_calls(self) -> bool {
+        matches!(self, Self::Calls | Self::Samples)
+    }
 }
 
 impl fmt::Display for CountUnit {
@@ -84,6 +95,8 @@ impl fmt::Display for CountUnit {
         f.write_str(match self {
             CountUnit::Instructions => "instructions",
             CountUnit::Arcs => "taken arcs",
+            CountUnit::Calls => "calls",
+            CountUnit::Samples => "samples",
         })
     }
 }
@@ -173,13 +186,32 @@ impl ProfileQuality {
         Err(ProfileRefusal { profile: self.profile.clone(), kernel, reasons })
     }
 
+    /// Describes the coverage of a profile of calls.
+    fn calls_in_words(&self) -> String {
+        let has = match self.unit {
+            CountUnit::Samples => "whose samples have callers or callees",
+            _ => "with counted calls",
+        };
+        match self.coverage {
+            Some(share) => {
+                format!("{} of the time in the kernel's image is in functions {has}", percent(share))
+            }
+            None => format!("{} {}; it has no times to compare them with", self.counted, self.unit),
+        }
+    }
+
     /// Summarizes the figures in one line.
     pub fn line(&self) -> String {
         let mut line = format!("profile {}", self.profile);
-        if let Some(coverage) = self.coverage {
+        if self.unit.is_of_calls() {
+            line += &format!(": {}", self.calls_in_words());
+        } else if let Some(coverage) = self.coverage {
             line += &format!(": {} of the kernel's {} have counts", percent(coverage), self.unit);
         }
-        if let Some(matched) = &self.matched {
+        if let Some(matched) = self.matched.as_ref().filter(|_| self.unit.is_of_calls()) {
+            let (here, ran) = (matched.same.functions, matched.ran.functions);
+            line += &format!("; kernel {} has {here} of {ran} functions by name", self.kernel.label);
+        } else if let Some(matched) = &self.matched {
             let fitting = matched.same.functions + matched.same_flow.functions;
             line += &format!(
                 "; {fitting} of {} functions and {} of {} blocks match kernel {}",
@@ -223,6 +255,7 @@ impl fmt::Display for ProfileQuality {
             (Some(executed), Some(share)) => {
                 format!("{} of {executed} executed instructions have counts", percent(share))
             }
+            _ if self.unit.is_of_calls() => self.calls_in_words(),
             _ => format!("{} counted {}; how many were executed is not known", self.counted, self.unit),
         };
         writeln!(f, "  coverage    {coverage}")?;
@@ -281,6 +314,28 @@ impl ProfileQuality {
             );
         }
         let of = |instructions: u64| percent(share(instructions, matched.ran.instructions));
+        if self.unit.is_of_calls() {
+            writeln!(
+                f,
+                "  functions   {} of {} have their name in the kernel, {} of the {}",
+                matched.same.functions,
+                matched.ran.functions,
+                of(matched.same.instructions),
+                self.unit
+            )?;
+            for lost in matched.lost.iter().take(MAX_NAMED) {
+                writeln!(f, "              {:>8} {} (not there)", of(lost.instructions), lost.name)?;
+            }
+            if matched.outside > 0 {
+                let outside = matched.outside;
+                writeln!(
+                    f,
+                    "  left out    {outside} {} of modules and programs: only the image is ordered",
+                    self.unit
+                )?;
+            }
+            return Ok(());
+        }
         let fitting = matched.same.functions + matched.same_flow.functions;
         writeln!(f, "  functions   {fitting} of {} that ran match", matched.ran.functions)?;
         for (what, ran) in [

@@ -5,10 +5,20 @@ use super::check::{
     MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 use crate::share::{percent, share};
-use kerntune_profile::{Anomaly, Manifest, Tables};
+use kerntune_profile::{lacking, Anomaly, Manifest, Profile, Tables};
 
-pub(super) fn no_counts(tables: &Tables) -> Option<GateFinding> {
-    (!tables.blocks.iter().any(|block| block.count > 0)).then(|| {
+/// Finds a recording without blocks. One with other counts is named by what it can feed.
+pub(super) fn no_counts(recording: &Profile, recipe: Option<&str>) -> Option<GateFinding> {
+    let none = !recording.tables.blocks.iter().any(|block| block.count > 0);
+    let kinds = recording.count_kinds();
+    // Any recipe that needs blocks stands for the one that is not named.
+    if let Some(lacks) =
+        lacking(recipe.unwrap_or("clang-autofdo"), &kinds).filter(|_| none && !kinds.is_empty())
+    {
+        let fix = "record the workload in the emulator with edges (`kerntune record`)".into();
+        return Some(GateFinding::refused("counts", lacks, fix));
+    }
+    none.then(|| {
         GateFinding::refused(
             "counts",
             "it has no executed blocks of the kernel".into(),

@@ -1,6 +1,7 @@
 //! The gate: figures and verdict for a recording and a kernel, and the transfer of a recording to
 //! another kernel.
 
+use super::calls::check_calls;
 use super::check::{left_out, named, CountUnit, GateFinding, ProfileQuality};
 use super::findings::{
     branches_left_out, dissimilar_halves, low_coverage, no_counts, overflowed, silent_cpus, strange_runs,
@@ -9,10 +10,14 @@ use super::findings::{
 use super::overlap::{by_blocks, halves, HotOverlap};
 use super::transfer::{self, MatchedCode};
 use super::LinkedCode;
+use crate::call_counts::CallCounts;
 use crate::share::{percent, share};
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
-use kerntune_profile::{CaptureSummary, KernelId, Manifest, Profile, RegionStats, Tables, TransferSummary};
+use kerntune_profile::{
+    lacking, recipes_fed_by, CaptureSummary, CountKind, KernelId, Manifest, Profile, RegionStats, Tables,
+    TransferSummary,
+};
 use kerntune_work::{Key, WorkDir};
 
 pub(crate) const SCHEMA: &str = "kerntune-quality/1";
@@ -42,11 +47,28 @@ pub struct GateInput<'a> {
     pub halves: Option<(&'a str, [&'a Profile; 2])>,
 }
 
-/// Runs all checks. Refusals are in [`ProfileQuality::findings`].
+/// Runs all checks that fit the profile: for blocks and branches, or else for calls. Refusals are in
+/// [`ProfileQuality::findings`].
+///
+/// A profile without blocks is checked as one of calls if the recipe takes such, or if there is no
+/// recipe.
 ///
 /// # Errors
 /// Images that cannot be read.
 pub fn check(input: &GateInput) -> Result<ProfileQuality> {
+    let kinds = input.recording.count_kinds();
+    let refused = input.recipe.and_then(|answer| lacking(answer.recipe, &kinds));
+    if refused.is_some() || kinds.contains(&CountKind::Blocks) {
+        return check_blocks(input);
+    }
+    match CallCounts::best(input.recording) {
+        Some(counts) => check_calls(input, &counts),
+        None => check_blocks(input),
+    }
+}
+
+/// Runs the checks of a profile with blocks and branches.
+fn check_blocks(input: &GateInput) -> Result<ProfileQuality> {
     let GateInput { recording, recorded, kernel, recipe, .. } = *input;
     let (manifest, tables) = (&recording.manifest, &recording.tables);
     let same_kernel = manifest.kernel.id == kernel.manifest.id;
@@ -80,7 +102,7 @@ pub fn check(input: &GateInput) -> Result<ProfileQuality> {
         findings: Vec::new(),
     };
     let findings = [
-        no_counts(tables),
+        no_counts(recording, recipe.map(|answer| answer.recipe)),
         too_few_instructions(&quality),
         overflowed(tables),
         low_coverage(&quality, manifest),
@@ -98,11 +120,28 @@ pub fn check(input: &GateInput) -> Result<ProfileQuality> {
     Ok(quality)
 }
 
-/// Runs the gate for a recipe, and refuses unfit recordings.
+/// Runs the gate for a recipe that needs blocks and branches, and refuses unfit recordings.
 ///
 /// # Errors
 /// [`Error::Unfit`] with every reason; images that cannot be read.
 pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<ProfileQuality> {
+    pass_as(work, recording, kernel, check_blocks)
+}
+
+/// Runs the gate for an order of functions, to which calls are enough.
+///
+/// # Errors
+/// As [`pass`].
+pub(crate) fn pass_order(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<ProfileQuality> {
+    pass_as(work, recording, kernel, check)
+}
+
+fn pass_as(
+    work: &WorkDir,
+    recording: &Profile,
+    kernel: &Kernel,
+    check: impl Fn(&GateInput) -> Result<ProfileQuality>,
+) -> Result<ProfileQuality> {
     let recorded = &recording.manifest.kernel.id;
     let other = match *recorded != kernel.manifest.id {
         true => kerntune_kernel::find_recorded(work, recorded)?,
@@ -132,6 +171,11 @@ pub fn transfer(
     if recording.manifest.kernel.id == kernel.manifest.id {
         let (profile, kernel) = (recording.manifest.id.clone(), named(&recording.manifest.kernel));
         return Err(Error::NothingToTransfer { profile, kernel });
+    }
+    let kinds = recording.count_kinds();
+    if !kinds.is_empty() && !kinds.contains(&CountKind::Blocks) {
+        let recipes = recipes_fed_by(&kinds).join(", ");
+        return Err(Error::FoundByName { profile: recording.manifest.id.clone(), recipes });
     }
     let input = GateInput { recording, recorded: Some(recorded), kernel, recipe: None, halves: None };
     let mut quality = check(&input)?;

@@ -12,6 +12,7 @@
 //! from [`transfer`], which converts a recording of another kernel (version, configuration, flags)
 //! as far as the functions are the same. Everything except [`LinkedCode::load`] is pure.
 
+mod calls;
 mod check;
 mod counters;
 mod findings;
@@ -24,13 +25,14 @@ mod shape;
 mod tests;
 mod transfer;
 
+pub use calls::{MAX_LOST, MIN_CALL_COVERAGE, MIN_SAMPLES};
 pub use check::{
     CountUnit, GateFinding, ProfileQuality, ProfileRefusal, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
     MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
 pub use gate::{check, transfer, GateInput, RecipeAnswer};
-pub(crate) use gate::{pass, SCHEMA as QUALITY_SCHEMA};
+pub(crate) use gate::{pass, pass_order, SCHEMA as QUALITY_SCHEMA};
 pub use image::LinkedCode;
 pub use overlap::{HotOverlap, HotSets};
 pub use transfer::{ExecutedTotals, LossReason, MatchedCode, UnmatchedFunction};

@@ -30,7 +30,7 @@ use crate::characterize::split::PartGroup;
 use crate::characterize::CharacterSubject;
 use crate::{Result, Style};
 use facts::{ConditionOutcome, WorkloadFacts, DAMAGED_KERNEL};
-use kerntune_profile::KernelId;
+use kerntune_profile::{recipes_fed_by, KernelId, Profile};
 use kerntune_table::number::fixed;
 use kerntune_table::{printable, TextRole};
 use serde::Serialize;
@@ -54,6 +54,10 @@ struct AppliedRule {
     evidence: Vec<String>,
     /// Change in the form that `kerntune ablate` takes; empty if the advice is not a setting.
     change: Table,
+    /// Command that applies the change to a kernel with this profile, if the change is a recipe and
+    /// the profile cannot be recorded again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 /// Rule that does not apply, or whose conditions cannot be decided.
@@ -87,6 +91,34 @@ const SMALL_STAKE: f64 = 0.1;
 /// Share of the kernel in the busy time, in per cent, below which the advice begins with it.
 const SMALL_KERNEL: f64 = 25.0;
 
+/// Key of a change that names a recipe.
+const RECIPE: &str = "recipe";
+/// Machine whose workloads can be recorded again, so that every recipe can train itself.
+const RECORDING_MACHINE: &str = "emulator";
+/// Reason against a recipe for a profile that none can read.
+const NO_RECIPE: &str = "no recipe can read this profile (docs/recipes.md)";
+
+/// Recipe to propose for a profile.
+#[derive(Debug)]
+enum FittingRecipe<'a> {
+    /// The rule's own: it records the workload on its own.
+    OfRule,
+    /// The best one that reads this profile, if any.
+    Of { recipe: Option<&'static str>, profile: &'a str },
+}
+
+impl<'a> FittingRecipe<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        let manifest = &profile.manifest;
+        if manifest.machine == RECORDING_MACHINE {
+            return Self::OfRule;
+        }
+        let fed = recipes_fed_by(&profile.count_kinds());
+        let recipe = ["gcc-pgo", "clang-autofdo", "layout"].into_iter().find(|recipe| fed.contains(recipe));
+        Self::Of { recipe, profile: &manifest.id }
+    }
+}
+
 impl AppliedRule {
     fn is_small(&self) -> bool {
         self.at_stake_percent.is_some_and(|percent| percent < SMALL_STAKE)
@@ -114,8 +146,9 @@ pub fn advise(wanted: &CharacterSubject, config: RecordedConfig<'_>, rules: &[Ad
         does_not_apply: Vec::new(),
         not_known: Vec::new(),
     };
+    let fitting = FittingRecipe::of(wanted.profile);
     for rule in rules {
-        advice.judge(rule, &facts);
+        advice.judge(rule, &facts, &fitting);
     }
     // Greatest share of busy time first; rules without a share come last.
     advice.applies.sort_by(|a, b| {
@@ -126,7 +159,7 @@ pub fn advise(wanted: &CharacterSubject, config: RecordedConfig<'_>, rules: &[Ad
 }
 
 impl Advice {
-    fn judge(&mut self, rule: &AdviceRule, facts: &WorkloadFacts) {
+    fn judge(&mut self, rule: &AdviceRule, facts: &WorkloadFacts, fitting: &FittingRecipe) {
         let passed = |because| SkippedRule { rule: rule.name.clone(), about: rule.about.clone(), because };
         let (mut evidence, mut stake, mut unknown) = (Vec::new(), None::<f64>, None);
         for when in &rule.when {
@@ -146,6 +179,21 @@ impl Advice {
         if let Some(because) = unknown {
             return self.not_known.push(passed(because));
         }
+        let mut change = rule.change.clone();
+        let mut command = None;
+        if let (Some(Value::String(recipe)), FittingRecipe::Of { recipe: fits, profile }) =
+            (change.get_mut(RECIPE), fitting)
+        {
+            match fits {
+                Some(fits) => {
+                    *recipe = (*fits).into();
+                    command = Some(format!(
+                        "kerntune optimize --recipe {fits} --kernel KERNEL --profile {profile}"
+                    ));
+                }
+                None => return self.does_not_apply.push(passed(NO_RECIPE.into())),
+            }
+        }
         self.applies.push(AppliedRule {
             rule: rule.name.clone(),
             about: rule.about.clone(),
@@ -155,7 +203,8 @@ impl Advice {
             hardening: rule.hardening,
             at_stake_percent: stake,
             evidence,
-            change: rule.change.clone(),
+            change,
+            command,
         });
     }
 
@@ -267,6 +316,9 @@ impl Advice {
                     .change
                     .iter()
                     .for_each(|(key, value)| line(head, &format!("{key}: {}", setting(value))));
+            }
+            if let Some(command) = &applied.command {
+                line("command", command);
             }
             line("source", &applied.source);
         }

@@ -4,7 +4,7 @@ use crate::runs::model::Model;
 use crate::{Error, Result};
 use kerntune_guest::Workload;
 use kerntune_kernel::ObjectFlags;
-use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_optimize::gcc_pgo::{Exclusions, WeightedRun};
 use kerntune_work::Key;
 use std::path::PathBuf;
 
@@ -52,11 +52,19 @@ impl<'a> TuningSettings<'a> {
             .value("exclusions", exclusions.entries())?
             .field("values", values.to_string());
         if let Some(supplied) = supplied {
-            let (kind, path) = match supplied {
-                SuppliedProfile::Counters(path) => ("supplied counters", path),
-                SuppliedProfile::Recording(path) => ("supplied recording", path),
-            };
-            key = key.field(kind, path.as_os_str().as_encoded_bytes());
+            match supplied {
+                SuppliedProfile::Counters(runs) => {
+                    for run in runs {
+                        key = key.field("supplied counters", run.dir.as_os_str().as_encoded_bytes());
+                        if run.weight != 1 {
+                            key = key.field("weight of the counters", run.weight.to_string());
+                        }
+                    }
+                }
+                SuppliedProfile::Recording(path) => {
+                    key = key.field("supplied recording", path.as_os_str().as_encoded_bytes());
+                }
+            }
         }
         for (workload, weight) in *also_trained_on {
             key = key.field("also", workload.content_hash()?).field("weight", weight.to_string());
@@ -68,9 +76,9 @@ impl<'a> TuningSettings<'a> {
 /// Existing training data that replaces a training run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SuppliedProfile {
-    /// Counters of an instrumented kernel: a directory copied from debugfs.
-    Counters(PathBuf),
-    /// A recording with edges: the directory of a profile.
+    /// Counters of an instrumented kernel: directories copied from debugfs, with their weights.
+    Counters(Vec<WeightedRun>),
+    /// A profile with what the recipe needs: its directory.
     Recording(PathBuf),
 }
 

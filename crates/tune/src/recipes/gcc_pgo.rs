@@ -9,10 +9,9 @@ use crate::{Result, Session};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_optimize::gcc_pgo::{
     check_compiler, instrumented_request, prepare_as_exported, prepare_profile, prove, tuned_request,
-    without_counters, Exclusions, GccPgoProfile, ValuePatches, NAME, REQUIREMENTS,
+    without_counters, Exclusions, GccPgoProfile, ValuePatches, WeightedRun, NAME, REQUIREMENTS,
 };
 use kerntune_optimize::quality::GateFinding;
-use std::path::PathBuf;
 
 /// GCC PGO: arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`.
 pub const ENTRY: GccPgo = GccPgo {
@@ -70,7 +69,7 @@ impl RecipePart for GccPgo {
         };
         let instrumented = build_instrumented(context, values.as_ref())?;
         let counters = match settings.supplied {
-            Some(SuppliedProfile::Counters(directory)) => vec![ResultDirectory(directory.clone())],
+            Some(SuppliedProfile::Counters(runs)) => repeated(runs),
             Some(supplied) => return Err(supplied.not_of(context.recipe)),
             None => train(context, &instrumented)?,
         };
@@ -113,6 +112,12 @@ fn train(context: &RecipeContext, instrumented: &Kernel) -> Result<Vec<ResultDir
     Ok(counters)
 }
 
+/// Returns each directory as often as it counts.
+fn repeated(runs: &[WeightedRun]) -> Vec<ResultDirectory> {
+    let each = |run: &WeightedRun| (0..run.weight).map(|_| ResultDirectory(run.dir.clone())).collect::<Vec<_>>();
+    runs.iter().flat_map(each).collect()
+}
+
 /// Converts counters to GCC's format. `counters` are the directories of each run, to be added up.
 fn convert_counters(
     session: &Session,
@@ -121,6 +126,12 @@ fn convert_counters(
     if let ([ResultDirectory(alone)], true) = (counters, as_exported) {
         return Ok(prepare_as_exported(session.work, alone, instrumented)?);
     }
-    let counters: Vec<PathBuf> = counters.iter().map(|ResultDirectory(counters)| counters.clone()).collect();
-    reported(session, prepare_profile(session.work, &counters, instrumented)?)
+    let mut runs: Vec<WeightedRun> = Vec::new();
+    for ResultDirectory(dir) in counters {
+        match runs.last_mut().filter(|run| run.dir == *dir) {
+            Some(run) => run.weight = run.weight.saturating_add(1),
+            None => runs.push(WeightedRun::from(&**dir)),
+        }
+    }
+    reported(session, prepare_profile(session.work, &runs, instrumented)?)
 }

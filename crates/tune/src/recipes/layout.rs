@@ -122,6 +122,10 @@ fn order_functions(
     let Session { work, progress, .. } = *session;
     let recording = Profile::load(&recording.path)?;
     let order = reported(session, prepare_order(work, &recording, movable, DEFAULT_ALGORITHM)?)?;
+    if order.summary.counts.is_some() {
+        // Calls do not show which lines of the cache a function uses.
+        return Ok(order);
+    }
     let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
     let linked = relink(work, movable, &order.order, (label.as_str(), recipe), progress)?;
     Ok(prepare_coloring(work, &recording, (movable, &linked), &order, cache, progress)?)

@@ -53,12 +53,18 @@ pub fn check(
     })
 }
 
-/// Checks counters of the instrumented kernel `gcov`, copied from it into these directories.
+/// Checks counters of the instrumented kernel `gcov`, copied from it into these directories. `note`
+/// receives messages about files that are left out.
 ///
 /// # Errors
 /// Refusals of the gate, and unknown kernels.
-pub fn check_counters(work: &WorkDir, runs: &[PathBuf], gcov: &str) -> Result<ProfileQuality> {
-    Ok(gcc_pgo::check_profile(runs, &kerntune_kernel::find(work, gcov)?)?)
+pub fn check_counters(
+    work: &WorkDir,
+    runs: &[gcc_pgo::WeightedRun],
+    gcov: &str,
+    note: &mut dyn FnMut(&str),
+) -> Result<ProfileQuality> {
+    Ok(gcc_pgo::check_profile(runs, &kerntune_kernel::find(work, gcov)?, note)?)
 }
 
 /// Returns whether `name` is a directory with counters, not a profile.

@@ -275,7 +275,7 @@ mod tests {
         ExamineOptions { kernel: Some("/k/bzImage".into()), ..ExamineOptions::default() }
     }
 
-    /// What the small guest writes on a CPU that runs it.
+    /// Output of the small guest on a CPU that runs it.
     const SPEED: &str = "k\nk\nk\nk\n.\nu\nu\nu\nu\ns\ns\ns\ns\n.\n";
 
     fn the_kvm(host: TestHost, options: &ExamineOptions) -> HostCheck {

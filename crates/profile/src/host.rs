@@ -1,6 +1,6 @@
 //! State of the machine that a profile of the running kernel was made on.
 
-use crate::{Error, Manifest, Result};
+use crate::{Error, Result};
 use kerntune_work::{read_file, write_atomic, Hash, IoContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,12 +51,12 @@ pub fn save_config(dir: &Path, text: &str) -> Result<()> {
     Ok(write_atomic(&dir.join(CONFIG_FILE), text.as_bytes())?)
 }
 
-/// Reads the configuration of a profile of the running kernel; `None` if the profile has none.
+/// Reads the configuration of a profile with this state; `None` if the profile has none.
 ///
 /// # Errors
 /// The file is missing, or is not the one that the manifest names.
-pub fn load_config(dir: &Path, manifest: &Manifest) -> Result<Option<String>> {
-    let Some(config) = manifest.host.as_ref().and_then(|host| host.config.as_ref()) else { return Ok(None) };
+pub fn load_config(dir: &Path, host: Option<&HostState>) -> Result<Option<String>> {
+    let Some(config) = host.and_then(|host| host.config.as_ref()) else { return Ok(None) };
     let path = dir.join(CONFIG_FILE);
     let damaged = |what: &str| Error::Damaged { path: path.clone(), what: what.into() };
     let bytes = match read_file(&path) {
@@ -72,13 +72,13 @@ pub fn load_config(dir: &Path, manifest: &Manifest) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KernelId, Profile, Tables};
+    use crate::{KernelId, Manifest, Profile, Tables};
 
     #[test]
     fn a_configuration_is_kept_with_the_profile_and_checked() {
         let dir = tempfile::tempdir().unwrap();
         let mut manifest = Manifest::new("p", KernelId::default(), "w", "host");
-        assert_eq!(load_config(dir.path(), &manifest).unwrap(), None);
+        assert_eq!(load_config(dir.path(), manifest.host.as_ref()).unwrap(), None);
         let mut host = HostState::default();
         host.set_config("/proc/config.gz", "CONFIG_SMP=y\n");
         host.settings.insert("cpus".into(), "2".into());
@@ -88,12 +88,12 @@ mod tests {
         profile.save(dir.path()).unwrap();
         let loaded = crate::verify(dir.path()).unwrap();
         assert_eq!(loaded.host, profile.manifest.host);
-        assert_eq!(load_config(dir.path(), &loaded).unwrap().unwrap(), "CONFIG_SMP=y\n");
+        assert_eq!(load_config(dir.path(), loaded.host.as_ref()).unwrap().unwrap(), "CONFIG_SMP=y\n");
         std::fs::write(dir.path().join(CONFIG_FILE), "CONFIG_SMP=n\n").unwrap();
-        let changed = load_config(dir.path(), &loaded).unwrap_err().to_string();
+        let changed = load_config(dir.path(), loaded.host.as_ref()).unwrap_err().to_string();
         assert!(changed.contains("kernel.config") && changed.contains("BLAKE3"), "{changed}");
         assert!(crate::verify(dir.path()).is_err());
         std::fs::remove_file(dir.path().join(CONFIG_FILE)).unwrap();
-        assert!(load_config(dir.path(), &loaded).unwrap_err().to_string().contains("missing"));
+        assert!(load_config(dir.path(), loaded.host.as_ref()).unwrap_err().to_string().contains("missing"));
     }
 }

@@ -135,7 +135,7 @@ fn is_rule(path: &Path) -> bool {
 /// # Errors
 /// The file or the kernel exists and is damaged.
 fn config(work: &WorkDir, directory: &Path, manifest: &Manifest) -> Result<Option<String>, Failure> {
-    if let Some(text) = load_config(directory, manifest)? {
+    if let Some(text) = load_config(directory, manifest.host.as_ref())? {
         return Ok(Some(text));
     }
     let kernel = find_recorded(work, &manifest.kernel.id)?;

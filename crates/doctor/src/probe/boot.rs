@@ -275,7 +275,7 @@ mod tests {
         ExamineOptions { kernel: Some("/k/bzImage".into()), ..ExamineOptions::default() }
     }
 
-    /// What the small guest writes on a CPU that runs it.
+    /// Output of the small guest on a CPU that runs it.
     const SPEED: &str = "k\nk\nk\nk\n.\nu\nu\nu\nu\ns\ns\ns\ns\n.\n";
 
     fn the_kvm(host: TestHost, options: &ExamineOptions) -> HostCheck {
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn without_a_kernel_a_boot_sector_proves_tcg_but_not_kvm() {
-        let host = || TestHost::default().program(QEMU).answer("isa-debug-exit", 85, "");
+        let host = || TestHost::default().program(QEMU).answer("isa-debug-exit -drive", 85, "");
         assert_eq!(tcg(&host(), &ExamineOptions::default()).status, CheckStatus::Ok);
         let check = the_kvm(host(), &ExamineOptions::default());
         assert_eq!(check.status, CheckStatus::Limited);

@@ -153,6 +153,9 @@ pub fn prepare_order_like(
         .field("images", ran.content()?)
         .field("algorithm", algorithm.name())
         .field("graph", graph_hash(&graph));
+    if let Some(counts) = &calls {
+        key = key.field("counts", counts.kind.to_string());
+    }
     let is_another = ran.manifest.id != kernel.manifest.id;
     if is_another {
         key = key.field("for", &kernel.manifest.id).field("its images", kernel.content()?);

@@ -31,7 +31,7 @@ fn a_trace_of_trace_cmd_says_what_it_used_and_left_out() {
     let latency = fixture("latency.dat");
     let mut refused =
         kerntune(["--dir".as_ref(), work.path().as_os_str(), "import".as_ref(), latency.as_os_str()]);
-    fails(&mut refused, 2, &["latency.dat: none of its", "record with -p function"]);
+    fails(&mut refused, 2, &["latency.dat: it has no events"]);
     let report = |name: &str| {
         let output = kerntune([
             "--dir".as_ref(),

@@ -9,7 +9,7 @@ fn fixture(name: &str) -> PathBuf {
     checkout().join("crates/convert/fixtures/tracers").join(name)
 }
 
-/// Imports a file into a work directory of its own; returns the summary and what was said.
+/// Imports a file into a work directory of its own; returns the summary and the notes.
 fn import(work: &Path, file: &Path, more: &[&str]) -> (Value, String) {
     let output = kerntune(["--dir".as_ref(), work.as_os_str(), "import".as_ref(), file.as_os_str()])
         .args(more)

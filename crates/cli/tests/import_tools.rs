@@ -9,7 +9,7 @@ fn fixture(name: &str) -> PathBuf {
     checkout().join("crates/convert/fixtures/tracers").join(name)
 }
 
-/// Imports a file into a work directory of its own; returns the summary and what was said.
+/// Imports a file into a work directory of its own; returns the summary and the notes.
 fn import(work: &Path, file: &Path, more: &[&str]) -> (Value, String) {
     let output = kerntune(["--dir".as_ref(), work.as_os_str(), "import".as_ref(), file.as_os_str()])
         .args(more)
@@ -31,7 +31,7 @@ fn a_trace_of_trace_cmd_says_what_it_used_and_left_out() {
     let latency = fixture("latency.dat");
     let mut refused =
         kerntune(["--dir".as_ref(), work.path().as_os_str(), "import".as_ref(), latency.as_os_str()]);
-    fails(&mut refused, 2, &["latency.dat: none of its", "record with -p function"]);
+    fails(&mut refused, 2, &["latency.dat: it has no events"]);
     let report = |name: &str| {
         let output = kerntune([
             "--dir".as_ref(),

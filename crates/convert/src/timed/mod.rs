@@ -45,6 +45,7 @@ struct OpenCall {
     /// Depth that the trace states, if any.
     depth: Option<u32>,
     path: u32,
+    arc: u32,
     entered: u64,
     /// Time of callees on the CPU.
     callees: u64,
@@ -77,8 +78,9 @@ struct Thread {
     switches_in: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct ArcFigures {
+    key: ArcKey,
     calls: u64,
     ended: u64,
     total: u64,
@@ -91,6 +93,8 @@ struct Path {
     comm: u32,
     function: u32,
     how: CallKind,
+    /// Arc of the path's last call; [`NO_ARC`] if it is not known yet.
+    arc: u32,
     calls: u64,
     own: u64,
 }
@@ -99,6 +103,7 @@ struct Path {
 const NO_MINIMUM: Ticks = Ticks(u64::MAX);
 const NO_PATH: u32 = u32::MAX;
 const NO_FUNCTION: u32 = u32::MAX;
+const NO_ARC: u32 = u32::MAX;
 
 type PathKey = (u32, PathKind, u32, CallKind);
 type ArcKey = (u32, u32, CallKind);
@@ -124,8 +129,10 @@ pub struct TimedCalls {
     /// Functions in which a CPU is halted.
     halts: Vec<bool>,
     functions: Vec<FunctionStats>,
-    arcs: FxHashMap<ArcKey, ArcFigures>,
-    buckets: FxHashMap<(u32, u32, u32), (u64, u64)>,
+    arcs: Vec<ArcFigures>,
+    arc_numbers: FxHashMap<ArcKey, u32>,
+    /// Number of calls and begin of the first one, by arc and bucket.
+    buckets: FxHashMap<u64, (u64, u64)>,
     paths: Vec<Path>,
     path_numbers: FxHashMap<PathKey, u32>,
     threads: Vec<Thread>,
@@ -238,16 +245,24 @@ impl TimedCalls {
     #[inline]
     pub fn count(&mut self, caller: Option<u32>, callee: u32) {
         self.functions[callee as usize].calls += 1;
-        self.arc((caller.unwrap_or(NO_FUNCTION), callee, CallKind::Call)).calls += 1;
+        let arc = self.arc((caller.unwrap_or(NO_FUNCTION), callee, CallKind::Call));
+        self.arcs[arc as usize].calls += 1;
     }
 
-    #[inline]
-    fn arc(&mut self, key: ArcKey) -> &mut ArcFigures {
-        if self.arcs.len() >= MAX_ROWS && !self.arcs.contains_key(&key) {
-            self.mismatches.crowded += 1;
-            return self.arcs.entry((NO_FUNCTION, key.1, CallKind::Call)).or_default();
+    /// Returns the number of an arc. One without room counts as a call without a caller.
+    fn arc(&mut self, key: ArcKey) -> u32 {
+        if let Some(arc) = self.arc_numbers.get(&key) {
+            return *arc;
         }
-        self.arcs.entry(key).or_default()
+        let (caller, callee, _) = key;
+        if self.arcs.len() >= MAX_ROWS && caller != NO_FUNCTION {
+            self.mismatches.crowded += 1;
+            return self.arc((NO_FUNCTION, callee, CallKind::Call));
+        }
+        let arc = self.arcs.len() as u32;
+        self.arcs.push(ArcFigures { key, calls: 0, ended: 0, total: 0 });
+        self.arc_numbers.insert(key, arc);
+        arc
     }
 
     /// Returns the number of a path; the parent's own if there is no room.
@@ -267,7 +282,7 @@ impl TimedCalls {
             _ => (0, NO_FUNCTION),
         };
         let path = self.paths.len() as u32;
-        self.paths.push(Path { parent, kind, comm, function, how, calls: 0, own: 0 });
+        self.paths.push(Path { parent, kind, comm, function, how, arc: NO_ARC, calls: 0, own: 0 });
         self.path_numbers.insert(key, path);
         path
     }
@@ -309,14 +324,23 @@ impl TimedCalls {
             (None, _) => self.root(thread.0),
         };
         let path = self.path(above, PathKind::Function, function, how);
+        let mut arc = self.paths[path as usize].arc;
+        // A path without room is its caller's, which has another arc.
+        if arc == NO_ARC || path == above {
+            arc = self.arc((caller_of(caller, how), function, how));
+            if path != above {
+                self.paths[path as usize].arc = arc;
+            }
+        }
         self.paths[path as usize].calls += 1;
         self.functions[function as usize].calls += 1;
-        self.arc((caller_of(caller, how), function, how)).calls += 1;
+        self.arcs[arc as usize].calls += 1;
         self.threads[thread.0].open.push(OpenCall {
             function,
             how,
             depth,
             path,
+            arc,
             entered: time,
             callees: 0,
             away: 0,
@@ -332,15 +356,13 @@ impl TimedCalls {
         let total = elapsed.saturating_sub(call.away);
         let own = total.saturating_sub(call.callees);
         self.charge(thread.0, &call, own, total);
-        let caller = self.threads[thread.0].open.last().copied();
         let begin = call.entered.saturating_sub(self.start());
-        self.end_of((caller_of(caller, call.how), call.function, call.how), total, Some(own), begin);
+        self.end_of(call.arc, call.function, total, Some(own), begin);
     }
 
     /// Adds the times of a call that ended to function, arc and histogram. `own` is its self time, if
     /// known.
-    fn end_of(&mut self, arc: ArcKey, total: u64, own: Option<u64>, begin: u64) {
-        let (caller, function, _) = arc;
+    fn end_of(&mut self, arc: u32, function: u32, total: u64, own: Option<u64>, begin: u64) {
         let row = &mut self.functions[function as usize];
         if row.ended == 0 || Ticks(total) > row.slowest_ticks {
             (row.slowest_ticks, row.slowest_at_ticks) = (Ticks(total), Ticks(begin));
@@ -352,10 +374,10 @@ impl TimedCalls {
             row.max_ticks = row.max_ticks.max(own);
             row.min_ticks = row.min_ticks.min(own);
         }
-        let arc = self.arc(arc);
-        arc.ended += 1;
-        arc.total = arc.total.saturating_add(total);
-        let key = (caller, function, bucket_of(Ticks(total)));
+        let figures = &mut self.arcs[arc as usize];
+        figures.ended += 1;
+        figures.total = figures.total.saturating_add(total);
+        let key = u64::from(arc) << 8 | u64::from(bucket_of(Ticks(total)));
         if self.buckets.len() >= MAX_ROWS && !self.buckets.contains_key(&key) {
             self.mismatches.crowded += 1;
             return;
@@ -408,7 +430,8 @@ impl TimedCalls {
         self.at(time);
         self.mismatches.headless += 1;
         let begin = time.saturating_sub(duration).saturating_sub(self.start());
-        self.end_of((NO_FUNCTION, function, how), duration, None, begin);
+        let arc = self.arc((NO_FUNCTION, function, how));
+        self.end_of(arc, function, duration, None, begin);
     }
 
     /// Notes that the thread runs on a CPU from this time on.

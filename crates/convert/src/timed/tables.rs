@@ -1,6 +1,6 @@
 //! Tables and totals of the calls of a trace.
 
-use super::{CallMismatches, Path, ThreadNumber, TimedCalls, NO_FUNCTION, NO_MINIMUM, NO_PATH};
+use super::{ArcFigures, CallMismatches, Path, ThreadNumber, TimedCalls, NO_FUNCTION, NO_MINIMUM, NO_PATH};
 use kerntune_profile::{
     CallArc, CallKind, FunctionIndex, FunctionStats, HistogramBucket, PathKind, PathNode, RegionStats,
     SwitchStats, Tables, ThreadKind, ThreadStats, Ticks,
@@ -199,14 +199,17 @@ impl TimedCalls {
     }
 
     fn arc_rows(&self) -> Vec<CallArc> {
-        let row = |(&(caller, callee, how), figures): (&super::ArcKey, &super::ArcFigures)| CallArc {
-            region: 0,
-            caller: known(caller),
-            callee: FunctionIndex(callee),
-            how,
-            calls: figures.calls,
-            ended: figures.ended,
-            total_ticks: Ticks(figures.total),
+        let row = |figures: &ArcFigures| {
+            let (caller, callee, how) = figures.key;
+            CallArc {
+                region: 0,
+                caller: known(caller),
+                callee: FunctionIndex(callee),
+                how,
+                calls: figures.calls,
+                ended: figures.ended,
+                total_ticks: Ticks(figures.total),
+            }
         };
         let mut rows: Vec<CallArc> = self.arcs.iter().map(row).collect();
         rows.sort_unstable_by_key(|row| (row.caller, row.callee, row.how));
@@ -214,18 +217,28 @@ impl TimedCalls {
     }
 
     fn histogram_rows(&self) -> Vec<HistogramBucket> {
-        let row = |(&(caller, function, bucket), &(count, begin)): (&(u32, u32, u32), &(u64, u64))| {
+        let row = |(key, &(count, begin)): (&u64, &(u64, u64))| {
+            let (caller, function, _) = self.arcs[(key >> 8) as usize].key;
             HistogramBucket {
                 region: 0,
                 caller: known(caller),
                 function: FunctionIndex(function),
-                bucket,
+                bucket: (key & 0xff) as u32,
                 count,
                 example_ticks: Ticks(begin),
             }
         };
         let mut rows: Vec<HistogramBucket> = self.buckets.iter().map(row).collect();
-        rows.sort_unstable_by_key(|row| (row.caller, row.function, row.bucket));
+        rows.sort_unstable_by_key(|row| (row.caller, row.function, row.bucket, row.example_ticks));
+        // Arcs of several kinds of calls have one histogram.
+        rows.dedup_by(|row, first| {
+            let is_same =
+                (row.caller, row.function, row.bucket) == (first.caller, first.function, first.bucket);
+            if is_same {
+                first.count += row.count;
+            }
+            is_same
+        });
         rows
     }
 

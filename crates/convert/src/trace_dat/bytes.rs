@@ -51,7 +51,7 @@ impl<R: Read + Seek> Cursor<'_, R> {
     pub fn bytes(&mut self, count: u64, what: &'static str) -> Result<Vec<u8>> {
         let to = self.at.saturating_add(count);
         if count > LARGEST && to <= self.size {
-            let what = format!("{what} is said to have {count} bytes");
+            let what = format!("{what} claims to have {count} bytes");
             return Err(TraceDatError::Damaged { at: self.at, what });
         }
         if to > self.size {

@@ -209,7 +209,7 @@ impl CpuStream {
                 let packed = self.layout.order.number(&head[..4]);
                 let size = self.layout.order.number(&head[4..]);
                 if size > MAX_CHUNK {
-                    let what = format!("a chunk is said to have {size} bytes");
+                    let what = format!("a chunk claims to have {size} bytes");
                     return Err(TraceDatError::Damaged { at: self.block_at, what });
                 }
                 let bytes = self.take(file, packed)?;
@@ -241,7 +241,7 @@ impl CpuStream {
         let room = page.len().saturating_sub(layout.data_offset);
         if size > room {
             return Err(damaged(format!(
-                "a page is said to have {size} bytes of events, and has room for {room}"
+                "a page claims to have {size} bytes of events, and has room for {room}"
             )));
         }
         if commit & MISSED != 0 {

@@ -375,7 +375,7 @@ impl TraceDat {
 
 fn cpu_table<R: Read + Seek>(cursor: &mut Cursor<'_, R>, cpus: u64) -> Result<Vec<CpuData>> {
     if cpus > MAX_CPUS {
-        let what = format!("the file is said to have the data of {cpus} CPUs");
+        let what = format!("the file claims to have the data of {cpus} CPUs");
         return Err(TraceDatError::Damaged { at: cursor.at, what });
     }
     (0..cpus as u32)

@@ -54,18 +54,46 @@ pub struct TraceImport {
 /// Fields of the kinds of events that are used.
 #[derive(Debug, Clone)]
 enum EventKind {
-    Function { ip: EventField, parent: EventField },
-    GraphEntry { function: EventField, depth: EventField },
-    GraphExit { function: EventField, depth: EventField, begin: EventField, end: EventField },
-    Switch { from: EventField, state: EventField, to: EventField, pid: EventField },
-    Wakeup { comm: EventField, pid: EventField },
-    IrqEntry { irq: EventField, name: Option<EventField> },
+    Function {
+        ip: EventField,
+        parent: EventField,
+    },
+    GraphEntry {
+        function: EventField,
+        depth: EventField,
+    },
+    /// Without times, those of the events are taken.
+    GraphExit {
+        function: EventField,
+        depth: EventField,
+        times: Option<(EventField, EventField)>,
+    },
+    Switch {
+        from: EventField,
+        state: EventField,
+        to: EventField,
+        pid: EventField,
+    },
+    Wakeup {
+        comm: EventField,
+        pid: EventField,
+    },
+    IrqEntry {
+        irq: EventField,
+        name: Option<EventField>,
+    },
     IrqExit,
-    SoftirqEntry { vector: EventField },
+    SoftirqEntry {
+        vector: EventField,
+    },
     SoftirqExit,
-    CallEntry { number: EventField },
+    CallEntry {
+        number: EventField,
+    },
     CallExit,
-    NamedCallEntry { name: String },
+    NamedCallEntry {
+        name: String,
+    },
     NamedCallExit,
     Other,
 }
@@ -82,8 +110,7 @@ impl EventKind {
                 ("ftrace", "funcgraph_exit" | "funcgraph_retaddr_exit") => Self::GraphExit {
                     function: field("func")?,
                     depth: field("depth")?,
-                    begin: field("calltime")?,
-                    end: field("rettime")?,
+                    times: field("calltime").zip(field("rettime")),
                 },
                 ("sched", "sched_switch") => Self::Switch {
                     from: field("prev_comm")?,
@@ -116,6 +143,8 @@ impl EventKind {
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuState {
     cpu: u32,
+    /// Thread id of `running`.
+    pid: u32,
     running: Option<ThreadNumber>,
     idle: Option<ThreadNumber>,
     first: Option<u64>,
@@ -141,6 +170,7 @@ struct Importer<'a> {
     /// Function of each named system call, by the number of its event's kind.
     call_events: FxHashMap<usize, u32>,
     has_switches: bool,
+    has_raw_calls: bool,
     damaged: u64,
 }
 
@@ -315,6 +345,7 @@ impl<'a> Importer<'a> {
             system_calls: FxHashMap::default(),
             call_events: FxHashMap::default(),
             has_switches: false,
+            has_raw_calls: false,
             damaged: 0,
         }
     }
@@ -343,18 +374,25 @@ impl<'a> Importer<'a> {
                 }
                 self.calls.enter(thread, time, function, CallKind::Call, Some(depth));
             }
-            EventKind::GraphExit { function, depth, begin, end } => {
+            EventKind::GraphExit { function, depth, times } => {
                 let (function, depth) = (self.function(value(function)?), value(depth)? as u32);
-                let duration = value(end)?.saturating_sub(value(begin)?);
+                let duration = match times {
+                    Some((begin, end)) => Some(value(end)?.saturating_sub(value(begin)?)),
+                    None => None,
+                };
                 let found = self.calls.find_open(thread, |open, how, at| {
                     (open, how, at) == (function, CallKind::Call, Some(depth))
                 });
                 match found {
                     Some(inside) => {
                         self.calls.cut(thread, inside, None);
-                        self.calls.exit(thread, time, Some(duration));
+                        self.calls.exit(thread, time, duration);
                     }
-                    None => self.calls.headless(time, function, CallKind::Call, duration),
+                    None => {
+                        if let Some(duration) = duration {
+                            self.calls.headless(time, function, CallKind::Call, duration);
+                        }
+                    }
                 }
             }
             EventKind::Switch { from, state, to, pid } => {
@@ -399,6 +437,7 @@ impl<'a> Importer<'a> {
             }
             EventKind::IrqExit | EventKind::SoftirqExit => self.end_of(thread, time, CallKind::Interrupt),
             EventKind::CallEntry { number } => {
+                self.has_raw_calls = true;
                 let number = value(number)?;
                 let function = match self.system_calls.get(&number) {
                     Some(function) => *function,
@@ -413,6 +452,8 @@ impl<'a> Importer<'a> {
                 };
                 self.system_call(thread, time, function);
             }
+            // The raw events are of the same calls.
+            EventKind::NamedCallEntry { .. } | EventKind::NamedCallExit if self.has_raw_calls => {}
             EventKind::NamedCallEntry { name } => {
                 let function = match self.call_events.get(&number) {
                     Some(function) => *function,
@@ -430,13 +471,10 @@ impl<'a> Importer<'a> {
         Some(())
     }
 
-    /// Begins a system call. The raw event and the named one of the same call are one.
     fn system_call(&mut self, thread: ThreadNumber, time: u64, function: u32) {
-        match self.calls.find_open(thread, |_, how, _| how == CallKind::Syscall) {
-            Some(0) if self.calls.top(thread).is_some_and(|(open, ..)| open == function) => return,
-            // A thread makes one system call at a time: the end of the other one was lost.
-            Some(_) => self.calls.cut(thread, self.calls.depth(thread), None),
-            None => {}
+        // A thread makes one system call at a time: the end of the other one was lost.
+        if self.calls.find_open(thread, |_, how, _| how == CallKind::Syscall).is_some() {
+            self.calls.cut(thread, self.calls.depth(thread), None);
         }
         self.calls.enter(thread, time, function, CallKind::Syscall, None);
     }
@@ -469,7 +507,7 @@ impl<'a> Importer<'a> {
         self.calls.leaves(thread, time);
         let next = if pid == 0 { self.idle(cpu) } else { self.thread(pid, to) };
         self.calls.runs(next, time);
-        self.cpus[cpu].running = Some(next);
+        (self.cpus[cpu].running, self.cpus[cpu].pid) = (Some(next), pid);
         let name = |comm: &[u8]| match comm.starts_with(b"swapper/") {
             true => "[idle task]".to_string(),
             false => String::from_utf8_lossy(comm).into_owned(),
@@ -483,8 +521,10 @@ impl<'a> Importer<'a> {
     /// Returns the thread of an event, which runs on its CPU.
     #[inline]
     fn thread_on(&mut self, cpu: usize, pid: u32, time: u64) -> ThreadNumber {
-        let thread = match pid {
-            0 => self.idle(cpu),
+        let state = self.cpus[cpu];
+        let thread = match (state.running, pid) {
+            (Some(running), _) if state.pid == pid => running,
+            (_, 0) => self.idle(cpu),
             _ => match self.threads.get(&pid) {
                 Some(thread) => *thread,
                 None => self.thread(pid, b""),
@@ -497,7 +537,10 @@ impl<'a> Importer<'a> {
             if let (Some(running), true) = (state.running, self.has_switches) {
                 self.calls.leaves(running, time);
             }
-            state.running = Some(thread);
+            (state.running, state.pid) = (Some(thread), pid);
+            self.calls.runs(thread, time);
+        } else if self.has_switches {
+            // The clocks of two CPUs may differ, so that its switch to this one came first.
             self.calls.runs(thread, time);
         }
         self.calls.at(time);

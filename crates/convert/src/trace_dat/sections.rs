@@ -29,7 +29,7 @@ impl Compression {
     /// Uncompresses to exactly `size` bytes.
     pub fn unpack(self, packed: &[u8], size: u64, at: u64) -> Result<Vec<u8>> {
         if size > LARGEST {
-            let what = format!("a compressed part is said to have {size} bytes");
+            let what = format!("a compressed part claims to have {size} bytes");
             return Err(TraceDatError::Damaged { at, what });
         }
         let mut bytes = Vec::new();

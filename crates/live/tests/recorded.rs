@@ -94,7 +94,7 @@ fn totals_of_every_mode_are_those_of_perf_report() {
         let sampled = found.profile.manifest.sampled.as_ref().unwrap();
         let sum = theirs.kernel.values().sum::<u64>() + theirs.halted + theirs.user;
         assert_eq!(sampled.samples, sum, "{name}");
-        assert_eq!(sampled.source.starts_with("perf.data: "), true);
+        assert!(sampled.source.starts_with("perf.data: "));
         let said = found.notes.join("\n");
         for (mode, note) in [
             ("dwarf", "left out: copies of user stacks in"),

@@ -136,9 +136,9 @@ impl<'a> NamedFunctions<'a> {
         if self.same_kernel {
             // A live profile may not know where the kernel was moved to (KASLR): the name decides.
             let at = self.table.lookup(symbol.address.get());
-            let named = at.map(|at| &self.table.functions()[at]).filter(|here| {
-                here.name == symbol.name || here.aliases.iter().any(|alias| *alias == symbol.name)
-            });
+            let named = at
+                .map(|at| &self.table.functions()[at])
+                .filter(|here| here.name == symbol.name || here.aliases.contains(&symbol.name));
             if let (Some(at), Some(_)) = (at, named) {
                 return Some(self.table.whole(at));
             }

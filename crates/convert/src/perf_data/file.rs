@@ -138,7 +138,7 @@ impl PerfFile {
             return Ok(file);
         }
         let end = data.0.checked_add(data.1).filter(|end| *end <= size);
-        let end = end.ok_or_else(|| PerfDataError::Truncated { at: size, what: "the data section" })?;
+        let end = end.ok_or(PerfDataError::Truncated { at: size, what: "the data section" })?;
         file.data.1 = end;
         // Descriptions of features follow the data, in the order of their bits.
         let flags: Vec<u64> = words(flags).collect();

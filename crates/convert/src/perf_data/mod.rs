@@ -140,8 +140,7 @@ impl<R: Read + Seek> PerfData<R> {
             }
             to(file, record::parse(kind, misc, body).ok_or_else(damaged)?)
         };
-        loop {
-            let Some(RawRecord { kind, misc, body, at }) = stream.next(true)? else { break };
+        while let Some(RawRecord { kind, misc, body, at }) = stream.next(true)? {
             match kind {
                 kind::FINISHED_ROUND => order.round(&mut give)?,
                 kind::HEADER_TRACING_DATA | kind::AUXTRACE => {

@@ -301,7 +301,9 @@ impl Clock {
     fn nanoseconds(self, time: u64) -> u64 {
         match self {
             Self::Nanoseconds => time,
-            Self::Cycles { multiplier, shift } => (u128::from(time) * u128::from(multiplier) >> shift) as u64,
+            Self::Cycles { multiplier, shift } => {
+                ((u128::from(time) * u128::from(multiplier)) >> shift) as u64
+            }
         }
     }
 }

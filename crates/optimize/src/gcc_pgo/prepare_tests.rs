@@ -215,7 +215,7 @@ fn modules_of_the_build_are_used_and_others_left_out() {
         (merged, said)
     };
     let run = WeightedRun::from(&*fixture.run());
-    let (merged, said) = read(&[run.clone()]);
+    let (merged, said) = read(std::slice::from_ref(&run));
     assert_eq!(merged.files.len(), 2);
     assert_eq!(said, ["1 of 2 .gcda files are of modules of kernel base-gcov"]);
 

@@ -82,8 +82,11 @@ pub(crate) fn names() -> String {
 /// often enough for a rule that asks for calls.
 const WORTH_PERCENT: f64 = 0.1;
 
+/// Checks whether a counter of this name belongs to a fact.
+type IsCounter = fn(&str) -> bool;
+
 /// Facts by the counters of the running kernel: fact, kind of counter, and test of its name.
-const COUNTED: [(&str, &str, fn(&str) -> bool); 4] = [
+const COUNTED: [(&str, &str, IsCounter); 4] = [
     ("page-faults-per-second", "fault", |name| name == "page faults"),
     ("timer-interrupts-per-second", "interrupt", |name| name.to_lowercase().contains("timer")),
     // Vectors of devices have numbers, those of the CPU letters.

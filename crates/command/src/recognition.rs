@@ -1,8 +1,8 @@
 //! Formats of `kerntune import`, and their recognition by first bytes.
 
 use crate::global::GlobalOptions;
-use crate::registry::{entry, Entry, RunSubcommand};
-use clap::Args;
+use crate::registry::{entry, Entry, RunSubcommand, SubcommandFolder};
+use clap::{ArgMatches, Args, Command, Error};
 use kerntune_work::{open_file, IoContext, Result};
 use std::fs;
 use std::io::Read;
@@ -24,6 +24,21 @@ pub const fn import_entry<R: RunSubcommand<GlobalOptions> + Args + 'static>(
     recognize: fn(&ImportInput) -> Option<Recognition>,
 ) -> ImportEntry {
     ImportEntry { entry: entry::<_, R>(name, place), recognize }
+}
+
+impl SubcommandFolder<GlobalOptions> for &[&ImportEntry] {
+    fn commands(&self) -> Vec<(u8, Command)> {
+        self.iter().map(|import| (import.entry.place, import.entry.command())).collect()
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        matches: &ArgMatches,
+    ) -> Option<Result<Box<dyn RunSubcommand<GlobalOptions>>, Error>> {
+        let found = self.iter().find(|import| import.entry.name == name);
+        found.map(|import| import.entry.read(matches))
+    }
 }
 
 /// Beginning of a file to import, or the names in a directory.

@@ -14,7 +14,6 @@
 use crate::exit::{Exit, Failure};
 use crate::global::GlobalOptions;
 use crate::output::CliOutput;
-use crate::recognition::ImportEntry;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::Subcommand;
@@ -99,21 +98,6 @@ impl<Context> SubcommandFolder<Context> for &[&Subcommand<dyn RunSubcommand<Cont
         matches: &ArgMatches,
     ) -> Option<Result<Box<dyn RunSubcommand<Context>>, Error>> {
         self.iter().find(|entry| entry.name == name).map(|entry| entry.read(matches))
-    }
-}
-
-impl SubcommandFolder<GlobalOptions> for &[&ImportEntry] {
-    fn commands(&self) -> Vec<(u8, Command)> {
-        self.iter().map(|import| (import.entry.place, import.entry.command())).collect()
-    }
-
-    fn read(
-        &self,
-        name: &str,
-        matches: &ArgMatches,
-    ) -> Option<Result<Box<dyn RunSubcommand<GlobalOptions>>, Error>> {
-        let found = self.iter().find(|import| import.entry.name == name);
-        found.map(|import| import.entry.read(matches))
     }
 }
 

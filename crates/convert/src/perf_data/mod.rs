@@ -99,7 +99,7 @@ impl PerfDataError {
 #[derive(Debug)]
 pub struct PerfData<R> {
     input: R,
-    /// All that the file has apart from records.
+    /// Header of the file: everything apart from records.
     pub file: PerfFile,
 }
 

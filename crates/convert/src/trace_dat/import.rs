@@ -238,7 +238,7 @@ pub fn import<R: Read + Seek>(trace: &TraceDat, file: &mut R, names: TraceNames)
     Ok(importer.finish(Summary { events, used, left_out, lost, release, host, other_buffers }))
 }
 
-/// What an import knows beside the calls.
+/// Facts that an import knows beside the calls.
 struct Summary {
     events: u64,
     used: BTreeMap<String, u64>,

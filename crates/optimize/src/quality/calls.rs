@@ -6,7 +6,7 @@
 
 use super::check::{left_out, named, CountUnit, GateFinding, ProfileQuality, MIN_TRANSFERRED_PERCENT};
 use super::findings::too_few_instructions;
-use super::gate::{kernel_id, GateInput, SCHEMA};
+use super::input::{kernel_id, GateInput, SCHEMA};
 use super::overlap::{FunctionWeights, HotOverlap};
 use super::transfer::{ExecutedTotals, LossReason, MatchedCode, UnmatchedFunction};
 use crate::call_counts::{CallCounts, NamedFunctions};

@@ -5,7 +5,7 @@
 
 use super::check::{CountUnit, ProfileQuality};
 use super::findings::{dissimilar_halves, too_few_instructions};
-use super::gate::{kernel_id, SCHEMA};
+use super::input::{kernel_id, SCHEMA};
 use super::overlap::{FunctionWeights, HotOverlap};
 use super::transfer::{ExecutedTotals, MatchedCode};
 use crate::object_counts::ObjectCounts;

@@ -2,11 +2,12 @@
 //! another kernel.
 
 use super::calls::check_calls;
-use super::check::{left_out, named, CountUnit, GateFinding, ProfileQuality};
+use super::check::{left_out, named, CountUnit, ProfileQuality};
 use super::findings::{
     branches_left_out, dissimilar_halves, low_coverage, no_counts, overflowed, silent_cpus, strange_runs,
     too_few_instructions, wrong_kernel,
 };
+use super::input::{kernel_id, GateInput, SCHEMA};
 use super::overlap::{by_blocks, halves, HotOverlap};
 use super::transfer::{self, MatchedCode};
 use super::LinkedCode;
@@ -15,37 +16,10 @@ use crate::share::{percent, share};
 use crate::{Error, Result};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{
-    lacking, recipes_fed_by, CaptureSummary, CountKind, KernelId, Manifest, Profile, RegionStats, Tables,
+    lacking, recipes_fed_by, CaptureSummary, CountKind, Manifest, Profile, RegionStats, Tables,
     TransferSummary,
 };
 use kerntune_work::{Key, WorkDir};
-
-pub(crate) const SCHEMA: &str = "kerntune-quality/1";
-
-/// Recipe that is to use a recording.
-#[derive(Debug, Clone, Copy)]
-pub struct RecipeAnswer<'a> {
-    /// Name of the recipe.
-    pub recipe: &'a str,
-    /// Reason for which the recipe would not use a recording for this kernel.
-    pub refusal: Option<&'a GateFinding>,
-}
-
-/// Inputs of the gate.
-#[derive(Debug, Clone, Copy)]
-pub struct GateInput<'a> {
-    /// Recording to check.
-    pub recording: &'a Profile,
-    /// Recorded kernel, if it still exists.
-    pub recorded: Option<&'a Kernel>,
-    /// Kernel that the recording is to be used for.
-    pub kernel: &'a Kernel,
-    /// Recipe that is to use the recording, if known.
-    pub recipe: Option<RecipeAnswer<'a>>,
-    /// Description and recordings of the two halves of the training; otherwise the recording itself
-    /// is halved.
-    pub halves: Option<(&'a str, [&'a Profile; 2])>,
-}
 
 /// Runs all checks that fit the profile: for blocks and branches, or else for calls. Refusals are in
 /// [`ProfileQuality::findings`].
@@ -226,12 +200,6 @@ pub fn transfer(
         ..old.clone()
     };
     Ok((Profile { manifest, tables }, quality))
-}
-
-pub(super) fn kernel_id(kernel: &Kernel) -> KernelId {
-    let manifest = &kernel.manifest;
-    let (id, label, version) = (manifest.id.clone(), manifest.label.clone(), manifest.version.clone());
-    KernelId { id, label, version }
 }
 
 /// Transfers tables; `None` if the code of one of the kernels cannot be disassembled.

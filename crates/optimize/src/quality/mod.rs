@@ -18,6 +18,7 @@ mod counters;
 mod findings;
 mod gate;
 mod image;
+mod input;
 mod matching;
 mod overlap;
 mod shape;
@@ -31,8 +32,10 @@ pub use check::{
     MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
-pub use gate::{check, transfer, GateInput, RecipeAnswer};
-pub(crate) use gate::{pass, pass_order, SCHEMA as QUALITY_SCHEMA};
+pub use gate::{check, transfer};
+pub(crate) use gate::{pass, pass_order};
 pub use image::LinkedCode;
+pub(crate) use input::SCHEMA as QUALITY_SCHEMA;
+pub use input::{GateInput, RecipeAnswer};
 pub use overlap::{HotOverlap, HotSets};
 pub use transfer::{ExecutedTotals, LossReason, MatchedCode, UnmatchedFunction};

@@ -118,7 +118,7 @@ impl DeployedMachine {
     /// Returns what to do after a failure.
     pub fn advice(&self) -> String {
         format!(
-            "the same command goes on where it stopped; `kerntune deploy --host {} --rollback` removes the kernel there",
+            "the same command resumes the proof; `kerntune deploy --host {} --rollback` removes the kernel there",
             self.turns.name()
         )
     }

@@ -3,7 +3,7 @@
 use kerntune_convert::timed::TimedTables;
 use kerntune_convert::trace_dat::{import, TraceDat, TraceNames};
 use kerntune_convert::uftrace::UftraceImporter;
-use kerntune_convert::{autofdo, folded, pprof};
+use kerntune_convert::{autofdo, folded, perf_script, pprof};
 use kerntune_profile::Tables;
 use std::io::Cursor;
 
@@ -103,6 +103,27 @@ pub fn folded_seeds() -> Vec<Vec<u8>> {
         b"rr;main;write_[k] 3\nrr;main 2\nswapper;do_idle_[k] 4\n\nvfs_[k] 1.6\n[interrupt];irq 9\n".to_vec(),
         b"# comment\na;b;c 18446744073709551615\na;[user] 1\na;[unattributed] 2\n".to_vec(),
     ]
+}
+
+/// Text of perf script.
+pub fn perf_script(bytes: &[u8]) {
+    for user_chains in [false, true] {
+        let options = perf_script::PerfScriptOptions { event: None, user_chains };
+        let Ok(made) = perf_script::import(bytes, options) else { continue };
+        if let Some(tables) = made.stacks.finish("samples", made.period.unwrap_or(1)) {
+            check(&tables);
+        }
+    }
+}
+
+pub fn perf_script_seeds() -> Vec<Vec<u8>> {
+    let sample =
+        b"sh 7/8 [001] 5.7: 1000 cpu-clock: \n\tffffffffc0252e5c f+0xc ([m])\n\t 166cc0 g (/x/libc.so.6)\n\n"
+            .to_vec();
+    let line =
+        b"# os release : 6.1\nmy app 2 15747 3.5: cycles:k:  ffffffff82252e5c h+0x1 (/x/ext-4.ko.xz)\n"
+            .to_vec();
+    vec![[&sample[..], &line].concat(), sample, line]
 }
 
 /// A profile of pprof, uncompressed or not.

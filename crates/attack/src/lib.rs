@@ -85,6 +85,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("paper", seeds::paper, text::paper),
         target("perf_data", seeds::perf_data, convert::perf_data),
         target("perf_record", live_seeds::perf_record, live::perf_record),
+        target("perf_script", imports::perf_script_seeds, imports::perf_script),
         target("perf_text", seeds::perf_text, convert::perf_text),
         target("proc_counts", live_seeds::proc_counts, live::proc_counts),
         target("pprof", imports::pprof_seeds, imports::pprof),

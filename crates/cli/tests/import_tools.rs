@@ -73,6 +73,11 @@ fn samples_of_other_tools_are_recognized_by_their_form() {
         fs::write(&path, bytes).unwrap();
         path
     };
+    let text =
+        b"sh 7 [000] 5.5: 1000000 cpu-clock: \n\tffffffff82252e5c vfs_read+0xc ([kernel.kallsyms])\n\n";
+    let (summary, notes) = import(work.path(), &file("perf.txt", text), &[]);
+    assert!(notes.contains("used: 1 samples of cpu-clock"), "{notes}");
+    assert!(summary.to_string().contains("1000000"), "{summary}");
     let folded = file("stacks", b"rr;main;write_[k] 3\nrr;main 2\n");
     let (summary, notes) = import(work.path(), &folded, &["--sample-ns", "1000"]);
     assert!(notes.contains("used: 2 stacks with 5 counts"), "{notes}");

@@ -73,10 +73,10 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
     );
     assert!(results.rows.iter().flat_map(|row| &row.values).all(|value| value.value > 0.0));
     let switches: Vec<_> = results.rows.iter().map(|row| row.counted(PerfCounter::ContextSwitches)).collect();
-    // One operation of tcp_rr_1 is a round trip: two switches, or a few more. Rows of servers run
-    // in init, which counts nothing.
+    // One operation of tcp_rr_1 is a round trip: two switches, or a few more. One of redis_get is
+    // less: the client has five connections, and one wake-up serves several.
     assert!(switches[0].unwrap() < 0.5 && (1.9..2.5).contains(&switches[1].unwrap()), "{switches:?}");
-    assert!(switches[2].unwrap() < 0.5 && switches[3].is_none(), "{switches:?}");
+    assert!(switches[2].unwrap() < 0.5 && (0.01..2.5).contains(&switches[3].unwrap()), "{switches:?}");
     assert_eq!(results.uncounted.keys().collect::<Vec<_>>(), [&PerfCounter::Instructions]);
     // Suites with different effort have no common values.
     assert_eq!((results.scale, results.iterations), (None, None));

@@ -85,7 +85,8 @@ fn check_command_row(results: &Value, machine: &str, values: usize) {
     assert!(nanoseconds.iter().all(|time| *time >= 30e6), "{nanoseconds:?}");
     let cpu = row["cpu"].as_array().unwrap();
     let sum = |part: &str| cpu.iter().map(|one| one[part].as_f64().unwrap()).sum::<f64>();
-    assert!(sum("kernel") + sum("programs") > 0.0, "{row}");
+    // The host samples a process of User-Mode Linux by its tick, which may see none of it.
+    assert!(machine == "uml" || sum("kernel") + sum("programs") > 0.0, "{row}");
     assert!(sum("kernel") + sum("programs") <= sum("seconds"), "{row}");
 }
 
@@ -103,7 +104,7 @@ fn a_workload_as_workload_new_wrote_it_is_timed() {
     let host = ["bench", "run", file, "--machine", "host", "--runs", "3"];
     check_command_row(&json([&host[..], &["--json"]].concat()), "host", 3);
     let text = support::run(host);
-    for heading in ["95 % LOW", "3 runs", "CPU time of the steps"] {
+    for heading in ["95 % LOW", "3 runs", "ON THE CPU"] {
         assert!(text.contains(heading), "{text}");
     }
 }

@@ -49,6 +49,7 @@ pub mod gcda;
 pub mod gmon;
 pub mod perf;
 pub mod perf_data;
+pub mod perf_script;
 pub mod perfetto;
 pub mod pprof;
 pub mod propeller;

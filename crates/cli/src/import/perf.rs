@@ -71,7 +71,7 @@ impl RunSubcommand<GlobalOptions> for ImportPerfOptions {
         match kernel {
             Some(kernel) if has_branches || !is_file => self.branches(&work, &kernel, output),
             None if !is_file => Err(Failure::usage(format!(
-                "{}: name the kernel whose branches these are with --kernel K; for a profile for reports, give the perf.data",
+                "{}: name the kernel whose branches these are with --kernel K; for a profile for reports, give the perf.data, or text of samples to `kerntune import perf-script`",
                 self.file.display()
             ))),
             kernel => self.samples(&work, kernel.as_ref(), output),

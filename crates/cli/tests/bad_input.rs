@@ -2,6 +2,7 @@
 
 use crate::support::{self, fails, kerntune, workload};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -407,4 +408,19 @@ fn a_dry_run_makes_nothing() {
         fails(&mut dry_run(command), status, &[words]);
     }
     assert_eq!(entries(), before);
+}
+
+#[test]
+fn kernels_without_counters_have_none_to_collect() {
+    let directory = tempfile::tempdir().unwrap();
+    let to = directory.path().join("counters");
+    let to = to.to_str().unwrap();
+    // Somebody else than root may not look.
+    let words = match rustix::process::geteuid().is_root() {
+        true => "has no counters",
+        false => "gcov",
+    };
+    fails(&mut kerntune(["gcov", "reset"]), 2, &[words]);
+    fails(&mut kerntune(["gcov", "collect", "-o", to]), 2, &[words]);
+    assert!(!Path::new(to).exists());
 }

@@ -382,9 +382,8 @@ fn cut_everywhere(is_torn: bool, after: impl Fn(&FakeMachine, &KernelFiles, bool
 
 #[test]
 fn a_power_cut_at_any_command_leaves_the_old_kernel() {
-    for is_torn in [false, true] {
-        cut_everywhere(is_torn, |_, _, _| ());
-    }
+    // The next test has the cuts between two commands.
+    cut_everywhere(true, |_, _, _| ());
 }
 
 #[test]

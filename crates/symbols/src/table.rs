@@ -40,6 +40,9 @@ pub struct KernelFunction {
     pub module: Option<String>,
 }
 
+/// Size of a function whose end is unknown: a page is enough, and does not reach a module's memory.
+const LAST_BYTES: u64 = 4096;
+
 /// Functions of a running kernel by address. Numbers of functions never change: code that is loaded
 /// later, such as a BPF program, is added at the end.
 #[derive(Debug, Clone, Default)]
@@ -69,9 +72,7 @@ impl FunctionTable {
             }
             last = Some(symbol.address);
             let next = starts.get(starts.partition_point(|start| *start <= symbol.address)).copied();
-            // The end of the last function is unknown: a page is enough, and does not reach another
-            // module's memory.
-            let end = next.unwrap_or(symbol.address.saturating_add(4096));
+            let end = next.unwrap_or(symbol.address.saturating_add(LAST_BYTES));
             table.push(symbol, end);
         }
         table
@@ -138,7 +139,13 @@ impl FunctionTable {
             true
         });
         self.ranges.sort_by_key(|range| range.0);
-        all - self.ranges.len()
+        let modules = all - self.ranges.len();
+        // It ended where the first module began.
+        if let Some((begin, end, number)) = self.ranges.last_mut().filter(|_| modules > 0) {
+            *end = (*end).min(begin.saturating_add(LAST_BYTES));
+            self.functions[*number as usize].size = *end - *begin;
+        }
+        modules
     }
 
     /// Removes code that was unloaded. Its number is not reused.

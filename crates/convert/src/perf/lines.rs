@@ -53,10 +53,9 @@ impl BranchStackParser {
         } else if let Some(words) = words(line, self.number)? {
             self.cpu = words.cpu.or(self.cpu);
             if words.branches {
-                let is_counted = self.count.is_some();
                 let count = self.repeats(line);
                 let cpu = self.cpu.take();
-                let taken = self.sample(&words, count, is_counted, cpu);
+                let taken = self.sample(&words, count, cpu);
                 taken.ok_or_else(|| overflow(line, self.number))?;
             }
         } else {
@@ -142,9 +141,9 @@ impl BranchStackParser {
         }
     }
 
-    /// Adds a sample; `None` if a count overflows. In stacks with a count of their own, as `llvm-profgen` takes
-    /// them, an address of 0 is code outside of the image; elsewhere the CPU did not fill the entry.
-    fn sample(&mut self, words: &SampleLine, count: u64, is_counted: bool, cpu: Option<u32>) -> Option<()> {
+    /// Adds a sample; `None` if a count overflows. Where one address alone is 0, as `llvm-profgen` takes it, that
+    /// is code outside of the image; an entry of two zeros is one that the CPU did not fill.
+    fn sample(&mut self, words: &SampleLine, count: u64, cpu: Option<u32>) -> Option<()> {
         let stacks = &mut self.stacks;
         stacks.sample_lines += 1;
         stacks.samples = stacks.samples.checked_add(count)?;
@@ -152,7 +151,7 @@ impl BranchStackParser {
         stacks.speculated = stacks.speculated.checked_add(count.checked_mul(words.speculated)?)?;
         stacks.entries = stacks.entries.checked_add(count.checked_mul(words.entries.len() as u64)?)?;
         self.part.count(count, cpu)?;
-        let is_empty = |(source, target): &(u64, u64)| !is_counted && (*source == 0 || *target == 0);
+        let is_empty = |(source, target): &(u64, u64)| *source == 0 && *target == 0;
         let mut segments = words.entries.split(is_empty);
         let backward =
             segments.try_fold(0_u64, |sum, segment| sum.checked_add(self.part.segment(segment, count)?))?;

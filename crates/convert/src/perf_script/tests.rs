@@ -92,7 +92,7 @@ fn other_texts_are_refused_with_their_line() {
         ("a;b;c 3\n", "line 1"),
         ("", "no sample"),
         ("# only a comment\n", "no sample"),
-        (&format!("{DEFAULT}\nPERF_RECORD_MMAP2 1/1\nnonsense\n"), "line 19"),
+        (&format!("{DEFAULT}\nPERF_RECORD_MMAP2 1/1\nnonsense\n"), "line 21"),
         ("\tffffffff82252e5c f+0xc ([kernel.kallsyms])\n", "line 1"),
     ] {
         let error = read(text, false).unwrap_err().to_string();

@@ -24,7 +24,9 @@ fn recognize(input: &ImportInput) -> Option<Recognition> {
         return Recognition::certain("a sample profile of LLVM");
     }
     let mut lines = input.lines()?.filter(|line| !line.is_empty());
-    match is_function_line(lines.next()?) && lines.next().is_none_or(|line| line.starts_with(' ') || is_function_line(line)) {
+    match is_function_line(lines.next()?)
+        && lines.next().is_none_or(|line| line.starts_with(' ') || is_function_line(line))
+    {
         true => Recognition::likely("a sample profile of LLVM as text"),
         false => None,
     }
@@ -59,11 +61,13 @@ impl RunSubcommand<GlobalOptions> for ImportAutofdoOptions {
         let work = work(global)?;
         let mut bytes = read_input("read", &self.file, LARGEST)?;
         let key = Key::new("import-autofdo/1", kerntune_tune::CODE).field("profile", &bytes);
-        let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", self.file.display()));
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", self.file.display()));
         if is_binary(&bytes) {
             bytes = self.as_text()?;
         }
-        let text = String::from_utf8(bytes).map_err(|_| failed(&"it is neither text nor a sample profile of LLVM"))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| failed(&"it is neither text nor a sample profile of LLVM"))?;
         let made = import(&text).map_err(|error| failed(&error))?;
         if made.stacks.samples() == 0 {
             return Err(failed(&"it has no samples"));
@@ -78,15 +82,19 @@ impl RunSubcommand<GlobalOptions> for ImportAutofdoOptions {
             (made.attributes, "attributes"),
             (made.empty, "places without counts"),
         ];
-        let left_out: Vec<String> =
-            left_out.iter().filter(|(count, _)| *count > 0).map(|(count, of)| format!("{count} {of}")).collect();
+        let left_out: Vec<String> = left_out
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, of)| format!("{count} {of}"))
+            .collect();
         notes.push(format!(
             "left out: the lines that counts are of{}{}",
             if left_out.is_empty() { "" } else { ", " },
             left_out.join(", ")
         ));
         let (samples, folded) = (made.stacks.samples(), made.stacks.folded());
-        let tables = made.stacks.finish("samples", 1).ok_or_else(|| failed(&"its counts overflow 64 bits"))?;
+        let tables =
+            made.stacks.finish("samples", 1).ok_or_else(|| failed(&"its counts overflow 64 bits"))?;
         let imported = ImportedProfile {
             path: &self.file,
             tool: "sample profile of LLVM",
@@ -109,7 +117,8 @@ impl ImportAutofdoOptions {
         const VERSIONS: std::ops::RangeInclusive<u32> = 14..=24;
         let file = self.file.display();
         let names = VERSIONS.rev().map(|version| format!("llvm-profdata-{version}"));
-        let Some(program) = names.chain(["llvm-profdata".into()]).find_map(|name| find_program(&name, &[])) else {
+        let Some(program) = names.chain(["llvm-profdata".into()]).find_map(|name| find_program(&name, &[]))
+        else {
             return Err(Failure {
                 exit: Exit::Missing,
                 message: format!(

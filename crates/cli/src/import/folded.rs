@@ -53,15 +53,15 @@ impl RunSubcommand<GlobalOptions> for ImportFoldedOptions {
             .field("sample_ns", self.sample_ns.to_string())
             .field("threads", (!self.no_threads).to_string());
         open_file(&self.file).at("read", &self.file)?;
-        let made = import(|| open_file(&self.file).map(BufReader::new), self.no_threads).map_err(|error| {
-            match error {
+        let made = import(|| open_file(&self.file).map(BufReader::new), self.no_threads).map_err(
+            |error| match error {
                 FoldedError::Io(error) => match Err::<(), _>(error).at("read", &self.file) {
                     Err(error) => Failure::from(error),
                     Ok(()) => Failure::usage(""),
                 },
                 other => Failure::usage(format!("{}: {other}", self.file.display())),
-            }
-        })?;
+            },
+        )?;
         let mut notes = vec![format!("used: {} stacks with {} counts", made.lines, made.stacks.samples())];
         if self.sample_ns == 1 {
             notes.push(
@@ -75,9 +75,10 @@ impl RunSubcommand<GlobalOptions> for ImportFoldedOptions {
             );
         }
         let (samples, folded) = (made.stacks.samples(), made.stacks.folded());
-        let tables = made.stacks.finish("folded", self.sample_ns).ok_or_else(|| {
-            Failure::usage(format!("{}: its counts overflow 64 bits", self.file.display()))
-        })?;
+        let tables = made
+            .stacks
+            .finish("folded", self.sample_ns)
+            .ok_or_else(|| Failure::usage(format!("{}: its counts overflow 64 bits", self.file.display())))?;
         let imported = ImportedProfile {
             path: &self.file,
             tool: "folded stacks",

@@ -3,7 +3,9 @@
 
 use super::Entry;
 use clap::Args;
-use kerntune_command::{import_entry, CliOutput, Exit, Failure, GlobalOptions, ImportInput, Recognition, RunSubcommand};
+use kerntune_command::{
+    import_entry, CliOutput, Exit, Failure, GlobalOptions, ImportInput, Recognition, RunSubcommand,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,9 @@ pub const ENTRY: Entry = import_entry::<ImportGmonOptions>("gmon", 0, recognize)
 fn recognize(input: &ImportInput) -> Option<Recognition> {
     match &input.bytes {
         bytes if bytes.starts_with(b"gmon") => Recognition::certain("a gmon.out file"),
-        bytes if bytes.starts_with(b"\x7fELF") => Recognition::likely("a kernel or program with gmon.out files"),
+        bytes if bytes.starts_with(b"\x7fELF") => {
+            Recognition::likely("a kernel or program with gmon.out files")
+        }
         _ => None,
     }
 }
@@ -46,7 +48,8 @@ impl RunSubcommand<GlobalOptions> for ImportGmonOptions {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         if self.files.is_empty() {
             let image = self.image.display();
-            let starts = |mark: &[u8]| ImportInput::read(&self.image).is_ok_and(|input| input.bytes.starts_with(mark));
+            let starts =
+                |mark: &[u8]| ImportInput::read(&self.image).is_ok_and(|input| input.bytes.starts_with(mark));
             return Err(Failure::usage(match starts(b"gmon") {
                 true => format!(
                     "{image} is a gmon.out file, which has no names: give the kernel or program that wrote it before \

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = import_entry::<ImportPprofOptions>("pprof", 6, recogniz
 /// Recognizes a file by its name and its compression: a protocol buffer has no magic number.
 fn recognize(input: &ImportInput) -> Option<Recognition> {
     let name = input.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let named = [".pb.gz", ".pprof", ".prof", ".pb"].iter().any(|end| name.ends_with(end)) || name.starts_with("pprof.");
+    let named = [".pb.gz", ".pprof", ".prof", ".pb"].iter().any(|end| name.ends_with(end))
+        || name.starts_with("pprof.");
     let is_gzip = input.bytes.starts_with(b"\x1f\x8b");
     // The first field of a profile is a type of values, which has few bytes.
     let is_message = matches!(input.bytes.get(..3), Some([0x0a, 2..=8, 8]));
@@ -50,7 +51,8 @@ impl RunSubcommand<GlobalOptions> for ImportPprofOptions {
         let key = Key::new("import-pprof/1", kerntune_tune::CODE)
             .field("profile", &bytes)
             .field("type", self.sample_type.as_deref().unwrap_or_default());
-        let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", self.file.display()));
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", self.file.display()));
         let made = import(&bytes, self.sample_type.as_deref()).map_err(|error| failed(&error))?;
         let mut notes = vec![format!("used: {}", made.value)];
         if !made.other_values.is_empty() {
@@ -64,10 +66,8 @@ impl RunSubcommand<GlobalOptions> for ImportPprofOptions {
         }
         let (weight, folded) = (made.stacks.samples(), made.stacks.folded());
         let each = made.each.unwrap_or(1);
-        let tables = made
-            .stacks
-            .finish("pprof", each)
-            .ok_or_else(|| failed(&"its values overflow 64 bits"))?;
+        let tables =
+            made.stacks.finish("pprof", each).ok_or_else(|| failed(&"its values overflow 64 bits"))?;
         let wall = if made.duration > 0 { Ticks(made.duration) } else { tables.regions[0].busy_ticks };
         let imported = ImportedProfile {
             path: &self.file,

@@ -40,7 +40,9 @@ impl RunSubcommand<GlobalOptions> for ImportTraceCmdOptions {
             .file("trace", &self.file)?
             .field("workload", self.workload.as_deref().unwrap_or_default());
         let failed = |error: TraceDatError| match error {
-            TraceDatError::Io(error) => Err::<(), _>(error).at("read", &self.file).map_or_else(Failure::from, |()| Failure::usage("")),
+            TraceDatError::Io(error) => {
+                Err::<(), _>(error).at("read", &self.file).map_or_else(Failure::from, |()| Failure::usage(""))
+            }
             other => Failure::usage(format!("{}: {other}", self.file.display())),
         };
         let mut file = open_file(&self.file).at("read", &self.file)?;
@@ -52,7 +54,10 @@ impl RunSubcommand<GlobalOptions> for ImportTraceCmdOptions {
         let made = import(&trace, &mut file, names).map_err(failed)?;
         let mut notes = vec![format!("used: {}", counts(&made.used))];
         if !made.left_out.is_empty() {
-            notes.push(format!("left out, because the profile has no place for them: {}", counts(&made.left_out)));
+            notes.push(format!(
+                "left out, because the profile has no place for them: {}",
+                counts(&made.left_out)
+            ));
         }
         if !made.other_buffers.is_empty() {
             notes.push(format!("left out: the events of other instances: {}", made.other_buffers.join(", ")));

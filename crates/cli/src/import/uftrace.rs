@@ -54,7 +54,8 @@ impl RunSubcommand<GlobalOptions> for ImportUftraceOptions {
             key = key.file(name, &at(name))?;
         }
         let info = read_input("read", &at("info"), TEXT_MAX)?;
-        let mut importer = UftraceImporter::new(&info, &read_text("read", &at("task.txt"))?).map_err(failed)?;
+        let mut importer =
+            UftraceImporter::new(&info, &read_text("read", &at("task.txt"))?).map_err(failed)?;
         for session in importer.sessions() {
             // The id comes from a file and becomes part of a path.
             let map = format!("sid-{session}.map");
@@ -94,7 +95,10 @@ impl RunSubcommand<GlobalOptions> for ImportUftraceOptions {
             notes.push(format!("uftrace lost {} records: counts and times are too low", left_out.lost));
         }
         if left_out.unnamed > 0 {
-            notes.push(format!("{} calls are of code that no symbol names: their addresses stand for names", left_out.unnamed));
+            notes.push(format!(
+                "{} calls are of code that no symbol names: their addresses stand for names",
+                left_out.unnamed
+            ));
         }
         let imported = ImportedProfile {
             path: &self.directory,

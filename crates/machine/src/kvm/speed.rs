@@ -84,6 +84,7 @@ struct Nanoseconds(f64);
 impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            ns if ns < 0.1 => write!(f, "under 0.1 ns"),
             ns if ns < 100.0 => write!(f, "{ns:.1} ns"),
             ns if ns < 1000.0 => write!(f, "{ns:.0} ns"),
             ns => write!(f, "{:.1} µs", ns / 1000.0),

@@ -187,7 +187,13 @@ fn sampled_text(profile: &Profile, spinning: &[SpinningPath], busy: u64, top: Op
         percent(spun),
     );
     if !spinning.is_empty() {
-        text += &format!("\n{:>12} {:>12} {:>7}  {:<14}  path, from the function that spins\n", "self", sampled::ERROR, "% busy", "kind");
+        text += &format!(
+            "\n{:>12} {:>12} {:>7}  {:<14}  path, from the function that spins\n",
+            "self",
+            sampled::ERROR,
+            "% busy",
+            "kind"
+        );
     }
     for row in spinning.iter().take(top.unwrap_or(DEFAULT_ROWS)) {
         let error = sampled::error_ns(profile, row.instructions).unwrap_or(0);

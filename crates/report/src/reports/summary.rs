@@ -21,7 +21,8 @@ pub const ENTRY: Entry = entry::<SummaryOptions>("summary", 0);
 const ABOUT: &str = "Identity, totals and quality of a profile, and figures of each region.";
 
 /// Kinds of running kernel counts, in JSON and in texts.
-const COUNT_KINDS: &[&str] = &["interrupt", "softirq", "switch", "migration", "fault", "syscall", "process", "time"];
+const COUNT_KINDS: &[&str] =
+    &["interrupt", "softirq", "switch", "migration", "fault", "syscall", "process", "time"];
 const TEXT_COUNT_KINDS: &[&str] = &["time", "switch", "process"];
 
 /// Identity, totals and quality of the profile, and figures for each region

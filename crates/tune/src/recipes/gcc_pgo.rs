@@ -114,7 +114,8 @@ fn train(context: &RecipeContext, instrumented: &Kernel) -> Result<Vec<ResultDir
 
 /// Returns each directory as often as it counts.
 fn repeated(runs: &[WeightedRun]) -> Vec<ResultDirectory> {
-    let each = |run: &WeightedRun| (0..run.weight).map(|_| ResultDirectory(run.dir.clone())).collect::<Vec<_>>();
+    let each =
+        |run: &WeightedRun| (0..run.weight).map(|_| ResultDirectory(run.dir.clone())).collect::<Vec<_>>();
     runs.iter().flat_map(each).collect()
 }
 

@@ -23,8 +23,9 @@ fn import(work: &Path, file: &Path, more: &[&str]) -> (Value, String) {
 #[test]
 fn a_trace_of_trace_cmd_says_what_it_used_and_left_out() {
     let work = tempfile::tempdir().unwrap();
-    let (_, notes) = import(work.path(), &fixture("graph.dat"), &[]);
+    let (summary, notes) = import(work.path(), &fixture("graph.dat"), &[]);
     assert!(notes.contains("used: ") && notes.contains("ftrace:funcgraph_entry"), "{notes}");
+    let id = summary["profile"].as_str().unwrap();
     assert!(!notes.contains("it has no context switches"), "{notes}");
     let (_, notes) = import(work.path(), &fixture("lost.dat"), &[]);
     assert!(notes.contains("the tracer lost "), "{notes}");
@@ -37,7 +38,7 @@ fn a_trace_of_trace_cmd_says_what_it_used_and_left_out() {
             "--dir".as_ref(),
             work.path().as_os_str(),
             "report".as_ref(),
-            "latest~1".as_ref(),
+            id.as_ref(),
             name.as_ref(),
         ])
         .output()

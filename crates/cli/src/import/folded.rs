@@ -1,6 +1,6 @@
 //! The format `folded` of `kerntune import`.
 
-use super::common::{name_of, ImportedProfile};
+use super::common::{name_of, sampling, ImportedProfile};
 use super::Entry;
 use clap::Args;
 use kerntune_command::{
@@ -8,7 +8,7 @@ use kerntune_command::{
     RunSubcommand,
 };
 use kerntune_convert::folded::{import, parse_line, FoldedError};
-use kerntune_profile::{Anomaly, SamplingSummary, Ticks};
+use kerntune_profile::Anomaly;
 use kerntune_work::{open_file, IoContext, Key};
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -87,18 +87,13 @@ impl RunSubcommand<GlobalOptions> for ImportFoldedOptions {
             events: samples,
             lost: 0,
             health: vec![(Anomaly::FoldedSamples, folded)],
-            sampled: Some(SamplingSummary {
-                source: "folded stacks".into(),
+            sampled: Some(sampling(
+                "folded stacks".into(),
                 samples,
-                sample_ns: Ticks(self.sample_ns),
-                cpus: 1,
-                wall_ns: tables.regions[0].busy_ticks,
-                period: "as another tool chose it".into(),
-                bias: None,
-                filter: None,
-                calls: None,
-                bound_bytes: 0,
-            }),
+                self.sample_ns,
+                1,
+                tables.regions[0].busy_ticks,
+            )),
             tables,
             notes,
         };

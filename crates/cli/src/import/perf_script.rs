@@ -1,6 +1,6 @@
 //! The format `perf-script` of `kerntune import`.
 
-use super::common::{counts, name_of, ImportedProfile};
+use super::common::{counts, name_of, sampling, ImportedProfile};
 use super::Entry;
 use clap::Args;
 use kerntune_command::{
@@ -8,7 +8,7 @@ use kerntune_command::{
     RunSubcommand,
 };
 use kerntune_convert::perf_script::{import, PerfScriptError, PerfScriptOptions, SampleLine};
-use kerntune_profile::{Anomaly, SamplingSummary, Ticks};
+use kerntune_profile::{Anomaly, Ticks};
 use kerntune_work::{open_file, IoContext, Key};
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -90,18 +90,13 @@ impl RunSubcommand<GlobalOptions> for ImportPerfScriptOptions {
             events: samples,
             lost: 0,
             health: vec![(Anomaly::FoldedSamples, folded)],
-            sampled: Some(SamplingSummary {
-                source: format!("perf script: {event}"),
+            sampled: Some(sampling(
+                format!("perf script: {event}"),
                 samples,
-                sample_ns: Ticks(each),
+                each,
                 cpus,
-                wall_ns: Ticks(tables.regions[0].busy_ticks.get() / cpus),
-                period: "as perf chose it".into(),
-                bias: None,
-                filter: None,
-                calls: None,
-                bound_bytes: 0,
-            }),
+                Ticks(tables.regions[0].busy_ticks.get() / cpus),
+            )),
             tables,
             notes,
         };

@@ -1,6 +1,6 @@
 //! The format `pprof` of `kerntune import`.
 
-use super::common::{name_of, ImportedProfile};
+use super::common::{name_of, sampling, ImportedProfile};
 use super::Entry;
 use clap::Args;
 use kerntune_command::{
@@ -9,7 +9,7 @@ use kerntune_command::{
 };
 use kerntune_convert::pprof::import;
 use kerntune_guest::read_input;
-use kerntune_profile::{Anomaly, SamplingSummary, Ticks};
+use kerntune_profile::{Anomaly, Ticks};
 use kerntune_work::Key;
 use std::path::PathBuf;
 
@@ -77,18 +77,9 @@ impl RunSubcommand<GlobalOptions> for ImportPprofOptions {
             events: weight,
             lost: 0,
             health: vec![(Anomaly::FoldedSamples, folded), (Anomaly::UnnamedFrames, made.unnamed)],
-            sampled: made.is_sampled.then(|| SamplingSummary {
-                source: format!("pprof: {}", made.value),
-                samples: weight,
-                sample_ns: Ticks(each),
-                cpus: 1,
-                wall_ns: wall,
-                period: "as another tool chose it".into(),
-                bias: None,
-                filter: None,
-                calls: None,
-                bound_bytes: 0,
-            }),
+            sampled: made
+                .is_sampled
+                .then(|| sampling(format!("pprof: {}", made.value), weight, each, 1, wall)),
             tables,
             notes,
         };

@@ -79,6 +79,22 @@ impl ImportedProfile<'_> {
     }
 }
 
+/// Describes samples that another tool took, each of which stands for `each` ns.
+pub fn sampling(source: String, samples: u64, each: u64, cpus: u64, wall_ns: Ticks) -> SamplingSummary {
+    SamplingSummary {
+        source,
+        samples,
+        sample_ns: Ticks(each),
+        cpus,
+        wall_ns,
+        period: "as another tool chose it".into(),
+        bias: None,
+        filter: None,
+        calls: None,
+        bound_bytes: 0,
+    }
+}
+
 /// Lists kinds with their counts, greatest first.
 pub fn counts(kinds: &BTreeMap<String, u64>) -> String {
     let mut sorted: Vec<(&String, &u64)> = kinds.iter().collect();

@@ -15,8 +15,8 @@ use crate::Result;
 use kerntune_kernel::Symbols;
 use kerntune_profile::{source_name, CountKind, Profile};
 
-/// Fewest samples of which an order is made: about the fewest with which an order was measured to
-/// bring anything (docs/results/calls-layout.md).
+/// Fewest samples of which an order is made: a second of a CPU at the default rate. A judgment, not
+/// a measured limit.
 pub const MIN_SAMPLES: u64 = 1_000;
 
 /// Least share of the time in functions with counts; below it the rest of the kernel would be placed
@@ -154,8 +154,7 @@ fn samples_alone(recording: &Profile) -> GateFinding {
         return GateFinding::refused("training", found, fix.into());
     }
     let found = format!(
-        "it has {samples} samples and no counted calls; orders of samples alone kept at most a third of the gain of exact \
-         counts (docs/results/calls-layout.md)"
+        "it has {samples} samples and no counted calls: functions that ran and were never sampled have no place in an order"
     );
     GateFinding::warning("training", found, "count calls where the kernel can (`--calls all`)".into())
 }

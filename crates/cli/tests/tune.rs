@@ -45,6 +45,11 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     let base = result["base"]["id"].as_str().unwrap();
     let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--recipe", RECIPE, "--json"]);
     assert_eq!(optimized["tuned"], result["tuned"]["id"]);
+    // The kernel that counts on another machine is the one that was trained here.
+    let known = json(["kernel", "list", "--json"]);
+    let counting = json(["gcov", "build", "--kernel", base, "--json"]);
+    assert_eq!(counting["recipe"], "gcc-pgo/instrumented", "{counting}");
+    assert!(known.as_array().unwrap().iter().any(|kernel| kernel["id"] == counting["id"]), "{counting}");
     // Functions are placed for the model's cache: a cache of 128 KiB with one way gives another
     // order.
     let other = [

@@ -20,6 +20,7 @@ const STATE: &str = "/var/lib/kerntune-deploy";
 const RECORD: &str = "/var/lib/kerntune-deploy/state.json";
 const OUTCOME: &str = "/var/lib/kerntune-deploy/outcome";
 const CONFIRMED: &str = "/var/lib/kerntune-deploy/confirmed.cfg";
+const CONFIG: &str = "/var/lib/kerntune-deploy/config";
 const FILES: &str = "/boot/kerntune-deploy";
 const IMAGE: &str = "/boot/kerntune-deploy/vmlinuz";
 const INITRD: &str = "/boot/kerntune-deploy/initrd.img";
@@ -28,6 +29,10 @@ const ENV: &str = "/boot/grub/grubenv";
 const SCRIPT: &str = "/etc/systemd/kerntune-deploy.sh";
 const UNIT: &str = "/etc/systemd/system/kerntune-deploy.service";
 const UNIT_NAME: &str = "kerntune-deploy.service";
+const MODULES: &str = "/lib/modules";
+/// Place of the modules of a kernel whose release is another kernel's, too. Its RAM disk mounts them
+/// over the other kernel's.
+const SHARED_RELEASE: &str = "/lib/modules/.kerntune-deploy";
 /// Room that stays free in `/boot`, in bytes.
 const SPARE: u64 = 4 << 20;
 
@@ -191,7 +196,7 @@ impl<'a> Deployment<'a> {
         let facts = self.facts()?;
         let find_root = grub::check(&facts)?;
         let (loader, record) = (self.loader()?, self.record()?);
-        self.check(&facts, kernel, record.is_some())?;
+        let place = self.check(&facts, kernel, record.is_some())?;
         if let Some(other) =
             record.as_ref().filter(|record| record.id != kernel.id || record.name != kernel.name)
         {
@@ -247,19 +252,16 @@ impl<'a> Deployment<'a> {
         let mut note = self.target.write("note the deployment", RECORD, ScriptInput::Bytes(json));
         note.commands.insert(0, format!("mkdir -p {}", self.target.at(STATE)));
         scripts.push(note);
-        scripts.push(self.modules(kernel));
+        scripts.push(self.modules(kernel, place));
         let image = ScriptInput::File(kernel.image.clone());
         let mut write_image = self.target.write("write the kernel", IMAGE, image);
         write_image.commands.insert(0, format!("mkdir -p {}", self.target.at(FILES)));
         scripts.push(write_image);
         // mkinitramfs reads there which compression the kernel knows; its step removes the file.
         let config = ScriptInput::Bytes(kernel.config().into());
-        scripts.push(self.target.write(
-            "write the configuration for mkinitramfs",
-            &config_path(&kernel.name),
-            config,
-        ));
-        scripts.push(self.initrd(kernel, watchdog.as_ref()));
+        let path = if place == MODULES { config_path(&kernel.name) } else { CONFIG.into() };
+        scripts.push(self.target.write("write the configuration for mkinitramfs", &path, config));
+        scripts.push(self.initrd(kernel, watchdog.as_ref(), place));
         let script = self.confirm_script(&record, options);
         scripts.push(self.target.write(
             "write the script that confirms",
@@ -289,7 +291,8 @@ impl<'a> Deployment<'a> {
         Ok(DeploymentSteps { scripts, watchdog, guards })
     }
 
-    fn check(&self, facts: &MachineFacts, kernel: &KernelFiles, is_ours: bool) -> Result<()> {
+    /// Checks that a kernel can be deployed; returns the directory for its modules.
+    fn check(&self, facts: &MachineFacts, kernel: &KernelFiles, is_ours: bool) -> Result<&'static str> {
         if facts.get("uid") != "0" {
             return Err(self.refuse("a kernel is deployed by root only"));
         }
@@ -321,11 +324,18 @@ impl<'a> Deployment<'a> {
                 "a deployed kernel runs there: `kerntune deploy --rollback` and a restart bring the old one back",
             ));
         }
-        let has_config = facts.is(&format!("config:{}", kernel.name)) && !is_ours;
-        if facts.is(&format!("module:{}", kernel.name)) || has_config {
+        let shares_release = facts.is(&format!("module:{}", kernel.name));
+        if facts.is(&format!("config:{}", kernel.name)) && !is_ours && !shares_release {
             return Err(self.refuse(format!(
-                "/lib/modules/{0} or /boot/config-{0} belongs to another kernel of that name; give the new one a release of its own \
-                 (--set 'CONFIG_LOCALVERSION=\"-web\"' when it is built)",
+                "/boot/config-{0} belongs to another kernel of that name, which has no /lib/modules/{0}; give the new one a \
+                 release of its own (--set 'CONFIG_LOCALVERSION=\"-web\"' when it is built)",
+                kernel.name
+            )));
+        }
+        if shares_release && !facts.is("unshare") {
+            return Err(self.refuse(format!(
+                "another kernel has the release {}, and there is no `unshare` (Debian package util-linux), which makes a \
+                 RAM disk with the new one's modules",
                 kernel.name
             )));
         }
@@ -350,7 +360,7 @@ impl<'a> Deployment<'a> {
                 )));
             }
         }
-        Ok(())
+        Ok(if shares_release { SHARED_RELEASE } else { MODULES })
     }
 
     /// Returns our part of `custom.cfg` for a confirmed kernel and for one that starts once.
@@ -404,13 +414,14 @@ impl<'a> Deployment<'a> {
         self.target.write(what, ENV, input)
     }
 
-    fn modules(&self, kernel: &KernelFiles) -> Script {
-        let at = |path: &str| self.target.at(&format!("/lib/modules/{path}"));
+    /// Returns the script that writes the modules below `place`.
+    fn modules(&self, kernel: &KernelFiles, place: &str) -> Script {
+        let at = |path: &str| self.target.at(&format!("{place}/{path}"));
         let (new, old, own) = (at(NEW), at(".kerntune-old"), at(&kernel.name));
         let mark = at(&format!("{}/{MARK}", kernel.name));
         let commands = [
             format!("rm -rf {new} {old}"),
-            format!("mkdir {new}"),
+            format!("mkdir -p {new}"),
             format!("tar -x -C {new} --no-same-owner -f -"),
             format!("sync -f {new}"),
             format!("[ ! -e {own} ] || [ -e {mark} ]"),
@@ -426,8 +437,8 @@ impl<'a> Deployment<'a> {
     }
 
     /// Returns the script that makes the RAM disk. A script in it arms the watchdog, because a hang
-    /// may come before systemd.
-    fn initrd(&self, kernel: &KernelFiles, watchdog: Option<&Watchdog>) -> Script {
+    /// may come before systemd. Another one brings the modules from `place`.
+    fn initrd(&self, kernel: &KernelFiles, watchdog: Option<&Watchdog>, place: &str) -> Script {
         let settings = format!("{STATE}/initramfs-tools");
         let (at, temporary) = (self.target.at(&settings), self.target.at(&format!("{STATE}/tmp")));
         let new = self.target.at(&format!("{INITRD}{NEW}"));
@@ -443,14 +454,32 @@ impl<'a> Deployment<'a> {
             let list = self.target.at(&format!("{settings}/modules"));
             commands.push(format!("printf '%s\\n' {} >>{list}", watchdog.driver));
         }
-        commands.push(format!(
-            "TMPDIR={temporary} mkinitramfs -d {at} -o {new} {} </dev/null >&2",
-            quoted(&kernel.name)
-        ));
+        let name = quoted(&kernel.name);
+        let make = format!("TMPDIR={temporary} mkinitramfs -d {at} -o {new} {name} </dev/null >&2");
+        if place == MODULES {
+            commands.push(make);
+        } else {
+            let scripts = self.target.at(&format!("{settings}/scripts/init-bottom"));
+            commands.push(format!("mkdir -p {scripts}"));
+            let text = quoted(&mount_modules(&kernel.name));
+            commands.push(format!("printf %s {text} >{scripts}/kerntune-modules"));
+            commands.push(format!("chmod 755 {scripts}/kerntune-modules"));
+            // mkinitramfs sees the new kernel's files under the names of the other one's.
+            let bind =
+                |from: &str, to: &str| format!("mount --bind {} {}", self.target.at(from), self.target.at(to));
+            let modules = bind(&format!("{place}/{}", kernel.name), &format!("{MODULES}/{}", kernel.name));
+            let config = config_path(&kernel.name);
+            let config = format!("if [ -e {} ]; then {}; fi", self.target.at(&config), bind(CONFIG, &config));
+            commands.push(format!(
+                "unshare --mount sh -c {}",
+                quoted(&format!("set -e; {modules}; {config}; {make}"))
+            ));
+        }
         commands.push(format!("[ -s {new} ]"));
         commands.push(format!("sync {new}"));
         commands.extend(self.target.renamed(INITRD));
-        commands.push(format!("rm -rf {at} {temporary} {}", self.target.at(&config_path(&kernel.name))));
+        let config = if place == MODULES { config_path(&kernel.name) } else { CONFIG.into() };
+        commands.push(format!("rm -rf {at} {temporary} {}", self.target.at(&config)));
         Script::new("make the RAM disk", commands)
     }
 
@@ -533,11 +562,14 @@ impl<'a> Deployment<'a> {
         remove.push(self.removal("remove the unit and its script", &files));
         let at = |path: &str| self.target.at(&format!("/lib/modules/{path}"));
         let mut modules = Vec::new();
+        modules.push(format!("rm -rf {}", self.target.at(SHARED_RELEASE)));
         if let Some(record) = record {
             let mark = at(&format!("{}/{MARK}", record.name));
             let config = config_path(&record.name);
+            // Another kernel's configuration stays; ours was written where there was none.
             modules.push(format!(
-                "rm -f {} {}",
+                "[ -e {0} ] && [ ! -e {mark} ] || rm -f {1} {2}",
+                at(&record.name),
                 self.target.at(&config),
                 self.target.at(&format!("{config}{NEW}"))
             ));
@@ -705,6 +737,18 @@ fn grub_path(boot: &str, path: &str) -> String {
     format!("{boot}{}", path.strip_prefix("/boot").unwrap_or(path))
 }
 
+/// Returns the script of the RAM disk that mounts the modules of a kernel over those of another one of
+/// its release. Without them it does not go on: modules of another build would corrupt memory.
+fn mount_modules(name: &str) -> String {
+    format!(
+        "#!/bin/sh\n\
+         [ \"${{1-}}\" != prereqs ] || exit 0\n\
+         . /scripts/functions\n\
+         mount -o bind \"$rootmnt{SHARED_RELEASE}/{name}\" \"$rootmnt{MODULES}/{name}\" ||\n\
+         \tpanic 'kerntune: the modules of the deployed kernel could not be mounted'\n"
+    )
+}
+
 /// Returns the script of the RAM disk that arms the watchdog: a device that is closed without the
 /// letter V goes on counting. A RAM disk without busybox has no `grep` and no fractions of seconds.
 fn arm_watchdog(watchdog: &Watchdog) -> String {
@@ -713,7 +757,7 @@ fn arm_watchdog(watchdog: &Watchdog) -> String {
          [ \"${{1-}}\" != prereqs ] || exit 0\n\
          read -r line </proc/cmdline\n\
          case $line in *systemd.wants={UNIT_NAME}*) ;; *) exit 0 ;; esac\n\
-         modprobe {} || exit 0\n\
+         modprobe {} || [ -e /dev/watchdog0 ] || exit 0\n\
          i=0\n\
          while [ ! -e /dev/watchdog0 ] && [ $i -lt 10 ]; do sleep 1; i=$((i + 1)); done\n\
          [ ! -e /dev/watchdog0 ] || echo >/dev/watchdog0\n",

@@ -51,6 +51,7 @@ yes old_kernel [ -f "$root/boot/vmlinuz-$(uname -r)" ]
 yes old_initrd [ -f "$root/boot/initrd.img-$(uname -r)" ]
 p initrd_bytes "$( { wc -c <"$root/boot/initrd.img-$(uname -r)"; } 2>/dev/null)"
 yes mkinitramfs command -v mkinitramfs
+yes unshare command -v unshare
 yes deployed [ -e "$root/var/lib/kerntune-deploy" ]
 for module in "$root"/lib/modules/*; do
     [ ! -e "$module" ] || [ -e "$module/.kerntune-deploy" ] || p "module:${module##*/}" yes

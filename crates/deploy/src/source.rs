@@ -9,16 +9,18 @@ use tempfile::TempDir;
 
 /// Marks a directory below `/lib/modules` as ours.
 pub(crate) const MARK: &str = ".kerntune-deploy";
-/// Drivers that arm a watchdog by themselves, and the parameter with their time limit in seconds.
-/// The drivers of real devices come before `softdog`, a timer of the kernel.
-const WATCHDOGS: &[(&str, &str)] = &[
-    ("iTCO_wdt", "heartbeat"),
-    ("sp5100_tco", "heartbeat"),
-    ("i6300esb", "heartbeat"),
-    ("ipmi_watchdog", "timeout"),
-    ("hpwdt", "soft_margin"),
-    ("wdat_wdt", "timeout"),
+/// Drivers that arm a watchdog by themselves: module, option of the configuration, and parameter with
+/// the time limit in seconds.
+const WATCHDOGS: &[(&str, &str, &str)] = &[
+    ("iTCO_wdt", "CONFIG_ITCO_WDT", "heartbeat"),
+    ("sp5100_tco", "CONFIG_SP5100_TCO", "heartbeat"),
+    ("i6300esb", "CONFIG_I6300ESB_WDT", "heartbeat"),
+    ("ipmi_watchdog", "CONFIG_IPMI_WATCHDOG", "timeout"),
+    ("hpwdt", "CONFIG_HP_WATCHDOG", "soft_margin"),
+    ("wdat_wdt", "CONFIG_WDAT_WDT", "timeout"),
 ];
+/// A timer of the kernel, for a machine without a device.
+const SOFTDOG: (&str, &str, &str) = ("softdog", "CONFIG_SOFT_WATCHDOG", "soft_margin");
 
 /// A kernel with its modules, unpacked.
 #[derive(Debug)]
@@ -148,9 +150,10 @@ impl KernelFiles {
     }
 
     /// Finds a watchdog that the new kernel can use on a machine with these devices, where the
-    /// running kernel has these watchdog drivers. A device comes before `softdog`.
+    /// running kernel has these watchdog drivers. A device comes before `softdog`. A driver that is
+    /// built in lists no devices: it counts if the running kernel uses it.
     pub fn watchdog(&self, devices: &[String], running: &[String]) -> Option<Watchdog> {
-        let real = WATCHDOGS.iter().find(|(driver, _)| {
+        let real = WATCHDOGS.iter().find(|(driver, option, _)| {
             let bound = running.iter().any(|name| name == driver);
             let patterns = self.aliases.iter().filter(|(_, module)| module == driver);
             let matches = || {
@@ -158,16 +161,15 @@ impl KernelFiles {
                 patterns
                     .any(|pattern| devices.iter().any(|device| matches_pattern(pattern, device.as_bytes())))
             };
-            self.has_module(driver) && (bound || matches())
+            self.has_driver(driver, option) && (bound || matches())
         });
-        let soft = ("softdog", "soft_margin");
-        let found = real.or(self.has_module(soft.0).then_some(&soft))?;
-        Some(Watchdog { driver: found.0.into(), parameter: found.1 })
+        let found = real.or(self.has_driver(SOFTDOG.0, SOFTDOG.1).then_some(&SOFTDOG))?;
+        Some(Watchdog { driver: found.0.into(), parameter: found.2 })
     }
 
-    fn has_module(&self, name: &str) -> bool {
-        let file = format!("/{name}.ko");
-        self.drivers.iter().any(|path| path.contains(&file))
+    fn has_driver(&self, module: &str, option: &str) -> bool {
+        let file = format!("/{module}.ko");
+        self.has(option) || self.drivers.iter().any(|path| path.contains(&file))
     }
 
     /// Returns the temporary directory.

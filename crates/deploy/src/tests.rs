@@ -117,6 +117,18 @@ impl FakeMachine {
         machine
     }
 
+    /// Makes a machine on which another kernel has the release of the new one.
+    fn with_shared_release() -> Self {
+        let machine = Self::new();
+        for file in [format!("lib/modules/{NAME}/modules.dep"), format!("boot/config-{NAME}")] {
+            machine.put(&file, b"of another kernel\n");
+        }
+        machine.stub("unshare", "shift; exec \"$@\"");
+        // Only what is there can be mounted, over what is there.
+        machine.stub("mount", "[ -e \"$2\" ] && [ -e \"$3\" ]");
+        machine
+    }
+
     fn root(&self) -> PathBuf {
         self.directory.path().join("root")
     }
@@ -185,7 +197,11 @@ impl FakeMachine {
             for file in ["vmlinuz", "initrd.img"] {
                 assert!(self.is_whole(file), "{file} of an entry that starts");
             }
-            assert!(self.root().join(format!("lib/modules/{NAME}/modules.dep")).is_file());
+            let has_modules = |place: &str| {
+                let marked = self.root().join(place).join(NAME).join(".kerntune-deploy");
+                marked.is_file() && marked.with_file_name("modules.dep").is_file()
+            };
+            assert!(has_modules("lib/modules") || has_modules("lib/modules/.kerntune-deploy"));
             line.replace("; then", "").replacen(' ', " BOOT_IMAGE=", 0)
         });
         for file in ["boot/vmlinuz-6.1.0-50-cloud-amd64", "boot/initrd.img-6.1.0-50-cloud-amd64"] {
@@ -360,11 +376,15 @@ fn without_a_check_a_person_confirms() {
     assert!(machine.start());
 }
 
-/// Cuts the power after each command of a deployment. `after` is what is done then.
-fn cut_everywhere(is_torn: bool, after: impl Fn(&FakeMachine, &KernelFiles, bool)) {
+/// Cuts the power after each command of a deployment on a new machine. `after` is what is done then.
+fn cut_everywhere(
+    is_torn: bool,
+    new_machine: fn() -> FakeMachine,
+    after: impl Fn(&FakeMachine, &KernelFiles, bool),
+) {
     let kernel = kernel();
     for cut in 0.. {
-        let machine = FakeMachine::new();
+        let machine = new_machine();
         let before = machine.files();
         let ended = machine.on(Some(cut), is_torn, |deployment| deploy(deployment, &kernel, Some("true")));
         let is_new = machine.start();
@@ -383,12 +403,21 @@ fn cut_everywhere(is_torn: bool, after: impl Fn(&FakeMachine, &KernelFiles, bool
 #[test]
 fn a_power_cut_at_any_command_leaves_the_old_kernel() {
     // The next test has the cuts between two commands.
-    cut_everywhere(true, |_, _, _| ());
+    cut_everywhere(true, FakeMachine::new, |_, _, _| ());
+}
+
+#[test]
+fn kernels_of_one_release_have_modules_of_their_own() {
+    cut_everywhere(false, FakeMachine::with_shared_release, |_, _, _| ());
+    let (machine, kernel) = (FakeMachine::with_shared_release(), kernel());
+    machine.on(None, false, |deployment| deploy(deployment, &kernel, None)).unwrap();
+    let disk = fs::read_to_string(machine.root().join("boot/kerntune-deploy/initrd.img")).unwrap();
+    assert!(disk.contains("mount -o bind \"$rootmnt/lib/modules/.kerntune-deploy/6.12.117-kt\""), "{disk}");
 }
 
 #[test]
 fn a_deployment_is_repeated_after_a_power_cut_at_any_command() {
-    cut_everywhere(false, |machine, kernel, _| {
+    cut_everywhere(false, FakeMachine::new, |machine, kernel, _| {
         machine.on(None, false, |deployment| deploy(deployment, kernel, Some("true"))).unwrap();
         assert_eq!(machine.state(), DeploymentState::Armed);
         assert!(machine.start());
@@ -472,7 +501,7 @@ fn machines_that_cannot_start_an_entry_once_are_refused() {
         ("aarch64", &|m| {
             m.stub("uname", "case $1 in -m) echo aarch64 ;; *) echo 6.1.0-50-cloud-amd64 ;; esac")
         }),
-        ("belongs to another kernel", &|m| m.put("lib/modules/6.12.117-kt/modules.dep", b"")),
+        ("belongs to another kernel", &|m| m.put("boot/config-6.12.117-kt", b"")),
         ("MiB free, and the new kernel needs", &|m| m.stub("df", "echo; echo /dev/x 100 90 10 90% /")),
         ("does not run systemd", &|m| fs::remove_dir_all(m.root().join("run/systemd")).unwrap()),
         ("cannot pass `a=\\\"b\\\"`", &|m| {

@@ -10,6 +10,7 @@
 //! - [`timed`](bench::timed::timed): kernels that take turns on a machine that times → their times,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`instrument`](instrument::instrument): a kernel → the one that counts for it on another machine,
 //! - [`mod@bench`]: rows of suites on a machine → their figures in one format,
 //! - [`quality`](quality::check): a profile and a kernel → whether the profile fits the kernel,
 //! - [`package`](package::package): a kernel → a Debian package with its profile and comparisons,
@@ -55,4 +56,4 @@ pub use runs::{
 };
 pub use session::Session;
 pub use tuning::tune::{tune, TuneRequest, TuneResult};
-pub use tuning::{auto, cross, optimize, package, quality};
+pub use tuning::{auto, cross, instrument, optimize, package, quality};

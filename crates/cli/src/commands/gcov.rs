@@ -1,18 +1,37 @@
-//! The commands `kerntune gcov reset|collect`.
+//! The commands `kerntune gcov build|reset|collect`.
 
 use clap::Subcommand;
 use kerntune_command::{
-    command_group, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, RunSubcommand,
+    command_group, exclusions, work, CliOutput, CommandEntry, ExcludeOptions, Exit, Failure, FormatOptions,
+    GlobalOptions, RecipeFlags, RunSubcommand,
 };
 use kerntune_kernel::build_id_in_notes;
 use kerntune_live::{collect_gcov, reset_gcov, GcovMachine, GcovManifest};
+use kerntune_tune::instrument::instrument;
+use kerntune_tune::Session;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 pub const COMMAND: CommandEntry = command_group::<GcovCommand>("gcov", 105, "Tune");
 
-/// Take the counters out of a running instrumented kernel
+/// Build an instrumented kernel, and take the counters out of it while it runs
 #[derive(Debug, Subcommand)]
 pub enum GcovCommand {
+    /// Build the instrumented kernel of a kernel, for `deploy` or `package`
+    Build {
+        /// The kernel that is to be tuned: label, beginning of an id, or directory
+        #[arg(long)]
+        kernel: String,
+        #[command(flatten)]
+        of_recipe: RecipeFlags,
+        #[command(flatten)]
+        exclude: ExcludeOptions,
+        /// Number of parallel jobs of make [default: number of CPUs]
+        #[arg(short, long, value_name = "N")]
+        jobs: Option<NonZeroUsize>,
+        #[command(flatten)]
+        format: FormatOptions,
+    },
     /// Set all counters to 0, before the work that the kernel is to be trained with
     Reset {
         #[command(flatten)]
@@ -37,17 +56,36 @@ pub struct MachineOption {
     /// there [default: this machine]
     #[arg(long, value_name = "USER@MACHINE")]
     host: Option<String>,
+    /// Give ssh this option, as in `ssh -o`; may be repeated
+    #[arg(long, value_name = "OPTION", requires = "host")]
+    ssh_option: Vec<String>,
 }
 
 impl MachineOption {
     fn machine(&self) -> Result<GcovMachine, Failure> {
-        Ok(self.host.as_deref().map_or(Ok(GcovMachine::Here), GcovMachine::ssh)?)
+        match &self.host {
+            None => Ok(GcovMachine::Here),
+            Some(host) => Ok(GcovMachine::ssh(host, &self.ssh_option)?),
+        }
     }
 }
 
 impl RunSubcommand<GlobalOptions> for GcovCommand {
-    fn run(&self, _: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+    fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         match self {
+            Self::Build { kernel, of_recipe, exclude, jobs, format } => {
+                let work = work(global)?;
+                let base = kerntune_kernel::find(&work, kernel)?;
+                let session = Session::on(base.manifest.arch, &work, output.progress())?.with_jobs(*jobs);
+                let exclusions = exclusions(exclude)?;
+                let counting = instrument(&session, &base, of_recipe.values, &exclusions)?;
+                super::kernel::show(&counting, format.json, output)?;
+                output.note(&format!(
+                    "\nnext: kerntune deploy {0} --host …, or kerntune package {0}; then gcov reset, the work, gcov collect; \
+                     kerntune optimize --kernel {1} --gcda DIR",
+                    counting.manifest.id, base.manifest.label
+                ));
+            }
             Self::Reset { of } => {
                 reset_gcov(&of.machine()?)?;
                 output.note("all counters are 0");

@@ -513,7 +513,7 @@ fn list(work: &WorkDir, json: bool, output: &CliOutput) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(kernel: &Kernel, json: bool, output: &CliOutput) -> Result<(), Failure> {
+pub(super) fn show(kernel: &Kernel, json: bool, output: &CliOutput) -> Result<(), Failure> {
     let m = &kernel.manifest;
     if json {
         output.json(&KernelJson { path: &kernel.dir, manifest: m });

@@ -32,20 +32,25 @@ pub enum GcovMachine {
     Here,
     /// A machine that `ssh` reaches without asking for a password: `user@machine`, or a name of
     /// `ssh_config`.
-    Ssh(String),
+    Ssh {
+        /// Name of the machine.
+        host: String,
+        /// Values of `ssh -o`.
+        options: Vec<String>,
+    },
 }
 
 impl GcovMachine {
-    /// Checks the argument of `--host`.
+    /// Checks the argument of `--host`; `options` are values of `ssh -o`.
     ///
     /// # Errors
     /// A name that `ssh` would take for an option, or with characters that no name has.
-    pub fn ssh(name: &str) -> Result<Self> {
+    pub fn ssh(name: &str, options: &[String]) -> Result<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "@.-_:%[]".contains(c);
         if name.is_empty() || name.starts_with('-') || !name.chars().all(fits) {
             return Err(Error::Gcov(format!("--host {name:?} is no name of a machine: give user@machine")));
         }
-        Ok(Self::Ssh(name.into()))
+        Ok(Self::Ssh { host: name.into(), options: options.to_vec() })
     }
 }
 
@@ -67,7 +72,7 @@ pub struct CountingKernel {
 pub fn reset_gcov(machine: &GcovMachine) -> Result<()> {
     match machine {
         GcovMachine::Here => local::reset(),
-        GcovMachine::Ssh(host) => remote::reset(host),
+        GcovMachine::Ssh { host, options } => remote::reset((host, options)),
     }
 }
 
@@ -97,7 +102,7 @@ pub fn collect_gcov(
     let mut sink = CounterSink { top: top.clone(), files: Vec::new(), bytes: 0 };
     let kernel = match machine {
         GcovMachine::Here => local::collect(&mut sink)?,
-        GcovMachine::Ssh(host) => remote::collect(host, &mut sink)?,
+        GcovMachine::Ssh { host, options } => remote::collect((host, options), &mut sink)?,
     };
     if sink.files.is_empty() {
         return Err(Error::Gcov(
@@ -108,7 +113,7 @@ pub fn collect_gcov(
         schema: manifest::SCHEMA.into(),
         host: match machine {
             GcovMachine::Here => None,
-            GcovMachine::Ssh(host) => Some(host.clone()),
+            GcovMachine::Ssh { host, .. } => Some(host.clone()),
         },
         release: kernel.release.trim().to_owned(),
         build_id: build_id(&kernel.notes),

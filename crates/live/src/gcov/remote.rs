@@ -56,12 +56,12 @@ cd "$work"
 tar -cf - release modules notes gcov
 "#;
 
-pub(super) fn reset(host: &str) -> Result<()> {
-    run(host, RESET, |_| Ok(()))
+pub(super) fn reset(machine: (&str, &[String])) -> Result<()> {
+    run(machine, RESET, |_| Ok(()))
 }
 
-pub(super) fn collect(host: &str, sink: &mut CounterSink) -> Result<CountingKernel> {
-    run(host, COLLECT, |output| read_archive(output, &mut |name, bytes| sink.add(name, bytes)))
+pub(super) fn collect(machine: (&str, &[String]), sink: &mut CounterSink) -> Result<CountingKernel> {
+    run(machine, COLLECT, |output| read_archive(output, &mut |name, bytes| sink.add(name, bytes)))
 }
 
 /// Returns the whole script for the other side.
@@ -69,10 +69,15 @@ pub(super) fn script(commands: &str) -> String {
     format!("{BEGIN}{commands}")
 }
 
-/// Runs a script on `host` as root, and reads its output.
-fn run<T>(host: &str, commands: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+/// Runs a script as root on a machine, given by name and options of `ssh`, and reads its output.
+fn run<T>(
+    (host, options): (&str, &[String]),
+    commands: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>,
+) -> Result<T> {
     let mut ssh = Command::new("ssh");
-    ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--", host]);
+    ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "LogLevel=ERROR"]);
+    ssh.args(options.iter().flat_map(|option| ["-o", option]));
+    ssh.args(["--", host]);
     // A user without root may have sudo without a password.
     ssh.arg("if [ \"$(id -u)\" = 0 ]; then exec sh -s; else exec sudo -n sh -s; fi");
     ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

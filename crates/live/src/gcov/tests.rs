@@ -20,10 +20,10 @@ fn names_are_checked_before_they_become_paths() {
 #[test]
 fn hosts_are_names() {
     for good in ["root@server", "server.example.org", "root@[::1]", "user-1@10.0.0.1"] {
-        assert!(GcovMachine::ssh(good).is_ok(), "{good}");
+        assert!(GcovMachine::ssh(good, &[]).is_ok(), "{good}");
     }
     for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a\nb", "$(x)"] {
-        assert!(GcovMachine::ssh(bad).is_err(), "{bad:?}");
+        assert!(GcovMachine::ssh(bad, &[]).is_err(), "{bad:?}");
     }
 }
 

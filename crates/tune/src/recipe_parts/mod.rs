@@ -5,6 +5,7 @@ pub mod base;
 pub mod context;
 pub mod exclude;
 pub mod inputs;
+pub mod instrumented;
 pub mod part;
 pub mod settings;
 pub mod steps;

@@ -2,14 +2,15 @@
 
 use crate::engine::{ResultDirectory, StepName};
 use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
+use crate::recipe_parts::instrumented::{counting_nothing, value_patches, with_counters};
 use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
 use crate::recipe_parts::settings::SuppliedProfile;
 use crate::recipe_parts::steps::{reported, train_kernel, PROFILE};
 use crate::{Result, Session};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    check_compiler, instrumented_request, prepare_as_exported, prepare_profile, prove, tuned_request,
-    without_counters, Exclusions, GccPgoProfile, ValuePatches, WeightedRun, NAME, REQUIREMENTS,
+    check_compiler, prepare_as_exported, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile,
+    ValuePatches, WeightedRun, NAME, REQUIREMENTS,
 };
 use kerntune_optimize::quality::GateFinding;
 
@@ -63,10 +64,7 @@ impl RecipePart for GccPgo {
         _: Option<PreparedBuild<'a>>,
     ) -> Result<PreparedBuild<'a>> {
         let RecipeContext { engine, base, request, settings, .. } = *context;
-        let values = match settings.options.values {
-            true => ValuePatches::of(context.session().work, base)?,
-            false => None,
-        };
+        let values = value_patches(context.session(), base, settings.options.values)?;
         let instrumented = build_instrumented(context, values.as_ref())?;
         let counters = match settings.supplied {
             Some(SuppliedProfile::Counters(runs)) => repeated(runs),
@@ -82,22 +80,10 @@ impl RecipePart for GccPgo {
     }
 }
 
-/// Builds the instrumented kernel. `values` are the patches for value profiling, if it was
-/// requested and there are any for this kernel.
 fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
-    let RecipeContext { base, settings, .. } = *context;
-    if values.is_none() && settings.options.values {
-        let of = &base.manifest;
-        let text = format!(
-            "no patches profile values in Linux {} for {}: arcs alone are counted",
-            of.version, of.arch
-        );
-        context.session().progress.note(&text);
-    }
-    let instrumented =
-        |exclusions: &Exclusions| Ok(instrumented_request(context.request, base, exclusions, values)?);
-    let request = |exclusions: &Exclusions| instrumented(&Exclusions::maintained()?.and(exclusions));
-    let plain = without_counters(instrumented(&Exclusions::NONE)?);
+    let base = context.base;
+    let request = |exclusions: &Exclusions| with_counters(context.request, base, exclusions, values);
+    let plain = counting_nothing(context.request, base, values)?;
     context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, &plain, false)
 }
 

@@ -2,6 +2,7 @@
 
 pub mod auto;
 pub mod cross;
+pub mod instrument;
 pub mod optimize;
 pub mod package;
 pub mod quality;

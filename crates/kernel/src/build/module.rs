@@ -82,11 +82,8 @@ impl KernelHeaders {
                 return Err(missing(format!("{file} is missing in it")));
             }
         }
-        let said = dir.join("include/config/kernel.release");
-        if let Ok(text) = fs::read_to_string(&said) {
-            if text.trim() != release {
-                return Err(missing(format!("it is of the kernel {}", text.trim())));
-            }
+        if let Some(built_for) = release_of(&dir).filter(|built_for| built_for != release) {
+            return Err(missing(format!("it is of the kernel {built_for}")));
         }
         let path = dir.join("include/config/auto.conf");
         let config = fs::read_to_string(&path).at("read", &path)?;
@@ -97,6 +94,18 @@ impl KernelHeaders {
     pub fn has(&self, line: &str) -> bool {
         self.config.lines().any(|has| has == line)
     }
+}
+
+/// Returns the release of the kernel that headers are of: the one that modules get. Debian 12 has the
+/// upstream version in `kernel.release`.
+fn release_of(dir: &Path) -> Option<String> {
+    let header = fs::read_to_string(dir.join("include/generated/utsrelease.h")).unwrap_or_default();
+    let defined = header.lines().find_map(|line| line.strip_prefix("#define UTS_RELEASE "));
+    if let Some(release) = defined {
+        return Some(release.trim().trim_matches('"').into());
+    }
+    let release = fs::read_to_string(dir.join("include/config/kernel.release")).ok()?;
+    Some(release.trim().into())
 }
 
 /// Builds a module against a kernel with kept objects, or returns the one that was built before.
@@ -230,5 +239,9 @@ mod tests {
         assert!(headers.has("CONFIG_FUNCTION_TRACER=y") && !headers.has("CONFIG_FUNCTION"));
         fs::write(build.join("include/config/kernel.release"), "6.1.0-2\n").unwrap();
         assert!(below("6.1.0-1").unwrap_err().to_string().contains("of the kernel 6.1.0-2"));
+        // As Debian 12's: the upstream version there, and the release in the header.
+        fs::create_dir_all(build.join("include/generated")).unwrap();
+        fs::write(build.join("include/generated/utsrelease.h"), "#define UTS_RELEASE \"6.1.0-1\"\n").unwrap();
+        below("6.1.0-1").unwrap();
     }
 }

@@ -465,8 +465,9 @@ impl<'a> Deployment<'a> {
             commands.push(format!("printf %s {text} >{scripts}/kerntune-modules"));
             commands.push(format!("chmod 755 {scripts}/kerntune-modules"));
             // mkinitramfs sees the new kernel's files under the names of the other one's.
-            let bind =
-                |from: &str, to: &str| format!("mount --bind {} {}", self.target.at(from), self.target.at(to));
+            let bind = |from: &str, to: &str| {
+                format!("mount --bind {} {}", self.target.at(from), self.target.at(to))
+            };
             let modules = bind(&format!("{place}/{}", kernel.name), &format!("{MODULES}/{}", kernel.name));
             let config = config_path(&kernel.name);
             let config = format!("if [ -e {} ]; then {}; fi", self.target.at(&config), bind(CONFIG, &config));

@@ -39,7 +39,7 @@ pub struct KernelFiles {
     /// Size of the archive in bytes.
     pub modules_bytes: u64,
     config: String,
-    /// Lines of `modules.alias`: device pattern and module.
+    /// Device patterns and their drivers: modules, and what is built in.
     aliases: Vec<(String, String)>,
     drivers: Vec<String>,
 }
@@ -119,12 +119,14 @@ impl KernelFiles {
         tar.args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--file"]).arg(&archive);
         tar.env_remove("TAR_OPTIONS").arg("--directory").arg(&modules).arg("--").arg(name);
         run(tar, first)?;
-        let aliases = fs::read_to_string(own.join("modules.alias")).unwrap_or_default();
-        let aliases = aliases.lines().filter_map(|line| {
-            let (pattern, module) = line.strip_prefix("alias ")?.rsplit_once(' ')?;
-            Some((pattern.to_string(), module.to_string()))
-        });
-        let (aliases, drivers) = (aliases.collect(), files(&own)?);
+        let [loaded, built_in] = ["modules.alias", "modules.builtin.modinfo"]
+            .map(|list| fs::read_to_string(own.join(list)).unwrap_or_default());
+        let loaded = loaded.lines().filter_map(|line| line.strip_prefix("alias ")?.rsplit_once(' '));
+        // MODULE.alias=PATTERN, each line ended by a NUL.
+        let built_in = built_in.split('\0').filter_map(|line| line.split_once(".alias="));
+        let aliases = loaded.chain(built_in.map(|(module, pattern)| (pattern, module)));
+        let aliases = aliases.map(|(pattern, module)| (pattern.to_string(), module.to_string())).collect();
+        let drivers = files(&own)?;
         Ok(Self {
             name: name.into(),
             id: hash.finalize().to_hex()[..8].into(),
@@ -150,8 +152,7 @@ impl KernelFiles {
     }
 
     /// Finds a watchdog that the new kernel can use on a machine with these devices, where the
-    /// running kernel has these watchdog drivers. A device comes before `softdog`. A driver that is
-    /// built in lists no devices: it counts if the running kernel uses it.
+    /// running kernel has these watchdog drivers. A device comes before `softdog`.
     pub fn watchdog(&self, devices: &[String], running: &[String]) -> Option<Watchdog> {
         let real = WATCHDOGS.iter().find(|(driver, option, _)| {
             let bound = running.iter().any(|name| name == driver);

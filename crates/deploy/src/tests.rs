@@ -278,13 +278,20 @@ fn kernel() -> KernelFiles {
         fs::write(path, content).unwrap();
     };
     put(&format!("boot/vmlinuz-{NAME}"), &"new kernel ".repeat(100));
-    put(&format!("boot/config-{NAME}"), "CONFIG_MODULES=y\nCONFIG_SOFTLOCKUP_DETECTOR=y\n");
+    put(
+        &format!("boot/config-{NAME}"),
+        "CONFIG_MODULES=y\nCONFIG_SOFTLOCKUP_DETECTOR=y\nCONFIG_HP_WATCHDOG=y\n",
+    );
     // depmod takes files of any content for modules without aliases.
     for module in ["net/a", "watchdog/softdog"] {
         put(&format!("lib/modules/{NAME}/kernel/drivers/{module}.ko"), "");
     }
     put(&format!("lib/modules/{NAME}/modules.order"), "");
     put(&format!("lib/modules/{NAME}/modules.builtin"), "");
+    put(
+        &format!("lib/modules/{NAME}/modules.builtin.modinfo"),
+        "hpwdt.alias=pci:v0000103C*\0hpwdt.license=GPL\0",
+    );
     put(
         "DEBIAN/control",
         "Package: linux-image-x\nVersion: 1\nArchitecture: amd64\nMaintainer: x <x@y>\nDescription: x\n",
@@ -360,6 +367,16 @@ fn a_failed_check_restarts_with_the_old_kernel() {
     assert!(!machine.start());
     let status = machine.on(None, false, |deployment| deployment.status()).unwrap();
     assert_eq!((status.state, status.outcome.as_str()), (DeploymentState::Returned, "failed"));
+}
+
+#[test]
+fn a_device_comes_before_the_timer_of_the_kernel() {
+    let (kernel, of_hp) = (kernel(), "pci:v0000103Cd00003306sv*".to_string());
+    let found = |devices: &[String], running: &[String]| kernel.watchdog(devices, running).unwrap().driver;
+    assert_eq!(found(&[], &[]), "softdog");
+    assert_eq!(found(&[of_hp], &[]), "hpwdt", "built in, and the device is there");
+    assert_eq!(found(&[], &["hpwdt".into()]), "hpwdt", "the running kernel uses it");
+    assert_eq!(found(&[], &["iTCO_wdt".into()]), "softdog", "the new kernel does not have that");
 }
 
 #[test]

@@ -13,9 +13,9 @@ pub struct CgroupTable {
 }
 
 /// Longest path of a cgroup that is kept, in bytes.
-const MAX_PATH: usize = 1024;
-/// Memory of a cgroup with a path of usual length and its entries in two tables, in bytes.
-const CGROUP_BYTES: usize = 512;
+const MAX_PATH: usize = 512;
+/// Most memory of a cgroup: its path twice, and its entries in three tables, in bytes.
+const CGROUP_BYTES: usize = 2 * MAX_PATH + 192;
 
 impl CgroupTable {
     /// Index of an unknown cgroup.
@@ -29,7 +29,7 @@ impl CgroupTable {
         Self { names, numbers: HashMap::new(), ids: FxHashMap::default(), max: max.max(2) }
     }
 
-    /// Returns an estimate of the table's greatest memory, in bytes.
+    /// Returns an upper bound for the table's memory, in bytes.
     pub fn bound(max: usize) -> usize {
         max.saturating_mul(CGROUP_BYTES)
     }

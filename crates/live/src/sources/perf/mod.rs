@@ -110,7 +110,7 @@ impl PerfSource {
             rings: Vec::new(),
             of_time: 0,
             of_samples: 0,
-            traced: tracepoints::find(&options.trace)?,
+            traced: Vec::new(),
             traced_rings: Vec::new(),
             running: RunningThreads::default(),
             order: TimeOrder::default(),
@@ -136,6 +136,8 @@ impl PerfSource {
         perf.open_switches(&targets, options);
         perf.of_samples = perf.rings.len();
         perf.open_migrations(&targets, options);
+        // After the samples: a user who may not take these learns that first.
+        perf.traced = tracepoints::find(&options.trace)?;
         perf.open_traced(&targets, options)?;
         if !options.on_exec {
             for (counter, _) in &mut perf.migrations {

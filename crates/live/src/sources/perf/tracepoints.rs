@@ -320,7 +320,7 @@ fn read(
         Tracepoint::CallExit => {
             let (number, returned) = (reader.number(raw, 0)?, reader.number(raw, 1)?);
             if let Ok(number) = u32::try_from(number) {
-                into.waits.calls.exit(time, tid, number, returned.cast_signed());
+                into.waits.calls.exit(time, tid, number, returned as i64);
             }
         }
     }

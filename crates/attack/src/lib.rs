@@ -87,6 +87,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("perf_record", live_seeds::perf_record, live::perf_record),
         target("perf_script", imports::perf_script_seeds, imports::perf_script),
         target("perf_text", seeds::perf_text, convert::perf_text),
+        target("trace_event", live_seeds::trace_event, live::trace_event),
         target("proc_counts", live_seeds::proc_counts, live::proc_counts),
         target("pprof", imports::pprof_seeds, imports::pprof),
         target("profile", seeds::profile, profile::table),

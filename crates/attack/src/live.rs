@@ -1,8 +1,9 @@
 //! Readers of the running kernel's interfaces.
 
 use kerntune_live::{
-    cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat,
-    parse_vmstat, read_archive, CallChain, PerfRecord, SampleLayout,
+    cpu_list, parse_cgroup, parse_cgroup_record, parse_hits, parse_interrupts, parse_mapping, parse_record,
+    parse_softirqs, parse_stat, parse_vmstat, read_archive, read_trace_event, Aggregate, CallChain,
+    PerfRecord, SampleLayout, TableBounds, TraceEvent,
 };
 use kerntune_symbols::{slide_in_vmcoreinfo, symbols_in_vmcoreinfo, vmcoreinfo, FunctionTable, Kallsyms};
 
@@ -32,6 +33,40 @@ pub fn perf_record(bytes: &[u8]) {
     assert!(chain.kernel.len() + chain.user.len() <= body.len() / 8 + 1, "a chain out of nothing");
     if let Some(PerfRecord::Sample { raw, .. }) = read {
         assert!(raw.len() <= body.len());
+    }
+}
+
+/// An event of a tracepoint: which one, its `format` file up to a zero, the size of the registers
+/// after it, then its raw bytes; and a record of a cgroup.
+pub fn trace_event(bytes: &[u8]) {
+    const PATHS: [&str; 7] = [
+        "sched/sched_switch",
+        "sched/sched_waking",
+        "sched/sched_wakeup_new",
+        "lock/contention_begin",
+        "lock/contention_end",
+        "raw_syscalls/sys_enter",
+        "raw_syscalls/sys_exit",
+    ];
+    let [path, rest @ ..] = bytes else { return };
+    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    let (format, rest) = rest.split_at(end);
+    let raw = rest.get(1..).unwrap_or_default();
+    let registers = &raw[..raw.len().min(8)];
+    let bounds = TableBounds { waits: 4, ..TableBounds::default() };
+    let mut all = Aggregate::new(FunctionTable::new(Vec::new()), bounds);
+    let path = PATHS[usize::from(*path) % PATHS.len()];
+    let format = String::from_utf8_lossy(format);
+    for time in [10, 7, 20] {
+        let event = TraceEvent { time, tid: 7, cpu: 0, raw, kernel: &[0x1000, 0x2000], registers };
+        let _ = read_trace_event(path, &format, &event, &mut all);
+    }
+    assert!(all.waits.calls.rows().len() <= 4 && all.waits.locks.rows().len() <= 4);
+    if let Some((_, path)) = parse_cgroup_record(raw) {
+        assert!(path.len() < raw.len());
+    }
+    if let Some(path) = parse_cgroup(&format) {
+        assert!(path.starts_with('/'));
     }
 }
 

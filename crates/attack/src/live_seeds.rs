@@ -36,6 +36,37 @@ pub fn perf_record() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Events of each tracepoint that is read, with its format of Linux 6.18, and paths of cgroups.
+pub fn trace_event() -> Vec<Vec<u8>> {
+    let field = |text: &str, at: usize, size: usize| {
+        format!("\tfield:{text};\toffset:{at};\tsize:{size};\tsigned:0;\n")
+    };
+    let switch = [
+        field("char prev_comm[16]", 8, 16),
+        field("pid_t prev_pid", 24, 4),
+        field("long prev_state", 32, 8),
+        field("char next_comm[16]", 40, 16),
+        field("pid_t next_pid", 56, 4),
+    ];
+    let event = |path: u8, format: &str, raw: &[u8]| [&[path][..], format.as_bytes(), b"\0", raw].concat();
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+    let comm = *b"redis-server\0\0\0\0";
+    let raw = [&words(&[0])[..], &comm, &words(&[7, 1]), &comm, &words(&[8])].concat();
+    let (pid, lock) =
+        (field("pid_t pid", 24, 4), field("void * lock_addr", 8, 8) + &field("unsigned int flags", 16, 4));
+    let call = field("long id", 8, 8) + &field("long ret", 16, 8);
+    vec![
+        event(0, &switch.concat(), &raw),
+        event(1, &pid, &raw),
+        event(2, &pid, &raw),
+        event(3, &lock, &words(&[0, 0x1000, 0x21])),
+        event(4, &lock, &words(&[0, 0x1000, 0])),
+        event(5, &call, &words(&[1, 0, 0])),
+        event(6, &call, &words(&[1, 0, u64::MAX - 8])),
+        event(6, "0::/system.slice/nginx.service\n4:memory:/job\n", b"7654321\0/job\0\0"),
+    ]
+}
+
 /// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, figures of ftrace's function profiler, a
 /// list of CPUs.
 pub fn proc_counts() -> Vec<Vec<u8>> {

@@ -35,6 +35,7 @@ mod kvm;
 mod live;
 mod live_guest;
 mod live_kgmon;
+mod live_waits;
 mod matrix_run;
 mod mcrae;
 mod modules;

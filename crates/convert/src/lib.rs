@@ -56,9 +56,12 @@ pub mod propeller;
 pub mod sampled;
 pub mod speedscope;
 pub mod stacks;
+mod system_calls;
 pub mod timed;
 pub mod trace_dat;
 pub mod uftrace;
+
+pub use system_calls::system_call_name;
 
 /// Defect of a `.gcda` file. The caller knows the file and adds its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

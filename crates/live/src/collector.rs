@@ -3,6 +3,7 @@
 use crate::counts::{idle_ns, ProcCounters};
 use crate::profile::{ProfileBuilder, ProfileLabels};
 use crate::sources::open_sources;
+use crate::sources::perf::task_cgroups;
 use crate::top::{self, TopView};
 use crate::{Aggregate, CollectorOptions, MachineState, Result, Source, SourceDescription};
 use kerntune_profile::{CounterTotal, Profile};
@@ -47,11 +48,18 @@ impl Collector {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
             entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
         };
+        if !self.options.filter.processes.is_empty() {
+            let processes = self.options.filter.processes.iter();
+            let threads = processes.flat_map(|process| numbers(&format!("/proc/{process}/task")));
+            self.all.waits.off_cpu.follow(threads);
+        }
         for process in numbers("/proc") {
+            let cgroup = task_cgroups::read(&format!("/proc/{process}/cgroup"), &mut self.all);
             for thread in numbers(&format!("/proc/{process}/task")) {
                 let name = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm"));
                 if let Ok(name) = name {
                     self.all.threads.named(thread, process, name.trim_end_matches('\n'));
+                    self.all.threads.set_cgroup(thread, process, cgroup);
                 }
             }
             if self.options.user_chains() {

@@ -30,6 +30,8 @@ pub enum Error {
          Without --calls, kerntune still samples times"
     )]
     NoCalls { kgmon: String, profiler: String },
+    #[error("{option} needs tracepoints: {reason}. Without {option}, kerntune still samples times")]
+    NoTracepoints { option: &'static str, reason: String },
     #[error("{0}")]
     NoModule(String),
     #[error("{0}")]
@@ -66,6 +68,7 @@ impl ClassifyError for Error {
             Self::NotPermitted { .. }
             | Self::NoPerf { .. }
             | Self::NoCalls { .. }
+            | Self::NoTracepoints { .. }
             | Self::Event { .. }
             | Self::Spawn { .. } => ErrorClass::MissingPrerequisite,
             Self::Nothing(_) => ErrorClass::RecordingFailure,

@@ -31,11 +31,12 @@ mod source;
 mod sources;
 mod top;
 mod tracefs;
+mod wait_rows;
 
 pub use aggregate::{
     parse_mapping, Aggregate, CallKey, CallTable, ChainRole, RecordedFiles, SampleFrame, SampleNode,
     SampleTree, SampledSwitch, SampledThread, StackSample, SwitchSample, TableBounds, UserCode,
-    USER_FUNCTIONS,
+    USER_FUNCTIONS, WAIT_ROWS,
 };
 pub use collector::Collector;
 pub use command::StoppedCommand;
@@ -46,10 +47,12 @@ pub use gcov::{
     GCOV_MANIFEST,
 };
 pub use host_state::MachineState;
-pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter};
+pub use options::{cpu_list, CallCountOptions, CollectorOptions, SamplingFilter, TraceOptions};
 pub use profile::ProfileLabels;
 pub use recorded::{import_perf_data, PerfDataRequest, RecordedNames, RecordedProfile};
 pub use source::{Coverage, Source, SourceDescription};
 pub use sources::function_profiler::parse_hits;
 pub use sources::perf::record::{parse as parse_record, CallChain, PerfRecord, SampleLayout};
+pub use sources::perf::task_cgroups::{parse_cgroup, parse_cgroup_record};
+pub use sources::perf::tracepoints::{read_trace_event, TraceEvent};
 pub use top::{TopFunction, TopPath, TopView};

@@ -73,6 +73,24 @@ impl fmt::Display for CallCountOptions {
     }
 }
 
+/// Events to trace beside the samples: each of them is read, so that times are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Context switches and wake-ups, for time off the CPU.
+    pub off_cpu: bool,
+    /// Waits for locks.
+    pub locks: bool,
+    /// Entries and exits of system calls.
+    pub system_calls: bool,
+}
+
+impl TraceOptions {
+    /// Returns true if any events are traced.
+    pub fn is_any(self) -> bool {
+        self.off_cpu || self.locks || self.system_calls
+    }
+}
+
 /// Options of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorOptions {
@@ -86,6 +104,10 @@ pub struct CollectorOptions {
     pub software_clock: bool,
     /// Calls to count; `None` to count no calls.
     pub calls: Option<CallCountOptions>,
+    /// Events to trace.
+    pub trace: TraceOptions,
+    /// True to ask the kernel for the cgroup of each sample.
+    pub cgroups: bool,
     /// True to start when the single sampled process executes its program.
     pub on_exec: bool,
 }
@@ -105,6 +127,8 @@ impl Default for CollectorOptions {
             bounds: TableBounds::default(),
             software_clock: false,
             calls: None,
+            trace: TraceOptions::default(),
+            cgroups: false,
             on_exec: false,
         }
     }

@@ -6,11 +6,11 @@
 //! `unattributed`.
 
 use crate::aggregate::{Aggregate, ChainRole, SampleFrame, SampleTree};
-use crate::{counted_calls, Coverage, Error, Result, SamplingFilter, SourceDescription};
+use crate::{counted_calls, wait_rows, Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_profile::{
     rfc3339, Address, Anomaly, CallArc, CallKind, CaptureSummary, CounterTotal, FunctionIndex, FunctionStats,
     KernelId, Manifest, PathKind, PathNode, Profile, RegionStats, RunPurpose, SamplingSummary, SwitchStats,
-    Symbol, Tables, ThreadKind, ThreadStats, Ticks,
+    Symbol, Tables, ThreadCgroup, ThreadKind, ThreadStats, Ticks,
 };
 use kerntune_symbols::RunningKernel;
 use std::collections::{BTreeMap, HashMap};
@@ -150,6 +150,8 @@ impl ProfileBuilder<'_> {
             (Anomaly::CrowdedSwitches, all.switches.crowded),
             (Anomaly::CrowdedCalls, all.calls.crowded),
             (Anomaly::UnnamedCalls, all.calls.unnamed),
+            (Anomaly::CrowdedWaits, all.waits.crowded()),
+            (Anomaly::FoldedWaits, all.waits.paths.folded),
         ];
         let counts = all.health.iter().map(|(anomaly, count)| (*anomaly, *count)).chain(crowded);
         counts.filter(|(_, n)| *n > 0).map(|(anomaly, n)| (anomaly.name().to_owned(), n)).collect()
@@ -158,6 +160,7 @@ impl ProfileBuilder<'_> {
     fn sources(&self) -> Vec<String> {
         let mut sources: Vec<String> =
             self.descriptions.iter().map(|description| description.name.clone()).collect();
+        sources.extend(self.descriptions.iter().flat_map(|description| description.traced.iter().cloned()));
         sources.extend(self.running.sources.iter().cloned());
         sources.extend(self.running.notes.iter().map(|note| format!("note: {note}")));
         sources.extend(
@@ -183,8 +186,9 @@ impl ProfileBuilder<'_> {
         // This includes samples at a thread's root whose paths found no room.
         let unattributed =
             (times.elapsed - times.idle).saturating_sub(named.get()).saturating_sub(user_ticks);
-        out.threads = self.threads(times);
+        (out.threads, out.thread_cgroups) = self.threads(times);
         out.switches = self.switches();
+        wait_rows::add(self.all, &mut out);
         out.regions = vec![RegionStats {
             name: labels.region.clone(),
             elapsed_ticks: Ticks(times.elapsed),
@@ -231,7 +235,9 @@ impl ProfileBuilder<'_> {
                         ChainRole::Interrupt => CallKind::Interrupt,
                         ChainRole::Exception => CallKind::Exception,
                         ChainRole::Syscall => CallKind::Syscall,
-                        ChainRole::Plain | ChainRole::Halt | ChainRole::Scheduler => CallKind::Call,
+                        ChainRole::Plain | ChainRole::Halt | ChainRole::Scheduler | ChainRole::Tracing => {
+                            CallKind::Call
+                        }
                     };
                 }
                 _ => {}
@@ -249,7 +255,8 @@ impl ProfileBuilder<'_> {
         paths
     }
 
-    fn threads(&self, times: &ProfileTimes) -> Vec<ThreadStats> {
+    /// Returns the threads, and the cgroups of those whose cgroup is known.
+    fn threads(&self, times: &ProfileTimes) -> (Vec<ThreadStats>, Vec<ThreadCgroup>) {
         let row = |kind, pid, tgid, comm: &str, net: u64, user: u64| ThreadStats {
             region: 0,
             thread: 0,
@@ -268,6 +275,17 @@ impl ProfileBuilder<'_> {
             row(ThreadKind::Thread, thread.tid, thread.tgid, all.threads.name(thread.comm), net, user)
         });
         let mut rows: Vec<ThreadStats> = threads.collect();
+        let cgroups =
+            rows.iter().zip(all.threads.rows()).zip(0..).map(|((row, thread), number)| ThreadCgroup {
+                region: 0,
+                thread: number,
+                cgroup: all.cgroups.name(thread.cgroup).into(),
+                self_ticks: row.self_ticks,
+                user_ticks: row.user_ticks,
+            });
+        let cgroups: Vec<ThreadCgroup> = cgroups.collect();
+        // A file has no cgroups.
+        let cgroups = if cgroups.iter().all(|row| row.cgroup.is_empty()) { Vec::new() } else { cgroups };
         for (kind, comm, net) in [
             (ThreadKind::Interrupt, "[interrupt]", of(all.interrupts)),
             (ThreadKind::Idle, "[idle task]", of(all.idle)),
@@ -279,7 +297,7 @@ impl ProfileBuilder<'_> {
             }
         }
         (0..).zip(&mut rows).for_each(|(number, row)| row.thread = number);
-        rows
+        (rows, cgroups)
     }
 
     /// Returns the switches, scaled to their counted number.

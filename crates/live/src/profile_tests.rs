@@ -118,7 +118,7 @@ fn what_found_no_room_is_told_and_still_in_the_sum() {
     let mut all = aggregate();
     let mut small = Aggregate::new(
         all.table.clone(),
-        TableBounds { paths: 1, threads: 1, names: 4, switches: 1, calls: 4, user: 0 },
+        TableBounds { paths: 1, threads: 1, names: 4, switches: 1, calls: 4, user: 0, waits: 0 },
     );
     std::mem::swap(&mut all, &mut small);
     all.threads.named(7, 7, "a");

@@ -71,6 +71,8 @@ pub struct SourceDescription {
     pub sees_idle: bool,
     /// Size of the source's buffers, in bytes.
     pub buffers: usize,
+    /// Tracepoints of which every event is read, for example `perf: all of sched:sched_switch`.
+    pub traced: Vec<String>,
     /// Limitations of the source on this machine, in words.
     pub lacks: Vec<String>,
 }

@@ -170,6 +170,12 @@ anomalies! {
         "{count} counted calls had no room in their table.";
     LostSwitchSamples "lost_switch_samples" Notable
         "{count} samples of context switches were lost: the others stand for them.";
+    LostTraceEvents "lost_trace_events" Notable
+        "{count} events of tracepoints were lost: counts and times of waits and system calls are too low.";
+    CrowdedWaits "crowded_waits" Notable
+        "{count} waits had no room in their table and were left out.";
+    FoldedWaits "folded_waits" Notable
+        "{count} call paths of waits had no room and are counted for one of their callers.";
     DamagedRecords "damaged_records" Notable
         "{count} records of the kernel could not be read and were left out.";
     LostCalls "lost_calls" Notable

@@ -79,11 +79,11 @@ pub use sampled::{CounterTotal, SamplingSummary};
 pub use scope::{RegionScope, ScopeTotals};
 pub use store::{find, keep, list, remove, ProfileList, StoredProfile};
 pub use tables::{
-    Block, CallArc, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DataAccesses,
-    DataPath, DataPlace, DataTlb, DelayStats, Distribution, Edge, Footprint, FunctionStats, HistogramBucket,
-    IdleStats, IoRequests, LockStats, MigrationStats, ModelEventStats, PacketStats, PageAccesses, PathNode,
-    PointStats, RegionStats, SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats,
-    SCHEMA,
+    Block, BlockedStats, CallArc, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats,
+    DataAccesses, DataPath, DataPlace, DataTlb, DelayStats, Distribution, Edge, Footprint, FunctionStats,
+    HistogramBucket, IdleStats, IoRequests, LockPathStats, LockStats, MigrationStats, ModelEventStats,
+    PacketStats, PageAccesses, PathNode, PointStats, RegionStats, SharedLine, SignalStats, SwitchStats,
+    Symbol, SystemCallStats, TableSchema, Tables, ThreadCgroup, ThreadStats, SCHEMA,
 };
 pub use thread_name::thread_name;
 pub use totals::FunctionTotals;

@@ -536,6 +536,27 @@ tables! {
         max_ticks: Ticks = Max,
     }
 
+    /// Time for which threads were blocked: they waited off the CPU until something woke them.
+    blocked: BlockedStats, rare {
+        /// Row of [`Tables::regions`] in which the wait ended.
+        region: u32 = Region,
+        /// Name of the thread.
+        comm: String = Key,
+        /// Names of the functions in which the thread went to sleep, outermost first, separated by
+        /// `;`; empty if unknown.
+        path: String = Key,
+        /// Name of the thread that woke it, `[interrupt]`, or empty if the wake-up was not seen.
+        waker: String = Key,
+        /// Names of the functions that woke it, as in `path`.
+        waker_path: String = Key,
+        /// Number of waits that ended.
+        count: u64 = Sum,
+        /// Sum of their times, from the loss of the CPU to the wake-up.
+        blocked_ticks: Ticks = Sum,
+        /// Longest of these times.
+        max_ticks: Ticks = Max,
+    }
+
     /// Waits for locks.
     locks: LockStats, rare {
         /// Row of [`Tables::regions`] in which the wait ended.
@@ -556,6 +577,58 @@ tables! {
         wait_ticks: Ticks = Sum,
         /// Longest waiting time.
         max_ticks: Ticks = Max,
+    }
+
+    /// Waits for locks by call path.
+    lock_paths: LockPathStats, rare {
+        /// Row of [`Tables::regions`] in which the wait ended.
+        region: u32 = Region,
+        /// Kind of lock: `spinlock`, `rwlock`, `mutex`, `rwsem`, `percpu rwsem`, `rt mutex`,
+        /// `semaphore` or `lock`.
+        kind: String = Key,
+        /// Names of the functions up to the one that waits, outermost first, separated by `;`; empty
+        /// if unknown.
+        path: String = Key,
+        /// Number of waits.
+        count: u64 = Sum,
+        /// Sum of their times.
+        wait_ticks: Ticks = Sum,
+        /// Longest of these times.
+        max_ticks: Ticks = Max,
+    }
+
+    /// System calls with their times and errors, by the thread that made them.
+    system_calls: SystemCallStats, rare {
+        /// Row of [`Tables::regions`] in which the call ended.
+        region: u32 = Region,
+        /// Name of the thread when it made the call.
+        comm: String = Key,
+        /// Name of the system call; `syscall_N` if the number has no known name.
+        name: String = Key,
+        /// Number of calls.
+        calls: u64 = Sum,
+        /// Calls of them that returned.
+        ended: u64 = Sum,
+        /// Calls of them that returned an error.
+        errors: u64 = Sum,
+        /// Time from entry to exit of the calls that returned, whoever ran meanwhile.
+        elapsed_ticks: Ticks = Sum,
+        /// Longest of these times.
+        max_ticks: Ticks = Max,
+    }
+
+    /// Time of a thread in a control group.
+    thread_cgroups: ThreadCgroup, rare {
+        /// Row of [`Tables::regions`].
+        region: u32 = Region,
+        /// Number of the thread, as in [`Tables::threads`].
+        thread: u32 = Thread,
+        /// Path of the cgroup in its hierarchy, as in `/proc/PID/cgroup`; empty if unknown.
+        cgroup: String = Key,
+        /// Time on the CPU, in the kernel and in user mode, without interrupts.
+        self_ticks: Ticks = Sum,
+        /// Part of `self_ticks` in user mode.
+        user_ticks: Ticks = Sum,
     }
 
     /// Accesses to data, and their misses in a model's caches.

@@ -41,6 +41,7 @@ pub mod advise;
 pub mod anatomy;
 pub mod bench;
 mod call_graph;
+mod cgroups;
 pub mod characterize;
 pub mod comparison;
 mod counted;

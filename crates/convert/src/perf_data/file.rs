@@ -3,6 +3,7 @@
 use super::event::PerfEvent;
 use super::fields::{words, Fields};
 use super::{PerfDataError, Result};
+use crate::trace_dat::{EventFormat, TraceDat};
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -24,6 +25,7 @@ const MAX_BUILD_IDS: usize = 1 << 20;
 
 /// Numbers of features (`enum` in `tools/perf/util/header.h`).
 mod feature {
+    pub const TRACING_DATA: u64 = 1;
     pub const BUILD_ID: u64 = 2;
     pub const HOSTNAME: u64 = 3;
     pub const OSRELEASE: u64 = 4;
@@ -81,6 +83,8 @@ pub struct PerfFile {
     pub kernel_build_id: Option<String>,
     /// Place of the kernel's image.
     pub kernel_place: Option<KernelPlace>,
+    /// Formats of tracepoints.
+    pub formats: Vec<EventFormat>,
     /// True if perf was killed before it wrote the size of the data and the features.
     pub is_unfinished: bool,
     /// First byte of the records, and the byte after them.
@@ -226,6 +230,8 @@ impl PerfFile {
     pub(super) fn feature(&mut self, number: u64, bytes: &[u8]) -> Result<()> {
         let mut fields = Fields(bytes);
         match number {
+            // Without formats, the events of tracepoints are not read.
+            feature::TRACING_DATA => self.formats = TraceDat::perf_formats(bytes).unwrap_or_default(),
             feature::BUILD_ID => self.build_id_list(bytes),
             feature::HOSTNAME => self.hostname = fields.string(),
             feature::OSRELEASE => self.release = fields.string(),

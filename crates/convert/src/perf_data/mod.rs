@@ -6,7 +6,7 @@
 //! formats are those of `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`.
 //!
-//! Contents of hardware tracing (`AUXTRACE`), raw data of tracepoints, registers and copies of user
+//! Contents of hardware tracing (`AUXTRACE`), registers and copies of user
 //! stacks are skipped; [`PerfSample`] tells how much that was. Files of big-endian machines, of
 //! `perf stat` and of `perf record --threads` are refused by name.
 //!

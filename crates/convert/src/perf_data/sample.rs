@@ -92,6 +92,8 @@ pub struct PerfSample {
     pub user: Vec<u64>,
     /// Number of addresses in other parts of the chain: of guests, of hypervisors.
     pub other_frames: u64,
+    /// Raw bytes of a tracepoint's event.
+    pub raw: Vec<u8>,
     /// Last branches, the newest first.
     pub branches: Vec<BranchRecord>,
     /// Size of the copy of the user stack, in bytes.
@@ -108,6 +110,7 @@ impl PerfSample {
         self.kernel.clear();
         self.user.clear();
         self.branches.clear();
+        self.raw.clear();
         (self.event, self.mode) = (number, CpuMode::of(misc));
         (self.ip, self.pid, self.tid) = (0, 0, 0);
         (self.time, self.cpu, self.period) = (None, None, None);
@@ -144,7 +147,7 @@ impl PerfSample {
         }
         if has(bit::RAW) {
             let size = fields.u32()? as usize;
-            fields.take(size)?;
+            self.raw.extend_from_slice(fields.take(size)?);
         }
         if has(bit::BRANCH_STACK) {
             self.branch_stack(&mut fields, event.branch_type)?;

@@ -88,6 +88,46 @@ const MAX_CPUS: u64 = 1 << 16;
 const MAX_PAGE: u64 = 1 << 24;
 
 impl TraceDat {
+    /// Reads the formats of events in the tracing data of a `perf.data`, which begins as version 6
+    /// does.
+    ///
+    /// # Errors
+    /// [`TraceDatError`] for data of another kind, or damaged data.
+    pub fn perf_formats(bytes: &[u8]) -> Result<Vec<EventFormat>> {
+        let size = bytes.len() as u64;
+        let mut file = std::io::Cursor::new(bytes);
+        let mut cursor = Cursor { file: &mut file, at: 0, size, order: Order::default() };
+        cursor.expect(&MAGIC, "the magic bytes")?;
+        cursor.text("the version")?;
+        cursor.order.big = cursor.number(1, "the byte order")? == 1;
+        cursor.number(1, "the size of a long")?;
+        cursor.number(4, "the size of a page")?;
+        let mut trace = Self::empty(6, cursor.order);
+        trace.header_info(&mut cursor)?;
+        trace.ftrace_formats(&mut cursor)?;
+        trace.event_formats(&mut cursor)?;
+        Ok(trace.events)
+    }
+
+    fn empty(version: u32, order: Order) -> Self {
+        Self {
+            version,
+            order,
+            compression: Compression::None,
+            data_offset: 16,
+            commit_bytes: 8,
+            events: Vec::new(),
+            symbols: KernelSymbols::default(),
+            comms: HashMap::new(),
+            uname: None,
+            clock: None,
+            tsc: None,
+            cpu_stats: Vec::new(),
+            buffers: Vec::new(),
+            has_latency_text: false,
+        }
+    }
+
     /// Reads the description.
     ///
     /// # Errors
@@ -105,22 +145,7 @@ impl TraceDat {
             other => return Err(TraceDatError::Version(other.escape_debug().to_string())),
         };
         cursor.order.big = cursor.number(1, "the byte order")? == 1;
-        let mut trace = Self {
-            version: number,
-            order: cursor.order,
-            compression: Compression::None,
-            data_offset: 16,
-            commit_bytes: 8,
-            events: Vec::new(),
-            symbols: KernelSymbols::default(),
-            comms: HashMap::new(),
-            uname: None,
-            clock: None,
-            tsc: None,
-            cpu_stats: Vec::new(),
-            buffers: Vec::new(),
-            has_latency_text: false,
-        };
+        let mut trace = Self::empty(number, cursor.order);
         cursor.number(1, "the size of a long")?;
         let page_bytes = cursor.number(4, "the size of a page")?;
         match number {

@@ -4,6 +4,7 @@ use super::cpu::{LostEvents, TraceEvent};
 use super::format::{EventField, EventFormat};
 use super::header::{CpuData, TraceBuffer, TraceDat};
 use super::{Result, TraceDatError};
+use crate::system_call_name;
 use crate::timed::{ThreadNumber, TimedCalls, TimedTables};
 use kerntune_profile::{Address, Anomaly, CallKind, CpuStats, SwitchKind, Symbol, ThreadKind, Ticks};
 use rustc_hash::FxHashMap;
@@ -315,17 +316,6 @@ fn uname(line: &str) -> [Option<String>; 3] {
     [word(1), word(2), words.last().filter(|_| words.len() > 3).map(|word| (*word).to_string())]
 }
 
-/// Returns the name of a system call of a machine, as `uname -m` prints it.
-fn system_call(number: u32, machine: &str) -> Option<&'static str> {
-    let number = usize::try_from(number).ok()?;
-    match machine {
-        "x86_64" => syscalls::x86_64::Sysno::new(number).map(|call| call.name()),
-        "aarch64" => syscalls::aarch64::Sysno::new(number).map(|call| call.name()),
-        "riscv64" => syscalls::riscv64::Sysno::new(number).map(|call| call.name()),
-        _ => None,
-    }
-}
-
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
@@ -444,8 +434,9 @@ impl<'a> Importer<'a> {
                 let function = match self.system_calls.get(&number) {
                     Some(function) => *function,
                     None => {
-                        let name =
-                            u32::try_from(number).ok().and_then(|number| system_call(number, &self.machine));
+                        let name = u32::try_from(number)
+                            .ok()
+                            .and_then(|number| system_call_name(number, &self.machine));
                         let name = name.map(|name| format!("sys_{name}"));
                         let function = self.named(&name.unwrap_or_else(|| format!("system call {number}")));
                         self.system_calls.insert(number, function);

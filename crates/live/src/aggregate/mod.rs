@@ -2,18 +2,28 @@
 //! and all tables are bounded.
 
 mod calls;
+mod cgroups;
+mod lock_waits;
+mod off_cpu;
 mod roles;
 mod switches;
+mod system_calls;
 mod threads;
 mod tree;
 mod user;
+mod waits;
 
 pub use calls::{CallKey, CallTable};
+pub use cgroups::CgroupTable;
+pub use lock_waits::LockWaiter;
+pub use off_cpu::{DelayKey, LeftState, Waker};
 pub use roles::ChainRole;
 pub use switches::{SampledSwitch, SwitchTable};
+pub use system_calls::SystemCallKey;
 pub use threads::{SampledThread, ThreadTable};
 pub use tree::{SampleFrame, SampleNode, SampleTree};
 pub use user::{parse_mapping, RecordedFiles, UserCode};
+pub use waits::{WaitTables, WaitTotals};
 
 use kerntune_profile::{Anomaly, SwitchKind};
 use kerntune_symbols::FunctionTable;
@@ -34,14 +44,27 @@ pub struct TableBounds {
     pub calls: usize,
     /// Number of user functions; 0 if call chains end at the kernel.
     pub user: usize,
+    /// Number of rows of each table of waits; 0 if no events are traced.
+    pub waits: usize,
 }
+
+/// Number of rows of each table of waits if events are traced.
+pub const WAIT_ROWS: usize = 1 << 14;
 
 /// Maximum number of user functions if user call chains are requested.
 pub const USER_FUNCTIONS: usize = 1 << 18;
 
 impl Default for TableBounds {
     fn default() -> Self {
-        Self { paths: 1 << 17, threads: 1 << 14, names: 1 << 12, switches: 1 << 14, calls: 1 << 16, user: 0 }
+        Self {
+            paths: 1 << 17,
+            threads: 1 << 14,
+            names: 1 << 12,
+            switches: 1 << 14,
+            calls: 1 << 16,
+            user: 0,
+            waits: 0,
+        }
     }
 }
 
@@ -50,9 +73,11 @@ impl TableBounds {
     pub fn bytes(&self) -> usize {
         SampleTree::bound(self.paths)
             .saturating_add(ThreadTable::bound(self.threads, self.names))
+            .saturating_add(CgroupTable::bound(self.names))
             .saturating_add(SwitchTable::bound(self.switches))
             .saturating_add(CallTable::bound(self.calls))
             .saturating_add(UserCode::bound(self.user))
+            .saturating_add(WaitTables::bound(self.waits))
     }
 }
 
@@ -97,12 +122,16 @@ pub struct Aggregate {
     pub tree: SampleTree,
     /// Threads with their samples.
     pub threads: ThreadTable,
+    /// Cgroups of the threads.
+    pub cgroups: CgroupTable,
     /// Context switches.
     pub switches: SwitchTable,
     /// Counted calls.
     pub calls: CallTable,
     /// Mapped user code.
     pub user: UserCode,
+    /// Waits of threads, from traced events.
+    pub waits: WaitTables,
     /// Number of all samples.
     pub samples: u64,
     /// Samples of halted CPUs, which are in no table.
@@ -160,9 +189,11 @@ impl Aggregate {
             table,
             tree: SampleTree::new(bounds.paths),
             threads: ThreadTable::new(bounds.threads, bounds.names),
+            cgroups: CgroupTable::new(bounds.names),
             switches: SwitchTable::new(bounds.switches),
             calls: CallTable::new(bounds.calls),
             user: UserCode::new(bounds.user),
+            waits: WaitTables::new(bounds.waits),
             samples: 0,
             halted: 0,
             interrupts: 0,
@@ -299,7 +330,8 @@ impl Aggregate {
         for (depth, address) in switch.kernel.iter().enumerate() {
             let at = address.saturating_sub(if depth == 0 { 0 } else { CALL_OFFSET });
             let found = self.table.lookup(at);
-            if let Some(function) = found.filter(|function| self.role(*function) != ChainRole::Scheduler) {
+            let is_part = |role| matches!(role, ChainRole::Scheduler | ChainRole::Tracing);
+            if let Some(function) = found.filter(|function| !is_part(self.role(*function))) {
                 reason = Some(function);
                 break;
             }
@@ -317,6 +349,7 @@ impl Aggregate {
         self.threads.clear();
         self.switches.clear();
         self.calls.clear();
+        self.waits.clear();
         (self.samples, self.halted, self.interrupts, self.idle, self.lost) = (0, 0, 0, 0, 0);
         self.health.clear();
     }

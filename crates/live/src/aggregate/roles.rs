@@ -18,6 +18,8 @@ pub enum ChainRole {
     Halt,
     /// Function of the scheduler.
     Scheduler,
+    /// Function that records an event of a tracepoint.
+    Tracing,
 }
 
 /// Functions in which an idle CPU waits for an interrupt, directly or in a callee.
@@ -63,6 +65,9 @@ const SCHEDULER: [&str; 20] = [
     "__traceiter_sched_switch",
 ];
 
+/// Prefixes of functions that the kernel generates for tracepoints.
+const TRACING: [&str; 3] = ["perf_trace_", "__traceiter_", "trace_event_raw_event_"];
+
 impl ChainRole {
     /// Returns the role of the function with this name.
     pub fn of(name: &str) -> Self {
@@ -77,6 +82,7 @@ impl ChainRole {
             _ if GuestIsa::is_common_interrupt(name) => ChainRole::Interrupt,
             _ if HALTS.contains(&name) => ChainRole::Halt,
             _ if SCHEDULER.contains(&name) => ChainRole::Scheduler,
+            _ if TRACING.iter().any(|prefix| name.starts_with(prefix)) => ChainRole::Tracing,
             _ => ChainRole::Plain,
         }
     }
@@ -96,6 +102,7 @@ mod tests {
             ("pv_native_safe_halt", ChainRole::Halt),
             ("__schedule", ChainRole::Scheduler),
             ("schedule_timeout.isra.0", ChainRole::Scheduler),
+            ("__traceiter_sched_waking", ChainRole::Tracing),
             ("tcp_ack", ChainRole::Plain),
         ] {
             assert_eq!(ChainRole::of(name), role, "{name}");

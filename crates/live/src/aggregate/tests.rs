@@ -23,7 +23,7 @@ fn aggregate() -> Aggregate {
     let symbols = NAMES.iter().enumerate().map(symbol).chain([end]).collect();
     Aggregate::new(
         FunctionTable::new(symbols),
-        TableBounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4, user: 0 },
+        TableBounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4, user: 0, waits: 0 },
     )
 }
 

@@ -16,6 +16,10 @@ pub struct SampledThread {
     pub user: u64,
     /// Samples in the kernel, without interrupts.
     pub kernel: u64,
+    /// Index of its cgroup in [`super::CgroupTable`], or [`super::CgroupTable::UNKNOWN`].
+    pub cgroup: u32,
+    /// True if it may have been moved to another cgroup.
+    may_have_moved: bool,
     gone: bool,
 }
 
@@ -95,12 +99,12 @@ impl ThreadTable {
 
     /// Handles the start of a thread, which inherits its parent's name.
     pub fn forked(&mut self, tid: u32, tgid: u32, parent: u32) {
-        let comm =
-            self.living.get(&parent).and_then(|row| self.rows.get(*row as usize)).map_or(0, |row| row.comm);
+        let parent = self.living.get(&parent).and_then(|row| self.rows.get(*row as usize));
+        let (comm, cgroup) = parent.map_or((0, 0), |row| (row.comm, row.cgroup));
         // The id may be reused before its end is reported.
         self.ended(tid);
         if let Some(row) = self.row(tid, tgid) {
-            row.comm = comm;
+            (row.comm, row.cgroup) = (comm, cgroup);
         }
     }
 
@@ -119,6 +123,39 @@ impl ThreadTable {
     /// Returns the name index of a living thread.
     pub fn comm_of(&self, tid: u32) -> Option<u32> {
         self.rows.get(*self.living.get(&tid)? as usize).map(|row| row.comm)
+    }
+
+    /// Returns the index of a living thread's cgroup; `None` if it has to be read.
+    pub fn cgroup_of(&self, tid: u32) -> Option<u32> {
+        let row = self.rows.get(*self.living.get(&tid)? as usize)?;
+        Some(row.cgroup).filter(|cgroup| !row.may_have_moved && *cgroup != super::CgroupTable::UNKNOWN)
+    }
+
+    /// Sets the cgroup of a thread. A thread that moves to another cgroup gets another row. Without a
+    /// cgroup ([`super::CgroupTable::NONE`]), it keeps the one that it had.
+    pub fn set_cgroup(&mut self, tid: u32, tgid: u32, cgroup: u32) {
+        let Some(row) = self.row(tid, tgid) else { return };
+        row.may_have_moved = false;
+        let is_known = row.cgroup != super::CgroupTable::UNKNOWN;
+        if row.cgroup == cgroup || is_known && cgroup == super::CgroupTable::NONE {
+            return;
+        }
+        if !is_known || row.user + row.kernel == 0 {
+            row.cgroup = cgroup;
+            return;
+        }
+        let comm = row.comm;
+        self.ended(tid);
+        if let Some(row) = self.row(tid, tgid) {
+            (row.comm, row.cgroup) = (comm, cgroup);
+        }
+    }
+
+    /// Marks the cgroup of a thread as one that has to be read again: it may have been moved.
+    pub fn recheck_cgroup(&mut self, tid: u32) {
+        if let Some(row) = self.living.get(&tid).and_then(|row| self.rows.get_mut(*row as usize)) {
+            row.may_have_moved = true;
+        }
     }
 
     /// Adds samples of a thread and returns its name index.
@@ -155,22 +192,23 @@ impl ThreadTable {
         self.rows.get_mut(at as usize)
     }
 
-    /// Joins the rows of ended threads by name.
+    /// Joins the rows of ended threads by name and cgroup.
     fn fold(&mut self) {
-        let mut gone: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut gone: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
         let mut kept = Vec::with_capacity(self.max);
         self.living.clear();
         for row in self.rows.drain(..) {
             if row.gone {
-                let sum = gone.entry(row.comm).or_default();
+                let sum = gone.entry((row.comm, row.cgroup)).or_default();
                 *sum = (sum.0 + row.user, sum.1 + row.kernel);
             } else {
                 self.living.insert(row.tid, kept.len() as u32);
                 kept.push(row);
             }
         }
-        let several = |(comm, (user, kernel))| SampledThread {
+        let several = |((comm, cgroup), (user, kernel))| SampledThread {
             comm,
+            cgroup,
             user,
             kernel,
             gone: true,
@@ -219,6 +257,31 @@ mod tests {
         // 10 has no samples. 11 and 12 have ended and made room for 13. There is no room for 14.
         assert_eq!(rows, [(0, "ls", 3), (0, "sh", 5)]);
         assert_eq!(threads.crowded, 2);
+    }
+
+    #[test]
+    fn a_thread_that_moves_to_another_cgroup_has_two_rows() {
+        let mut threads = ThreadTable::new(9, 4);
+        threads.named(10, 10, "sh");
+        threads.set_cgroup(10, 10, 3);
+        threads.add(10, 10, 1, 0);
+        threads.forked(11, 11, 10);
+        assert_eq!(threads.cgroup_of(11), Some(3));
+        threads.set_cgroup(10, 10, 4);
+        threads.add(10, 10, 0, 7);
+        threads.set_cgroup(11, 11, 4);
+        threads.add(11, 11, 2, 0);
+        threads.ended(11);
+        let row = |row: &SampledThread| (row.tid, row.cgroup, row.user + row.kernel);
+        assert_eq!(threads.rows().map(row).collect::<Vec<_>>(), [(10, 3, 1), (10, 4, 7), (11, 4, 2)]);
+        threads.fold();
+        let mut rows: Vec<_> = threads.rows().map(row).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [(0, 3, 1), (0, 4, 2), (10, 4, 7)]);
+        threads.recheck_cgroup(10);
+        assert_eq!(threads.cgroup_of(10), None);
+        threads.set_cgroup(10, 10, crate::aggregate::CgroupTable::NONE);
+        assert_eq!(threads.cgroup_of(10), Some(4));
     }
 
     #[test]

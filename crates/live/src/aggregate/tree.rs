@@ -65,6 +65,36 @@ impl SampleTree {
         }
     }
 
+    /// Returns the node of the path of `keys`, root first. Without room for it, that is the node of
+    /// an ancestor, or [`ROOT`](Self::ROOT), and the path is counted as folded.
+    pub fn intern(&mut self, keys: impl IntoIterator<Item = SampleFrame>) -> u32 {
+        let mut at = Self::ROOT;
+        for key in keys {
+            match self.child(at, key) {
+                Some(child) => at = child,
+                None => {
+                    self.folded += 1;
+                    break;
+                }
+            }
+        }
+        at
+    }
+
+    /// Returns the functions of a path, outermost first.
+    pub fn functions(&self, node: u32) -> Vec<u32> {
+        let mut functions = Vec::new();
+        let mut at = node;
+        while let Some(node) = self.nodes.get(at as usize) {
+            if let SampleFrame::Function(function) = node.key {
+                functions.push(function);
+            }
+            at = node.parent;
+        }
+        functions.reverse();
+        functions
+    }
+
     fn child(&mut self, parent: u32, key: SampleFrame) -> Option<u32> {
         if let Some(found) = self.find.get(&(parent, key)) {
             return Some(*found);

@@ -8,7 +8,7 @@ mod samples;
 
 pub use names::RecordedNames;
 
-use crate::aggregate::{Aggregate, RecordedFiles, TableBounds, USER_FUNCTIONS};
+use crate::aggregate::{Aggregate, RecordedFiles, TableBounds, USER_FUNCTIONS, WAIT_ROWS};
 use crate::profile::{ProfileBuilder, ProfileLabels};
 use crate::{Coverage, Error, Result, SamplingFilter, SourceDescription};
 use kerntune_convert::perf_data::{EventKind, PerfData, PerfDataError, PerfEvent, PerfFile};
@@ -69,12 +69,13 @@ pub fn import_perf_data(
         false => RecordedNames::without_kernel(&data.file),
     };
     let user = if request.user_chains { USER_FUNCTIONS } else { 0 };
-    let bounds = TableBounds { user, ..TableBounds::default() };
+    let mut counts = SampleCounts::new(&data.file, &chosen, request.user_chains);
+    let waits = if counts.has_waits() { WAIT_ROWS } else { 0 };
+    let bounds = TableBounds { user, waits, ..TableBounds::default() };
     let table = std::mem::take(&mut running.table);
     let names = table.functions().iter().map(|function| function.name.len() + 120).sum::<usize>();
     let mut all = Aggregate::new(table, bounds);
     all.user.set_recorded(recorded_files(&data.file));
-    let mut counts = SampleCounts::new(&data.file, &chosen, request.user_chains);
     data.read(|_, record| {
         counts.record(&record, &mut all);
         Ok(())
@@ -204,6 +205,7 @@ fn describe(
         calls: false,
         sees_idle: event.kind == EventKind::CpuClock,
         buffers: 0,
+        traced: counts.traced(),
         lacks: counts.left_out(file, request),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::PerfDataRequest;
 use crate::aggregate::{Aggregate, StackSample};
+use crate::sources::perf::tracepoints::{self, RunningThreads, TraceEvent, TracepointReader};
 use kerntune_convert::perf_data::{
     CpuMode, EventKind, MapRecord, PerfEvent, PerfFile, PerfRecord, PerfSample,
 };
@@ -41,7 +42,29 @@ pub(super) struct SampleCounts {
     pub lost: u64,
     lost_counted: u64,
     modules: BTreeSet<String>,
+    /// Reader of each event whose events are waits or system calls.
+    traced: Vec<Option<TracepointReader>>,
+    running: RunningThreads,
 }
+
+/// Number of CPUs whose threads are known.
+const MAX_CPUS: usize = 4096;
+
+/// Returns the reader of an event of which every occurrence was recorded, if it is of waits or system
+/// calls.
+fn tracepoint(file: &PerfFile, event: &PerfEvent) -> Option<TracepointReader> {
+    let is_every = event.period == 1 && !event.is_frequency;
+    let format = file.formats.iter().find(|format| {
+        event.event == (TRACEPOINT, format.id.into())
+            || event.name == format!("{}:{}", format.system, format.name)
+    })?;
+    let name = format!("{}:{}", format.system, format.name);
+    let place = |name: &str| format.field(name).map(|field| (field.offset, field.size));
+    TracepointReader::find(&name, place).filter(|_| is_every)
+}
+
+/// Type of tracepoints (`PERF_TYPE_TRACEPOINT`).
+const TRACEPOINT: u32 = 2;
 
 impl SampleCounts {
     pub fn new(file: &PerfFile, chosen: &[usize], user_chains: bool) -> Self {
@@ -50,6 +73,8 @@ impl SampleCounts {
             of_event: vec![0; file.events.len()],
             periods: Some(0),
             user_chains,
+            traced: file.events.iter().map(|event| tracepoint(file, event)).collect(),
+            running: RunningThreads::new(MAX_CPUS),
             ..Self::default()
         }
     }
@@ -85,6 +110,7 @@ impl SampleCounts {
             }
             PerfRecord::Exit { pid, tid } => {
                 all.threads.ended(tid);
+                all.waits.ended(tid);
                 if pid == tid && self.user_chains {
                     all.user.cleared(pid);
                 }
@@ -132,6 +158,17 @@ impl SampleCounts {
 
     fn sample(&mut self, sample: &PerfSample, all: &mut Aggregate) {
         self.of_event[sample.event] += 1;
+        if let Some((reader, time)) = self.traced[sample.event].as_ref().zip(sample.time) {
+            let event = TraceEvent {
+                time,
+                tid: sample.tid,
+                cpu: sample.cpu.map_or(MAX_CPUS, |cpu| cpu as usize),
+                raw: &sample.raw,
+                kernel: &sample.kernel,
+                registers: &[],
+            };
+            tracepoints::take(reader, &event, &mut self.running, all);
+        }
         if !self.chosen[sample.event] {
             return;
         }
@@ -197,8 +234,19 @@ impl SampleCounts {
     fn others<'a>(&'a self, file: &'a PerfFile) -> impl Iterator<Item = (&'a PerfEvent, u64)> {
         let counted = file.events.iter().zip(&self.of_event).zip(&self.chosen);
         counted
-            .filter(|((_, count), chosen)| **count > 0 && !**chosen)
-            .map(|((event, count), _)| (event, *count))
+            .zip(&self.traced)
+            .filter(|(((_, count), chosen), traced)| **count > 0 && !**chosen && traced.is_none())
+            .map(|(((event, count), _), _)| (event, *count))
+    }
+
+    /// Returns true if the file has events of waits or system calls.
+    pub fn has_waits(&self) -> bool {
+        self.traced.iter().any(Option::is_some)
+    }
+
+    /// Returns the names of the sources of waits and system calls.
+    pub fn traced(&self) -> Vec<String> {
+        self.traced.iter().flatten().map(TracepointReader::source).collect()
     }
 
     fn imported(&self) -> u64 {

@@ -357,9 +357,15 @@ fn absent(
     }
     if sampled.is_some() {
         say(
-            "migrations, run delay, waits for locks",
+            "migrations by thread",
             "sampling does not see them; record in the emulator: `kerntune record --workload W --cpus N`",
         );
+        if profile.tables.delays.is_empty() {
+            say("run delay", "record with --off-cpu (docs/live.md)");
+        }
+        if profile.tables.lock_paths.is_empty() {
+            say("waits for locks", "record with --locks (docs/live.md)");
+        }
     }
     if !capture.data {
         say("misses of data by level", "record in the emulator with --data (docs/data.md)");

@@ -100,7 +100,7 @@ pub(crate) fn switches(of: &CharacterInput) -> SwitchCounts {
 
 pub(crate) fn scheduling(of: &CharacterInput) -> Option<SchedulingFigures> {
     let tables = &of.profile.tables;
-    if tables.cpus.is_empty() {
+    if tables.cpus.is_empty() && tables.delays.is_empty() {
         return None;
     }
     let (mut waits, mut wait_ns, mut longest_ns) = (0u64, 0u64, 0);
@@ -166,7 +166,7 @@ pub(crate) fn locks(of: &CharacterInput) -> LockFigures {
     LockFigures {
         waiting_ns,
         percent_busy: share(waiting_ns, of.totals.busy_ticks.get()),
-        waits: (!tables.cpus.is_empty()).then_some(waits),
+        waits: (!tables.cpus.is_empty() || !tables.lock_paths.is_empty()).then_some(waits),
         wait_ns,
         locks,
     }

@@ -293,8 +293,11 @@ fn switches(of: &WorkloadCharacter) -> Option<PageSection> {
             readable(scheduling.avg_ns.unwrap_or(0)),
             readable(scheduling.longest_ns)
         ));
-        let migrations = if migrations.is_empty() { "none".into() } else { migrations.join(", ") };
-        section.notes.push(format!("Migrations: {migrations}."));
+        // Sampled profiles have the sum of migrations alone, among the counts of the kernel.
+        if of.basis != FigureBasis::Sampled {
+            let migrations = if migrations.is_empty() { "none".into() } else { migrations.join(", ") };
+            section.notes.push(format!("Migrations: {migrations}."));
+        }
     }
     section.notes.push(locks(of));
     Some(section)

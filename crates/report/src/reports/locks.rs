@@ -1,12 +1,13 @@
 //! Contended locks with their callers, and paths on which CPUs spin.
 
 use super::cpus::no_cpus;
+use super::off_cpu::{functions, path_text};
 use super::{entry, Entry, Report, Selection};
 use crate::unit::{header, readable, DisplayUnit};
 use crate::view::scope;
 use crate::{head, health, sampled, Result};
 use clap::Args;
-use kerntune_profile::{PathKind, PathNode, Profile, RegionScope, Tables};
+use kerntune_profile::{LockPathStats, PathKind, PathNode, Profile, RegionScope, Tables};
 use kerntune_table::number::{fixed, grouped};
 use kerntune_table::{printable, share, Columns, Document, Table, DEFAULT_ROWS};
 use std::cmp::Reverse;
@@ -62,7 +63,9 @@ struct SpinningPath<'a> {
 pub(crate) fn kind(name: &str) -> Option<&'static str> {
     let name = name.split('.').next().unwrap_or(name);
     Some(match name {
-        "native_queued_spin_lock_slowpath" | "queued_spin_lock_slowpath" => "spinlock",
+        "native_queued_spin_lock_slowpath"
+        | "queued_spin_lock_slowpath"
+        | "__pv_queued_spin_lock_slowpath" => "spinlock",
         "queued_read_lock_slowpath" | "queued_write_lock_slowpath" => "rwlock",
         "mutex_spin_on_owner" | "mutex_optimistic_spin" => "mutex",
         _ if name.starts_with("__mutex_lock") => "mutex",
@@ -131,6 +134,52 @@ fn names<'a>(tables: &'a Tables, row: &'a PathNode) -> Vec<&'a str> {
     names
 }
 
+/// Waits for locks of a kind on a call path.
+struct WaitingPath<'a> {
+    kind: &'a str,
+    path: Vec<&'a str>,
+    waits: u64,
+    wait_ticks: u64,
+    max_ticks: u64,
+}
+
+impl WaitingPath<'_> {
+    /// Returns the mean wait, rounded to the nearest.
+    fn avg_ticks(&self) -> u64 {
+        self.wait_ticks.saturating_add(self.waits / 2).checked_div(self.waits).unwrap_or(0)
+    }
+}
+
+/// Returns the waits by call path, longest time first.
+fn waiting<'a>(tables: &'a Tables, scope: &RegionScope) -> Vec<WaitingPath<'a>> {
+    let row = |row: &'a LockPathStats| WaitingPath {
+        kind: &row.kind,
+        path: functions(&row.path),
+        waits: row.count,
+        wait_ticks: row.wait_ticks.get(),
+        max_ticks: row.max_ticks.get(),
+    };
+    let of_scope = tables.lock_paths.iter().filter(|row| scope.contains(row.region));
+    let mut rows: Vec<WaitingPath> = of_scope.map(row).collect();
+    rows.sort_by_key(|row| Reverse((row.wait_ticks, row.waits)));
+    rows
+}
+
+fn waiting_columns<'a>(rows: &[WaitingPath]) -> Columns<'a, WaitingPath<'a>> {
+    let unit = DisplayUnit::for_largest(rows.iter().map(|row| row.wait_ticks).max().unwrap_or(0));
+    let mut columns = Columns::<WaitingPath>::new();
+    columns.add("waits", "Waits on the path.", |row| row.waits).head("waits");
+    columns.add("wait_ns", "Time of all of them.", |row| row.wait_ticks).head("waited").unit(unit);
+    columns.add("avg_ns", "Mean time of a wait.", |row| row.avg_ticks()).head("avg\nns");
+    columns.add("max_ns", "Longest wait.", |row| row.max_ticks).head("longest\nns");
+    columns.add("kind", "Kind of lock, also `semaphore`.", |row| row.kind).head("kind");
+    columns
+        .add("path", "Functions from the outermost to the one that waits.", |row| row.path.clone())
+        .head("path, from the function that waits")
+        .text(|row| path_text(&row.path, "[no function known]"));
+    columns
+}
+
 fn lock_columns<'a>(rows: &[LockRow]) -> Columns<'a, LockRow<'a>> {
     let unit = DisplayUnit::for_largest(rows.iter().map(|row| row.wait_ticks).max().unwrap_or(0));
     let mut columns = Columns::<LockRow>::new();
@@ -155,9 +204,6 @@ fn lock_columns<'a>(rows: &[LockRow]) -> Columns<'a, LockRow<'a>> {
     columns
 }
 
-/// Number of a path's functions that are shown, from the one that spins.
-const MAX_FRAMES: usize = 6;
-
 fn path_columns<'a>(busy: u64) -> Columns<'a, SpinningPath<'a>> {
     let mut columns = Columns::<SpinningPath>::new();
     columns
@@ -169,9 +215,13 @@ fn path_columns<'a>(busy: u64) -> Columns<'a, SpinningPath<'a>> {
     columns
         .add("path", "Functions from the outermost to the one that spins.", |row| row.path.clone())
         .head("path, from the function that spins")
-        .text(|row| path_text(&row.path));
+        .text(|row| path_text(&row.path, ""));
     columns
 }
+
+/// Message for a sampled profile without waits.
+const NO_WAITS: &str = "This profile has no waits for locks: `kerntune record --live --locks -- COMMAND` records each, with its time\n\
+     and call path. `report switches` shows who went to sleep in which function.\n";
 
 /// Returns what samples say of locks: on which paths CPUs execute code that waits for them.
 fn sampled_text(profile: &Profile, spinning: &[SpinningPath], busy: u64, top: Option<usize>) -> String {
@@ -181,11 +231,13 @@ fn sampled_text(profile: &Profile, spinning: &[SpinningPath], busy: u64, top: Op
     let mut text = format!(
         "CPUs                 = {cpus:>13}\n\
          In code of locks     = {:>13}  ({}% of the run time, sampled)\n\
-         Samples show where CPUs spin for locks, and enter and leave waits for them. How often and how long threads\n\
-         slept for a lock, and for which one, is not sampled: `report switches` shows who went to sleep in which function.\n",
+         Samples show where CPUs spin for locks, and enter and leave waits for them.\n",
         readable(spun),
         percent(spun),
     );
+    if profile.tables.lock_paths.is_empty() {
+        text += NO_WAITS;
+    }
     if !spinning.is_empty() {
         text += &format!(
             "\n{:>12} {:>12} {:>7}  {:<14}  path, from the function that spins\n",
@@ -198,16 +250,10 @@ fn sampled_text(profile: &Profile, spinning: &[SpinningPath], busy: u64, top: Op
     for row in spinning.iter().take(top.unwrap_or(DEFAULT_ROWS)) {
         let error = sampled::error_ns(profile, row.instructions).unwrap_or(0);
         let [own, error] = [row.instructions, error].map(readable);
-        let (percent, path) = (percent(row.instructions), path_text(&row.path));
+        let (percent, path) = (percent(row.instructions), path_text(&row.path, ""));
         text += &format!("{own:>12} {error:>12} {percent:>7}  {:<14}  {path}\n", row.kind);
     }
     text
-}
-
-/// Formats the last functions of a path, the innermost first.
-fn path_text(path: &[&str]) -> String {
-    let from_top: Vec<_> = path.iter().rev().take(MAX_FRAMES).map(|name| printable(name)).collect();
-    from_top.join(" < ") + if path.len() > MAX_FRAMES { " < …" } else { "" }
 }
 
 impl Report for LocksOptions {
@@ -222,32 +268,49 @@ impl Report for LocksOptions {
         document.text(header(profile, &totals, region));
         let locks = locks(&profile.tables, &scope);
         let spinning = spinning(&profile.tables, &scope);
-        if sampled::is(profile) {
+        let waiting = waiting(&profile.tables, &scope);
+        let (is_live, is_traced) = (sampled::is(profile), !waiting.is_empty());
+        if is_live && !is_traced {
             document.text(sampled_text(profile, &spinning, busy, self.select.top));
             health::add(&mut document, profile);
             document.end_text();
-        } else if profile.tables.cpus.is_empty() {
+        } else if !is_live && profile.tables.cpus.is_empty() {
             document.text(no_cpus(profile));
             document.end_text();
         }
-        let waits = locks.iter().fold(0u64, |sum, row| sum.saturating_add(row.waits));
-        let spun = spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));
+        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
+        let waits = match is_traced {
+            true => sum(&mut waiting.iter().map(|row| row.waits)),
+            false => sum(&mut locks.iter().map(|row| row.waits)),
+        };
         document.line("Waits for locks", format!("{:>13}", grouped(waits)));
-        document.line(
-            "Instructions there",
-            format!("{:>13}  ({}% of the run time)", grouped(spun), fixed(share(spun, busy), 2)),
-        );
-        document.note(
-            "A CPU that spins gives its turn away at each `pause`: number and length of waits for locks are \
-             those of this machine.",
-        );
+        if is_traced {
+            let waited = sum(&mut waiting.iter().map(|row| row.wait_ticks));
+            document.line("Waited for locks", format!("{:>13}  (all threads together)", readable(waited)));
+            document.text(sampled_text(profile, &spinning, busy, self.select.top));
+        } else {
+            let spun = sum(&mut spinning.iter().map(|row| row.instructions));
+            document.line(
+                "Instructions there",
+                format!("{:>13}  ({}% of the run time)", grouped(spun), fixed(share(spun, busy), 2)),
+            );
+            document.note(
+                "A CPU that spins gives its turn away at each `pause`: number and length of waits for locks are \
+                 those of this machine.",
+            );
+        }
+        let columns = waiting_columns(&waiting);
+        let table = Table::new("waiting", waiting, columns).top(self.select.top);
+        let help = "Waits by call path, longest time first, in profiles of the running kernel with `--locks`.";
+        document.table(table.help(help).hidden_if_empty());
         let columns = lock_columns(&locks);
         let table = Table::new("locks", locks, columns).top(self.select.top);
         document.table(table.help("Locks by caller, longest time of waits first.").hidden_if_empty());
         let table = Table::new("spinning", spinning, path_columns(busy)).top(self.select.top);
         let help = "Paths to functions that wait for locks, most instructions first.";
-        document.table(table.help(help).hidden_if_empty());
-        if !sampled::is(profile) {
+        let table = if is_live { table.only_if(false) } else { table.hidden_if_empty() };
+        document.table(table.help(help));
+        if !is_live || is_traced {
             health::add(&mut document, profile);
         }
         Ok(document)

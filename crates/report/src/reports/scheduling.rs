@@ -5,7 +5,7 @@ use super::{entry, Entry, Report, Selection};
 use crate::tally::{BucketTally, HistogramRow};
 use crate::unit::{header, DisplayUnit};
 use crate::view::scope;
-use crate::{head, health, Result};
+use crate::{counted, head, health, sampled, Result};
 use clap::Args;
 use kerntune_profile::{Profile, Ticks};
 use kerntune_table::number::grouped;
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = entry::<SchedulingOptions>("scheduling", 12);
 const ABOUT: &str = "Times for which threads waited for a CPU, and threads that continued on another CPU \
      ([cpus.md](cpus.md)).";
 
-/// Several CPUs: delays of runnable threads, and migrations (docs/cpus.md)
+/// Delays of runnable threads until they got a CPU, and migrations (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct SchedulingOptions {
     /// Region and number of rows.
@@ -88,6 +88,13 @@ pub(crate) fn reason(function: Option<&str>) -> &'static str {
     }
 }
 
+/// Message for a profile of the running kernel without waits.
+const NO_WAITS: &str = "This profile has no waits for a CPU: `kerntune record --live --off-cpu -- COMMAND` records them \
+     (docs/live.md).\n";
+
+/// Kinds of running kernel counts that concern this report.
+const MIGRATIONS: &[&str] = &["migration"];
+
 impl Report for SchedulingOptions {
     fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
         let tables = &profile.tables;
@@ -123,14 +130,22 @@ impl Report for SchedulingOptions {
         let mut document = head::document(SCHEMA, ABOUT, profile, region, None);
         document.field("elapsed_ns", "Time inside regions.", totals.elapsed_ticks.get());
         document.text(header(profile, &totals, region));
-        if tables.cpus.is_empty() {
+        let is_live = sampled::is(profile);
+        if is_live && tables.delays.is_empty() {
+            document.text(NO_WAITS);
+            document.end_text();
+        } else if tables.cpus.is_empty() && !is_live {
             document.text(no_cpus(profile));
             document.end_text();
         }
         let waits = delays.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
         document.line("Waits for a CPU", format!("{:>13}", grouped(waits)));
         let moves = migrations.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
-        document.line("Migrations", format!("{:>13}", grouped(moves)));
+        // Of the running kernel, migrations are counted without their threads.
+        match is_live {
+            true => counted::add(&mut document, profile, MIGRATIONS, MIGRATIONS, self.select.top),
+            false => document.line("Migrations", format!("{:>13}", grouped(moves))),
+        }
         let columns = delay_columns(&delays);
         let table = Table::new("delays", delays, columns).top(self.select.top);
         document.table(table.help("Waits for a CPU, longest time first.").hidden_if_empty());

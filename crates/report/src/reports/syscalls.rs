@@ -3,7 +3,7 @@
 use super::{entry, Entry, Report, Selection};
 use crate::head::{self, threads_line};
 use crate::system_calls::system_call;
-use crate::unit::{header, run_time, TickUnit};
+use crate::unit::{header, readable, run_time, DisplayUnit, TickUnit};
 use crate::view::scope;
 use crate::{health, sampled, Result, ThreadFilter};
 use clap::{Args, ValueEnum};
@@ -20,10 +20,13 @@ pub const SCHEMA: &str = "kerntune-syscalls/2";
 pub const ENTRY: Entry = entry::<SyscallsOptions>("syscalls", 6);
 
 /// Description of the JSON form.
-const ABOUT: &str = "System calls by the functions that do them (`__x64_sys_*`).";
+const ABOUT: &str = "System calls by the functions that do them (`__x64_sys_*`), and with their times by the clock and \
+     their errors in profiles of the running kernel with `--syscalls` ([live.md](live.md#system-calls)).";
 
 /// Remark below the table.
 const ERRORS: &str = "failed calls are not distinguished: return values are not recorded";
+/// Remark below the table of a sampled profile.
+const LIVE_ERRORS: &str = "errors and times of calls are not known: `kerntune record --live --syscalls -- COMMAND` records them";
 
 /// Sort key of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -51,6 +54,9 @@ pub struct SyscallsOptions {
     /// Region and number of rows.
     #[command(flatten)]
     pub select: Selection,
+    /// Show traced calls for each thread name apart, not only those of all together
+    #[arg(long)]
+    pub by_thread: bool,
     /// Threads to which the report is restricted.
     #[command(flatten)]
     pub threads: ThreadFilter,
@@ -71,6 +77,86 @@ struct SyscallRow {
     /// Total time of the slowest call; its begin follows.
     slowest_ticks: u64,
     slowest_at_ns: u64,
+}
+
+/// System call with its times by the clock, of the threads of a name or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TracedCall<'a> {
+    /// `None` for all threads together.
+    thread: Option<&'a str>,
+    name: &'a str,
+    calls: u64,
+    ended: u64,
+    errors: u64,
+    elapsed_ticks: u64,
+    max_ticks: u64,
+}
+
+impl TracedCall<'_> {
+    /// Returns the mean time of a call that ended, rounded to the nearest.
+    fn avg_ticks(&self) -> u64 {
+        self.elapsed_ticks.saturating_add(self.ended / 2).checked_div(self.ended).unwrap_or(0)
+    }
+}
+
+/// Returns the calls that were traced, longest time first: by thread name if `by_thread`, else of
+/// all threads together.
+fn traced<'a>(profile: &'a Profile, options: &SyscallsOptions, by_thread: bool) -> Result<Vec<TracedCall<'a>>> {
+    let scope = scope(profile, options.select.region.as_deref())?;
+    let mut sums: BTreeMap<(Option<&str>, &str), TracedCall> = BTreeMap::new();
+    for row in profile.tables.system_calls.iter().filter(|row| scope.contains(row.region)) {
+        let thread = by_thread.then_some(row.comm.as_str());
+        let sum = sums.entry((thread, &row.name)).or_insert(TracedCall {
+            thread,
+            name: &row.name,
+            calls: 0,
+            ended: 0,
+            errors: 0,
+            elapsed_ticks: 0,
+            max_ticks: 0,
+        });
+        sum.calls = sum.calls.saturating_add(row.calls);
+        sum.ended = sum.ended.saturating_add(row.ended);
+        sum.errors = sum.errors.saturating_add(row.errors);
+        sum.elapsed_ticks = sum.elapsed_ticks.saturating_add(row.elapsed_ticks.get());
+        sum.max_ticks = sum.max_ticks.max(row.max_ticks.get());
+    }
+    let mut rows: Vec<TracedCall> = sums.into_values().collect();
+    match options.sort {
+        SyscallSort::Total | SyscallSort::SelfTime => {
+            rows.sort_by_key(|row| Reverse((row.elapsed_ticks, row.calls)));
+        }
+        SyscallSort::Calls => rows.sort_by_key(|row| Reverse(row.calls)),
+        SyscallSort::Avg => rows.sort_by_key(|row| Reverse(row.avg_ticks())),
+        SyscallSort::Name => {}
+    }
+    Ok(rows)
+}
+
+fn traced_columns<'a>(rows: &[TracedCall], by_thread: bool) -> Columns<'a, TracedCall<'a>> {
+    let largest = |of: fn(&TracedCall) -> u64| DisplayUnit::for_largest(rows.iter().map(of).max().unwrap_or(0));
+    let all = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.elapsed_ticks));
+    let is_open = rows.iter().any(|row| row.calls != row.ended);
+    let each = largest(|row| row.max_ticks);
+    let mut columns = Columns::<TracedCall>::new();
+    columns.share("% time", all, |row| row.elapsed_ticks);
+    columns
+        .add("elapsed_ns", "Time from entry to exit of the calls that ended, whoever ran meanwhile.", |row| {
+            row.elapsed_ticks
+        })
+        .head("time")
+        .unit(largest(|row| row.elapsed_ticks));
+    columns.add("calls", "Calls that were made.", |row| row.calls).head("calls");
+    columns.add("ended", "Calls of them that ended.", |row| row.ended).head("ended").only_if(is_open);
+    columns.add("errors", "Calls of them that returned an error.", |row| row.errors).head("errors").zero("-");
+    columns.add("avg_ns", "Mean time of a call that ended.", |row| row.avg_ticks()).head("per call").unit(each);
+    columns.add("max_ns", "Longest call.", |row| row.max_ticks).head("longest").unit(each);
+    columns
+        .add("thread", "Name of the thread that made them; null for all threads together.", |row| row.thread)
+        .head("thread")
+        .only_if(by_thread);
+    columns.add("name", "Name of the system call.", |row| row.name).head("system call");
+    columns
 }
 
 struct SyscallTable {
@@ -151,9 +237,29 @@ impl Report for SyscallsOptions {
              call has reach no function, so that `calls` of all may sum to less.",
             entered,
         );
-        document.field("errors", "Null: what a call returned is not recorded.", None::<u64>);
+        let traced = traced(profile, self, self.by_thread)?;
+        let is_traced = !traced.is_empty();
+        let sum = |of: fn(&TracedCall) -> u64| traced.iter().map(of).fold(0, u64::saturating_add);
+        let errors = is_traced.then(|| sum(|row| row.errors));
+        document.field("errors", "Calls that returned an error; null where that is not recorded.", errors);
         document.text(threads_line(&self.threads) + &header(profile, &totals, region));
+        if is_traced {
+            let [calls, time] = [sum(|row| row.calls), sum(|row| row.elapsed_ticks)];
+            let failed = grouped(errors.unwrap_or(0));
+            document.line("System calls", format!("{}  ({failed} returned an error)", grouped(calls)));
+            document.line("Time in them", format!("{}  (by the clock, all threads together)", readable(time)));
+        }
+        let columns = traced_columns(&traced, self.by_thread);
+        let table = Table::new("traced", traced, columns).noun("system calls").top(self.select.top);
+        document.table(
+            table
+                .help("Of profiles with `--syscalls`: by `elapsed_ns`, greatest first, unless `--sort` says otherwise.")
+                .hidden_if_empty(),
+        );
         let measure = TickUnit::of(profile);
+        if is_traced {
+            document.text("\nTime on CPUs in the functions of system calls:\n");
+        }
         let percent = fixed(share(user, elapsed), 2);
         document.line(
             if measure == TickUnit::Time { "User time" } else { "User instructions" },
@@ -221,7 +327,9 @@ impl Report for SyscallsOptions {
                  and total are of those",
             );
         }
-        document.note(ERRORS);
+        if !is_traced {
+            document.note(if sampled::is(profile) { LIVE_ERRORS } else { ERRORS });
+        }
         health::add(&mut document, profile);
         Ok(document)
     }

@@ -188,6 +188,11 @@ fn assemble(profile: &Profile, chosen: &SelectedThreads, counted: ThreadTables) 
     of.tables.symbols.clone_from(&profile.tables.symbols);
     of.tables.regions.clone_from(&profile.tables.regions);
     of.tables.threads = profile.tables.threads.iter().filter(|row| chosen.contains(row)).cloned().collect();
+    // These know threads by name.
+    let comms: BTreeSet<&str> = of.tables.threads.iter().map(|row| row.comm.as_str()).collect();
+    let calls = profile.tables.system_calls.iter().filter(|row| comms.contains(row.comm.as_str()));
+    let calls = calls.cloned().collect();
+    of.tables.system_calls = calls;
     of.tables.functions = counted.functions;
     of.tables.arcs = counted.arcs;
     of.tables.histograms = counted.histograms;

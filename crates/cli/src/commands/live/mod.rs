@@ -12,7 +12,7 @@ use kerntune_command::{print_summary, work, CliOutput, Exit, Failure, FormatOpti
 use kerntune_kernel::Kernel;
 use kerntune_live::{
     cpu_list, CallCountOptions, Collector, CollectorOptions, ProfileLabels, SamplingFilter, StoppedCommand,
-    TableBounds, USER_FUNCTIONS,
+    TableBounds, TraceOptions, USER_FUNCTIONS, WAIT_ROWS,
 };
 use kerntune_profile::{KernelId, Profile, KIND};
 use kerntune_symbols::RunningKernel;
@@ -51,6 +51,17 @@ pub struct LiveOptions {
     /// With --calls: do not count functions that match this glob; may be repeated
     #[arg(long, value_name = "GLOB", requires = "calls")]
     calls_except: Vec<String>,
+    /// With --live: read every context switch and wake-up, for the time that threads are blocked and
+    /// wait for a CPU (report off-cpu)
+    #[arg(long)]
+    off_cpu: bool,
+    /// With --live: read the begin and end of every wait for a lock (report locks)
+    #[arg(long)]
+    locks: bool,
+    /// With --live: read the entry and exit of every system call, for times and errors (report
+    /// syscalls)
+    #[arg(long)]
+    syscalls: bool,
     /// With --live: profile only these CPUs (0-3,8)
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
@@ -59,7 +70,7 @@ pub struct LiveOptions {
 impl LiveOptions {
     /// Returns true if any of these options was given.
     pub fn is_given(&self) -> bool {
-        let Self { rate, software_clock, user_chains, pid, cgroup, cpu, calls, calls_except: _ } = self;
+        let Self { rate, software_clock, user_chains, pid, cgroup, cpu, calls, calls_except: _, .. } = self;
         rate.is_some()
             || *software_clock
             || *user_chains
@@ -67,6 +78,7 @@ impl LiveOptions {
             || cgroup.is_some()
             || cpu.is_some()
             || !calls.is_empty()
+            || self.trace().is_any()
     }
 
     /// Returns true if the options say what to watch on the machine.
@@ -79,7 +91,7 @@ impl LiveOptions {
     ///
     /// # Errors
     /// An invalid list of CPUs; values of `--calls` that exclude each other; `--calls` with a
-    /// filter for processes, a cgroup or CPUs.
+    /// filter for processes, a cgroup or CPUs; `--off-cpu` with a filter for a cgroup or CPUs.
     pub fn options(&self) -> Result<CollectorOptions, Failure> {
         let cpus = self.cpu.as_deref().map(cpu_list).transpose()?.unwrap_or_default();
         let filter = SamplingFilter { processes: self.pid.clone(), cgroup: self.cgroup.clone(), cpus };
@@ -90,16 +102,30 @@ impl LiveOptions {
                 "--calls counts on the whole machine: leave out --pid, --cgroup and --cpu",
             ));
         }
-        let bounds =
-            TableBounds { user: if self.user_chains { USER_FUNCTIONS } else { 0 }, ..TableBounds::default() };
+        if self.off_cpu && (filter.cgroup.is_some() || !filter.cpus.is_empty()) {
+            return Err(Failure::usage(
+                "--off-cpu follows threads over all CPUs: leave out --cgroup and --cpu, or give --pid",
+            ));
+        }
+        let trace = self.trace();
+        let bounds = TableBounds {
+            user: if self.user_chains { USER_FUNCTIONS } else { 0 },
+            waits: if trace.is_any() { WAIT_ROWS } else { 0 },
+            ..TableBounds::default()
+        };
         Ok(CollectorOptions {
             rate,
             filter,
             bounds,
             software_clock: self.software_clock,
             calls,
+            trace,
             ..CollectorOptions::default()
         })
+    }
+
+    fn trace(&self) -> TraceOptions {
+        TraceOptions { off_cpu: self.off_cpu, locks: self.locks, system_calls: self.syscalls }
     }
 
     fn counted(&self) -> Result<Option<CallCountOptions>, Failure> {

@@ -67,6 +67,9 @@ pub(super) enum EventKind {
     Switches,
     /// Tracepoint of context switches, by its id.
     SchedSwitch(u64),
+    /// Tracepoint of which every event is read, by its id; with or without call chains, and a
+    /// register of the thread, whose kind is that of its code.
+    Tracepoint { id: u64, chain: bool, registers: bool },
 }
 
 /// Sampling rate.
@@ -92,7 +95,9 @@ pub(super) fn open(
         EventKind::Cycles => opened(Hardware::CPU_CYCLES, what, target, often, options),
         EventKind::Clock => opened(Software::CPU_CLOCK, what, target, often, options),
         EventKind::Switches => opened(Software::CONTEXT_SWITCHES, what, target, often, options),
-        EventKind::SchedSwitch(id) => opened(Tracepoint::with_id(id), what, target, often, options),
+        EventKind::SchedSwitch(id) | EventKind::Tracepoint { id, .. } => {
+            opened(Tracepoint::with_id(id), what, target, often, options)
+        }
     }
 }
 
@@ -133,15 +138,24 @@ fn opened(
     if !is_time {
         sample |= SampleFlag::PERIOD;
     }
-    if matches!(what, EventKind::SchedSwitch(_)) {
+    if matches!(what, EventKind::SchedSwitch(_) | EventKind::Tracepoint { .. }) {
         sample |= SampleFlag::RAW;
+    }
+    if is_time && options.cgroups {
+        sample |= SampleFlag::CGROUP;
+        builder.cgroup(true);
+    }
+    if matches!(what, EventKind::Tracepoint { registers: true, .. }) {
+        sample |= SampleFlag::REGS_USER;
+        builder.sample_regs_user(FIRST_REGISTER);
     }
     builder
         .include_kernel()
         .include_hv()
         .sample(sample)
         .enabled(false)
-        .exclude_callchain_user(!(is_time && options.user_chains()));
+        .exclude_callchain_user(!(is_time && options.user_chains()))
+        .exclude_callchain_kernel(matches!(what, EventKind::Tracepoint { chain: false, .. }));
     match often {
         SampleRate::Period(period) => builder.sample_period(period),
         SampleRate::Frequency(frequency) => builder.sample_frequency(frequency),
@@ -162,6 +176,8 @@ fn opened(
     })
 }
 
+/// Mask of one register that every architecture has.
+const FIRST_REGISTER: u64 = 1;
 /// Number of buffered bytes that wakes the collector early.
 const WAKEUP_BYTES: usize = 64 << 10;
 /// Error code `EINVAL`.

@@ -7,9 +7,14 @@ mod period;
 pub mod record;
 mod ring;
 mod switches;
+pub mod task_cgroups;
+pub mod tracepoints;
 
 use crate::random::PeriodGenerator;
-use crate::{Aggregate, CollectorOptions, Coverage, Error, Result, Source, SourceDescription, StackSample};
+use crate::{
+    Aggregate, CollectorOptions, Coverage, Error, Result, SamplingFilter, Source, SourceDescription,
+    StackSample,
+};
 use events::{open, open_migrations, targets, EventKind, EventTarget, SampleRate};
 use kerntune_profile::{Anomaly, CounterTotal};
 use perf_event::Counter;
@@ -20,6 +25,7 @@ use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switches::SwitchReader;
+use tracepoints::{RunningThreads, TraceEvent, TracepointReader};
 
 /// Buffer size of an event for time samples in bytes, a power of two.
 const TIME_BUFFER_BYTES: usize = 512 << 10;
@@ -27,15 +33,24 @@ const TIME_BUFFER_BYTES: usize = 512 << 10;
 const SWITCH_BUFFER_BYTES: usize = 128 << 10;
 /// Samples of context switches per second and CPU: enough for statistics, and cheap.
 const SWITCHES_PER_SECOND: u64 = 199;
+/// Type of a record of a new cgroup.
+const CGROUP_RECORD: u32 = perf_event_open_sys::bindings::PERF_RECORD_CGROUP;
 /// Assumed cycles per second if the CPU's speed is unknown.
 const USUAL_HZ: u64 = 2_500_000_000;
 
 /// Source of samples from perf events.
 pub struct PerfSource {
-    /// Buffers of time samples, followed by those of switch samples.
+    /// Buffers of time samples, followed by those of switch samples and of traced events.
     rings: Vec<EventBuffer>,
     /// Number of buffers of time samples.
     of_time: usize,
+    /// Number of buffers of time samples and switch samples.
+    of_samples: usize,
+    /// Tracepoints of which every event is read.
+    traced: Vec<TracepointReader>,
+    /// Number of the tracepoint and of the target of each buffer of traced events.
+    traced_rings: Vec<(usize, usize)>,
+    running: RunningThreads,
     order: TimeOrder,
     /// Time of the last reset. Earlier samples and losses are ignored.
     since: u64,
@@ -50,6 +65,10 @@ pub struct PerfSource {
     /// Counters of moves from CPU to CPU, with their counts at the last reset.
     migrations: Vec<(Counter, u64)>,
     lacks: Vec<String>,
+    /// True if time samples have the id of their cgroup.
+    has_cgroups: bool,
+    /// True once the ids of cgroups were read.
+    knows_cgroups: bool,
 }
 
 impl PerfSource {
@@ -82,9 +101,18 @@ impl PerfSource {
                 (EventKind::Clock, clock)
             }
         };
+        // Kernels before 5.7, or without CONFIG_CGROUP_PERF, put no cgroup into a sample.
+        let trial = CollectorOptions { cgroups: true, ..trial };
+        let tried = targets.first().map(|target| open(what, target, SampleRate::Period(mean), &trial));
+        let has_cgroups = tried.is_some_and(|opened| opened.is_ok());
+        let options = &CollectorOptions { cgroups: has_cgroups, ..options.clone() };
         let mut perf = Self {
             rings: Vec::new(),
             of_time: 0,
+            of_samples: 0,
+            traced: Vec::new(),
+            traced_rings: Vec::new(),
+            running: RunningThreads::default(),
             order: TimeOrder::default(),
             since: 0,
             switch_reader: SwitchReader::find(),
@@ -96,6 +124,8 @@ impl PerfSource {
             chain: CallChain::with_capacity(1024),
             migrations: Vec::new(),
             lacks,
+            has_cgroups,
+            knows_cgroups: false,
         };
         for target in &targets {
             let often = SampleRate::Period(perf.random.period(mean));
@@ -104,17 +134,34 @@ impl PerfSource {
         }
         perf.of_time = perf.rings.len();
         perf.open_switches(&targets, options);
+        perf.of_samples = perf.rings.len();
         perf.open_migrations(&targets, options);
+        // After the samples: a user who may not take these learns that first.
+        perf.traced = tracepoints::find(&options.trace)?;
+        perf.open_traced(&targets, options)?;
         if !options.on_exec {
             for (counter, _) in &mut perf.migrations {
                 counter.enable().map_err(refused)?;
             }
-            for ring in &mut perf.rings {
+        }
+        for (at, ring) in perf.rings.iter_mut().enumerate() {
+            let traced = at.checked_sub(perf.of_samples).and_then(|at| perf.traced_rings.get(at));
+            let is_machine_wide =
+                traced.is_some_and(|(point, _)| perf.traced[*point].point.is_machine_wide());
+            // The others start with the program.
+            if !options.on_exec || is_machine_wide {
                 ring.enable().map_err(refused)?;
             }
         }
         perf.reset()?;
         Ok(perf)
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        let traced = self.traced_rings.iter().map(|(number, _)| self.traced[*number].point.buffer_bytes());
+        self.of_time * TIME_BUFFER_BYTES
+            + (self.of_samples - self.of_time) * SWITCH_BUFFER_BYTES
+            + traced.sum::<usize>()
     }
 
     /// Opens the counters of migrations. A failure is only noted.
@@ -125,6 +172,26 @@ impl PerfSource {
             Ok(counters) => self.migrations = counters,
             Err(error) => self.lacks.push(format!("moves from CPU to CPU are not counted ({error})")),
         }
+    }
+
+    /// Opens the tracepoints of which every event is read.
+    fn open_traced(&mut self, watched: &[EventTarget], options: &CollectorOptions) -> Result<()> {
+        if self.traced.is_empty() {
+            return Ok(());
+        }
+        let (machine, _) = targets(&SamplingFilter::default())?;
+        self.running = RunningThreads::new(machine.len());
+        for (number, reader) in self.traced.iter().enumerate() {
+            let what = reader.event();
+            let targets = if reader.point.is_machine_wide() { &machine } else { watched };
+            for (at, target) in targets.iter().enumerate() {
+                let counter = open(what, target, SampleRate::Period(1), options).map_err(refused)?;
+                let ring = EventBuffer::new(counter, reader.point.buffer_bytes()).map_err(refused)?;
+                self.rings.push(ring);
+                self.traced_rings.push((number, at));
+            }
+        }
+        Ok(())
     }
 
     /// Opens the events for context switches. A failure is only noted.
@@ -166,7 +233,8 @@ impl Source for PerfSource {
             bias: Some(if is_clock { bias } else { cycles }.into()),
             calls: false,
             sees_idle: is_clock && !self.of_tasks,
-            buffers: self.of_time * TIME_BUFFER_BYTES + (self.rings.len() - self.of_time) * SWITCH_BUFFER_BYTES,
+            buffers: self.buffer_bytes(),
+            traced: self.traced.iter().map(TracepointReader::source).collect(),
             lacks: self.lacks.clone(),
         }
     }
@@ -177,22 +245,63 @@ impl Source for PerfSource {
 
     fn drain(&mut self, into: &mut Aggregate) -> Result<()> {
         // Records that arrive during the drain wait for the next one.
-        let Self { rings, of_time, order, since, switch_reader, mean, random, chain, .. } = self;
+        let Self {
+            rings,
+            of_time,
+            of_samples,
+            traced,
+            traced_rings,
+            running,
+            order,
+            since,
+            switch_reader,
+            mean,
+            random,
+            chain,
+            has_cgroups,
+            knows_cgroups,
+            ..
+        } = self;
+        if *has_cgroups && !std::mem::replace(knows_cgroups, true) {
+            task_cgroups::read_ids(into);
+        }
         let until = now();
         order.take(rings, until, |at, held, tally| {
             let is_time = at < *of_time;
-            let layout = if is_time { SampleLayout::default() } else { switch_reader.layout() };
+            let traced = at
+                .checked_sub(*of_samples)
+                .and_then(|at| traced_rings.get(at))
+                .map(|(point, cpu)| (&traced[*point], *cpu));
+            let layout = match traced {
+                Some(_) => SampleLayout { period: true, raw: true },
+                None if is_time => SampleLayout::default(),
+                None => switch_reader.layout(),
+            };
+            if held.kind == CGROUP_RECORD {
+                if task_cgroups::named(&held.body, into).is_none() {
+                    into.note(Anomaly::DamagedRecords, 1);
+                }
+                return;
+            }
             match record::parse(held.kind, held.misc, &held.body, layout, chain) {
                 Some(PerfRecord::Sample { .. } | PerfRecord::Lost(_)) if held.time < *since => {}
                 Some(PerfRecord::Sample { pid, tid, is_user, .. }) if is_time => {
                     tally.has_samples = true;
+                    let id = held.body.last_chunk().filter(|_| *has_cgroups);
+                    task_cgroups::take(tid, pid, id.map(|id| u64::from_ne_bytes(*id)), into);
                     let CallChain { kernel, user } = &*chain;
                     into.sample(&StackSample { tid, tgid: pid, is_user, kernel, user });
                 }
-                Some(PerfRecord::Sample { tid, period, raw, .. }) => {
-                    switch_reader.take(tid, period, raw, &chain.kernel, into);
-                }
-                Some(PerfRecord::Lost(count)) if is_time => tally.lost += count,
+                Some(PerfRecord::Sample { tid, period, raw, .. }) => match traced {
+                    Some((reader, cpu)) => {
+                        let registers = tracepoints::after_raw(&held.body, raw);
+                        let kernel = &chain.kernel;
+                        let event = TraceEvent { time: held.time, tid, cpu, raw, kernel, registers };
+                        tracepoints::take(reader, &event, running, into);
+                    }
+                    None => switch_reader.take(tid, period, raw, &chain.kernel, into),
+                },
+                Some(PerfRecord::Lost(count)) if is_time || traced.is_some() => tally.lost += count,
                 Some(PerfRecord::Lost(count)) => into.note(Anomaly::LostSwitchSamples, count),
                 Some(other) => take(&other, into),
                 None => into.note(Anomaly::DamagedRecords, 1),
@@ -204,6 +313,17 @@ impl Source for PerfSource {
             }
             // An event whose last thread has ended rejects the period and does not need it.
             let _ = period::set(ring.descriptor(), random.period(*mean));
+        }
+        Ok(())
+    }
+
+    fn flush_counts(&mut self, into: &mut Aggregate) -> Result<()> {
+        let mut lost = 0_u64;
+        for ring in self.rings.iter_mut().skip(self.of_samples) {
+            lost = lost.saturating_add(ring.since().map_err(refused)?.lost);
+        }
+        if lost > 0 {
+            into.health.insert(Anomaly::LostTraceEvents, lost);
         }
         Ok(())
     }
@@ -220,7 +340,7 @@ impl Source for PerfSource {
 
     fn counter_totals(&mut self) -> Result<Vec<CounterTotal>> {
         let mut count = 0;
-        let switches = self.rings.get_mut(self.of_time..).unwrap_or_default();
+        let switches = self.rings.get_mut(self.of_time..self.of_samples).unwrap_or_default();
         for ring in &mut *switches {
             count += ring.since().map_err(refused)?.count;
         }
@@ -266,11 +386,13 @@ fn take(record: &PerfRecord, into: &mut Aggregate) {
         PerfRecord::Comm { pid, tid, name, exec } => {
             into.threads.named(tid, pid, &String::from_utf8_lossy(name));
             if exec {
+                into.threads.recheck_cgroup(tid);
                 into.user.cleared(pid);
             }
         }
         PerfRecord::Fork { pid, tid, parent, parent_process } => {
             into.threads.forked(tid, pid, parent);
+            into.waits.off_cpu.forked(tid);
             into.user.forked(pid, parent_process);
         }
         PerfRecord::Mapped { pid, begin, size, offset, path } => {
@@ -278,6 +400,7 @@ fn take(record: &PerfRecord, into: &mut Aggregate) {
         }
         PerfRecord::Exit { pid, tid } => {
             into.threads.ended(tid);
+            into.waits.ended(tid);
             if pid == tid {
                 into.user.cleared(pid);
             }

@@ -34,6 +34,7 @@ mod sample;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod write;
 
 pub use branches::read_branches;
@@ -41,7 +42,8 @@ pub use event::{EventKind, PerfEvent};
 pub use file::{FileBuildId, KernelPlace, PerfFile};
 pub use record::{MapRecord, PerfRecord};
 pub use sample::{BranchRecord, CpuMode, PerfSample};
-pub use write::{PerfDataWriter, WrittenBranch, WrittenMachine};
+pub use walk::{BranchWalk, InstructionDraw, OverflowingCounts};
+pub use write::{PerfDataWriter, PerfPipeWriter, WrittenBranch, WrittenMachine};
 
 use fields::Fields;
 use order::TimeOrder;

@@ -30,6 +30,14 @@ pub enum Error {
          Without --calls, kerntune still samples times"
     )]
     NoCalls { kgmon: String, profiler: String },
+    #[error(
+        "this CPU records no branches here: {reason}. Branch records need LBR (Intel), BRS or LBRv2 (AMD, Zen 3 and newer) or \
+         BRBE (Arm), and a hypervisor that passes them on. Record on a machine that has them, or count calls (--calls), of which \
+         layout can be made"
+    )]
+    NoBranches { reason: &'static str },
+    #[error("{0}")]
+    Branches(String),
     #[error("{0}")]
     NoModule(String),
     #[error("{0}")]
@@ -66,8 +74,10 @@ impl ClassifyError for Error {
             Self::NotPermitted { .. }
             | Self::NoPerf { .. }
             | Self::NoCalls { .. }
+            | Self::NoBranches { .. }
             | Self::Event { .. }
             | Self::Spawn { .. } => ErrorClass::MissingPrerequisite,
+            Self::Branches(_) => ErrorClass::RefusedResult,
             Self::Nothing(_) => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }

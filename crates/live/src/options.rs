@@ -86,6 +86,8 @@ pub struct CollectorOptions {
     pub software_clock: bool,
     /// Calls to count; `None` to count no calls.
     pub calls: Option<CallCountOptions>,
+    /// True to sample the CPU's last branches in place of times and calls.
+    pub branches: bool,
     /// True to start when the single sampled process executes its program.
     pub on_exec: bool,
 }
@@ -105,6 +107,7 @@ impl Default for CollectorOptions {
             bounds: TableBounds::default(),
             software_clock: false,
             calls: None,
+            branches: false,
             on_exec: false,
         }
     }

@@ -1,12 +1,15 @@
 //! perf events: samples of cycles (or of a timer if the CPU cannot count them) and of context
 //! switches.
 
+mod branches;
 mod cgroup;
 mod events;
 mod period;
 pub mod record;
 mod ring;
 mod switches;
+
+pub use branches::BranchSource;
 
 use crate::random::PeriodGenerator;
 use crate::{Aggregate, CollectorOptions, Coverage, Error, Result, Source, SourceDescription, StackSample};

@@ -204,6 +204,28 @@ fn samples_drawn_from_exact_counts_become_a_profile() {
     assert!(branches.len() > 50 && branches.iter().all(|count| *count == 16), "{branches:?}");
     let plain = export("plain.data", &["--period", "10000", "--no-branches"]).0;
     assert!(perf(&plain, "ip").lines().all(|line| line.trim().starts_with("ffffffff8")));
+    // Instructions alone feed AutoFDO and nothing else.
+    let many = export("many.data", &["--period", "500", "--no-branches"]).0;
+    let import = |file: &str| json(["import", "perf", file, "--kernel", &kernel, "--instructions", "--json"]);
+    let sampled = import(&many);
+    let sampled = sampled["profile"].as_str().unwrap();
+    let there = json(["profile", "check", sampled, "--against", &profile, "--json"]);
+    assert_eq!(there["verdict"], "fit", "{there}");
+    assert_eq!(checks(&there), ["branches"], "{there}");
+    assert!(there["overlap"]["hot"][0]["overlap"].as_f64().unwrap() > 0.8, "{there}");
+    let mut order = kerntune(["kernel", "relink", &kernel, "--profile", sampled, "--label", "x"]);
+    fails(&mut order, 7, &["sampled instructions", "neither branches nor calls", "clang-autofdo"]);
+    let few = import(&plain);
+    let few = few["profile"].as_str().unwrap();
+    fails(
+        &mut kerntune(["profile", "check", few]),
+        1,
+        &["samples of the kernel's instructions", "are needed"],
+    );
+    for profile in [sampled, few] {
+        support::run(["profile", "remove", profile]);
+    }
+    fails(&mut kerntune(["import", "perf", &plain, "--instructions"]), 2, &["--kernel"]);
     fails(
         &mut kerntune(["export", "perf", &profile, "--period", "99999999999", "-o", &plain]),
         2,

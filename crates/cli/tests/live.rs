@@ -604,4 +604,5 @@ fn branches_are_sampled_or_what_is_missing_is_named() {
         fails(&mut both, 2, &["--branches", "cannot be used with"]);
     }
     fails(&mut kerntune(work.path(), &["record", "--branches", "--", "true"]), 2, &["--live"]);
+    fails(&mut kerntune(work.path(), &["live", "top", "--branches"]), 2, &["live top"]);
 }

@@ -111,7 +111,7 @@ struct StackCollection {
     max: usize,
     /// Samples that found no room.
     lost: u64,
-    /// Samples since the aggregate was told.
+    /// Samples that are not yet in the aggregate's number.
     new: u64,
 }
 
@@ -350,7 +350,7 @@ mod tests {
             writer.sample(at % 2, stack[0].1, &stack).unwrap();
             assert_eq!(collection.take(9, 1, &body(&stack), at % 2), Some(0));
         }
-        let of_file = read_branches(&mut PerfData::open(std::io::Cursor::new(file)).unwrap()).unwrap();
+        let of_file = read_branches(&mut PerfData::open(io::Cursor::new(file)).unwrap()).unwrap();
         let of_ring = &collection.stacks;
         assert_eq!((of_ring.samples, of_ring.empty_entries, of_ring.speculated), (500, 50, 50));
         assert_eq!(of_ring.parts[0].branches, of_file.parts[0].branches);

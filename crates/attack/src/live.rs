@@ -1,5 +1,7 @@
 //! Readers of the running kernel's interfaces.
 
+use kerntune_convert::perf::{BootSamples, BranchStacks};
+use kerntune_convert::perf_data::{PerfEvent, PerfSample};
 use kerntune_live::{
     cpu_list, parse_cgroup, parse_cgroup_record, parse_hits, parse_interrupts, parse_mapping, parse_record,
     parse_softirqs, parse_stat, parse_vmstat, read_archive, read_trace_event, Aggregate, CallChain,
@@ -33,6 +35,14 @@ pub fn perf_record(bytes: &[u8]) {
     assert!(chain.kernel.len() + chain.user.len() <= body.len() / 8 + 1, "a chain out of nothing");
     if let Some(PerfRecord::Sample { raw, .. }) = read {
         assert!(raw.len() <= body.len());
+    }
+    // Instruction, thread, time, branches; with an index of the hardware or without.
+    let index = if holds & 4 != 0 { 1 << 17 } else { 0 };
+    let (mut sample, mut stacks) = (PerfSample::default(), BranchStacks::of_boot(BootSamples::default()));
+    if sample.read(&PerfEvent::of_ring(0x807, index), (*mode).into(), body).is_some() {
+        assert!(sample.branches.len() <= body.len() / 24, "branches out of nothing");
+        let _ = stacks.sample(&sample.branches, Some(0));
+        assert!(stacks.kept() <= 2 * sample.branches.len());
     }
 }
 

@@ -20,11 +20,15 @@ pub fn perf_record() -> Vec<Vec<u8>> {
     let sample =
         words(&[0xffff_ffff_8100_0010, thread, 77, 1, 5, kernel, 0xffff_ffff_8100_0010, 0x20, user, 0x40]);
     let raw = [sample.clone(), 4_u32.to_ne_bytes().to_vec(), b"abcd".to_vec()].concat();
+    let branches = words(&[0x1000, thread, 77, 2, 0x90, 0x200, 2, 0x50, 0x60, 1 << 24]);
+    let indexed = words(&[0x1000, thread, 77, 1, u64::MAX, 0, 0, 0]);
     let plain = words(&[0x1000, thread, 77, 2, kernel, 0x1000]);
     let comm = [words(&[thread]), b"redis-server\0\0\0\0".to_vec(), words(&[thread, 78])].concat();
     let symbol = [words(&[0xffff_ffff_c000_0000, 64 | 1 << 32]), b"bpf_prog_1\0".to_vec()].concat();
     vec![
         record(9, 3, 1, raw),
+        record(9, 0, 1, branches),
+        record(9, 4, 1, indexed),
         record(9, 1, 2, sample),
         record(9, 0, 1, plain),
         record(3, 0, 0, comm),

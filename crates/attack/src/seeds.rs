@@ -156,6 +156,7 @@ pub fn perf_data() -> Vec<Vec<u8>> {
             cpus: 2,
             is_pipe,
             has_index,
+            ..WrittenMachine::default()
         });
         writer.sample(0, &[(text_at + 0x90, text_at + 0x200, 2), (text_at + 0x50, text_at + 0x60, 1 << 24)]);
         writer.sample(1, &[(text_at + 0x90, text_at + 0x200, 2), (0, 0, 0)]);

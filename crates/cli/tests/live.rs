@@ -577,3 +577,32 @@ fn call_chains_go_on_into_programs_if_asked() {
     assert!(of_outer.contains(&"getppid".to_string()), "{of_outer:?}");
     assert!(of_getppid.iter().any(|name| name.to_lowercase().contains("syscall")), "{of_getppid:?}");
 }
+
+#[test]
+fn branches_are_sampled_or_what_is_missing_is_named() {
+    if !is_allowed() {
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["record", "--live", "--all", "--branches", "--", "sleep", "0.1"][..],
+        &["live", "start", "--branches"],
+    ] {
+        let output = kerntune(work.path(), arguments).output().unwrap();
+        let text = said(&output);
+        // With branch records, the kernel of this machine is still not in an empty work directory.
+        let (status, words) = match text.contains("records no branches") {
+            true => (3, ["LBR (Intel)", "--calls"]),
+            false => (2, ["not in the work directory", "kerntune kernel import"]),
+        };
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("kerntune: ")).count(), 1, "{text}");
+    }
+    for other in ["--software-clock", "--user-chains", "--calls=macro"] {
+        let mut both = kerntune(work.path(), &["record", "--live", "--branches", other, "--", "true"]);
+        fails(&mut both, 2, &["--branches", "cannot be used with"]);
+    }
+    fails(&mut kerntune(work.path(), &["record", "--branches", "--", "true"]), 2, &["--live"]);
+    fails(&mut kerntune(work.path(), &["live", "top", "--branches"]), 2, &["live top"]);
+}

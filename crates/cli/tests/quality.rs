@@ -167,3 +167,69 @@ fn branch_records_become_a_profile_and_say_which_cpus_are_missing() {
         support::run(["profile", "remove", profile]);
     }
 }
+
+#[test]
+fn samples_drawn_from_exact_counts_become_a_profile() {
+    let kernel = support::base_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&kernel, &directory, "pipe_rr,stat");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let export = |name: &str, more: &[&str]| {
+        let file = path(name);
+        let output = kerntune([&["export", "perf", &profile, "-o", &file], more].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        (file, support::said(&output))
+    };
+    let (drawn, said) = export("drawn.data", &["--period", "1000"]);
+    assert!(said.contains("one in 1,000; kerntune import perf"), "{said}");
+    let imported = json(["import", "perf", &drawn, "--kernel", &kernel, "--workload", "drawn", "--json"]);
+    let imported = imported["profile"].as_str().unwrap();
+    let there = json(["profile", "check", imported, "--against", &profile, "--json"]);
+    assert_eq!(there["verdict"], "fit", "{there}");
+    assert!(there["overlap"]["hot"][1]["overlap"].as_f64().unwrap() > 0.9, "{there}");
+    support::run(["profile", "remove", imported]);
+    // The same seed draws the same samples, another seed others.
+    let bytes = |file: &str| fs::read(file).unwrap();
+    assert_eq!(bytes(&drawn), bytes(&export("same.data", &["--period", "1000"]).0));
+    assert_ne!(bytes(&drawn), bytes(&export("other.data", &["--period", "1000", "--seed", "2"]).0));
+    // perf reads the file, too: a line for each sample, with as many branches as were asked for.
+    let short = export("short.data", &["--period", "10000", "--depth", "16"]).0;
+    let perf = |file: &str, fields: &str| {
+        let output = Command::new("perf").args(["script", "-i", file, "-F", fields]).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let printed = perf(&short, "brstack");
+    let branches: Vec<usize> = printed.lines().map(|line| line.matches("0x").count() / 2).collect();
+    assert!(branches.len() > 50 && branches.iter().all(|count| *count == 16), "{branches:?}");
+    let plain = export("plain.data", &["--period", "10000", "--no-branches"]).0;
+    assert!(perf(&plain, "ip").lines().all(|line| line.trim().starts_with("ffffffff8")));
+    // Instructions alone feed AutoFDO and nothing else.
+    let many = export("many.data", &["--period", "500", "--no-branches"]).0;
+    let import = |file: &str| json(["import", "perf", file, "--kernel", &kernel, "--instructions", "--json"]);
+    let sampled = import(&many);
+    let sampled = sampled["profile"].as_str().unwrap();
+    let there = json(["profile", "check", sampled, "--against", &profile, "--json"]);
+    assert_eq!(there["verdict"], "fit", "{there}");
+    assert_eq!(checks(&there), ["branches"], "{there}");
+    assert!(there["overlap"]["hot"][0]["overlap"].as_f64().unwrap() > 0.8, "{there}");
+    let mut order = kerntune(["kernel", "relink", &kernel, "--profile", sampled, "--label", "x"]);
+    fails(&mut order, 7, &["sampled instructions", "neither branches nor calls", "clang-autofdo"]);
+    let few = import(&plain);
+    let few = few["profile"].as_str().unwrap();
+    fails(
+        &mut kerntune(["profile", "check", few]),
+        1,
+        &["samples of the kernel's instructions", "are needed"],
+    );
+    for profile in [sampled, few] {
+        support::run(["profile", "remove", profile]);
+    }
+    fails(&mut kerntune(["import", "perf", &plain, "--instructions"]), 2, &["--kernel"]);
+    fails(
+        &mut kerntune(["export", "perf", &profile, "--period", "99999999999", "-o", &plain]),
+        2,
+        &["no sample"],
+    );
+    fails(&mut kerntune(["export", "perf", &profile, "-o", &plain]), 2, &["--period"]);
+}

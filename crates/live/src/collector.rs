@@ -6,6 +6,7 @@ use crate::sources::open_sources;
 use crate::sources::perf::task_cgroups;
 use crate::top::{self, TopView};
 use crate::{Aggregate, CollectorOptions, MachineState, Result, Source, SourceDescription};
+use kerntune_convert::perf::BranchStacks;
 use kerntune_profile::{CounterTotal, Profile};
 use kerntune_symbols::RunningKernel;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -135,6 +136,24 @@ impl Collector {
         let mut profile = builder.build(labels)?;
         profile.manifest.host = Some(self.state.host.clone());
         Ok(profile)
+    }
+
+    /// Returns the CPU's last branches since the start or the last reset, with what is known of this boot;
+    /// `None` if the collector samples something else. Collection continues.
+    ///
+    /// # Errors
+    /// A source fails.
+    pub fn branch_stacks(&mut self) -> Result<Option<BranchStacks>> {
+        self.drain()?;
+        let Some(mut stacks) = self.sources.iter().find_map(|source| source.branches()).cloned() else {
+            return Ok(None);
+        };
+        for boot in &mut stacks.parts {
+            let text_at = self.running.anchors.iter().find(|(name, _)| name == "_text");
+            boot.release = Some(self.running.release.clone());
+            boot.kernel_at = text_at.map(|(_, address)| *address);
+        }
+        Ok(Some(stacks))
     }
 
     /// Discards everything collected and starts anew.

@@ -32,6 +32,14 @@ pub enum Error {
     NoCalls { kgmon: String, profiler: String },
     #[error("{option} needs tracepoints: {reason}. Without {option}, kerntune still samples times")]
     NoTracepoints { option: &'static str, reason: String },
+    #[error(
+        "this CPU records no branches here: {reason}. Branch records need LBR (Intel), BRS or LBRv2 (AMD, Zen 3 and newer) or \
+         BRBE (Arm), and a hypervisor that passes them on. Record on a machine that has them, or count calls (--calls), of which \
+         layout can be made"
+    )]
+    NoBranches { reason: &'static str },
+    #[error("{0}")]
+    Branches(String),
     #[error("{0}")]
     NoModule(String),
     #[error("{0}")]
@@ -69,8 +77,10 @@ impl ClassifyError for Error {
             | Self::NoPerf { .. }
             | Self::NoCalls { .. }
             | Self::NoTracepoints { .. }
+            | Self::NoBranches { .. }
             | Self::Event { .. }
             | Self::Spawn { .. } => ErrorClass::MissingPrerequisite,
+            Self::Branches(_) => ErrorClass::RefusedResult,
             Self::Nothing(_) => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }

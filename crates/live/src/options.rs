@@ -108,6 +108,8 @@ pub struct CollectorOptions {
     pub trace: TraceOptions,
     /// True to ask the kernel for the cgroup of each sample.
     pub cgroups: bool,
+    /// True to sample the CPU's last branches in place of times and calls.
+    pub branches: bool,
     /// True to start when the single sampled process executes its program.
     pub on_exec: bool,
 }
@@ -129,6 +131,7 @@ impl Default for CollectorOptions {
             calls: None,
             trace: TraceOptions::default(),
             cgroups: false,
+            branches: false,
             on_exec: false,
         }
     }

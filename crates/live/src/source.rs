@@ -1,6 +1,7 @@
 //! Interface of the sources of samples and counts.
 
 use crate::{Aggregate, Result};
+use kerntune_convert::perf::BranchStacks;
 use kerntune_profile::CounterTotal;
 use std::os::fd::BorrowedFd;
 
@@ -47,6 +48,12 @@ pub trait Source {
     /// The kernel does not report them.
     fn counter_totals(&mut self) -> Result<Vec<CounterTotal>> {
         Ok(Vec::new())
+    }
+
+    /// Returns the CPU's last branches that were sampled since the last reset; `None` for a source that
+    /// samples something else.
+    fn branches(&self) -> Option<&BranchStacks> {
+        None
     }
 
     /// Starts anew and discards data that has not been drained.

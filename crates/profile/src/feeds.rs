@@ -18,6 +18,8 @@ pub enum CountKind {
     Counters,
     /// Executed blocks and taken branches.
     Blocks,
+    /// Samples of the instruction that ran, without branches.
+    Instructions,
     /// Number of calls for each pair of caller and callee.
     CallArcs,
     /// Samples with the stack of calls at that moment.
@@ -29,6 +31,7 @@ impl fmt::Display for CountKind {
         f.write_str(match self {
             Self::Counters => "counters of an instrumented kernel",
             Self::Blocks => "executed blocks and taken branches",
+            Self::Instructions => "sampled instructions",
             Self::CallArcs => "call counts by caller",
             Self::CallChains => "sampled call chains",
         })
@@ -58,7 +61,16 @@ pub const PROFILE_SOURCES: &[ProfileSource] = &[
         commands: "`record --no-edges`",
         kinds: &[CountKind::CallArcs],
     },
-    ProfileSource { name: "branch records", commands: "`import perf`", kinds: &[CountKind::Blocks] },
+    ProfileSource {
+        name: "branch records",
+        commands: "`record --live --branches`, `live start --branches`, `import perf`",
+        kinds: &[CountKind::Blocks],
+    },
+    ProfileSource {
+        name: "samples of instructions",
+        commands: "`import perf --instructions`",
+        kinds: &[CountKind::Instructions],
+    },
     ProfileSource {
         name: "calls counted by kgmon or gmon",
         commands: "`record --live --calls`, `live start --calls`, `import gmon`",
@@ -92,7 +104,7 @@ const ORDER: &[CountKind] = &[CountKind::Blocks, CountKind::CallArcs, CountKind:
 /// own.
 pub const RECIPE_NEEDS: &[RecipeNeeds] = &[
     RecipeNeeds { recipe: "gcc-pgo", takes: &[CountKind::Counters] },
-    RecipeNeeds { recipe: "clang-autofdo", takes: &[CountKind::Blocks] },
+    RecipeNeeds { recipe: "clang-autofdo", takes: &[CountKind::Blocks, CountKind::Instructions] },
     RecipeNeeds { recipe: "bolt", takes: &[CountKind::Blocks] },
     RecipeNeeds { recipe: "layout", takes: ORDER },
     RecipeNeeds { recipe: "kernel relink", takes: ORDER },
@@ -149,6 +161,7 @@ impl Manifest {
         };
         let kinds = [
             (CountKind::Blocks, capture.edges),
+            (CountKind::Instructions, capture.instructions),
             (CountKind::CallArcs, counted),
             (CountKind::CallChains, capture.functions && sampled.is_some()),
         ];
@@ -162,11 +175,12 @@ impl Profile {
         let tables = &self.tables;
         let mut kinds = self.manifest.count_kinds();
         // An old or foreign manifest may not say what the tables have.
-        if !kinds.contains(&CountKind::Blocks) && tables.blocks.iter().any(|block| block.count > 0) {
+        let has_blocks = kinds.iter().any(|kind| matches!(kind, CountKind::Blocks | CountKind::Instructions));
+        if !has_blocks && tables.blocks.iter().any(|block| block.count > 0) {
             kinds.insert(0, CountKind::Blocks);
         }
         kinds.retain(|kind| match kind {
-            CountKind::Counters | CountKind::Blocks => true,
+            CountKind::Counters | CountKind::Blocks | CountKind::Instructions => true,
             CountKind::CallArcs => tables.arcs.iter().any(|arc| arc.calls > 0),
             CountKind::CallChains => tables.arcs.iter().any(|arc| arc.total_ticks.get() > 0),
         });
@@ -203,6 +217,9 @@ mod tests {
         manifest.capture.edges = true;
         assert_eq!(manifest.count_kinds(), [CountKind::Blocks, CountKind::CallArcs]);
         manifest.capture.edges = false;
+        let instructions = crate::CaptureSummary { instructions: true, ..Default::default() };
+        let of_instructions = Manifest { capture: instructions, ..manifest.clone() };
+        assert_eq!(of_instructions.count_kinds(), [CountKind::Instructions]);
         manifest.sampled = Some(sampled(None));
         assert_eq!(manifest.count_kinds(), [CountKind::CallChains]);
         manifest.sampled = Some(sampled(Some("kgmon: calls of all functions")));
@@ -218,10 +235,13 @@ mod tests {
     fn recipes_refuse_by_the_table() {
         let text = lacking("clang-autofdo+layout", &[CountKind::CallArcs, CountKind::CallChains]).unwrap();
         assert!(
-            text.contains("clang-autofdo needs executed blocks") && text.contains("feed layout"),
+            text.contains("clang-autofdo needs executed blocks and taken branches or sampled instructions")
+                && text.contains("feed layout"),
             "{text}"
         );
         assert_eq!(lacking("clang-autofdo+layout", &[CountKind::Blocks]), None);
+        assert_eq!(lacking("clang-autofdo", &[CountKind::Instructions]), None);
+        assert!(lacking("bolt", &[CountKind::Instructions]).unwrap().ends_with("it can feed clang-autofdo"));
         assert!(lacking("layout", &[CountKind::Counters]).unwrap().ends_with("it can feed gcc-pgo"));
         assert!(lacking("bolt", &[]).unwrap().contains("no counts"));
         // A recipe that is not in the table decides on its own.

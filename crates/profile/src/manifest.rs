@@ -90,6 +90,9 @@ pub struct CaptureSummary {
     pub functions: bool,
     /// Executed blocks and taken branches.
     pub edges: bool,
+    /// Sampled instructions: blocks of one instruction each, without branches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub instructions: bool,
     /// Misses of a front-end model.
     pub model: bool,
     /// Branches and misses of each call path.

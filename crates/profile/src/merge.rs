@@ -93,6 +93,7 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         capture: crate::CaptureSummary {
             functions: all().any(|(m, _)| m.capture.functions),
             edges: all().any(|(m, _)| m.capture.edges),
+            instructions: all().any(|(m, _)| m.capture.instructions),
             model: all().any(|(m, _)| m.capture.model),
             weights: all().any(|(m, _)| m.capture.weights),
             data: all().any(|(m, _)| m.capture.data),

@@ -29,6 +29,8 @@ pub enum Error {
     Model(#[from] kerntune_layout::Error),
     #[error("{}: {reason}", file.display())]
     PerfData { file: std::path::PathBuf, reason: String },
+    #[error("the branch records of this machine cannot be used: {reason}")]
+    Branches { reason: String },
     #[error(transparent)]
     Selection(#[from] kerntune_machine::SelectionError),
     #[error(transparent)]
@@ -135,7 +137,7 @@ impl ClassifyError for Error {
             | Self::NotTheObjects { .. }
             | Self::LinkedAgain { .. }
             | Self::StillFails { .. } => ErrorClass::GuestFailure,
-            Self::PerfData { .. } => ErrorClass::RefusedResult,
+            Self::PerfData { .. } | Self::Branches { .. } => ErrorClass::RefusedResult,
             Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }

@@ -52,7 +52,8 @@ pub use recipe_parts::base;
 pub use recipe_parts::exclude::{entries as exclusion_entries, ExcludedObjects};
 pub use recipe_parts::settings::{RecipeOptions, SuppliedProfile, TuningSettings};
 pub use runs::{
-    detail, export, import_perf, merge, model, outputs, rebuild, record, run_files, selftest, train, watch,
+    detail, export, import_instructions, import_perf, merge, model, outputs, rebuild, record, run_files,
+    selftest, train, watch,
 };
 pub use session::Session;
 pub use tuning::tune::{tune, TuneRequest, TuneResult};

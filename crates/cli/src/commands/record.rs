@@ -179,7 +179,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
         }
         if self.watch.is_given() {
             return Err(Failure::usage(
-                "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
+                "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu, --calls and --branches are for --live",
             ));
         }
         let work = self.dry.work(global)?;

@@ -6,11 +6,13 @@ use kerntune_command::{
     import_entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, ImportInput,
     Recognition, RunSubcommand,
 };
+use kerntune_compare::number::grouped;
 use kerntune_convert::perf_data::{PerfData, PerfEvent};
 use kerntune_kernel::Kernel;
 use kerntune_live::{import_perf_data, PerfDataRequest, ProfileLabels};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
+use kerntune_tune::import_instructions::{import_instructions, InstructionImportRequest};
 use kerntune_tune::import_perf::{import, PerfImportRequest};
 use kerntune_work::{open_file, Key, WorkDir};
 use std::path::PathBuf;
@@ -55,6 +57,10 @@ pub struct ImportPerfOptions {
     /// Name of the machine's workload, for the profile
     #[arg(long, value_name = "NAME", default_value = "perf")]
     workload: String,
+    /// Import the sampled instructions of the kernel as counts for clang-autofdo, where the CPU
+    /// recorded no branches (docs/recipes.md)
+    #[arg(long, requires = "kernel", conflicts_with_all = ["symbols", "user_chains", "idle_cpus"])]
+    instructions: bool,
     /// Treat CPUs without samples as idle, not as missing
     #[arg(long)]
     idle_cpus: bool,
@@ -69,6 +75,7 @@ impl RunSubcommand<GlobalOptions> for ImportPerfOptions {
         let is_file = ImportInput::read(&self.file)?.bytes.starts_with(MAGIC[0]);
         let has_branches = is_file && self.has_branches()?;
         match kernel {
+            Some(kernel) if self.instructions => self.instructions(&work, &kernel, output),
             Some(kernel) if has_branches || !is_file => self.branches(&work, &kernel, output),
             None if !is_file => Err(Failure::usage(format!(
                 "{}: name the kernel whose branches these are with --kernel K; for a profile for reports, give the perf.data, or text of samples to `kerntune import perf-script`",
@@ -122,6 +129,38 @@ impl ImportPerfOptions {
         let id = &profile.manifest.id;
         let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
         print_summary(&profile, self.format, &next, output)?;
+        Ok(Exit::Ok)
+    }
+
+    /// Imports sampled instructions as a profile for recipes.
+    fn instructions(&self, work: &WorkDir, kernel: &Kernel, output: &CliOutput) -> Result<Exit, Failure> {
+        let request = InstructionImportRequest {
+            file: &self.file,
+            kernel,
+            event: self.event.as_deref(),
+            workload: &self.workload,
+        };
+        let import = import_instructions(work, &request)?;
+        let left_out = [
+            (import.outside, "of modules and generated code"),
+            (import.strange, "at no instruction of the image"),
+        ];
+        for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+            let file = self.file.display();
+            output.note(&format!("kerntune: {file}: left out: {} samples {what}", grouped(count)));
+        }
+        if self.format.json {
+            output.print(&summary::SummaryOptions.json(&Profile::load(&import.recorded.path)?)?);
+        } else {
+            output.print(&format!(
+                "{} samples at {} instructions of kernel {}\n\nprofile {}\n`kerntune profile check {}` says how fit it is",
+                grouped(import.samples),
+                grouped(import.instructions),
+                kernel.manifest.label,
+                import.recorded.path.display(),
+                import.recorded.manifest.id
+            ));
+        }
         Ok(Exit::Ok)
     }
 

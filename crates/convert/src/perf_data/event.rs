@@ -1,6 +1,7 @@
 //! Events of a file (`struct perf_event_attr`), and the place of the fields in their records.
 
 use super::fields::Fields;
+use super::record::kind;
 
 /// Bits of `sample_type`, in the order of `include/uapi/linux/perf_event.h`.
 pub(super) mod bit {
@@ -116,6 +117,35 @@ impl PerfEvent {
         })
     }
 
+    /// Returns the layout of the records in an event's ring, by `sample_type` and
+    /// `branch_sample_type` of its attribute; `sample_id_all` has to be set.
+    pub fn of_ring(sample_type: u64, branch_type: u64) -> Self {
+        Self {
+            name: String::new(),
+            kind: EventKind::Other,
+            event: (0, 0),
+            period: 0,
+            is_frequency: false,
+            excludes_user: false,
+            excludes_kernel: false,
+            sample_type,
+            read_format: 0,
+            branch_type,
+            regs_user: 0,
+            regs_intr: 0,
+            sample_id_all: true,
+        }
+    }
+
+    /// Returns the time of a record, in ns of the event's clock; `None` if it has none.
+    pub fn time_of(&self, kind: u32, body: &[u8]) -> Option<u64> {
+        let at = match kind {
+            kind::SAMPLE => self.time_offset()?,
+            _ => body.len().checked_sub(self.time_from_end()?)?,
+        };
+        Fields(body.get(at..)?).u64()
+    }
+
     /// Returns true if samples have call chains.
     pub fn has_chains(&self) -> bool {
         self.sample_type & bit::CALLCHAIN != 0
@@ -150,13 +180,13 @@ impl PerfEvent {
     }
 
     /// Returns the offset of the time in a sample's body; `None` if samples have no time.
-    pub(super) fn time_offset(&self) -> Option<usize> {
+    fn time_offset(&self) -> Option<usize> {
         let before = bit::IDENTIFIER | bit::IP | bit::TID;
         (self.sample_type & bit::TIME != 0).then(|| self.size_of(before))
     }
 
     /// Returns the distance of the time from the end of other records (`struct sample_id`).
-    pub(super) fn time_from_end(&self) -> Option<usize> {
+    fn time_from_end(&self) -> Option<usize> {
         let after = bit::TIME | bit::ID | bit::STREAM_ID | bit::CPU | bit::IDENTIFIER;
         (self.sample_id_all && self.sample_type & bit::TIME != 0).then(|| self.size_of(after))
     }

@@ -20,6 +20,9 @@
 //! })?;
 //! # Ok::<(), kerntune_convert::perf_data::PerfDataError>(())
 //! ```
+//!
+//! The rings of a running kernel have the same records: [`PerfSample::read`] and
+//! [`PerfRecord::parse`] read one.
 
 mod branches;
 mod event;
@@ -31,6 +34,7 @@ mod sample;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod write;
 
 pub use branches::read_branches;
@@ -38,7 +42,8 @@ pub use event::{EventKind, PerfEvent};
 pub use file::{FileBuildId, KernelPlace, PerfFile};
 pub use record::{MapRecord, PerfRecord};
 pub use sample::{BranchRecord, CpuMode, PerfSample};
-pub use write::{PerfDataWriter, WrittenBranch, WrittenMachine};
+pub use walk::{BranchWalk, InstructionDraw, OverflowingCounts};
+pub use write::{PerfDataWriter, PerfPipeWriter, WrittenBranch, WrittenMachine};
 
 use fields::Fields;
 use order::TimeOrder;
@@ -127,7 +132,6 @@ impl<R: Read + Seek> PerfData<R> {
         self.input.seek(SeekFrom::Start(data.0))?;
         let mut stream = RecordStream::new(&mut self.input, data.0, data.1);
         let (mut order, mut sample) = (TimeOrder::default(), PerfSample::default());
-        let from_end = file.events.first().and_then(PerfEvent::time_from_end);
         let mut give = |(kind, misc, body): (u32, u16, &[u8])| -> Result<()> {
             let damaged =
                 || PerfDataError::Unusable(format!("a record of type {kind} is too short for its fields"));
@@ -138,7 +142,7 @@ impl<R: Read + Seek> PerfData<R> {
                 sample.parse(number, &file.events[number], misc, body).ok_or_else(damaged)?;
                 return to(file, PerfRecord::Sample(&sample));
             }
-            to(file, record::parse(kind, misc, body).ok_or_else(damaged)?)
+            to(file, PerfRecord::parse(kind, misc, body).ok_or_else(damaged)?)
         };
         while let Some(RawRecord { kind, misc, body, at }) = stream.next(true)? {
             match kind {
@@ -154,15 +158,11 @@ impl<R: Read + Seek> PerfData<R> {
                 }
                 kind::FIRST_OF_PERF.. => {}
                 _ => {
-                    let offset = match kind {
-                        kind::SAMPLE => {
-                            file.event_of(body).and_then(|number| file.events[number].time_offset())
-                        }
-                        _ => from_end.and_then(|distance| body.len().checked_sub(distance)),
+                    let event = match kind {
+                        kind::SAMPLE => file.event_of(body).and_then(|number| file.events.get(number)),
+                        _ => file.events.first(),
                     };
-                    let time =
-                        offset.and_then(|at| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?)));
-                    match time {
+                    match event.and_then(|event| event.time_of(kind, body)) {
                         None | Some(0 | u64::MAX) => give((kind, misc, body))?,
                         Some(time) => order.push(time, kind, misc, body),
                     }
@@ -207,7 +207,7 @@ fn scan(input: &mut (impl Read + Seek), file: &mut PerfFile) -> Result<()> {
                 }
             }
             kind::MMAP | kind::MMAP2 => {
-                if let Some(PerfRecord::Map(map)) = record::parse(kind, misc, body) {
+                if let Some(PerfRecord::Map(map)) = PerfRecord::parse(kind, misc, body) {
                     if map.is_kernel {
                         file.kernel_map(map.path, map.offset);
                     }

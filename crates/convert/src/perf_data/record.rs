@@ -122,8 +122,15 @@ pub struct MapRecord<'a> {
     pub is_kernel: bool,
 }
 
-/// Parses a record other than a sample; `None` if it is damaged.
-pub(super) fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<PerfRecord<'_>> {
+impl<'a> PerfRecord<'a> {
+    /// Parses a record other than a sample, by type and `misc` of its header and what follows them; `None`
+    /// if it is too short for its fields.
+    pub fn parse(kind: u32, misc: u16, body: &'a [u8]) -> Option<Self> {
+        parse(kind, misc, body)
+    }
+}
+
+fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<PerfRecord<'_>> {
     let mut fields = Fields(body);
     Some(match kind {
         kind::MMAP | kind::MMAP2 => {

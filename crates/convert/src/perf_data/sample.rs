@@ -2,6 +2,7 @@
 
 use super::event::{bit, PerfEvent};
 use super::fields::{words, Fields};
+use std::ops::Range;
 
 /// Marks in a call chain (`enum perf_callchain_context`).
 const CONTEXT_MAX: u64 = -4095_i64 as u64;
@@ -92,8 +93,10 @@ pub struct PerfSample {
     pub user: Vec<u64>,
     /// Number of addresses in other parts of the chain: of guests, of hypervisors.
     pub other_frames: u64,
-    /// Raw bytes of a tracepoint's event.
+    /// Raw bytes of a tracepoint's event; only of samples in files.
     pub raw: Vec<u8>,
+    /// Position of these bytes in the record, after its header.
+    pub raw_at: Range<usize>,
     /// Last branches, the newest first.
     pub branches: Vec<BranchRecord>,
     /// Size of the copy of the user stack, in bytes.
@@ -103,18 +106,36 @@ pub struct PerfSample {
 }
 
 impl PerfSample {
-    /// Parses a sample of `event`; `None` if the record is too short for its fields.
+    /// Parses a sample of `event`, and adds the instruction to a chain that lacks it; `None` if the record
+    /// is too short for its fields.
     pub(super) fn parse(&mut self, number: usize, event: &PerfEvent, misc: u16, body: &[u8]) -> Option<()> {
+        self.read(event, misc, body)?;
+        self.event = number;
+        self.raw.extend_from_slice(body.get(self.raw_at.clone())?);
+        // A chain without the instruction, or no chain.
+        if self.mode == CpuMode::Kernel && self.kernel.first() != Some(&self.ip) {
+            self.kernel.insert(0, self.ip);
+        }
+        if self.mode == CpuMode::User && self.user.first() != Some(&self.ip) {
+            self.user.insert(0, self.ip);
+        }
+        Some(())
+    }
+
+    /// Reads the fields of a sample as the kernel wrote them, by `misc` of its header and what follows it.
+    /// The lists keep their memory. `None` if the record is too short for its fields.
+    pub fn read(&mut self, event: &PerfEvent, misc: u16, body: &[u8]) -> Option<()> {
         let mut fields = Fields(body);
         let has = |bit: u64| event.sample_type & bit != 0;
         self.kernel.clear();
         self.user.clear();
         self.branches.clear();
         self.raw.clear();
-        (self.event, self.mode) = (number, CpuMode::of(misc));
+        (self.event, self.mode) = (0, CpuMode::of(misc));
         (self.ip, self.pid, self.tid) = (0, 0, 0);
         (self.time, self.cpu, self.period) = (None, None, None);
         (self.other_frames, self.user_stack, self.aux) = (0, 0, 0);
+        self.raw_at = 0..0;
         if has(bit::IDENTIFIER) {
             fields.u64()?;
         }
@@ -147,7 +168,9 @@ impl PerfSample {
         }
         if has(bit::RAW) {
             let size = fields.u32()? as usize;
-            self.raw.extend_from_slice(fields.take(size)?);
+            let begin = body.len() - fields.0.len();
+            fields.take(size)?;
+            self.raw_at = begin..begin + size;
         }
         if has(bit::BRANCH_STACK) {
             self.branch_stack(&mut fields, event.branch_type)?;
@@ -181,13 +204,6 @@ impl PerfSample {
         if has(bit::AUX) {
             self.aux = fields.u64()?;
             fields.take(usize::try_from(self.aux).ok()?)?;
-        }
-        // A chain without the instruction, or no chain.
-        if self.mode == CpuMode::Kernel && self.kernel.first() != Some(&self.ip) {
-            self.kernel.insert(0, self.ip);
-        }
-        if self.mode == CpuMode::User && self.user.first() != Some(&self.ip) {
-            self.user.insert(0, self.ip);
         }
         Some(())
     }

@@ -13,6 +13,7 @@ fn writer(is_pipe: bool, has_index: bool) -> PerfDataWriter {
         cpus: 4,
         is_pipe,
         has_index,
+        ..WrittenMachine::default()
     });
     // Newest first: straight code led from 0x60 to 0x90.
     for cpu in [1, 2] {

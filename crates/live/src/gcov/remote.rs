@@ -72,7 +72,8 @@ pub(super) fn script(commands: &str) -> String {
 /// Runs a script as root on a machine, given by name and options of `ssh`, and reads its output.
 fn run<T>(
     (host, options): (&str, &[String]),
-    commands: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>,
+    commands: &str,
+    read: impl FnOnce(&mut dyn Read) -> Result<T>,
 ) -> Result<T> {
     let mut ssh = Command::new("ssh");
     ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "LogLevel=ERROR"]);

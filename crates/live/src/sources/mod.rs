@@ -14,6 +14,9 @@ use crate::{CollectorOptions, Error, Result, Source};
 /// # Errors
 /// No source can be used.
 pub fn open_sources(options: &CollectorOptions) -> Result<Vec<Box<dyn Source>>> {
+    if options.branches {
+        return Ok(vec![Box::new(perf::BranchSource::start(options)?)]);
+    }
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(calls) = &options.calls {
         sources.push(counter(calls)?);

@@ -32,7 +32,7 @@ const MIN_MATCHED: f64 = 0.8;
 /// the profile would have no effect.
 pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<AutofdoProfile> {
     let recorded = &recording.manifest;
-    let quality = quality::pass(work, recording, kernel)?;
+    let quality = quality::pass_instructions(work, recording, kernel)?;
     debug_info::check_discriminators(kernel)?;
     let counts = UnsymbolizedProfile::of(&recording.tables)
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;

@@ -29,6 +29,10 @@ pub const MAX_STRANGE_RUNS: f64 = 0.05;
 /// Fewest instructions of a useful training: a millisecond of an emulated CPU.
 pub const MIN_INSTRUCTIONS: u64 = 1_000_000;
 
+/// Fewest samples of a profile of sampled instructions. With fewer, less than half of the functions that
+/// ran have a count (docs/quality.md).
+pub const MIN_INSTRUCTION_SAMPLES: u64 = 10_000;
+
 /// Most lost functions named in the output.
 const MAX_NAMED: usize = 10;
 

@@ -1,11 +1,11 @@
 //! Checks of the gate: each function checks one property of the figures.
 
 use super::check::{
-    named, GateFinding, ProfileQuality, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS, MIN_OVERLAP,
-    MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
+    named, GateFinding, ProfileQuality, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
+    MIN_INSTRUCTION_SAMPLES, MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 use crate::share::{percent, share};
-use kerntune_profile::{lacking, Anomaly, Manifest, Profile, Tables};
+use kerntune_profile::{lacking, recipes_fed_by, Anomaly, CountKind, Manifest, Profile, Tables};
 
 /// Finds a recording without blocks. One with other counts is named by what it can feed.
 pub(super) fn no_counts(recording: &Profile, recipe: Option<&str>) -> Option<GateFinding> {
@@ -33,6 +33,42 @@ pub(super) fn too_few_instructions(quality: &ProfileQuality) -> Option<GateFindi
             "training",
             format!("only {} {} were counted in it", quality.counted, quality.unit),
             "is that the training? Let the workload's training run do more".into(),
+        )
+    })
+}
+
+/// Finds a profile of sampled instructions. It is refused with too few samples, and always a warning,
+/// since such counts are rough.
+pub(super) fn instructions_alone(recording: &Profile) -> Option<GateFinding> {
+    let manifest = &recording.manifest;
+    if !manifest.capture.instructions {
+        return None;
+    }
+    let (samples, needed) = (manifest.events, MIN_INSTRUCTION_SAMPLES);
+    if samples < needed {
+        return Some(GateFinding::refused(
+            "training",
+            format!("it has {samples} samples of the kernel's instructions, {needed} are needed"),
+            "record for longer, or with a smaller period (`perf record -c`)".into(),
+        ));
+    }
+    Some(GateFinding::warning(
+        "branches",
+        format!("it has {samples} samples of instructions and no branches: code that was never sampled has no count"),
+        "record the last branches where the CPU has them (`perf record -b`, `record --live --branches`)".into(),
+    ))
+}
+
+/// Finds a profile of sampled instructions, for a recipe that needs branches.
+pub(super) fn without_branches(recording: &Profile) -> Option<GateFinding> {
+    let kinds = recording.count_kinds();
+    let needed = [CountKind::Blocks, CountKind::CallArcs, CountKind::CallChains];
+    let alone = kinds.contains(&CountKind::Instructions) && !needed.iter().any(|kind| kinds.contains(kind));
+    alone.then(|| {
+        GateFinding::refused(
+            "counts",
+            format!("it has {} and neither branches nor calls", CountKind::Instructions),
+            format!("give it to {}", recipes_fed_by(&[CountKind::Instructions]).join(", ")),
         )
     })
 }

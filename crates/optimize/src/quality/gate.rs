@@ -4,8 +4,8 @@
 use super::calls::check_calls;
 use super::check::{left_out, named, CountUnit, ProfileQuality};
 use super::findings::{
-    branches_left_out, dissimilar_halves, low_coverage, no_counts, overflowed, silent_cpus, strange_runs,
-    too_few_instructions, wrong_kernel,
+    branches_left_out, dissimilar_halves, instructions_alone, low_coverage, no_counts, overflowed,
+    silent_cpus, strange_runs, too_few_instructions, without_branches, wrong_kernel,
 };
 use super::input::{kernel_id, GateInput, SCHEMA};
 use super::overlap::{by_blocks, halves, HotOverlap};
@@ -32,7 +32,8 @@ use kerntune_work::{Key, WorkDir};
 pub fn check(input: &GateInput) -> Result<ProfileQuality> {
     let kinds = input.recording.count_kinds();
     let refused = input.recipe.and_then(|answer| lacking(answer.recipe, &kinds));
-    if refused.is_some() || kinds.contains(&CountKind::Blocks) {
+    let has_blocks = kinds.iter().any(|kind| matches!(kind, CountKind::Blocks | CountKind::Instructions));
+    if refused.is_some() || has_blocks {
         return check_blocks(input);
     }
     match CallCounts::best(input.recording) {
@@ -78,6 +79,7 @@ fn check_blocks(input: &GateInput) -> Result<ProfileQuality> {
     let findings = [
         no_counts(recording, recipe.map(|answer| answer.recipe)),
         too_few_instructions(&quality),
+        instructions_alone(recording),
         overflowed(tables),
         low_coverage(&quality, manifest),
         branches_left_out(&quality),
@@ -99,7 +101,25 @@ fn check_blocks(input: &GateInput) -> Result<ProfileQuality> {
 /// # Errors
 /// [`Error::Unfit`] with every reason; images that cannot be read.
 pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<ProfileQuality> {
+    pass_as(work, recording, kernel, |input| with_branches(input, check_blocks(input)?))
+}
+
+/// Runs the gate for a recipe to which counts of instructions are enough.
+///
+/// # Errors
+/// As [`pass`].
+pub(crate) fn pass_instructions(
+    work: &WorkDir,
+    recording: &Profile,
+    kernel: &Kernel,
+) -> Result<ProfileQuality> {
     pass_as(work, recording, kernel, check_blocks)
+}
+
+/// Adds the refusal of a profile that has instructions and no branches.
+fn with_branches(input: &GateInput, mut quality: ProfileQuality) -> Result<ProfileQuality> {
+    quality.findings.extend(without_branches(input.recording));
+    Ok(quality)
 }
 
 /// Runs the gate for an order of functions, to which calls are enough.
@@ -107,7 +127,7 @@ pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Resu
 /// # Errors
 /// As [`pass`].
 pub(crate) fn pass_order(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<ProfileQuality> {
-    pass_as(work, recording, kernel, check)
+    pass_as(work, recording, kernel, |input| with_branches(input, check(input)?))
 }
 
 fn pass_as(

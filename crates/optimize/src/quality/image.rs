@@ -86,6 +86,18 @@ impl LinkedCode {
         (end.ip() == last && !end.is_invalid()).then(|| (instructions, end.next_ip() - start))
     }
 
+    /// Returns the address of the instruction that comes `number` instructions after the one at
+    /// `start`. `None` without code there.
+    pub fn instruction(&self, start: u64, number: u64) -> Option<u64> {
+        let code = self.code_at(start, MAX_STRAIGHT_BYTES)?;
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        decoder
+            .iter()
+            .nth(usize::try_from(number).ok()?)
+            .filter(|found| !found.is_invalid())
+            .map(|found| found.ip())
+    }
+
     /// Returns the kind of the branch at `address`.
     pub fn branch(&self, address: u64) -> EdgeKind {
         let Some(code) = self.code_at(address, MAX_INSTRUCTION_BYTES) else { return EdgeKind::Unknown };

@@ -29,11 +29,11 @@ mod transfer;
 pub use calls::{MAX_LOST, MIN_CALL_COVERAGE, MIN_SAMPLES};
 pub use check::{
     CountUnit, GateFinding, ProfileQuality, ProfileRefusal, MAX_STRANGE_RUNS, MIN_COVERAGE, MIN_INSTRUCTIONS,
-    MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
+    MIN_INSTRUCTION_SAMPLES, MIN_OVERLAP, MIN_TRANSFERRED_PERCENT, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
 pub use gate::{check, transfer};
-pub(crate) use gate::{pass, pass_order};
+pub(crate) use gate::{pass, pass_instructions, pass_order};
 pub use image::LinkedCode;
 pub(crate) use input::SCHEMA as QUALITY_SCHEMA;
 pub use input::{GateInput, RecipeAnswer};

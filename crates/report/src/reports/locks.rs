@@ -301,7 +301,8 @@ impl Report for LocksOptions {
         }
         let columns = waiting_columns(&waiting);
         let table = Table::new("waiting", waiting, columns).top(self.select.top);
-        let help = "Waits by call path, longest time first, in profiles of the running kernel with `--locks`.";
+        let help =
+            "Waits by call path, longest time first, in profiles of the running kernel with `--locks`.";
         document.table(table.help(help).hidden_if_empty());
         let columns = lock_columns(&locks);
         let table = Table::new("locks", locks, columns).top(self.select.top);

@@ -18,7 +18,8 @@ pub const SCHEMA: &str = "kerntune-off-cpu/1";
 pub const ENTRY: Entry = entry::<OffCpuOptions>("off-cpu", 10);
 
 /// Description of the JSON form.
-const ABOUT: &str = "Time for which threads were blocked, by the call path in which they went to sleep and by what \
+const ABOUT: &str =
+    "Time for which threads were blocked, by the call path in which they went to sleep and by what \
      woke them, in profiles of the running kernel with `--off-cpu` ([live.md](live.md#time-off-the-cpu)).";
 
 /// Time that threads were blocked: where they slept, and who woke them (docs/live.md)
@@ -177,7 +178,8 @@ impl Report for OffCpuOptions {
             document.text(NOT_RECORDED);
             document.end_text();
         }
-        document.line("Blocked", format!("{:>13}  ({} waits that ended)", readable(blocked), grouped(blocks)));
+        document
+            .line("Blocked", format!("{:>13}  ({} waits that ended)", readable(blocked), grouped(blocks)));
         document.line("Waited for a CPU", format!("{:>13}  ({} waits)", readable(delay), grouped(waits)));
         document.note(
             "Times of all threads together. A wait counts if it began and ended in the profile, and it ends when the \
@@ -196,7 +198,8 @@ impl Report for OffCpuOptions {
 }
 
 /// Message for a profile without waits.
-const NOT_RECORDED: &str = "This profile has no time off the CPU: `kerntune record --live --off-cpu -- COMMAND` \
+const NOT_RECORDED: &str =
+    "This profile has no time off the CPU: `kerntune record --live --off-cpu -- COMMAND` \
      records it (docs/live.md).\n";
 
 #[cfg(test)]

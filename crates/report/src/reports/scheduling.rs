@@ -89,7 +89,8 @@ pub(crate) fn reason(function: Option<&str>) -> &'static str {
 }
 
 /// Message for a profile of the running kernel without waits.
-const NO_WAITS: &str = "This profile has no waits for a CPU: `kerntune record --live --off-cpu -- COMMAND` records them \
+const NO_WAITS: &str =
+    "This profile has no waits for a CPU: `kerntune record --live --off-cpu -- COMMAND` records them \
      (docs/live.md).\n";
 
 /// Kinds of running kernel counts that concern this report.

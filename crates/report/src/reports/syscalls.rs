@@ -20,13 +20,15 @@ pub const SCHEMA: &str = "kerntune-syscalls/2";
 pub const ENTRY: Entry = entry::<SyscallsOptions>("syscalls", 6);
 
 /// Description of the JSON form.
-const ABOUT: &str = "System calls by the functions that do them (`__x64_sys_*`), and with their times by the clock and \
+const ABOUT: &str =
+    "System calls by the functions that do them (`__x64_sys_*`), and with their times by the clock and \
      their errors in profiles of the running kernel with `--syscalls` ([live.md](live.md#system-calls)).";
 
 /// Remark below the table.
 const ERRORS: &str = "failed calls are not distinguished: return values are not recorded";
 /// Remark below the table of a sampled profile.
-const LIVE_ERRORS: &str = "errors and times of calls are not known: `kerntune record --live --syscalls -- COMMAND` records them";
+const LIVE_ERRORS: &str =
+    "errors and times of calls are not known: `kerntune record --live --syscalls -- COMMAND` records them";
 
 /// Sort key of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -101,7 +103,11 @@ impl TracedCall<'_> {
 
 /// Returns the calls that were traced, longest time first: by thread name if `by_thread`, else of
 /// all threads together.
-fn traced<'a>(profile: &'a Profile, options: &SyscallsOptions, by_thread: bool) -> Result<Vec<TracedCall<'a>>> {
+fn traced<'a>(
+    profile: &'a Profile,
+    options: &SyscallsOptions,
+    by_thread: bool,
+) -> Result<Vec<TracedCall<'a>>> {
     let scope = scope(profile, options.select.region.as_deref())?;
     let mut sums: BTreeMap<(Option<&str>, &str), TracedCall> = BTreeMap::new();
     for row in profile.tables.system_calls.iter().filter(|row| scope.contains(row.region)) {
@@ -134,7 +140,8 @@ fn traced<'a>(profile: &'a Profile, options: &SyscallsOptions, by_thread: bool) 
 }
 
 fn traced_columns<'a>(rows: &[TracedCall], by_thread: bool) -> Columns<'a, TracedCall<'a>> {
-    let largest = |of: fn(&TracedCall) -> u64| DisplayUnit::for_largest(rows.iter().map(of).max().unwrap_or(0));
+    let largest =
+        |of: fn(&TracedCall) -> u64| DisplayUnit::for_largest(rows.iter().map(of).max().unwrap_or(0));
     let all = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.elapsed_ticks));
     let is_open = rows.iter().any(|row| row.calls != row.ended);
     let each = largest(|row| row.max_ticks);
@@ -149,7 +156,10 @@ fn traced_columns<'a>(rows: &[TracedCall], by_thread: bool) -> Columns<'a, Trace
     columns.add("calls", "Calls that were made.", |row| row.calls).head("calls");
     columns.add("ended", "Calls of them that ended.", |row| row.ended).head("ended").only_if(is_open);
     columns.add("errors", "Calls of them that returned an error.", |row| row.errors).head("errors").zero("-");
-    columns.add("avg_ns", "Mean time of a call that ended.", |row| row.avg_ticks()).head("per call").unit(each);
+    columns
+        .add("avg_ns", "Mean time of a call that ended.", |row| row.avg_ticks())
+        .head("per call")
+        .unit(each);
     columns.add("max_ns", "Longest call.", |row| row.max_ticks).head("longest").unit(each);
     columns
         .add("thread", "Name of the thread that made them; null for all threads together.", |row| row.thread)
@@ -247,7 +257,8 @@ impl Report for SyscallsOptions {
             let [calls, time] = [sum(|row| row.calls), sum(|row| row.elapsed_ticks)];
             let failed = grouped(errors.unwrap_or(0));
             document.line("System calls", format!("{}  ({failed} returned an error)", grouped(calls)));
-            document.line("Time in them", format!("{}  (by the clock, all threads together)", readable(time)));
+            document
+                .line("Time in them", format!("{}  (by the clock, all threads together)", readable(time)));
         }
         let columns = traced_columns(&traced, self.by_thread);
         let table = Table::new("traced", traced, columns).noun("system calls").top(self.select.top);

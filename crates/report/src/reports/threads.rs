@@ -1,7 +1,7 @@
 //! Time by thread, with interrupts and idle tasks.
 
-use crate::cgroups::container;
 use super::{entry, Entry, Report, Selection};
+use crate::cgroups::container;
 use crate::unit::{header, TickUnit};
 use crate::view::scope;
 use crate::{head, health, sampled, Result};
@@ -131,7 +131,8 @@ fn find(profile: &Profile, options: &ThreadsOptions) -> Result<(ScopeTotals, Vec
 }
 
 /// Message for a profile whose threads have no known cgroup.
-const NO_CGROUPS: &str = "This profile has no cgroups: those of the running kernel (`kerntune record --live`) have them.\n";
+const NO_CGROUPS: &str =
+    "This profile has no cgroups: those of the running kernel (`kerntune record --live`) have them.\n";
 
 impl Report for ThreadsOptions {
     fn document<'a>(&'a self, profile: &'a Profile) -> Result<Document<'a>> {
@@ -157,12 +158,11 @@ impl Report for ThreadsOptions {
         }
         let is_joined = self.by_comm || self.by_cgroup;
         let mut columns = Columns::<ThreadRow>::new();
+        columns.add("threads", "Threads of the row.", |row| row.threads).head("threads").only_if(is_joined);
         columns
-            .add("threads", "Threads of the row.", |row| row.threads)
-            .head("threads")
-            .only_if(is_joined);
-        columns
-            .add("pid", "Id of the thread; null with `--by-comm` or `--by-cgroup` for several.", |row| row.pid)
+            .add("pid", "Id of the thread; null with `--by-comm` or `--by-cgroup` for several.", |row| {
+                row.pid
+            })
             .head("pid")
             .only_if(!is_joined)
             .text(number(|row| row.pid));
@@ -204,7 +204,11 @@ impl Report for ThreadsOptions {
             });
         let container = |row: &ThreadRow| container(&row.cgroup);
         columns
-            .add("container", "Container or unit that the cgroup's path names; null if it names none.", container)
+            .add(
+                "container",
+                "Container or unit that the cgroup's path names; null if it names none.",
+                container,
+            )
             .head("container or unit")
             .null("")
             .only_if(rows.iter().any(|row| container(row).is_some()));

@@ -110,7 +110,83 @@ pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport>
                 .into(),
         ));
     }
-    bogus(&stacks).map_or(Ok(()), |reason| Err(refuse(reason)))?;
+    let key = Key::new("perf/3", crate::CODE)
+        .file("samples", request.file)?
+        .field("kernel", &manifest.id)
+        .field("workload", request.workload)
+        .field("idle cpus", [u8::from(request.idle_cpus)]);
+    let modified = fs::metadata(request.file).and_then(|file| file.modified());
+    let hash = ContentHash::new("file/1").file("content", request.file)?.finish();
+    let origin = StackOrigin {
+        kernel: request.kernel,
+        workload: request.workload,
+        idle_cpus: request.idle_cpus,
+        recorded: modified.unwrap_or_else(|_| SystemTime::now()),
+        sources: vec![format!("branch records {} ({hash})", request.file.display())],
+        lost: 0,
+    };
+    keep(work, &stacks, &key, &origin, &refuse)
+}
+
+/// Branch records that were read from the rings of the running kernel.
+#[derive(Debug, Clone)]
+pub struct LiveBranches<'a> {
+    /// The records, with one boot.
+    pub stacks: &'a BranchStacks,
+    /// Running kernel.
+    pub kernel: &'a Kernel,
+    /// Name of the load, for the profile.
+    pub workload: &'a str,
+    /// Descriptions of what was sampled.
+    pub sources: Vec<String>,
+    /// Lost samples.
+    pub lost: u64,
+}
+
+/// Keeps branch records of the running kernel as a profile. `key` names it.
+///
+/// # Errors
+/// [`Error::Branches`]: no branch records, bogus ones, or records of another kernel.
+pub fn keep_live(work: &WorkDir, live: &LiveBranches, key: &Key) -> Result<PerfImport> {
+    let refuse = |reason: String| Error::Branches { reason };
+    if live.stacks.samples == 0 {
+        return Err(refuse(
+            "none was sampled: what was watched ran too briefly in the kernel; record for longer, or with a higher --rate"
+                .into(),
+        ));
+    }
+    let origin = StackOrigin {
+        kernel: live.kernel,
+        workload: live.workload,
+        // A CPU that runs no kernel code is idle.
+        idle_cpus: true,
+        recorded: SystemTime::now(),
+        sources: live.sources.clone(),
+        lost: live.lost,
+    };
+    keep(work, live.stacks, key, &origin, &refuse)
+}
+
+/// Origin of branch records, for the manifest of their profile.
+struct StackOrigin<'a> {
+    kernel: &'a Kernel,
+    workload: &'a str,
+    idle_cpus: bool,
+    recorded: SystemTime,
+    sources: Vec<String>,
+    lost: u64,
+}
+
+/// Checks the records and keeps them as a profile of blocks and edges.
+fn keep(
+    work: &WorkDir,
+    stacks: &BranchStacks,
+    key: &Key,
+    origin: &StackOrigin,
+    refuse: &dyn Fn(String) -> Error,
+) -> Result<PerfImport> {
+    let manifest = &origin.kernel.manifest;
+    bogus(stacks).map_or(Ok(()), |reason| Err(refuse(reason)))?;
     let other = |release: &&str| !is_version(release, &manifest.version);
     if let Some(release) = stacks.parts.iter().filter_map(|part| part.release.as_deref()).find(other) {
         return Err(refuse(format!(
@@ -127,8 +203,8 @@ pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport>
                 .into(),
         ));
     }
-    let image = LinkedCode::load(request.kernel)?;
-    let placed = PlacedSamples::of(&stacks, &image);
+    let image = LinkedCode::load(origin.kernel)?;
+    let placed = PlacedSamples::of(stacks, &image);
     if [placed.runs, placed.strange, placed.unplaced].contains(&u64::MAX) {
         return Err(refuse("the sum of its counts overflows 64 bits".into()));
     }
@@ -142,12 +218,6 @@ pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport>
             MIN_FITTING * 100.0
         )));
     }
-    let key = Key::new("perf/3", crate::CODE)
-        .file("samples", request.file)?
-        .field("kernel", &manifest.id)
-        .field("workload", request.workload)
-        .field("idle cpus", [u8::from(request.idle_cpus)]);
-    let id = key.id();
     let import = |recorded| PerfImport {
         recorded,
         samples: stacks.samples,
@@ -156,43 +226,37 @@ pub fn import(work: &WorkDir, request: &PerfImportRequest) -> Result<PerfImport>
         strange: stacks.strange.clone(),
         parts: stacks.parts.iter().filter(|part| part.samples > 0).count(),
     };
-    let staged = work.stage(KIND, &key)?;
+    let staged = work.stage(KIND, key)?;
     if let Some(done) = staged.already() {
         let manifest = load_manifest(&done)?;
         return Ok(import(RecordedProfile { path: done, manifest }));
     }
     staged.clear()?;
-    let manifest = describe(&id, request, &stacks, &placed)?;
+    let manifest = describe(&key.id(), origin, stacks, &placed);
     let manifest = Profile { manifest, tables: placed.tables.clone() }.save(staged.path())?;
     Ok(import(RecordedProfile { path: staged.publish()?, manifest }))
 }
 
-fn describe(
-    id: &str,
-    request: &PerfImportRequest,
-    stacks: &BranchStacks,
-    placed: &PlacedSamples,
-) -> Result<Manifest> {
-    let of = &request.kernel.manifest;
+fn describe(id: &str, origin: &StackOrigin, stacks: &BranchStacks, placed: &PlacedSamples) -> Manifest {
+    let of = &origin.kernel.manifest;
     let kernel = KernelId { id: of.id.clone(), label: of.label.clone(), version: of.version.clone() };
-    let mut manifest = Manifest::new(id, kernel, request.workload, MACHINE);
+    let mut manifest = Manifest::new(id, kernel, origin.workload, MACHINE);
     manifest.run = RunPurpose::Training;
-    let modified = fs::metadata(request.file).and_then(|file| file.modified());
-    manifest.recorded = rfc3339(modified.unwrap_or_else(|_| SystemTime::now()));
+    manifest.recorded = rfc3339(origin.recorded);
     manifest.capture = CaptureSummary { edges: true, ..CaptureSummary::default() };
     manifest.events = stacks.samples;
+    manifest.lost_events = origin.lost;
     manifest.set_anomaly(Anomaly::StrangeRuns, placed.strange);
     manifest.set_anomaly(Anomaly::UnplacedRuns, placed.unplaced);
     manifest.set_anomaly(Anomaly::SpeculatedBranches, stacks.speculated);
     manifest.set_anomaly(Anomaly::StrangeLines, stacks.strange.lines);
     let boots = stacks.parts.iter().filter(|part| part.samples > 0).count();
     manifest.set_anomaly(Anomaly::Boots, if boots > 1 { boots as u64 } else { 0 });
-    if let Some(silent) = stacks.silent_cpus().filter(|_| !request.idle_cpus) {
+    if let Some(silent) = stacks.silent_cpus().filter(|_| !origin.idle_cpus) {
         manifest.set_anomaly(Anomaly::SilentCpus, silent.into());
     }
-    let hash = ContentHash::new("file/1").file("content", request.file)?.finish();
-    manifest.sources.push(format!("branch records {} ({hash})", request.file.display()));
-    Ok(manifest)
+    manifest.sources.clone_from(&origin.sources);
+    manifest
 }
 
 /// Returns whether a release belongs to a version: `6.12.1-kerntune` to 6.12.1, `6.12.117` not.

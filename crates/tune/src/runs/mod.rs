@@ -3,6 +3,7 @@
 
 pub mod detail;
 pub mod export;
+pub mod import_instructions;
 pub mod import_perf;
 pub mod merge;
 pub mod model;

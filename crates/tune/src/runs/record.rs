@@ -327,6 +327,7 @@ fn analyze(
     manifest.capture = kerntune_profile::CaptureSummary {
         functions: capture.functions,
         edges: capture.edges,
+        instructions: false,
         model: model.is_some(),
         weights: recording.capture.weights,
         data: detail.data(),

@@ -2,7 +2,7 @@
 
 use super::ask::{ask_collector, died, unexpected_answer};
 use super::dump::LiveDumpOptions;
-use super::{dump, keep, kernel_id, print_sources, with_module, LiveOptions};
+use super::{branches, dump, keep, kernel_id, print_sources, with_module, LiveOptions};
 use clap::Subcommand;
 use kerntune_command::{
     command_group, work, work_to_read, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions,
@@ -135,7 +135,15 @@ fn collect(work: &WorkDir, watch: &LiveOptions, output: &CliOutput) -> Result<Ex
         // Cannot fail: the child is not the leader of its process group.
         let _ = rustix::process::setsid();
     }
-    let begin = || Collector::start(options, RunningKernel::find_in(work)?.0);
+    let begin = || {
+        let (running, own) = RunningKernel::find_in(work)?;
+        let of_branches = options.branches;
+        let collector = Collector::start(options, running)?;
+        match of_branches && own.is_none() {
+            true => Err(Error::Filter(branches::no_kernel(collector.running()).message)),
+            false => Ok(collector),
+        }
+    };
     let ready = |collector: &Collector| {
         print_sources(collector, output);
         if told {

@@ -1,9 +1,10 @@
 //! The command `kerntune live dump`.
 
 use super::ask::{ask_collector, unexpected_answer};
+use super::print_kept;
 use crate::export::gmon::GmonFiles;
 use clap::Args;
-use kerntune_command::{print_summary, CliOutput, Exit, Failure, FormatOptions};
+use kerntune_command::{CliOutput, Exit, Failure, FormatOptions};
 use kerntune_live::daemon::{DaemonRequest, DaemonResponse};
 use kerntune_profile::Profile;
 use kerntune_work::WorkDir;
@@ -33,8 +34,6 @@ pub fn run(work: &WorkDir, options: &LiveDumpOptions, output: &CliOutput) -> Res
     if let Some(files) = files {
         files.write(&profile, |_| true, "VMLINUX", output)?;
     }
-    let id = &profile.manifest.id;
-    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
-    print_summary(&profile, options.format, &next, output)?;
+    print_kept(&path, &profile, options.format, output)?;
     Ok(Exit::Ok)
 }

@@ -1,6 +1,7 @@
 //! Commands that profile the kernel of this machine: `kerntune record --live` and `kerntune live`.
 
 mod ask;
+mod branches;
 mod daemon;
 mod dump;
 mod top;
@@ -17,7 +18,7 @@ use kerntune_live::{
 use kerntune_profile::{KernelId, Profile, KIND};
 use kerntune_symbols::RunningKernel;
 use kerntune_work::{interrupt, Key, WorkDir};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,6 +63,10 @@ pub struct LiveOptions {
     /// syscalls)
     #[arg(long)]
     syscalls: bool,
+    /// With --live: sample the CPU's last branches (LBR, BRS, BRBE) in place of times, for recipes;
+    /// the running kernel has to be in the work directory
+    #[arg(long, conflicts_with_all = ["calls", "software_clock", "user_chains", "off_cpu", "locks", "syscalls"])]
+    branches: bool,
     /// With --live: profile only these CPUs (0-3,8)
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
@@ -70,9 +75,21 @@ pub struct LiveOptions {
 impl LiveOptions {
     /// Returns true if any of these options was given.
     pub fn is_given(&self) -> bool {
-        let Self { rate, software_clock, user_chains, pid, cgroup, cpu, calls, calls_except: _, .. } = self;
+        let Self {
+            rate,
+            software_clock,
+            user_chains,
+            pid,
+            cgroup,
+            cpu,
+            calls,
+            branches,
+            calls_except: _,
+            ..
+        } = self;
         rate.is_some()
             || *software_clock
+            || *branches
             || *user_chains
             || !pid.is_empty()
             || cgroup.is_some()
@@ -120,6 +137,7 @@ impl LiveOptions {
             software_clock: self.software_clock,
             calls,
             trace,
+            branches: self.branches,
             ..CollectorOptions::default()
         })
     }
@@ -168,8 +186,12 @@ pub fn record(
         watch.filter.processes = vec![command.id()];
         watch.on_exec = true;
     }
+    let watch_branches = watch.branches;
     let mut collector = Collector::start(watch, running)?;
     print_sources(&collector, output);
+    if watch_branches && own.is_none() {
+        return Err(branches::no_kernel(collector.running()));
+    }
     command.resume()?;
     let mut ended = None;
     let watched = collector.run_until(|| {
@@ -194,9 +216,7 @@ pub fn record(
         },
         error => error.into(),
     })?;
-    let id = &profile.manifest.id;
-    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
-    print_summary(&profile, format, &next, output)?;
+    print_kept(&path, &profile, format, output)?;
     // The recording is complete even if the command failed.
     if let Some(failed) = ended.filter(|status| !status.success()) {
         output.note(&format!("note: the command ended with {failed}"));
@@ -239,6 +259,23 @@ fn kernel_id(kernel: &Kernel) -> KernelId {
     KernelId { id: manifest.id.clone(), label: manifest.label.clone(), version: manifest.version.clone() }
 }
 
+/// Prints the summary of a profile that was kept, and what to do with it.
+fn print_kept(
+    path: &Path,
+    profile: &Profile,
+    format: FormatOptions,
+    output: &CliOutput,
+) -> Result<(), Failure> {
+    let id = &profile.manifest.id;
+    if branches::is_of_branches(profile) && !format.json {
+        output.print(&branches::summary(path, profile));
+        return Ok(());
+    }
+    let next = format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display());
+    print_summary(profile, format, &next, output)?;
+    Ok(())
+}
+
 /// Writes the collected data into the work directory as a profile, atomically.
 fn keep(
     work: &WorkDir,
@@ -251,6 +288,9 @@ fn keep(
         .field("workload", labels.workload.as_bytes())
         .field("time", now.to_le_bytes())
         .field("process", std::process::id().to_le_bytes());
+    if let Some(stacks) = collector.branch_stacks()? {
+        return branches::keep(work, collector, &stacks, &labels, &key);
+    }
     let profile = collector.snapshot(&ProfileLabels { id: key.id(), ..labels })?;
     let staged = work.stage(KIND, &key)?;
     staged.clear()?;

@@ -18,6 +18,15 @@ pub(super) enum EventTarget {
     Thread(u32, u32),
 }
 
+impl EventTarget {
+    /// Returns the number of the CPU.
+    pub fn cpu(&self) -> u32 {
+        match self {
+            Self::Cpu(cpu) | Self::Cgroup(_, cpu) | Self::Thread(_, cpu) => *cpu,
+        }
+    }
+}
+
 /// Returns the targets of a filter, one for each buffer, and the number of CPUs.
 pub(super) fn targets(filter: &SamplingFilter) -> Result<(Vec<EventTarget>, u64)> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online")
@@ -114,7 +123,7 @@ pub(super) fn open_migrations(target: &EventTarget, options: &CollectorOptions) 
 }
 
 /// Makes an event follow its target.
-fn follow<'a>(builder: &mut Builder<'a>, target: &'a EventTarget, on_exec: bool) {
+pub(super) fn follow<'a>(builder: &mut Builder<'a>, target: &'a EventTarget, on_exec: bool) {
     match target {
         EventTarget::Cpu(cpu) => builder.any_pid().one_cpu(*cpu as usize),
         EventTarget::Cgroup(cgroup, cpu) => builder.observe_cgroup(cgroup).one_cpu(*cpu as usize),

@@ -1,6 +1,7 @@
 //! perf events: samples of cycles (or of a timer if the CPU cannot count them) and of context
 //! switches.
 
+mod branches;
 mod cgroup;
 mod events;
 mod period;
@@ -9,6 +10,8 @@ mod ring;
 mod switches;
 pub mod task_cgroups;
 pub mod tracepoints;
+
+pub use branches::BranchSource;
 
 use crate::random::PeriodGenerator;
 use crate::{

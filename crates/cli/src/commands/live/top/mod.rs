@@ -96,6 +96,11 @@ pub fn run(
             "live top needs a terminal; without one: kerntune live dump, kerntune live status --json",
         ));
     }
+    if watch.branches {
+        return Err(Failure::usage(
+            "live top shows times, and --branches samples none: kerntune live start --branches, and live dump",
+        ));
+    }
     let runs = matches!(of(&DaemonDir::of(work))?, Found::Runs(_));
     let mut feed = if runs {
         if watch.is_given() {

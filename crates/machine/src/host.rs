@@ -17,7 +17,7 @@ use std::process::Command;
 /// Exit status of `embedded/guest/contain` (`EXIT_REFUSED`) if the host lacks something.
 pub(crate) const REFUSED: i32 = 3;
 /// Memory limit of the probe, in MiB.
-const PROBE_MB: u32 = 16;
+pub(crate) const PROBE_MB: u32 = 16;
 
 /// The running system as a machine; it boots nothing.
 #[derive(Debug, Clone)]

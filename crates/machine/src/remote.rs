@@ -1,7 +1,7 @@
 //! Runs a workload on another machine, under a kernel that was booted there: like [`Host`](crate::Host), over a
 //! connection.
 
-use crate::host::{boots_nothing, died};
+use crate::host::{boots_nothing, died, PROBE_MB};
 use crate::request::RunRequest;
 use crate::users::UserIdMap;
 use crate::watch::{RunLimits, WatchedRun};
@@ -88,6 +88,21 @@ impl RemoteHost {
             JobEnd::TimedOut | JobEnd::Stopped => {
                 Err(lost(format!("it did not answer within {} s", SEND_LIMIT.as_secs())))
             }
+        }
+    }
+
+    /// Tries whether a workload can be isolated on the other machine under the kernel that runs there.
+    ///
+    /// # Errors
+    /// [`Error::NotContained`] with what that kernel lacks; a machine that cannot be reached.
+    pub fn can_contain(&self) -> Result<()> {
+        let program = self.send(&self.program, "700")?;
+        let users = UserIdMap::of_root().argument();
+        let text = format!("exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin {program} {users} {PROBE_MB} probe 2>&1");
+        let (end, output) = Job::new(self.system.shell(&text)).time_limit(SEND_LIMIT).output()?;
+        match end.success() {
+            true => Ok(()),
+            false => Err(Error::NotContained { message: format!("{}: {}", self.system.name(), output.trim()) }),
         }
     }
 
@@ -205,6 +220,7 @@ mod tests {
         if crate::can_contain(&host.program).is_err() || fs::read("/proc/1/environ").is_err() {
             return;
         }
+        host.can_contain().unwrap();
         let kernel = kernel(Arch::X86_64);
         let request = RunRequest::new(&kernel, &image, "measured");
         for run in ["one", "two"] {

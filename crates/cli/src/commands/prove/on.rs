@@ -60,8 +60,14 @@ impl OnOptions {
         let deployment = Deployment::new(&shell, "");
         let status = deployment.status()?;
         let turns_of_end = turns()?;
+        let program = compile_contain(work)?;
+        let host = RemoteHost { system: Box::new(turns()?), directory: DIRECTORY.into(), program };
         if !status.runs_new {
             turns_of_end.check_running(base)?;
+            if let Err(error) = host.can_contain() {
+                host.clean()?;
+                return Err(error.into());
+            }
         }
         let package = kerntune_tune::package::package(work, tuned, output.progress())?;
         let kernel = KernelFiles::unpack(&[package.file()])?;
@@ -81,8 +87,6 @@ impl OnOptions {
                 done?;
             }
         }
-        let program = compile_contain(work)?;
-        let host = RemoteHost { system: Box::new(turns()?), directory: DIRECTORY.into(), program };
         Ok(Some(DeployedMachine { host, shell, turns: turns_of_end }))
     }
 

@@ -217,10 +217,11 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     for line in String::from_utf8_lossy(&timehist.stdout).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.get(2).is_some_and(|task| task.starts_with("sleep[") || task.starts_with("sh[")) {
-            wait += words[3].parse::<f64>().unwrap();
+            let [off, delay] = [3, 4].map(|column| words[column].parse::<f64>().unwrap());
+            // Before its first run, a thread has the delay alone.
+            wait += if off > 0.0 { off } else { delay };
         }
     }
-    // perf leaves out the wait of a new thread for its first run.
     let off_cpu = off_cpu as f64 / 1e6;
     assert!((off_cpu - wait).abs() < 2.0 + 0.02 * wait, "{off_cpu} {wait}: {}", said(&timehist));
     let slept = rows(&off, "blocked").into_iter().filter(|row| row["thread"] == "sleep");

@@ -1,6 +1,6 @@
 //! Waits for locks, from the begin and the end of every contention.
 
-use super::waits::{add, sorted, WaitTotals};
+use super::wait_totals::{add, sorted, WaitTotals};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Lock that was waited for at a call path.

@@ -11,6 +11,7 @@ mod system_calls;
 mod threads;
 mod tree;
 mod user;
+mod wait_totals;
 mod waits;
 
 pub use calls::{CallKey, CallTable};
@@ -23,7 +24,8 @@ pub use system_calls::SystemCallKey;
 pub use threads::{SampledThread, ThreadTable};
 pub use tree::{SampleFrame, SampleNode, SampleTree};
 pub use user::{parse_mapping, RecordedFiles, UserCode};
-pub use waits::{WaitTables, WaitTotals};
+pub use wait_totals::WaitTotals;
+pub use waits::WaitTables;
 
 use kerntune_profile::{Anomaly, SwitchKind};
 use kerntune_symbols::FunctionTable;

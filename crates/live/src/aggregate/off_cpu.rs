@@ -3,11 +3,11 @@
 //! A thread that loses the CPU is either blocked until something wakes it, or runnable until it gets
 //! a CPU again. Both times are sums by call path and by what woke the thread; no event is kept.
 
-use super::waits::WaitTotals;
+use super::wait_totals::WaitTotals;
 use kerntune_profile::{bucket_of, Ticks};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-/// What made a thread runnable.
+/// Cause for which a thread became runnable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Waker {
     /// Nothing that was seen.
@@ -27,7 +27,7 @@ pub struct BlockedKey {
     pub comm: u32,
     /// Node of the path in which it went to sleep.
     pub path: u32,
-    /// What woke it.
+    /// Cause of its wake-up.
     pub waker: Waker,
     /// Node of the path that woke it.
     pub waker_path: u32,
@@ -38,7 +38,7 @@ pub struct BlockedKey {
 pub struct DelayKey {
     /// Index of the thread's name.
     pub comm: u32,
-    /// What made it runnable.
+    /// Cause for which it became runnable.
     pub waker: Waker,
     /// Bucket of the time.
     pub bucket: u32,
@@ -68,7 +68,7 @@ pub enum LeftState {
     Ended,
 }
 
-/// What a thread off the CPU waits for, since a time in ns.
+/// State of a thread off the CPU, since a time in ns.
 #[derive(Debug, Clone, Copy)]
 enum Waiting {
     Blocked { since: u64, path: u32, comm: u32 },
@@ -191,25 +191,25 @@ impl OffCpuTable {
     }
 
     fn block(&mut self, key: BlockedKey, ns: u64) {
-        if !super::waits::add(&mut self.blocked, self.max, key, ns) {
+        if !super::wait_totals::add(&mut self.blocked, self.max, key, ns) {
             self.crowded += 1;
         }
     }
 
     fn delay(&mut self, key: DelayKey, ns: u64) {
-        if !super::waits::add(&mut self.delays, self.max, key, ns) {
+        if !super::wait_totals::add(&mut self.delays, self.max, key, ns) {
             self.crowded += 1;
         }
     }
 
     /// Returns the times for which threads were blocked, sorted.
     pub fn blocked(&self) -> Vec<(BlockedKey, WaitTotals)> {
-        super::waits::sorted(&self.blocked)
+        super::wait_totals::sorted(&self.blocked)
     }
 
     /// Returns the times for which threads waited for a CPU, sorted.
     pub fn delays(&self) -> Vec<(DelayKey, WaitTotals)> {
-        super::waits::sorted(&self.delays)
+        super::wait_totals::sorted(&self.delays)
     }
 
     /// Removes all sums, and waits that have begun.

@@ -1,6 +1,6 @@
 //! System calls with their times and errors, from every entry and exit.
 
-use super::waits::sorted;
+use super::wait_totals::sorted;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// System call of the threads of a name.

@@ -273,7 +273,7 @@ mod tests {
         threads.add(11, 11, 2, 0);
         threads.ended(11);
         let row = |row: &SampledThread| (row.tid, row.cgroup, row.user + row.kernel);
-        assert_eq!(threads.rows().map(row).collect::<Vec<_>>(), [(10, 3, 1), (10, 4, 7), (11, 4, 2)]);
+        assert_eq!(threads.rows().map(row).collect::<Vec<_>>(), [(10, 3, 1), (11, 4, 2), (10, 4, 7)]);
         threads.fold();
         let mut rows: Vec<_> = threads.rows().map(row).collect();
         rows.sort_unstable();

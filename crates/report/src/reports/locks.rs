@@ -366,6 +366,6 @@ mod tests {
         assert!(text.contains("CPUs                 =             2"), "{text}");
         assert!(text.contains("(4.00% of the run time, sampled)"), "{text}");
         assert!(text.contains("native_queued_spin_lock_slowpath < try_to_wake_up"), "{text}");
-        assert!(text.contains("is not sampled") && !text.contains("one CPU"), "{text}");
+        assert!(text.contains("--locks") && !text.contains("one CPU"), "{text}");
     }
 }

@@ -206,7 +206,7 @@ pub struct TraceEvent<'a> {
     pub raw: &'a [u8],
     /// Kernel call chain, innermost first.
     pub kernel: &'a [u64],
-    /// What follows the raw bytes: the thread's registers, if they are sampled.
+    /// Bytes after the raw ones: the thread's registers, if they are sampled.
     pub registers: &'a [u8],
 }
 

@@ -1,7 +1,7 @@
 //! Events of a file (`struct perf_event_attr`), and the place of the fields in their records.
 
 use super::fields::Fields;
-use super::record::kind;
+use super::kind;
 
 /// Bits of `sample_type`, in the order of `include/uapi/linux/perf_event.h`.
 pub(super) mod bit {

@@ -28,6 +28,7 @@ mod branches;
 mod event;
 mod fields;
 mod file;
+mod kind;
 mod order;
 mod record;
 mod sample;
@@ -47,7 +48,6 @@ pub use write::{PerfDataWriter, PerfPipeWriter, WrittenBranch, WrittenMachine};
 
 use fields::Fields;
 use order::TimeOrder;
-use record::kind;
 use std::io::{self, Read, Seek, SeekFrom};
 use stream::{RawRecord, RecordStream};
 

@@ -1,6 +1,6 @@
 //! Stream of records, with a buffer of fixed size. Compressed records are unpacked on the way.
 
-use super::record::kind;
+use super::kind;
 use super::{PerfDataError, Result};
 use std::io::{self, Read};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};

@@ -2,7 +2,7 @@
 //! format: with branch stacks for tools and CPUs that have no other way to get them, or without.
 
 use super::event::bit;
-use super::record::kind;
+use super::kind;
 use std::io::{self, Write};
 
 /// Machine and form of a file to write.

@@ -53,7 +53,7 @@ pub fn parse_cgroup(text: &str) -> Option<&str> {
         path_of(text.lines().find(|line| of(line))?)
     };
     let longest = || text.lines().filter_map(path_of).max_by_key(|path| path.len());
-    let is_below = |path: &&str| *path != "/" && !path.is_empty();
+    let is_below = |path: &&str| path.len() > 1 && path.starts_with('/');
     line("0::").filter(is_below).or_else(|| systemd().filter(is_below)).or_else(longest)
 }
 

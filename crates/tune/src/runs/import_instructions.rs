@@ -134,7 +134,7 @@ pub fn import_instructions(work: &WorkDir, request: &InstructionImportRequest) -
     }
     staged.clear()?;
     let kernel = KernelId { id: of.id.clone(), label: of.label.clone(), version: of.version.clone() };
-    let mut manifest = Manifest::new(&key.id(), kernel, request.workload, MACHINE);
+    let mut manifest = Manifest::new(key.id(), kernel, request.workload, MACHINE);
     manifest.run = RunPurpose::Training;
     let modified = fs::metadata(request.file).and_then(|file| file.modified());
     manifest.recorded = rfc3339(modified.unwrap_or_else(|_| SystemTime::now()));

@@ -98,11 +98,14 @@ impl RemoteHost {
     pub fn can_contain(&self) -> Result<()> {
         let program = self.send(&self.program, "700")?;
         let users = UserIdMap::of_root().argument();
-        let text = format!("exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin {program} {users} {PROBE_MB} probe 2>&1");
+        // An input that ends, as that of `ssh` does, ends the program.
+        let text = format!("exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin {program} {users} {PROBE_MB} probe </dev/null 2>&1");
         let (end, output) = Job::new(self.system.shell(&text)).time_limit(SEND_LIMIT).output()?;
         match end.success() {
             true => Ok(()),
-            false => Err(Error::NotContained { message: format!("{}: {}", self.system.name(), output.trim()) }),
+            false => {
+                Err(Error::NotContained { message: format!("{}: {}", self.system.name(), output.trim()) })
+            }
         }
     }
 

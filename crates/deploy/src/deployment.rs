@@ -376,7 +376,7 @@ impl<'a> Deployment<'a> {
         if !boot.chars().all(|c| c.is_ascii_alphanumeric() || "/._@-".contains(c)) {
             return Err(self.refuse("GRUB's path of /boot is unusual"));
         }
-        let running = facts.get("running");
+        let running = facts.get("old");
         if !is_kernel_name(running) {
             return Err(self.refuse("the running kernel has an unusual name"));
         }

@@ -47,9 +47,14 @@ p boot_free "$(df -Pk "$root/boot" | awk 'NR == 2 { print $4 }')"
 p modules_free "$(df -Pk "$root/lib/modules" | awk 'NR == 2 { print $4 }')"
 p boot_device "$(df -Pk "$root/boot" | awk 'NR == 2 { print $1 }')"
 p modules_device "$(df -Pk "$root/lib/modules" | awk 'NR == 2 { print $1 }')"
-yes old_kernel [ -f "$root/boot/vmlinuz-$(uname -r)" ]
-yes old_initrd [ -f "$root/boot/initrd.img-$(uname -r)" ]
-p initrd_bytes "$( { wc -c <"$root/boot/initrd.img-$(uname -r)"; } 2>/dev/null)"
+# The files of a kernel can have a longer name than its release: those of kerntune without modules do.
+old=$(sed -n 's/.*BOOT_IMAGE=\([^ ]*\).*/\1/p' "$root/proc/cmdline")
+old=${old##*/vmlinuz-}
+[ -f "$root/boot/vmlinuz-$old" ] || old=$(uname -r)
+p old "$old"
+yes old_kernel [ -f "$root/boot/vmlinuz-$old" ]
+yes old_initrd [ -f "$root/boot/initrd.img-$old" ]
+p initrd_bytes "$( { wc -c <"$root/boot/initrd.img-$old"; } 2>/dev/null)"
 yes mkinitramfs command -v mkinitramfs
 yes unshare command -v unshare
 yes deployed [ -e "$root/var/lib/kerntune-deploy" ]

@@ -380,6 +380,20 @@ fn a_device_comes_before_the_timer_of_the_kernel() {
 }
 
 #[test]
+fn a_running_kernel_with_a_longer_name_than_its_release_is_found() {
+    let (machine, kernel) = (FakeMachine::new(), kernel());
+    machine.stub("uname", "case $1 in -m) echo x86_64 ;; *) echo 6.12.100-kt ;; esac");
+    for file in ["vmlinuz", "initrd.img"] {
+        machine.put(&format!("boot/{file}-6.12.100-kt-0a1b2c3d"), b"own");
+    }
+    let line = format!("BOOT_IMAGE=/boot/vmlinuz-6.12.100-kt-0a1b2c3d {LINE}\n");
+    machine.put("proc/cmdline", line.as_bytes());
+    machine.on(None, false, |deployment| deploy(deployment, &kernel, None)).unwrap();
+    let menu = fs::read_to_string(machine.root().join("boot/grub/custom.cfg")).unwrap();
+    assert!(menu.contains("/boot/vmlinuz-6.12.100-kt-0a1b2c3d"), "{menu}");
+}
+
+#[test]
 fn without_a_check_a_person_confirms() {
     let (machine, kernel) = (FakeMachine::new(), kernel());
     machine.on(None, false, |deployment| deploy(deployment, &kernel, None)).unwrap();

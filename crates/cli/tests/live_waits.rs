@@ -197,7 +197,12 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     for event in ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new"] {
         perf.args(["-e", event]);
     }
-    perf.args(["--", "sh", "-c", "for i in 1 2 3 4 5; do sleep 0.02; done; true"]);
+    // Names that nothing else on the machine has.
+    let [shell, nap] = [("/bin/sh", "kt-shell"), ("/bin/sleep", "kt-nap")].map(|(program, name)| {
+        std::fs::copy(program, dir.path().join(name)).unwrap();
+        dir.path().join(name).display().to_string()
+    });
+    perf.args(["--", &shell, "-c", &format!("for i in 1 2 3 4 5; do {nap} 0.02; done; true")]);
     let output = perf.output().unwrap();
     if !output.status.success() {
         eprintln!("perf cannot record tracepoints here; nothing was compared: {}", said(&output));
@@ -205,7 +210,7 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     }
     run(&work, &["import", file]);
     let off = json(&work, &["report", "latest", "off-cpu"]);
-    let own = |row: &Value| ["sh", "sleep"].contains(&row["thread"].as_str().unwrap());
+    let own = |row: &Value| ["kt-shell", "kt-nap"].contains(&row["thread"].as_str().unwrap());
     let off_cpu: u64 = rows(&off, "threads")
         .iter()
         .filter(|row| own(row))
@@ -216,7 +221,7 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     let mut wait = 0.0;
     for line in String::from_utf8_lossy(&timehist.stdout).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if words.get(2).is_some_and(|task| task.starts_with("sleep[") || task.starts_with("sh[")) {
+        if words.get(2).is_some_and(|task| task.starts_with("kt-nap[") || task.starts_with("kt-shell[")) {
             let [off, delay] = [3, 4].map(|column| words[column].parse::<f64>().unwrap());
             // Before its first run, a thread has the delay alone.
             wait += if off > 0.0 { off } else { delay };
@@ -224,7 +229,7 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     }
     let off_cpu = off_cpu as f64 / 1e6;
     assert!((off_cpu - wait).abs() < 2.0 + 0.02 * wait, "{off_cpu} {wait}: {}", said(&timehist));
-    let slept = rows(&off, "blocked").into_iter().filter(|row| row["thread"] == "sleep");
+    let slept = rows(&off, "blocked").into_iter().filter(|row| row["thread"] == "kt-nap");
     let slept = slept.filter(|row| row["path"].as_array().unwrap().iter().any(|name| name == "do_nanosleep"));
     assert_eq!(slept.map(|row| number(&row["count"])).sum::<u64>(), 5, "{off}");
 }

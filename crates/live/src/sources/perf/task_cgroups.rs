@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn the_hierarchy_of_version_2_is_found_where_it_is_mounted() {
-        let hybrid = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup2 /sys/fs/cgroup/uni\\040fied cgroup2 rw 0 0\n";
-        assert_eq!(unified(hybrid), Some(PathBuf::from("/sys/fs/cgroup/uni fied")));
+        let hybrid = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup2 /sys/fs/cgroup/two\\040words cgroup2 rw 0 0\n";
+        assert_eq!(unified(hybrid), Some(PathBuf::from("/sys/fs/cgroup/two words")));
         assert_eq!(unified("proc /proc proc rw 0 0\n"), None);
     }
 

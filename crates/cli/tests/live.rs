@@ -11,19 +11,19 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// Returns a command that runs `kerntune` with its own work directory.
-fn kerntune(work: &Path, arguments: &[&str]) -> Command {
+pub fn kerntune(work: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
     command.arg("--dir").arg(work).args(arguments);
     command
 }
 
-fn run(work: &Path, arguments: &[&str]) -> String {
+pub fn run(work: &Path, arguments: &[&str]) -> String {
     let output = kerntune(work, arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", said(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn json(work: &Path, arguments: &[&str]) -> Value {
+pub fn json(work: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&run(work, &[arguments, &["--json"]].concat())).unwrap()
 }
 

@@ -2,27 +2,11 @@
 //! events with tracepoints; if the host does not allow them, the error message is tested instead.
 //! Needs strace.
 
+use crate::live::{json, kerntune, run};
 use crate::support::{fails, said};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
-
-fn kerntune(work: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
-    command.arg("--dir").arg(work).args(arguments);
-    command
-}
-
-fn run(work: &Path, arguments: &[&str]) -> String {
-    let output = kerntune(work, arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(work: &Path, arguments: &[&str]) -> Value {
-    serde_json::from_str(&run(work, &[arguments, &["--json"]].concat())).unwrap()
-}
 
 /// Returns true if this host allows the events of an option; otherwise checks the error message.
 fn is_allowed(option: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Rows of a profile from waits of traced events.
 
-use crate::aggregate::{Aggregate, DelayKey, WaitTotals, Waker};
+use crate::aggregate::{Aggregate, DelayKey, WaitTotals, WakeCause};
 use kerntune_convert::system_call_name;
 use kerntune_profile::{
     Address, BlockedStats, DelayStats, FunctionIndex, LockPathStats, LockStats, SystemCallStats, Tables,
@@ -144,11 +144,11 @@ fn path(all: &Aggregate, node: u32) -> String {
     names.map(|function| function.name.as_str()).collect::<Vec<_>>().join(";")
 }
 
-fn waker(all: &Aggregate, waker: Waker) -> String {
+fn waker(all: &Aggregate, waker: WakeCause) -> String {
     match waker {
-        Waker::Unknown | Waker::Preempted => String::new(),
-        Waker::Interrupt => INTERRUPT.into(),
-        Waker::Thread(comm) => all.threads.name(comm).into(),
+        WakeCause::Unknown | WakeCause::Preempted => String::new(),
+        WakeCause::Interrupt => INTERRUPT.into(),
+        WakeCause::Thread(comm) => all.threads.name(comm).into(),
     }
 }
 

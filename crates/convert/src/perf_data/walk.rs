@@ -28,12 +28,12 @@ pub struct OverflowingCounts;
 
 /// Indices that are drawn by their weights.
 #[derive(Debug, Clone, Default)]
-struct Weighted {
+struct WeightedIndices {
     /// Sum of the weights up to each index, and the index.
     sums: Vec<(u64, u32)>,
 }
 
-impl Weighted {
+impl WeightedIndices {
     fn total(&self) -> u64 {
         self.sums.last().map_or(0, |last| last.0)
     }
@@ -57,11 +57,11 @@ impl Weighted {
 pub struct BranchWalk {
     records: Vec<BranchRecord>,
     /// Taken branches.
-    taken: Weighted,
+    taken: WeightedIndices,
     /// Runs by their last instruction.
-    by_last: HashMap<u64, Weighted>,
+    by_last: HashMap<u64, WeightedIndices>,
     /// Runs that no branch ended.
-    exits: Weighted,
+    exits: WeightedIndices,
     random: SplitMix64,
 }
 
@@ -77,8 +77,8 @@ impl BranchWalk {
             Ok(())
         };
         of.each(&mut collect)?;
-        let (mut taken, mut taken_at) = (Weighted::default(), HashMap::<u64, u64>::new());
-        let mut by_last = HashMap::<u64, Weighted>::new();
+        let (mut taken, mut taken_at) = (WeightedIndices::default(), HashMap::<u64, u64>::new());
+        let mut by_last = HashMap::<u64, WeightedIndices>::new();
         for (record, index) in records.iter().zip(0..) {
             if let Some(source) = record.source {
                 taken.push(index, record.count)?;
@@ -89,7 +89,7 @@ impl BranchWalk {
                 by_last.entry(last).or_default().push(index, record.count)?;
             }
         }
-        let mut exits = Weighted::default();
+        let mut exits = WeightedIndices::default();
         for (record, index) in records.iter().zip(0..) {
             let Some(last) = record.last else {
                 exits.push(index, record.count)?;
@@ -136,7 +136,7 @@ impl BranchWalk {
 #[derive(Debug, Clone)]
 pub struct InstructionDraw<'a> {
     blocks: &'a [Block],
-    executed: Weighted,
+    executed: WeightedIndices,
     random: SplitMix64,
 }
 
@@ -151,7 +151,7 @@ impl<'a> InstructionDraw<'a> {
         is_wanted: impl Fn(&Block) -> bool,
         seed: u64,
     ) -> Result<Self, OverflowingCounts> {
-        let mut executed = Weighted::default();
+        let mut executed = WeightedIndices::default();
         for (block, index) in blocks.iter().zip(0..) {
             let instructions = block.count.checked_mul(block.instructions.get()).ok_or(OverflowingCounts)?;
             executed.push(index, if is_wanted(block) { instructions } else { 0 })?;

@@ -17,7 +17,7 @@ mod waits;
 pub use calls::{CallKey, CallTable};
 pub use cgroups::CgroupTable;
 pub use lock_waits::LockWaiter;
-pub use off_cpu::{DelayKey, LeftState, Waker};
+pub use off_cpu::{DelayKey, LeftState, WakeCause};
 pub use roles::ChainRole;
 pub use switches::{SampledSwitch, SwitchTable};
 pub use system_calls::SystemCallKey;

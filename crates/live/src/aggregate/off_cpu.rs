@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Cause for which a thread became runnable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Waker {
+pub enum WakeCause {
     /// Nothing that was seen.
     Unknown,
     /// Nothing: the CPU was taken from it.
@@ -28,7 +28,7 @@ pub struct BlockedKey {
     /// Node of the path in which it went to sleep.
     pub path: u32,
     /// Cause of its wake-up.
-    pub waker: Waker,
+    pub waker: WakeCause,
     /// Node of the path that woke it.
     pub waker_path: u32,
 }
@@ -39,7 +39,7 @@ pub struct DelayKey {
     /// Index of the thread's name.
     pub comm: u32,
     /// Cause for which it became runnable.
-    pub waker: Waker,
+    pub waker: WakeCause,
     /// Bucket of the time.
     pub bucket: u32,
 }
@@ -72,7 +72,7 @@ pub enum LeftState {
 #[derive(Debug, Clone, Copy)]
 enum Waiting {
     Blocked { since: u64, path: u32, comm: u32 },
-    Runnable { since: u64, waker: Waker },
+    Runnable { since: u64, waker: WakeCause },
 }
 
 /// Sums of the time off the CPU.
@@ -141,7 +141,7 @@ impl OffCpuTable {
     pub fn switched(&mut self, time: u64, out: Option<SwitchedOut>, next: Option<(u32, u32)>) {
         if let Some(SwitchedOut { tid, comm, state, path }) = out {
             let state = match state {
-                LeftState::Runnable => Some(Waiting::Runnable { since: time, waker: Waker::Preempted }),
+                LeftState::Runnable => Some(Waiting::Runnable { since: time, waker: WakeCause::Preempted }),
                 LeftState::Blocked => Some(Waiting::Blocked { since: time, path, comm }),
                 LeftState::Ended => None,
             };
@@ -158,7 +158,7 @@ impl OffCpuTable {
             }
             // The wake-up was lost, or came before the record of the switch.
             Some(Waiting::Blocked { since, path, comm }) => {
-                let key = BlockedKey { comm, path, waker: Waker::Unknown, waker_path: u32::MAX };
+                let key = BlockedKey { comm, path, waker: WakeCause::Unknown, waker_path: u32::MAX };
                 self.block(key, time.saturating_sub(since));
             }
             None => {}
@@ -171,14 +171,14 @@ impl OffCpuTable {
     }
 
     /// Handles a wake-up at `time` in ns of a thread that [is blocked](Self::is_blocked).
-    pub fn woken(&mut self, time: u64, tid: u32, waker: Waker, waker_path: u32) {
+    pub fn woken(&mut self, time: u64, tid: u32, waker: WakeCause, waker_path: u32) {
         let Some(Waiting::Blocked { since, path, comm }) = self.waiting.get(&tid).copied() else { return };
         self.block(BlockedKey { comm, path, waker, waker_path }, time.saturating_sub(since));
         self.wait(tid, Waiting::Runnable { since: time, waker });
     }
 
     /// Handles the first wake-up of a new thread at `time` in ns.
-    pub fn started(&mut self, time: u64, tid: u32, waker: Waker) {
+    pub fn started(&mut self, time: u64, tid: u32, waker: WakeCause) {
         self.wait(tid, Waiting::Runnable { since: time, waker });
     }
 
@@ -234,17 +234,17 @@ mod tests {
         let mut table = OffCpuTable::new(8);
         table.switched(100, out(1, LeftState::Blocked), None);
         assert!(table.is_blocked(1));
-        table.woken(150, 1, Waker::Thread(2), 9);
+        table.woken(150, 1, WakeCause::Thread(2), 9);
         // A second wake-up of a runnable thread has no effect.
-        table.woken(160, 1, Waker::Interrupt, 9);
+        table.woken(160, 1, WakeCause::Interrupt, 9);
         table.switched(157, out(2, LeftState::Runnable), Some((1, 1)));
-        let key = BlockedKey { comm: 1, path: 7, waker: Waker::Thread(2), waker_path: 9 };
+        let key = BlockedKey { comm: 1, path: 7, waker: WakeCause::Thread(2), waker_path: 9 };
         assert_eq!(table.blocked(), [(key, WaitTotals { count: 1, ns: 50, max: 50 })]);
-        let key = DelayKey { comm: 1, waker: Waker::Thread(2), bucket: bucket_of(Ticks(7)) };
+        let key = DelayKey { comm: 1, waker: WakeCause::Thread(2), bucket: bucket_of(Ticks(7)) };
         assert_eq!(table.delays(), [(key, WaitTotals { count: 1, ns: 7, max: 7 })]);
         // Preempted at 157, and there again at 200.
         table.switched(200, out(1, LeftState::Ended), Some((2, 2)));
-        let key = DelayKey { comm: 2, waker: Waker::Preempted, bucket: bucket_of(Ticks(43)) };
+        let key = DelayKey { comm: 2, waker: WakeCause::Preempted, bucket: bucket_of(Ticks(43)) };
         assert!(table.delays().contains(&(key, WaitTotals { count: 1, ns: 43, max: 43 })));
         table.switched(300, None, Some((1, 1)));
         assert_eq!((table.blocked().len(), table.delays().len()), (1, 2));
@@ -255,7 +255,7 @@ mod tests {
         let mut table = OffCpuTable::new(8);
         table.switched(10, out(1, LeftState::Blocked), None);
         table.switched(30, None, Some((1, 1)));
-        let key = BlockedKey { comm: 1, path: 7, waker: Waker::Unknown, waker_path: u32::MAX };
+        let key = BlockedKey { comm: 1, path: 7, waker: WakeCause::Unknown, waker_path: u32::MAX };
         assert_eq!(table.blocked(), [(key, WaitTotals { count: 1, ns: 20, max: 20 })]);
         assert!(table.delays().is_empty());
     }
@@ -270,7 +270,7 @@ mod tests {
         table.ended(6);
         assert!(!table.follows(6));
         for tid in 1..4 {
-            table.started(0, tid, Waker::Interrupt);
+            table.started(0, tid, WakeCause::Interrupt);
         }
         assert_eq!(table.crowded, 1);
         table.clear();

@@ -1,7 +1,7 @@
 //! Waits by call path: the tables that events of tracepoints fill, and the paths that they share.
 
 use super::lock_waits::{LockKey, LockTable, LockWaiter};
-use super::off_cpu::{LeftState, OffCpuTable, SwitchedOut, Waker};
+use super::off_cpu::{LeftState, OffCpuTable, SwitchedOut, WakeCause};
 use super::system_calls::SystemCallTable;
 use super::{Aggregate, ChainRole, SampleFrame, SampleTree, CALL_OFFSET};
 
@@ -126,7 +126,7 @@ impl Aggregate {
             return;
         }
         let (path, is_interrupt) = self.wait_path(kernel, InnerFrames::Tracing);
-        let waker = if is_interrupt { Waker::Interrupt } else { Waker::Thread(waker) };
+        let waker = if is_interrupt { WakeCause::Interrupt } else { WakeCause::Thread(waker) };
         self.waits.off_cpu.woken(time, tid, waker, path);
     }
 
@@ -143,7 +143,7 @@ impl Aggregate {
     /// Handles the first wake-up of a new thread at `time` in ns by the thread with the name `waker`.
     pub fn off_cpu_start(&mut self, time: u64, tid: u32, waker: u32) {
         if self.waits.off_cpu.follows(tid) {
-            self.waits.off_cpu.started(time, tid, Waker::Thread(waker));
+            self.waits.off_cpu.started(time, tid, WakeCause::Thread(waker));
         }
     }
 }
@@ -173,6 +173,6 @@ mod tests {
         };
         assert_eq!(names(key.path), ["entry_SYSCALL_64", "pipe_read"]);
         assert_eq!(names(key.waker_path), ["asm_sysvec_apic_timer_interrupt", "try_to_wake_up"]);
-        assert_eq!((key.waker, totals.ns), (Waker::Interrupt, 15));
+        assert_eq!((key.waker, totals.ns), (WakeCause::Interrupt, 15));
     }
 }

